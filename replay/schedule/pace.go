@@ -1,0 +1,94 @@
+package schedule
+
+import "math"
+
+// stepAfter is how many entries in a row must lie behind the schedule before the log's clock counts as set back. Fewer are
+// strays, which are due at once; a clock set back (the end of summer time in a log without offsets) is followed.
+const stepAfter = 32
+
+// Plan says when entries are due.
+type Plan struct {
+	Speed   float64 // times the recorded pace; > 0
+	Rate    float64 // entries per second at even distances; 0: at the recorded pace
+	LimitNS int64   // nothing is due at or after this instant of the run; 0: no limit
+	Loops   int     // how many times the log is gone through; at least 1, or 0 for as long as LimitNS allows
+}
+
+// Pace gives each entry its due instant: (logged start − first logged start) / speed, or the next multiple of 1/rate.
+// Due instants never decrease. The source is asked for a new sequence for each loop; the pause between two loops is the
+// log's mean distance between requests.
+func Pace[T any](source func() Seq[T], plan Plan, notes *Notes) Seq[T] {
+	return func(yield func(Entry[T]) bool) {
+		p := pacer{plan: plan, notes: notes}
+		for loop := 0; plan.Loops == 0 || loop < plan.Loops; loop++ {
+			before := p.count
+			for e := range source() {
+				e.AtNS = p.due(e.AtNS)
+				if plan.LimitNS > 0 && e.AtNS >= plan.LimitNS {
+					return
+				}
+				if !yield(e) {
+					return
+				}
+			}
+			if p.count == before {
+				return // an empty log would loop for ever
+			}
+			p.nextLoop(p.count - before)
+		}
+	}
+}
+
+// pacer is the arithmetic of one schedule.
+type pacer struct {
+	plan    Plan
+	notes   *Notes
+	count   uint64
+	started bool
+	baseNS  int64 // the logged instant that is due at offsetNS
+	offset  int64
+	lastDue int64
+	behind  int // entries in a row behind lastDue
+}
+
+// nextLoop lets the next loop begin one mean distance after the last entry.
+func (p *pacer) nextLoop(entries uint64) {
+	gap := int64(0)
+	if entries > 1 {
+		gap = (p.lastDue - p.offset) / int64(entries-1)
+	}
+	if gap <= 0 {
+		gap = int64(1e9 / p.plan.Speed)
+	}
+	p.started = false
+	p.offset = p.lastDue + gap
+}
+
+func (p *pacer) due(atNS int64) int64 {
+	p.count++
+	if p.plan.Rate > 0 {
+		p.lastDue = int64(math.Round(float64(p.count-1) * 1e9 / p.plan.Rate))
+		return p.lastDue
+	}
+	if !p.started {
+		p.started = true
+		p.baseNS = atNS
+		if p.count == 1 {
+			p.notes.FirstNS = atNS
+		}
+	}
+	due := p.offset + int64(math.Round(float64(atNS-p.baseNS)/p.plan.Speed))
+	if due >= p.lastDue {
+		p.behind = 0
+		p.lastDue = due
+		return due
+	}
+	p.behind++
+	p.notes.Late++
+	if p.behind >= stepAfter {
+		p.notes.Steps++
+		p.behind = 0
+		p.baseNS, p.offset = atNS, p.lastDue
+	}
+	return p.lastDue
+}
