@@ -1,0 +1,57 @@
+package record
+
+import "errors"
+
+// Close writes what is left, summary.json and the end of run.json. When recording failed before, the status is
+// Failed and the error is returned, whatever the caller says; the summary counts all requests even so. Later
+// calls return what the first one did.
+func (d *Dir) Close(status Status, reason string) (Summary, error) {
+	d.mu.Lock()
+	if d.closed {
+		defer d.mu.Unlock()
+		return d.summary, d.closeErr
+	}
+	d.closed = true
+	d.mu.Unlock()
+
+	d.EventNow("run", "stop")
+	close(d.stop)
+	d.idle.Wait()
+	d.flushOnce()
+	if d.flush.hdr != nil {
+		d.write(&d.flush.hdr.out, d.flush.hdr.end())
+	}
+	if err := d.flush.closeFiles(); err != nil {
+		d.fail(err)
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.summary = summarize(&d.tally, d.outside, d.names())
+	d.closeErr = errors.Join(d.Err(), d.finish(status, reason))
+	return d.summary, d.closeErr
+}
+
+// finish writes the two files that say how the run ended. The summary first: whoever finds a run that is
+// complete finds its summary.
+func (d *Dir) finish(status Status, reason string) error {
+	if err := d.Err(); err != nil {
+		status, reason = Failed, err.Error()
+	}
+	summaryErr := replaceJSON(d.file("summary.json"), d.summary)
+	if summaryErr != nil && status == Complete {
+		status, reason = Failed, summaryErr.Error()
+	}
+	d.run.Status, d.run.Reason = status, textOrNull(reason)
+	d.run.EndedAt = Instant{d.now()}
+	d.run.GeneratorLimited = d.summary.GeneratorLimited
+	d.run.GeneratorLimitedReason = textOrNull(d.summary.GeneratorLimitedReason)
+	return errors.Join(summaryErr, replaceJSON(d.file("run.json"), d.run))
+}
+
+func textOrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,225 @@
+package record
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Options are what a run directory holds besides what it always holds.
+type Options struct {
+	GrinderLog bool // grinder-0-data.log
+	HDRLog     bool // latency.hlog
+
+	create func(path string) (file, error) // tests inject failing disks
+	now    func() time.Time                // and a clock
+}
+
+// Dir is a run directory being written. All its methods may be called from many goroutines.
+//
+// Records are queued by Add and written by one goroutine each second (sooner, when many wait). After a failure
+// of the disk nothing more is written, and Failed is closed; requests are still counted.
+type Dir struct {
+	path  string
+	now   func() time.Time
+	queue queue
+	wake  chan struct{}
+	stop  chan struct{}
+	idle  sync.WaitGroup
+
+	failed   chan struct{}
+	failOnce sync.Once
+	err      error // set before failed is closed
+
+	mu       sync.Mutex // guards what follows
+	run      Run
+	started  time.Time
+	tally    tally
+	outside  outside
+	ratePerS float64
+	names    func() []string
+	events   []byte // lines that wait for the flusher, as are rejects
+	rejects  []byte
+	rejected int
+	closed   bool
+	summary  Summary
+	closeErr error
+
+	// The flusher's own; see flush.go.
+	flush flusher
+}
+
+// Create makes the directory at path, which must not exist or be empty, and marks the run as running.
+func Create(path string, run Run, opts Options) (*Dir, error) {
+	if err := makeDir(path); err != nil {
+		return nil, err
+	}
+	if opts.create == nil {
+		opts.create = createFile
+	}
+	if opts.now == nil {
+		opts.now = time.Now
+	}
+	d := &Dir{
+		path: path, run: run.withDefaults(), now: opts.now,
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{}),
+		names:   func() []string { return nil },
+		outside: outside{skipped: map[string]uint64{}},
+	}
+	if err := d.open(opts); err != nil {
+		d.flush.closeFiles()
+		return nil, err
+	}
+	d.idle.Add(1)
+	go d.flushEachSecond()
+	return d, nil
+}
+
+func (d *Dir) open(opts Options) error {
+	for name, value := range map[string]any{"run.json": d.run, "routes.json": []string{}, "errors.json": ErrorNames()} {
+		if err := replaceJSON(d.file(name), value); err != nil {
+			return err
+		}
+	}
+	return d.flush.open(d.path, opts)
+}
+
+func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
+
+// Path is the directory's path as it was given.
+func (d *Dir) Path() string { return d.path }
+
+// Start sets the instant that due_ns counts from, and the files' time stamps with it. Call it before the first
+// Add. An error is also found in Err.
+func (d *Dir) Start(wall time.Time) error {
+	d.mu.Lock()
+	d.started = wall
+	d.run.StartedAt = Instant{wall}
+	run := d.run
+	d.mu.Unlock()
+	d.Event(Event{Name: "run", Phase: "start"})
+	if err := replaceJSON(d.file("run.json"), run); err != nil {
+		d.fail(err)
+		return err
+	}
+	return nil
+}
+
+// Add records one request that is done. It copies r.
+func (d *Dir) Add(r *Record) {
+	filled := d.queue.add(r)
+	if filled >= wakeBlocks {
+		d.wakeUp()
+	}
+	if filled > maxBlocks {
+		d.fail(ErrStalled)
+	}
+}
+
+func (d *Dir) wakeUp() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ErrStalled says that the disk under the run directory has not taken records for so long that they fill the memory.
+var ErrStalled = errors.New("the disk under the output folder takes no more records: choose a folder on another disk with --out")
+
+// Skip counts a request that was not sent, by reason.
+func (d *Dir) Skip(reason string) { d.SkipN(reason, 1) }
+
+// SkipN counts n requests that were not sent for the same reason.
+func (d *Dir) SkipN(reason string, n uint64) {
+	if n == 0 {
+		return
+	}
+	d.mu.Lock()
+	d.outside.skipped[reason] += n
+	d.mu.Unlock()
+}
+
+// Unsent counts requests that the log holds after the instant at which the run ended early.
+func (d *Dir) Unsent(n uint64) {
+	d.mu.Lock()
+	d.outside.unsent += n
+	d.mu.Unlock()
+}
+
+// Retried counts a request that was sent again, because the server closed a reused connection under it.
+func (d *Dir) Retried() {
+	d.mu.Lock()
+	d.outside.retried++
+	d.mu.Unlock()
+}
+
+// Reject keeps a log line that did not parse; only the first 1,000 are kept.
+func (d *Dir) Reject(r Reject) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.rejected++; d.rejected <= maxRejects {
+		d.rejects = append(d.rejects, r.line()...)
+	}
+}
+
+// SetRoutes says who knows the names of the routes, in the order of their numbers. names must be safe to call
+// from another goroutine and know every route of the records that were added before.
+func (d *Dir) SetRoutes(names func() []string) {
+	d.mu.Lock()
+	d.names = names
+	d.mu.Unlock()
+}
+
+// Event appends an event.
+func (d *Dir) Event(e Event) {
+	line, err := e.MarshalJSON()
+	if err != nil {
+		d.fail(err)
+		return
+	}
+	d.mu.Lock()
+	d.events = append(append(d.events, line...), '\n')
+	d.mu.Unlock()
+}
+
+// EventNow appends an event that happens now.
+func (d *Dir) EventNow(name, phase string) {
+	d.Event(Event{TNS: d.sinceStart().Nanoseconds(), Name: name, Phase: phase})
+}
+
+func (d *Dir) sinceStart() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.started.IsZero() {
+		return 0
+	}
+	return d.now().Sub(d.started)
+}
+
+// Update changes what run.json says from its next replacement on, as at the end: the counts of the logs, say.
+func (d *Dir) Update(change func(*Run)) {
+	d.mu.Lock()
+	change(&d.run)
+	d.mu.Unlock()
+}
+
+// Failed is closed when recording has failed: the disk is full, say. Err then says why.
+func (d *Dir) Failed() <-chan struct{} { return d.failed }
+
+// Err is nil until Failed is closed.
+func (d *Dir) Err() error {
+	select {
+	case <-d.failed:
+		return d.err
+	default:
+		return nil
+	}
+}
+
+func (d *Dir) fail(err error) {
+	d.failOnce.Do(func() {
+		d.err = err
+		close(d.failed)
+	})
+}

@@ -1,0 +1,110 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// file is what a run directory needs of a file; tests put others in its place.
+type file interface {
+	io.Writer
+	io.WriterAt
+	io.Closer
+}
+
+func createFile(path string) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+}
+
+// appended is a file that only grows. After its first error it takes nothing more and keeps that error.
+type appended struct {
+	path    string
+	f       file
+	written int64
+	err     error
+}
+
+func (a *appended) Write(b []byte) (int, error) {
+	if a.err != nil {
+		return 0, a.err
+	}
+	n, err := a.f.Write(b)
+	a.written += int64(n)
+	if err != nil {
+		a.err = explain(err, a.path)
+	}
+	return n, a.err
+}
+
+// replaceJSON replaces a file whole: a reader finds the old one or the new one, never a part.
+func replaceJSON(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return replace(path, append(text, '\n'))
+}
+
+func replace(path string, text []byte) error {
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	if err := os.WriteFile(temp, text, 0o644); err != nil {
+		os.Remove(temp)
+		return explain(err, path)
+	}
+	if err := os.Rename(temp, path); err != nil {
+		os.Remove(temp)
+		return explain(err, path)
+	}
+	return nil
+}
+
+// ErrNotEmpty says that the output folder holds something already.
+var ErrNotEmpty = errors.New("the output folder exists and is not empty")
+
+// makeDir makes the folder and those above it, or takes it when it is empty.
+func makeDir(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return explain(err, path)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return explain(err, path)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s: %w: choose another one with --out, or remove it first", path, ErrNotEmpty)
+	}
+	return nil
+}
+
+// explain adds to an error of the file system what to do about it. The error can still be found with errors.Is.
+func explain(err error, path string) error {
+	remedy := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		remedy = "free some space there, or choose a folder on another disk with --out"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		remedy = "choose a folder that you may write to with --out"
+	case errors.Is(err, syscall.ENOTDIR):
+		remedy = "a part of that path is a file: choose another folder with --out"
+	case errors.Is(err, syscall.EFBIG):
+		remedy = "the file system or `ulimit -f` allows no longer file: choose a folder on another disk with --out"
+	default:
+		return fmt.Errorf("cannot write %s: %w", path, cause(err))
+	}
+	return fmt.Errorf("cannot write %s: %w: %s", path, cause(err), remedy)
+}
+
+// cause is the error without the path that os puts in front of it, which explain says already.
+func cause(err error) error {
+	var inPath *fs.PathError
+	if errors.As(err, &inPath) {
+		return inPath.Err
+	}
+	return err
+}

@@ -1,0 +1,57 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host is the machine that generated the load. What cannot be read is empty or 0.
+type Host struct {
+	Hostname    string `json:"hostname"`
+	Kernel      string `json:"kernel"`
+	CPU         string `json:"cpu"`
+	CPUs        int    `json:"cpus"`
+	MemoryBytes uint64 `json:"memory_bytes"`
+}
+
+// ThisHost reads the facts of this machine.
+func ThisHost() Host {
+	h := Host{CPUs: runtime.NumCPU()}
+	h.Hostname, _ = os.Hostname()
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		h.Kernel = unix.ByteSliceToString(name.Release[:])
+	}
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		h.CPU = procField(b, "model name")
+	}
+	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
+		kib, _, _ := strings.Cut(procField(b, "MemTotal"), " ")
+		n, _ := strconv.ParseUint(kib, 10, 64)
+		h.MemoryBytes = n * 1024
+	}
+	return h
+}
+
+// ThisProgram names the program that writes, and the Go that built it.
+func ThisProgram(name, version string) Program {
+	return Program{Name: name, Version: version, Go: runtime.Version()}
+}
+
+// procField is the value of the first "name : value" line.
+func procField(text []byte, name string) string {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		key, value, ok := strings.Cut(lines.Text(), ":")
+		if ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,106 @@
+// Package record writes run directories, and reads them back. Their format is described in docs/run-format.md.
+package record
+
+import "encoding/binary"
+
+// Record is one request that was sent: what was measured, what the log says, and what became of it.
+type Record struct {
+	DueNS       int64  // when it was due, since the start of the run
+	LagUS       uint32 // start − due
+	DNSUS       uint32
+	ConnectUS   uint32
+	TLSUS       uint32
+	TTFBUS      uint32 // start → first byte; 0 when no byte came
+	TotalUS     uint32 // start → last byte, or → the failure
+	Bytes       int64  // of the body, received
+	LoggedBytes int64  // −1 unknown
+	Line        uint64 // log line (low 48 bits, from 1) and index of the log file (high 16 bits), or iteration
+	Client      uint32
+	Route       uint16
+	Status      uint16 // 0 when no response came
+	// LoggedStatus is 0 where the log does not know.
+	LoggedStatus uint16
+	Error        ErrorKind
+	Flags        Flags
+}
+
+// Size is the length of one packed record in bytes.
+const Size = 68
+
+// Flags say how a request was sent.
+type Flags uint8
+
+const (
+	Reused Flags = 1 << iota // the connection had been used before
+	HTTP2
+	TLS
+	Warmup // kept, but left out of every figure
+	Queued // waited for a connection, so its lag is not the generator's
+)
+
+// ResponseUS is done − due, what a visitor feels. It takes 33 bits where both parts are saturated.
+func (r *Record) ResponseUS() uint64 { return uint64(r.LagUS) + uint64(r.TotalUS) }
+
+// DoneNS is when the request was done, since the start of the run.
+func (r *Record) DoneNS() int64 { return r.DueNS + int64(r.ResponseUS())*1000 }
+
+// SaturatedUS turns nanoseconds into whole microseconds, cut off at both ends: negative ones are 0 and those
+// over 71 minutes are 4294967295.
+func SaturatedUS(ns int64) uint32 {
+	us := ns / 1000
+	switch {
+	case us < 0:
+		return 0
+	case us > 1<<32-1:
+		return 1<<32 - 1
+	}
+	return uint32(us)
+}
+
+// Line numbers are packed with the index of their file.
+const lineBits = 48
+
+// PackLine joins the index of a log file (in run.json's logs) and a line number from 1.
+func PackLine(file int, line uint64) uint64 {
+	return uint64(file)<<lineBits | line&(1<<lineBits-1)
+}
+
+// UnpackLine is the inverse of PackLine.
+func UnpackLine(packed uint64) (file int, line uint64) {
+	return int(packed >> lineBits), packed & (1<<lineBits - 1)
+}
+
+// put packs the record into b, which has Size bytes.
+func (r *Record) put(b *[Size]byte) {
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], uint64(r.DueNS))
+	le.PutUint32(b[8:], r.LagUS)
+	le.PutUint32(b[12:], r.DNSUS)
+	le.PutUint32(b[16:], r.ConnectUS)
+	le.PutUint32(b[20:], r.TLSUS)
+	le.PutUint32(b[24:], r.TTFBUS)
+	le.PutUint32(b[28:], r.TotalUS)
+	le.PutUint64(b[32:], uint64(r.Bytes))
+	le.PutUint64(b[40:], uint64(r.LoggedBytes))
+	le.PutUint64(b[48:], r.Line)
+	le.PutUint32(b[56:], r.Client)
+	le.PutUint16(b[60:], r.Route)
+	le.PutUint16(b[62:], r.Status)
+	le.PutUint16(b[64:], r.LoggedStatus)
+	b[66] = byte(r.Error)
+	b[67] = byte(r.Flags)
+}
+
+// get unpacks b into the record.
+func (r *Record) get(b *[Size]byte) {
+	le := binary.LittleEndian
+	*r = Record{
+		DueNS: int64(le.Uint64(b[0:])),
+		LagUS: le.Uint32(b[8:]), DNSUS: le.Uint32(b[12:]), ConnectUS: le.Uint32(b[16:]),
+		TLSUS: le.Uint32(b[20:]), TTFBUS: le.Uint32(b[24:]), TotalUS: le.Uint32(b[28:]),
+		Bytes: int64(le.Uint64(b[32:])), LoggedBytes: int64(le.Uint64(b[40:])),
+		Line: le.Uint64(b[48:]), Client: le.Uint32(b[56:]),
+		Route: le.Uint16(b[60:]), Status: le.Uint16(b[62:]), LoggedStatus: le.Uint16(b[64:]),
+		Error: ErrorKind(b[66]), Flags: Flags(b[67]),
+	}
+}

@@ -1,0 +1,110 @@
+package record
+
+// Summary is summary.json: counts and exact statistics of the whole run.
+type Summary struct {
+	Format    int        `json:"format"`
+	Requests  Requests   `json:"requests"`
+	DurationS float64    `json:"duration_s"` // start of the run → the last request done
+	Response  Statistics `json:"response_ms"`
+	Service   Statistics `json:"service_ms"`
+	Lag       Statistics `json:"lag_ms"`
+	TTFB      Statistics `json:"ttfb_ms"`
+	Grinder   Grinder    `json:"grinder"`
+
+	// Routes are the rows of the table; a reader of the directory takes them from the records.
+	Routes []RouteRow `json:"-"`
+
+	GeneratorLimited       bool   `json:"-"`
+	GeneratorLimitedReason string `json:"-"`
+}
+
+// Requests counts what became of the requests in the log.
+type Requests struct {
+	Total          uint64            `json:"total"` // sent + skipped + unsent
+	Sent           uint64            `json:"sent"`  // warm-up included
+	OK             uint64            `json:"ok"`
+	Errors         uint64            `json:"errors"`
+	StatusMismatch uint64            `json:"status_mismatch"`
+	BytesMismatch  uint64            `json:"bytes_mismatch"`
+	Queued         uint64            `json:"queued"`
+	Retried        uint64            `json:"retried"`
+	Warmup         uint64            `json:"warmup"`
+	Skipped        map[string]uint64 `json:"skipped"`
+	Unsent         uint64            `json:"unsent"`
+}
+
+// Grinder is one row of The Grinder's table. Times are service times of successful requests.
+type Grinder struct {
+	Tests  uint64   `json:"tests"` // successful ones, as in The Grinder
+	Errors uint64   `json:"errors"`
+	MTT    *float64 `json:"MTT_ms"`
+	TTSD   *float64 `json:"TTSD_ms"`
+	TPS    *float64 `json:"TPS"`      // successful tests a second of elapsed time
+	RBPS   *float64 `json:"RBPS"`     // body bytes a second of elapsed time
+	MTTFB  *float64 `json:"MTTFB_ms"` // includes DNS and connect
+	TT     string   `json:"TT"`       // hours:minutes that the whole run took
+}
+
+// RouteRow is the row of one route.
+type RouteRow struct {
+	Number int // of the test: index of the route + 1
+	Name   string
+	Grinder
+}
+
+// outside are the counts of what never became a record.
+type outside struct {
+	skipped         map[string]uint64
+	unsent, retried uint64
+}
+
+// summarize is the summary of what was tallied; names are those of the routes.
+func summarize(t *tally, o outside, names []string) Summary {
+	s := Summary{
+		Format: Format,
+		Requests: Requests{
+			Sent: t.sent, OK: t.ok, Errors: t.errors, StatusMismatch: t.statusMismatch, BytesMismatch: t.bytesMismatch,
+			Queued: t.queued, Retried: o.retried, Warmup: t.warmup, Skipped: map[string]uint64{}, Unsent: o.unsent,
+		},
+		DurationS: float64(t.endNS) / 1e9,
+		Response:  t.response.statistics(),
+		Service:   t.service.statistics(),
+		Lag:       t.lag.statistics(),
+		TTFB:      t.ttfb.statistics(),
+	}
+	s.Requests.Total = t.sent + o.unsent
+	for reason, n := range o.skipped {
+		s.Requests.Skipped[reason] = n
+		s.Requests.Total += n
+	}
+	s.GeneratorLimited, s.GeneratorLimitedReason = limited(s.Lag.P999, s.Response.P999)
+
+	var total aggregate
+	tt := hoursMinutes(s.DurationS)
+	for i := range t.routes {
+		a := &t.routes[i]
+		total.merge(a)
+		if a.test.n+a.errors > 0 {
+			s.Routes = append(s.Routes, RouteRow{Number: i + 1, Name: routeName(names, i), Grinder: a.grinder(t.elapsedS(), tt)})
+		}
+	}
+	s.Grinder = total.grinder(t.elapsedS(), tt)
+	return s
+}
+
+func (a *aggregate) grinder(elapsedS float64, tt string) Grinder {
+	g := Grinder{Tests: a.test.n, Errors: a.errors, TT: tt}
+	if a.test.n > 0 {
+		mean, stddev := a.test.mean()/1000, a.test.stddev()/1000
+		g.MTT, g.TTSD = &mean, &stddev
+	}
+	if a.ttfb.n > 0 {
+		mean := a.ttfb.mean() / 1000
+		g.MTTFB = &mean
+	}
+	if elapsedS > 0 {
+		tps, rbps := float64(a.test.n)/elapsedS, float64(a.bytes)/elapsedS
+		g.TPS, g.RBPS = &tps, &rbps
+	}
+	return g
+}

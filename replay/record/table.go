@@ -1,0 +1,87 @@
+package record
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteTable prints The Grinder's table, a row a route and a total, and the percentiles below it.
+func (s Summary) WriteTable(w io.Writer) {
+	rows := [][]string{{"Test", "Tests", "Errors", "MTT (ms)", "TTSD (ms)", "TPS", "RBPS", "MTTFB (ms)", "TT (h:m)"}}
+	for _, r := range s.Routes {
+		rows = append(rows, append([]string{strconv.Itoa(r.Number) + " " + r.Name}, r.cells()...))
+	}
+	rows = append(rows, append([]string{"Total"}, s.Grinder.cells()...))
+	writeAligned(w, rows)
+
+	fmt.Fprintln(w)
+	rows = [][]string{{"ms", "mean", "stddev", "min", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"}}
+	for _, line := range []struct {
+		name string
+		s    Statistics
+	}{{"response", s.Response}, {"service", s.Service}, {"first byte", s.TTFB}, {"lag", s.Lag}} {
+		rows = append(rows, append([]string{line.name}, line.s.cells()...))
+	}
+	writeAligned(w, rows)
+}
+
+func (g Grinder) cells() []string {
+	return []string{
+		strconv.FormatUint(g.Tests, 10), strconv.FormatUint(g.Errors, 10), decimals(g.MTT, 2), decimals(g.TTSD, 2),
+		decimals(g.TPS, 2), decimals(g.RBPS, 0), decimals(g.MTTFB, 2), g.TT,
+	}
+}
+
+func (s Statistics) cells() []string {
+	var cells []string
+	for _, ms := range []*float64{s.Mean, s.Stddev, s.Min, s.P50, s.P90, s.P95, s.P99, s.P999, s.P9999, s.Max} {
+		cells = append(cells, decimals(ms, 3))
+	}
+	return cells
+}
+
+// decimals is the figure with so many decimals, a dash where there is none.
+func decimals(f *float64, places int) string {
+	if f == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*f, 'f', places, 64)
+}
+
+// hoursMinutes is a time as The Grinder's users write it: whole hours and minutes.
+func hoursMinutes(seconds float64) string {
+	minutes := int64(seconds / 60)
+	return fmt.Sprintf("%d:%02d", minutes/60, minutes%60)
+}
+
+func routeName(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return "route " + strconv.Itoa(i)
+}
+
+// writeAligned prints the first column to the left and all others to the right.
+func writeAligned(w io.Writer, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				line.WriteString(cell + pad)
+			} else {
+				line.WriteString("  " + pad + cell)
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}

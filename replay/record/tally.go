@@ -1,0 +1,91 @@
+package record
+
+// tally folds records into everything that the summary says about them. It is pure: no clock, no files.
+type tally struct {
+	sent, warmup, ok, errors      uint64
+	statusMismatch, bytesMismatch uint64
+	queued                        uint64
+	firstStartNS, lastDoneNS      int64 // of the measured records
+	endNS                         int64 // of all records
+	response, service, ttfb, lag  counts
+	routes                        []aggregate
+}
+
+// aggregate is what The Grinder's table says of one route.
+type aggregate struct {
+	test   moments // service time of successful requests
+	errors uint64
+	bytes  uint64
+	ttfb   moments // of successful requests with a first byte
+}
+
+func (t *tally) add(r *Record) {
+	t.sent++
+	t.endNS = max(t.endNS, r.DoneNS())
+	if r.Flags&Warmup != 0 {
+		t.warmup++
+		return
+	}
+	start := r.DueNS + int64(r.LagUS)*1000
+	if t.response.n == 0 || start < t.firstStartNS {
+		t.firstStartNS = start
+	}
+	t.lastDoneNS = max(t.lastDoneNS, r.DoneNS())
+	t.response.add(r.ResponseUS())
+	t.service.add(uint64(r.TotalUS))
+	if r.Flags&Queued != 0 {
+		t.queued++
+	} else {
+		t.lag.add(uint64(r.LagUS))
+	}
+	if r.TTFBUS > 0 {
+		t.ttfb.add(uint64(r.TTFBUS))
+	}
+	t.judge(r)
+	t.route(r.Route).add(r)
+}
+
+// judge compares the response with the log, where the log knows; sizes only where the statuses agree.
+func (t *tally) judge(r *Record) {
+	if r.Error != None {
+		t.errors++
+		return
+	}
+	t.ok++
+	switch {
+	case r.LoggedStatus == 0:
+	case r.Status != r.LoggedStatus:
+		t.statusMismatch++
+	case r.LoggedBytes >= 0 && r.Bytes != r.LoggedBytes:
+		t.bytesMismatch++
+	}
+}
+
+func (t *tally) route(i uint16) *aggregate {
+	if int(i) >= len(t.routes) {
+		t.routes = append(t.routes, make([]aggregate, int(i)+1-len(t.routes))...)
+	}
+	return &t.routes[i]
+}
+
+func (a *aggregate) add(r *Record) {
+	a.bytes += uint64(max(r.Bytes, 0))
+	if r.Error != None {
+		a.errors++
+		return
+	}
+	a.test.add(uint64(r.TotalUS))
+	if r.TTFBUS > 0 {
+		a.ttfb.add(uint64(r.TTFBUS))
+	}
+}
+
+func (a *aggregate) merge(o *aggregate) {
+	a.test.merge(&o.test)
+	a.ttfb.merge(&o.ttfb)
+	a.errors += o.errors
+	a.bytes += o.bytes
+}
+
+// elapsedS is first start → last done of the measured records, in seconds.
+func (t *tally) elapsedS() float64 { return float64(t.lastDoneNS-t.firstStartNS) / 1e9 }
