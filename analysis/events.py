@@ -1,0 +1,75 @@
+"""`events.jsonl`: what happened when, during a run."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+_LARGEST_BYTES = 64 << 20  # of the file; events are tens or hundreds, so more is no events file
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event; `t_ns` counts from the start of the run. `phase` is usually `start` or `stop`."""
+
+    t_ns: int
+    name: str
+    phase: str | None
+
+
+@dataclass(frozen=True)
+class Span:
+    """What lasted from `start_s` to `stop_s`, seconds since the start of the run; equal for an instant."""
+
+    name: str
+    start_s: float
+    stop_s: float
+
+
+def read_events(path: Path) -> list[Event]:
+    """Return the events in `path`, in order of time; none if there is no such file.
+
+    A line that is cut off (the last one, if the run was killed) or is no event is left out: events adorn the
+    figures, and no figure is computed from them.
+    """
+    try:
+        with path.open("rb") as file:
+            lines = file.read(_LARGEST_BYTES).splitlines()
+    except OSError:
+        return []
+    events = [event for line in lines if (event := _event(line))]
+    return sorted(events, key=lambda event: event.t_ns)
+
+
+def spans(events: list[Event], end_s: float) -> list[Span]:
+    """Pair each `start` with the next `stop` of the same name; what was not stopped lasts until `end_s`.
+
+    The run's own start and stop are left out. Pure.
+    """
+    found: list[Span] = []
+    open_since: dict[str, float] = {}
+    for event in events:
+        t_s = event.t_ns / 1e9
+        if event.name == "run" or t_s > end_s:
+            continue
+        if event.phase == "start":
+            open_since.setdefault(event.name, t_s)
+        elif event.phase == "stop":
+            found.append(Span(event.name, open_since.pop(event.name, 0.0), t_s))
+        else:
+            found.append(Span(event.name, t_s, t_s))
+    found += [Span(name, start_s, end_s) for name, start_s in open_since.items()]
+    return sorted(found, key=lambda span: span.start_s)
+
+
+def _event(line: bytes) -> Event | None:
+    try:
+        value = json.loads(line)
+        t_ns, name, phase = value["t_ns"], value["event"], value.get("phase")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if isinstance(t_ns, bool) or not isinstance(t_ns, int | float) or not isinstance(name, str):
+        return None
+    if not math.isfinite(t_ns) or t_ns < 0:
+        return None
+    return Event(int(t_ns), name, phase if isinstance(phase, str) else None)

@@ -1,0 +1,99 @@
+"""What `run.json` and `summary.json` hold, checked. Unknown keys are fine; wrong types are not."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+FORMAT = 1
+
+
+def _is_format(value: object) -> object:
+    if value != FORMAT or isinstance(value, bool):
+        raise ValueError(f"must be {FORMAT}")
+    return value
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Target(_Model):
+    """Where the load went."""
+
+    url: str
+    connect_to: str | None = None
+    addresses: list[str] = []
+
+
+class Log(_Model):
+    """One access log that was replayed, and how many of its lines parsed."""
+
+    path: str
+    format: str | None = None
+    lines: int | None = None
+    valid: int | None = None
+    failed: int | None = None
+    ignored: int | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+class Program(_Model):
+    """What wrote the run directory."""
+
+    name: str = "unknown"
+    version: str | None = None
+
+
+class Host(_Model):
+    """The machine that generated the load."""
+
+    hostname: str | None = None
+    kernel: str | None = None
+    cpu: str | None = None
+    cpus: int | None = None
+    memory_bytes: int | None = None
+
+
+class RunFacts(_Model):
+    """`run.json`: what was run, on what, by what, and how it ended."""
+
+    format: Annotated[int, BeforeValidator(_is_format)]
+    scenario: str
+    status: Literal["running", "complete", "interrupted", "failed"]
+    backend: str | None = None
+    repeat: int | str | None = None
+    generator_limited: bool = False
+    generator_limited_reason: str | None = None
+    reason: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    target: Target | None = None
+    command: list[str] = []
+    seed: int | None = None
+    loop: Literal["open", "closed"] = "open"
+    speed: str | None = None
+    warmup_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    logs: list[Log] = []
+    log_start: datetime | None = None
+    program: Program = Program()
+    host: Host = Host()
+
+
+class RequestCounts(_Model):
+    """`summary.json`'s `requests`: also those that were never sent, which no record shows."""
+
+    total: int | None = None
+    sent: int | None = None
+    skipped: dict[str, int] = {}
+    unsent: int = 0
+    retried: int = 0
+
+
+class Summary(_Model):
+    """`summary.json`: only what cannot be computed again from the records."""
+
+    format: Annotated[int, BeforeValidator(_is_format)]
+    requests: RequestCounts = RequestCounts()
+    duration_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)

@@ -1,0 +1,137 @@
+"""One run directory, opened and checked: what everything else in `analysis` and `lab` reads runs through."""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from analysis.errors import DamagedFileError, FormatVersionError, NoRequestsError, RunDirectoryError
+from analysis.events import Event, read_events
+from analysis.hostile import printable
+from analysis.models import FORMAT, RunFacts, Summary
+from analysis.requestfile import RequestFile
+
+# The writer flushes once a second, so a file that has been still for this long has no writer any more.
+KILLED_AFTER_S = 10.0
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """One run. `summary` is None when the run was killed: it is written once, at the end."""
+
+    path: Path
+    facts: RunFacts
+    requests: RequestFile
+    routes: list[str]
+    errors: list[str]
+    events: list[Event]
+    summary: Summary | None
+    killed: bool
+
+    @classmethod
+    def open(cls, path: Path, now_s: float | None = None) -> "RunDirectory":
+        """Open the run directory `path`.
+
+        `now_s` (seconds since the epoch; default: the clock) decides whether a run that says `running` still
+        does, or was killed. Raises a RunDirectoryError whose message is one sentence if there is nothing to
+        read.
+        """
+        if not path.exists():
+            raise RunDirectoryError(f"{path}: there is no such directory")
+        if not path.is_dir():
+            raise RunDirectoryError(f"{path}: is a file; give the run directory, the one that holds run.json")
+        facts = _model(path / "run.json", RunFacts)
+        if facts is None:
+            raise RunDirectoryError(f"{path}: run.json is missing, so this is no run directory")
+        requests = _requests(path / "requests.npy", facts)
+        idle_s = (time.time() if now_s is None else now_s) - requests.path.stat().st_mtime
+        return cls(
+            path=path,
+            facts=facts,
+            requests=requests,
+            routes=_names(path / "routes.json"),
+            errors=_names(path / "errors.json"),
+            events=read_events(path / "events.jsonl"),
+            summary=_model(path / "summary.json", Summary),
+            killed=facts.status == "running" and idle_s > KILLED_AFTER_S,
+        )
+
+    @property
+    def status(self) -> str:
+        """`running`, `complete`, `interrupted` or `failed`; a killed run counts as interrupted."""
+        return "interrupted" if self.killed else self.facts.status
+
+    @property
+    def name(self) -> str:
+        """What to call the run: its backend where the lab set one, else its directory's name."""
+        if not self.facts.backend:
+            return self.path.resolve().name
+        repeat = "" if self.facts.repeat is None else f" #{self.facts.repeat}"
+        return f"{self.facts.backend}{repeat}"
+
+    def route_name(self, index: int) -> str:
+        """Return the name of number `index` of column `route`."""
+        return self.routes[index] if index < len(self.routes) else f"route {index}"
+
+    def error_name(self, index: int) -> str:
+        """Return the name of number `index` of column `error`."""
+        return self.errors[index] if index < len(self.errors) else f"error {index}"
+
+
+def _requests(path: Path, facts: RunFacts) -> RequestFile:
+    try:
+        return RequestFile.open(path)
+    except NoRequestsError as error:
+        if facts.reason:
+            raise NoRequestsError(f"{path}: holds no request: {printable(facts.reason)}") from None
+        raise error from None
+
+
+def _model(path: Path, model: type[_Model]) -> _Model | None:
+    """Return the file as a checked model, or None if there is no such file."""
+    value = read_json(path)
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise DamagedFileError(f"{path}: holds no JSON object")
+    version = value.get("format")
+    if version != FORMAT or isinstance(version, bool):
+        shown = printable(json.dumps(version), 40)
+        raise FormatVersionError(
+            f"{path}: is of format {shown}; this version of plimsoll reads format {FORMAT}: "
+            "use the version that wrote it, or run again"
+        )
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors(include_url=False)
+        )
+        raise DamagedFileError(f"{path}: {printable(problems)}") from None
+
+
+def _names(path: Path) -> list[str]:
+    """Return a list of names; empty if the file is absent: the records are readable without."""
+    value = read_json(path)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise DamagedFileError(f"{path}: holds no list of names")
+    return value
+
+
+def read_json(path: Path) -> Any:
+    """Return what the JSON file `path` holds, or None if it is absent. Raises DamagedFileError."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise DamagedFileError(f"{path}: is no JSON; it was cut off or written by something else") from None
