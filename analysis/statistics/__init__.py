@@ -1,0 +1,1 @@
+"""Records in, numbers out: pure functions over arrays. Times are microseconds inside, milliseconds outside."""

@@ -1,0 +1,110 @@
+"""All figures of one run, as data: what the report shows and `--json` prints."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from analysis.errors import NoRequestsError
+from analysis.records import RunDirectory
+from analysis.statistics.collect import Collection
+from analysis.statistics.interval import upper_bound_ms
+from analysis.statistics.routes import RouteFigures
+from analysis.statistics.sample import P999, Sample
+from analysis.statistics.timeline import Timeline
+from analysis.statistics.windows import Windows, make_windows
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class RunStatistics:
+    """One run's figures. Times by name (`response`, `service`, `lag`, `ttfb`) are exact order statistics."""
+
+    requests: int
+    warmup: int
+    queued: int
+    duration_s: float
+    samples: dict[str, Sample]
+    p999_upper_ms: float | None
+    windows: Windows
+    timeline: Timeline
+    routes: dict[str, RouteFigures]
+    total: RouteFigures
+    errors: dict[str, int]
+    statuses: dict[int, int]
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `plimsoll report --json` prints of the run; absent figures are None."""
+        line = self.windows.line
+        return {
+            "requests": {
+                "sent": self.requests + self.warmup,
+                "warmup": self.warmup,
+                "queued": self.queued,
+                "ok": self.total.grinder.tests,
+                "errors": self.total.errors,
+                "status_mismatch": self.total.status_mismatch,
+                "bytes_mismatch": self.total.bytes_mismatch,
+            },
+            "duration_s": self.duration_s,
+            **{f"{name}_ms": sample.figures_ms() for name, sample in self.samples.items()},
+            "response_p99.9_upper_ms": self.p999_upper_ms,
+            "windows": {
+                "width_s": self.windows.width_s,
+                "shown": self.windows.shown,
+                "line": None if line is None else asdict(line),
+                "windows": [asdict(window) for window in self.windows.windows],
+            },
+            "routes": {name: asdict(figures) for name, figures in self.routes.items()},
+            "total": asdict(self.total),
+            "errors": self.errors,
+            "statuses": {str(status): count for status, count in self.statuses.items()},
+        }
+
+
+def measure(run: RunDirectory, progress: Progress = lambda _: None) -> RunStatistics:
+    """Read every record of `run` once and return its figures.
+
+    `progress` is called with the number of records that were read since its last call.
+    """
+    collection = Collection()
+    for block in run.requests.blocks():
+        collection.add(block)
+        progress(len(block))
+    if not collection.requests:
+        raise NoRequestsError(
+            f"{run.path}: every request belongs to the warm-up, so there is nothing to report"
+        )
+    return figures_of(collection, run.route_name, run.error_name)
+
+
+def figures_of(
+    collection: Collection, route_name: Callable[[int], str], error_name: Callable[[int], str]
+) -> RunStatistics:
+    """Return the figures of what was collected. Pure; names are looked up by number."""
+    samples = collection.samples()
+    response, elapsed_s = samples["response"], collection.elapsed_s
+    return RunStatistics(
+        requests=collection.requests,
+        warmup=collection.warmup,
+        queued=collection.queued,
+        duration_s=collection.end_ns / 1e9,
+        samples=samples,
+        p999_upper_ms=upper_bound_ms(response, P999),
+        windows=make_windows(collection.timeline),
+        timeline=collection.timeline,
+        routes={
+            _distinct(route_name, number): collection.routes.figures(number, elapsed_s)
+            for number in collection.routes.used()
+        },
+        total=collection.routes.all_figures(response, elapsed_s),
+        errors={
+            error_name(number): int(count)
+            for number, count in enumerate(collection.error_counts)
+            if number and count
+        },
+        statuses={status: int(count) for status, count in enumerate(collection.status_counts) if count},
+    )
+
+
+def _distinct(route_name: Callable[[int], str], number: int) -> str:
+    return f"{number + 1} {route_name(number)}"

@@ -1,0 +1,147 @@
+"""A run in slices of time that hold enough requests for a p99.9 each, and the straight line through them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.statistics.sample import P99, P999, PERCENTILES, Microseconds, fewest, rank
+from analysis.statistics.timeline import Timeline
+
+MOST_WINDOWS = 300
+# Tried in this order: the first of which the whole run has enough requests is what each window shows.
+_SHOWN = ("p99.9", "p99")
+
+
+@dataclass(frozen=True)
+class Window:
+    """One slice, from `start_s` to `stop_s` after the start of the run, and its `n` requests due in it.
+
+    `merged`: it is wider than the others, since they held too few requests there. A statistic is None where n
+    is too small for it.
+    """
+
+    start_s: float
+    stop_s: float
+    n: int
+    merged: bool
+    p50_ms: float | None
+    p99_ms: float | None
+    p999_ms: float | None
+    max_ms: float
+
+    @property
+    def middle_s(self) -> float:
+        """Where the window's point is drawn."""
+        return (self.start_s + self.stop_s) / 2
+
+
+@dataclass(frozen=True)
+class Line:
+    """`ms = at_zero_ms + slope_ms_per_s · seconds`."""
+
+    at_zero_ms: float
+    slope_ms_per_s: float
+
+    def at_ms(self, t_s: float) -> float:
+        """Return the line's value at `t_s`."""
+        return self.at_zero_ms + self.slope_ms_per_s * t_s
+
+
+@dataclass(frozen=True)
+class Windows:
+    """All windows of a run, and which statistic (`p99.9`, `p99` or `max`) they have enough requests for."""
+
+    width_s: float
+    shown: str
+    windows: list[Window]
+    line: Line | None
+
+    def value_ms(self, window: Window) -> float | None:
+        """Return the statistic that is shown."""
+        return {"p99.9": window.p999_ms, "p99": window.p99_ms, "max": window.max_ms}[self.shown]
+
+
+def make_windows(timeline: Timeline) -> Windows:
+    """Cut the run into windows: of one width, wherever that holds enough requests, else merged.
+
+    Enough for the statistic shown: 1,000 for p99.9. A run with fewer in all shows p99 of at least 100, or the
+    slowest request of each window, under its own name. The width is the least number of the timeline's slices
+    with which more than half of the windows have enough, and that makes at most 300 windows.
+    """
+    counts = timeline.due[: timeline.used].tolist()
+    total = sum(counts)
+    shown = next((name for name in _SHOWN if total >= fewest(PERCENTILES[name])), "max")
+    enough = 1 if shown == "max" else fewest(PERCENTILES[shown])
+    slices = _slices_per_window(counts, enough)
+    edges = merged_edges(counts, slices, enough)
+    windows = [
+        _window(timeline, start, stop, merged=stop - start > slices) for start, stop in edges if stop > start
+    ]
+    found = Windows(slices * timeline.width_s, shown, windows, None)
+    points = [(w.middle_s, value, w.n) for w in windows if (value := found.value_ms(w)) is not None]
+    return Windows(found.width_s, shown, windows, average_line(points))
+
+
+def merged_edges(counts: list[int], slices: int, enough: int) -> list[tuple[int, int]]:
+    """Return (start, stop) slice numbers of windows of `slices` each, merged until all have `enough`.
+
+    Windows merge with the next ones; what is left at the end merges with the last window. Pure.
+    """
+    edges: list[tuple[int, int]] = []
+    start, gathered = 0, 0
+    for stop in range(slices, len(counts) + slices, slices):
+        gathered += sum(counts[stop - slices : stop])
+        if gathered >= enough:
+            edges.append((start, stop))
+            start, gathered = stop, 0
+    if gathered and edges:
+        edges[-1] = (edges[-1][0], max(start, len(counts)))
+    return edges
+
+
+def average_line(points: list[tuple[float, float, int]]) -> Line | None:
+    """Return the least-squares line through (seconds, milliseconds, requests), each weighted by its requests.
+
+    None with fewer than three points, through which a line says nothing. Weighted, because the variance of a
+    window's percentile falls as its requests grow.
+    """
+    if len(points) < 3:
+        return None
+    t_s, value_ms, n = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
+    weight = n / n.sum()
+    t_mean, value_mean = float(weight @ t_s), float(weight @ value_ms)
+    spread = float(weight @ np.square(t_s - t_mean))
+    if spread == 0:
+        return None
+    slope = float(weight @ ((t_s - t_mean) * (value_ms - value_mean))) / spread
+    return Line(value_mean - slope * t_mean, slope)
+
+
+def _slices_per_window(counts: list[int], enough: int) -> int:
+    array = np.array(counts, dtype=np.int64)
+    for slices in range(-(-len(counts) // MOST_WINDOWS), len(counts) + 1):
+        windows = np.add.reduceat(array, np.arange(0, len(array), slices))
+        if np.count_nonzero(windows >= enough) * 2 > len(windows):
+            return slices
+    return max(len(counts), 1)
+
+
+def _window(timeline: Timeline, start: int, stop: int, *, merged: bool) -> Window:
+    values_us = timeline.response.of(start, stop)
+    wanted = {ppm: rank(ppm, len(values_us)) for ppm in (PERCENTILES["p50"], P99, P999)}
+    values_us.partition([position - 1 for position in wanted.values() if position is not None] + [-1])
+    p50_ms, p99_ms, p999_ms = (_at_ms(values_us, position) for position in wanted.values())
+    return Window(
+        start_s=start * timeline.width_s,
+        stop_s=min(stop, timeline.used) * timeline.width_s,
+        n=len(values_us),
+        merged=merged,
+        p50_ms=p50_ms,
+        p99_ms=p99_ms,
+        p999_ms=p999_ms,
+        max_ms=float(values_us[-1]) / 1000,
+    )
+
+
+def _at_ms(values_us: Microseconds, position: int | None) -> float | None:
+    return None if position is None else float(values_us[position - 1]) / 1000
