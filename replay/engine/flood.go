@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+)
+
+// Flood sends the requests of a sequence over n connections, each as soon as the one before it is answered (closed loop): as
+// fast as the server goes. A request is due when its connection is free for it, so response time is service time.
+// The sequence ends early after limit, where that is not 0.
+func (e *Engine) Flood(stop context.Context, shots iter.Seq[*Shot], n int, limit time.Duration) Outcome {
+	quit := make(chan struct{})
+	defer close(quit)
+	batches := prefetch(shots, quit)
+	first, more := <-batches
+
+	e.opts.PerClient = 1
+	e.opts.MaxConnections = max(e.opts.MaxConnections, n)
+	running, end := e.begin(stop)
+	defer end()
+	f := &flood{e: e, running: running, batches: batches, batch: first, ended: !more, limitNS: limit.Nanoseconds()}
+	f.slots.Add(n)
+	for slot := range uint32(n) {
+		go f.next(slot)
+	}
+	f.slots.Wait()
+	unsent := uint64(0)
+	if running.Err() != nil {
+		unsent = uint64(len(f.batch)) + e.countRest(batches)
+	}
+	return e.outcome(running, unsent)
+}
+
+// flood hands the requests of one sequence to n slots.
+type flood struct {
+	e       *Engine
+	running context.Context
+	limitNS int64
+	slots   sync.WaitGroup
+
+	mu      sync.Mutex
+	batches <-chan []*Shot
+	batch   []*Shot
+	ended   bool
+}
+
+// next sends the next request on a slot; the slot ends with the sequence.
+func (f *flood) next(slot uint32) {
+	s := f.take()
+	if s == nil {
+		f.slots.Done()
+		return
+	}
+	s.DueNS = f.e.clock.now()
+	if f.limitNS > 0 && s.DueNS >= f.limitNS {
+		f.slots.Done()
+		return
+	}
+	s.startNS = s.DueNS
+	s.after = func(*Shot, int64) { f.next(slot) }
+	key := clientKey{client: slot}
+	if f.e.target.TLS {
+		key.host = s.Host
+	}
+	f.e.pool.submit(s, key)
+}
+
+func (f *flood) take() *Shot {
+	if f.running.Err() != nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.batch) == 0 && !f.ended {
+		batch, more := <-f.batches
+		f.batch, f.ended = batch, !more
+	}
+	if len(f.batch) == 0 {
+		return nil
+	}
+	s := f.batch[0]
+	f.batch[0] = nil
+	f.batch = f.batch[1:]
+	return s
+}

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// preciseSleeper sleeps in ppoll(2) on a thread of its own: Go's timers are rounded up to whole milliseconds when the process is
+// idle (netpoll), which would be the greatest part of the lag.
+type preciseSleeper struct {
+	clock clock
+	event int // eventfd(2)
+}
+
+// newSleeper binds the calling goroutine to its thread.
+func newSleeper(c clock) sleeper {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return newTimerSleeper(c)
+	}
+	runtime.LockOSThread()
+	// The kernel may otherwise delay a wake-up by 50 µs to join it with others.
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	return &preciseSleeper{clock: c, event: fd}
+}
+
+func (s *preciseSleeper) until(ns int64) {
+	for {
+		left := ns - s.clock.now()
+		if left <= 0 {
+			return
+		}
+		timeout := unix.NsecToTimespec(left)
+		n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(s.event), Events: unix.POLLIN}}, &timeout, nil)
+		if n > 0 && err == nil {
+			var drained [8]byte
+			_, _ = unix.Read(s.event, drained[:])
+			return
+		}
+	}
+}
+
+func (s *preciseSleeper) wake() {
+	_, _ = unix.Write(s.event, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+}
+
+func (s *preciseSleeper) close() {
+	_ = unix.Close(s.event)
+	runtime.UnlockOSThread()
+}

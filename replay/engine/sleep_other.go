@@ -1,0 +1,5 @@
+//go:build !linux
+
+package engine
+
+func newSleeper(c clock) sleeper { return newTimerSleeper(c) }
