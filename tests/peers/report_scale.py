@@ -1,0 +1,116 @@
+"""How long `plimsoll report` takes, and how much memory, over a run of 50 million requests.
+
+Makes a synthetic run directory of that size (3.4 GB), reports on it, removes it, and prints one JSON object:
+`{"records": …, "seconds": …, "max_rss_mib": …, "html_mib": …}`.
+
+    python tests/peers/report_scale.py [--records 50000000] [--under DIR]
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy
+
+RECORD = np.dtype(
+    "i8,u4,u4,u4,u4,u4,u4,i8,i8,u8,u4,u2,u2,u2,u1,u1",
+)
+RECORD.names = [
+    "due_ns",
+    "lag_us",
+    "dns_us",
+    "connect_us",
+    "tls_us",
+    "ttfb_us",
+    "total_us",
+    "bytes",
+    "logged_bytes",
+    "line",
+    "client",
+    "route",
+    "status",
+    "logged_status",
+    "error",
+    "flags",
+]
+BLOCK = 1_000_000
+REQUESTS_PER_S = 5_000
+
+
+def main() -> None:
+    """Make, measure, remove, print."""
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory(prefix="report-scale-", dir=arguments.under) as folder:
+        run = Path(folder)
+        write_run(run, arguments.records)
+        started = time.monotonic()
+        command = [sys.executable, "-m", "analysis", "report", str(run), "--json"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ)
+        figures = {
+            "records": arguments.records,
+            "seconds": round(time.monotonic() - started, 2),
+            "max_rss_mib": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024),
+            "html_mib": round((run / "report.html").stat().st_size / 2**20, 1),
+        }
+    print(json.dumps(figures))
+
+
+def write_run(run: Path, records: int) -> None:
+    """Write a run directory of `records` requests at 5,000 a second, with a stall of two seconds each hour."""
+    (run / "run.json").write_text(
+        json.dumps({"format": 1, "scenario": "replay", "status": "complete", "speed": "1", "loop": "open"})
+    )
+    (run / "routes.json").write_text(json.dumps([f"route {n}" for n in range(20)]))
+    (run / "errors.json").write_text(json.dumps(["none", "timeout"]))
+    random = np.random.default_rng(1)
+    with (run / "requests.npy").open("wb") as file:
+        file.write(header(records))
+        for first in range(0, records, BLOCK):
+            file.write(block(random, first, min(BLOCK, records - first)).tobytes())
+
+
+def block(random: np.random.Generator, first: int, count: int) -> np.ndarray:
+    """Return `count` records from the `first` on, in the order of their ends."""
+    requests = np.zeros(count, dtype=RECORD)
+    due_ns = (np.arange(first, first + count) * (1_000_000_000 // REQUESTS_PER_S)).astype(np.int64)
+    total_us = random.lognormal(8.5, 0.7, count)
+    into_stall_s = due_ns / 1e9 % 3600
+    total_us = np.where(into_stall_s < 2, np.maximum(total_us, (2 - into_stall_s) * 1e6), total_us)
+    requests["due_ns"] = due_ns
+    requests["lag_us"] = random.exponential(60, count)
+    requests["total_us"] = total_us
+    requests["ttfb_us"] = total_us * 0.8
+    requests["bytes"] = requests["logged_bytes"] = random.integers(200, 90_000, count)
+    requests["line"] = np.arange(first + 1, first + count + 1)
+    requests["route"] = random.integers(0, 20, count)
+    requests["status"] = requests["logged_status"] = 200
+    requests["error"] = random.random(count) < 0.0005
+    return requests[np.argsort(due_ns / 1000 + total_us, kind="stable")]
+
+
+def header(records: int) -> bytes:
+    """Return the 512 bytes before the records, padded as docs/run-format.md says."""
+    facts = {"descr": npy.dtype_to_descr(RECORD), "fortran_order": False, "shape": (records,)}
+    return b"\x93NUMPY\x01\x00" + (502).to_bytes(2, "little") + repr(facts).ljust(501).encode() + b"\n"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--records", type=int, default=50_000_000, help="how many requests the run has")
+    parser.add_argument(
+        "--under", default=None, help="where to put the 3.4 GB meanwhile; default: the temporary folder"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
