@@ -1,6 +1,9 @@
 package record
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // Close writes what is left, summary.json and the end of run.json. When recording failed before, the status is
 // Failed and the error is returned, whatever the caller says; the summary counts all requests even so. Later
@@ -38,6 +41,7 @@ func (d *Dir) finish(status Status, reason string) error {
 	if err := d.Err(); err != nil {
 		status, reason = Failed, err.Error()
 	}
+	os.Remove(d.file(reserveName))
 	summaryErr := replaceJSON(d.file("summary.json"), d.summary)
 	if summaryErr != nil && status == Complete {
 		status, reason = Failed, summaryErr.Error()

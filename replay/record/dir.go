@@ -82,6 +82,9 @@ func (d *Dir) open(opts Options) error {
 			return err
 		}
 	}
+	if err := makeReserve(d.file(reserveName)); err != nil {
+		return err
+	}
 	return d.flush.open(d.path, opts)
 }
 
