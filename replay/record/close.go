@@ -22,7 +22,7 @@ func (d *Dir) Close(status Status, reason string) (Summary, error) {
 	d.idle.Wait()
 	d.flushOnce()
 	if d.flush.hdr != nil {
-		d.write(&d.flush.hdr.out, d.flush.hdr.end())
+		d.write(&d.flush.hdr.out, d.flush.hdr.end(d.started))
 	}
 	if err := d.flush.closeFiles(); err != nil {
 		d.fail(err)

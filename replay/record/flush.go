@@ -44,6 +44,9 @@ func (f *flusher) open(dir string, opts Options) error {
 		if err := open(&f.grinder.out, "grinder-0-data.log"); err != nil {
 			return err
 		}
+		if _, err := f.grinder.out.Write([]byte(grinderHeader)); err != nil {
+			return err
+		}
 	}
 	if opts.HDRLog {
 		f.hdr = newHDRLog()

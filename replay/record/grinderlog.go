@@ -7,9 +7,8 @@ import (
 
 // grinderLog writes The Grinder 3.11's data log.
 type grinderLog struct {
-	out    appended
-	headed bool
-	text   []byte
+	out  appended
+	text []byte
 }
 
 const grinderHeader = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors, HTTP response code, HTTP response length, " +
@@ -21,10 +20,6 @@ const grinderThreads = 1000
 // lines are the data log's lines for records, warm-up left out as in every other figure.
 func (g *grinderLog) lines(records []Record, started time.Time) []byte {
 	g.text = g.text[:0]
-	if !g.headed {
-		g.headed = true
-		g.text = append(g.text, grinderHeader...)
-	}
 	for i := range records {
 		if r := &records[i]; r.Flags&Warmup == 0 {
 			g.text = appendGrinderLine(g.text, r, started)

@@ -40,11 +40,7 @@ func newHDRLog() *hdrLog {
 // lines folds records in and returns the lines of the intervals that they close. A request that is reported
 // after its second was closed counts in the open one.
 func (l *hdrLog) lines(records []Record, started time.Time) []byte {
-	l.text = l.text[:0]
-	if !l.headed {
-		l.headed = true
-		l.header(started)
-	}
+	l.begin(started)
 	for i := range records {
 		r := &records[i]
 		if r.Flags&Warmup != 0 {
@@ -61,13 +57,19 @@ func (l *hdrLog) lines(records []Record, started time.Time) []byte {
 }
 
 // end is what is left of the last interval.
-func (l *hdrLog) end() []byte {
-	l.text = l.text[:0]
+func (l *hdrLog) end(started time.Time) []byte {
+	l.begin(started)
 	l.closeInterval()
 	return l.text
 }
 
-func (l *hdrLog) header(started time.Time) {
+// begin empties the text, but for the header where that was not written yet.
+func (l *hdrLog) begin(started time.Time) {
+	l.text = l.text[:0]
+	if l.headed {
+		return
+	}
+	l.headed = true
 	seconds := float64(started.UnixMilli()) / 1000
 	l.text = fmt.Appendf(l.text, "#[plimsoll: microseconds; tags response (from due) and service (from start)]\n"+
 		"#[Histogram log format version 1.3]\n"+

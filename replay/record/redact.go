@@ -8,10 +8,12 @@ import (
 
 const redacted = "REDACTED"
 
-// Names of headers and query parameters whose values are secrets.
+// Where secrets stand: in headers and query parameters of certain names, and before the @ of a URL.
 var (
-	secretHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie2?|set-cookie|x-wp-nonce|.*(api-?key|token|secret|password|passwd|session|csrf|xsrf|auth).*)$`)
-	secretParam  = regexp.MustCompile(`(?i)^(key|pwd|pass|sig|signature|code|nonce|_wpnonce|sid|.*(api_?-?key|token|secret|password|passwd|session|csrf|xsrf|auth|credential|signature).*)$`)
+	secretHeader = regexp.MustCompile(`(?i)^(cookie2?|set-cookie|x-wp-nonce|.*(authorization|api-?key|token|secret|password|passwd|session|csrf|xsrf|auth).*)$`)
+	secretParam  = regexp.MustCompile(`(?i)^(key|pwd|pass|sig|code|nonce|_wpnonce|sid|.*(api[_-]?key|token|secret|password|passwd|session|csrf|xsrf|auth|credential|signature).*)$`)
+	userInfo     = regexp.MustCompile(`(://)[^/?#\s]*@`)
+	parameter    = regexp.MustCompile(`([?&])([^=&#\s]+)=([^&#\s]*)`)
 )
 
 // RedactArgs is a command line fit to be kept: without the values of secret headers, without user info in URLs
@@ -19,63 +21,41 @@ var (
 func RedactArgs(args []string) []string {
 	out := make([]string, len(args))
 	for i, arg := range args {
-		out[i] = redactArg(arg)
+		flag, value := splitFlag(arg)
+		out[i] = flag + redact(value)
 	}
 	return out
 }
 
-func redactArg(arg string) string {
-	flag, value := "", arg
-	if strings.HasPrefix(arg, "-") {
-		if f, v, ok := strings.Cut(arg, "="); ok {
-			flag, value = f+"=", v
-		} else if strings.HasPrefix(arg, "-H") && !strings.HasPrefix(arg, "--") {
-			flag, value = "-H", arg[2:]
+// splitFlag cuts "--header=K: V", "-HK: V" and "-H=K: V" before the value.
+func splitFlag(arg string) (flag, value string) {
+	switch {
+	case strings.HasPrefix(arg, "-H="):
+		return arg[:3], arg[3:]
+	case strings.HasPrefix(arg, "-H"):
+		return arg[:2], arg[2:]
+	case strings.HasPrefix(arg, "--"):
+		if name, value, ok := strings.Cut(arg, "="); ok {
+			return name + "=", value
 		}
 	}
-	if strings.Contains(value, "://") {
-		return flag + redactURL(value)
-	}
-	return flag + redactHeader(value)
+	return "", arg
 }
 
-func redactHeader(value string) string {
-	name, _, ok := strings.Cut(value, ":")
-	if ok && secretHeader.MatchString(strings.TrimSpace(name)) {
+func redact(value string) string {
+	if name, _, ok := strings.Cut(value, ":"); ok && secretHeader.MatchString(strings.TrimSpace(name)) {
 		return name + ": " + redacted
 	}
-	return value
-}
-
-// redactURL works on the text, so that a URL that does not parse loses its secrets too.
-func redactURL(text string) string {
-	scheme, rest, _ := strings.Cut(text, "://")
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	host, path := rest[:end], rest[end:]
-	if at := strings.LastIndexByte(host, '@'); at >= 0 {
-		host = redacted + host[at:]
-	}
-	path, query, ok := strings.Cut(path, "?")
-	if ok {
-		path += "?" + redactQuery(query)
-	}
-	return redactHeader(scheme + "://" + host + path)
-}
-
-func redactQuery(query string) string {
-	pairs := strings.Split(query, "&")
-	for i, pair := range pairs {
-		name, _, ok := strings.Cut(pair, "=")
+	value = userInfo.ReplaceAllString(value, "${1}"+redacted+"@")
+	return parameter.ReplaceAllStringFunc(value, func(pair string) string {
+		name, _, _ := strings.Cut(pair[1:], "=")
 		plain, err := url.QueryUnescape(name)
 		if err != nil {
 			plain = name
 		}
-		if ok && secretParam.MatchString(plain) {
-			pairs[i] = name + "=" + redacted
+		if !secretParam.MatchString(plain) {
+			return pair
 		}
-	}
-	return strings.Join(pairs, "&")
+		return pair[:1] + name + "=" + redacted
+	})
 }
