@@ -126,20 +126,18 @@ func (e *Engine) begin(stop context.Context) (running context.Context, end func(
 	}
 	tending, stopTending := context.WithCancel(context.Background())
 	go e.pool.tendEvery(tending, 100*time.Millisecond)
-	stopAbort := context.AfterFunc(e.abort, e.pool.closeAll)
+	endAbort := context.AfterFunc(e.abort, e.pool.closeAll)
+	endStop := context.AfterFunc(running, e.pool.stop)
 	return running, func() {
 		stopTending()
-		stopAbort()
+		endAbort()
+		endStop()
 		cancel(nil)
 	}
 }
 
 // outcome waits for what is in flight and says how the run ended.
 func (e *Engine) outcome(running context.Context, unsent uint64) Outcome {
-	cause := context.Cause(running)
-	if cause != nil {
-		e.pool.stop()
-	}
 	e.pool.drain()
-	return Outcome{Unsent: unsent + e.pool.unsent, Cause: cause}
+	return Outcome{Unsent: unsent + e.pool.unsent, Cause: context.Cause(running)}
 }

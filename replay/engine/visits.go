@@ -9,41 +9,41 @@ import (
 // fewer, or ends before the run does.
 type visits struct {
 	mu      sync.Mutex
-	pull    func() (Visit, bool)
-	stop    func()
+	coming  <-chan Visit
 	kept    []Visit
 	given   int
 	users   int
 	forEver bool
-	ended   bool
 }
 
+// visitsAhead stand ready, so that reading the log does not hold up the users.
+const visitsAhead = 256
+
 func newVisits(seq iter.Seq[Visit], users int, forEver bool, quit <-chan struct{}) *visits {
-	v := &visits{users: users, forEver: forEver}
-	v.pull, v.stop = iter.Pull(seq)
+	coming := make(chan Visit, visitsAhead)
 	go func() {
-		<-quit
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.ended = true
-		v.stop()
+		defer close(coming)
+		for visit := range seq {
+			select {
+			case coming <- visit:
+			case <-quit:
+				return
+			}
+		}
 	}()
-	return v
+	return &visits{coming: coming, users: users, forEver: forEver}
 }
 
 // next gives a visit, or nil when there is none left to live through.
 func (v *visits) next() Visit {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.ended {
-		if visit, ok := v.pull(); ok {
-			if len(v.kept) < v.users {
-				v.kept = append(v.kept, visit)
-			}
-			v.given++
-			return visit
+	if visit, ok := <-v.coming; ok {
+		if len(v.kept) < v.users {
+			v.kept = append(v.kept, visit)
 		}
-		v.ended = true
+		v.given++
+		return visit
 	}
 	if len(v.kept) == 0 || (!v.forEver && v.given >= v.users) {
 		return nil

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestResponse(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	rows := []struct {
+		why   string
+		in    string
+		head  bool
+		want  response
+		wrong error
+	}{
+		{"a body with a length", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", false, response{200, 2, true}, nil},
+		{"no reason phrase", "HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n", false, response{404, 0, true}, nil},
+		{"bare line feeds", "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", false, response{200, 2, true}, nil},
+		{"header names in any case", "HTTP/1.1 200 OK\r\ncOnTeNt-LeNgTh:2\r\n\r\nok", false, response{200, 2, true}, nil},
+		{"a long body", "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + long, false, response{200, 100000, true}, nil},
+		{"a long header", "HTTP/1.1 200 OK\r\nX: " + long + "\r\nContent-Length: 1\r\n\r\nx", false, response{200, 1, true}, nil},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n", false, response{200, 13, true}, nil},
+		{"chunks and trailers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\n", false, response{200, 1, true}, nil},
+		{"chunks win over a length, and end the connection", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false, response{200, 0, false}, nil},
+		{"a body until the connection ends", "HTTP/1.1 200 OK\r\n\r\nabc", false, response{200, 3, false}, nil},
+		{"HTTP/1.0 closes", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", false, response{200, 2, false}, nil},
+		{"HTTP/1.0 with keep-alive does not", "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nok", false, response{200, 2, true}, nil},
+		{"Connection: close", "HTTP/1.1 200 OK\r\nConnection: foo, Close\r\nContent-Length: 2\r\n\r\nok", false, response{200, 2, false}, nil},
+		{"HEAD has a length and no body", "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n", true, response{200, 0, true}, nil},
+		{"304 has no body", "HTTP/1.1 304 Not Modified\r\nContent-Length: 20\r\n\r\n", false, response{304, 0, true}, nil},
+		{"204 has no body", "HTTP/1.1 204 No Content\r\n\r\n", false, response{204, 0, true}, nil},
+		{"100 and 103 come before the answer", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", false, response{200, 1, true}, nil},
+		{"a second answer that nobody asked for", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\n\r\n", false, response{200, 1, false}, nil},
+		{"the same length twice", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", false, response{200, 1, true}, nil},
+		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", false, response{200, 0, false}, errBadResponse},
+		{"a length that is none", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", false, response{200, 0, false}, errBadResponse},
+		{"a length past all bounds", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", false, response{200, 0, false}, errBadResponse},
+		{"a chunk size that is none", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, response{200, 0, true}, errBadResponse},
+		{"a chunk that is too long", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n", false, response{200, 1, true}, errBadResponse},
+		{"another protocol", "SSH-2.0-OpenSSH_9.2\r\n", false, response{}, errBadResponse},
+		{"a header without a colon", "HTTP/1.1 200 OK\r\nfoo\r\n\r\n", false, response{}, errBadResponse},
+		{"a head without an end", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeadBytes+1), false, response{}, errBadResponse},
+		{"nothing at all", "", false, response{}, errClosedEarly},
+		{"half a head", "HTTP/1.1 200 OK\r\nConte", false, response{}, errClosedEarly},
+		{"half a body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", false, response{200, 4, true}, errClosedEarly},
+		{"half a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf", false, response{200, 4, true}, errClosedEarly},
+	}
+	for _, row := range rows {
+		for how, src := range map[string]io.Reader{
+			"whole":        strings.NewReader(row.in),
+			"byte by byte": iotest.OneByteReader(strings.NewReader(row.in)),
+			"with its end": iotest.DataErrReader(strings.NewReader(row.in)),
+		} {
+			got, err := newReader(src).response(row.head)
+			if !errors.Is(err, row.wrong) || (row.wrong == nil && err != nil) {
+				t.Errorf("%s (%s): error %v, want %v", row.why, how, err, row.wrong)
+			}
+			if err != nil {
+				got.keepAlive = row.want.keepAlive // a failed connection is never kept
+				got.status = row.want.status
+			}
+			if how == "byte by byte" && row.why == "a second answer that nobody asked for" {
+				continue // it has not arrived yet; the next wait finds it
+			}
+			if got != row.want {
+				t.Errorf("%s (%s): %+v, want %+v", row.why, how, got, row.want)
+			}
+		}
+	}
+}
+
+// FuzzResponse: no input makes the reader panic or hang, or count more than there was; and how the bytes are cut into reads changes
+// nothing.
+func FuzzResponse(f *testing.F) {
+	for _, seed := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: x\r\n\r\n",
+		"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\n\r\nbody",
+		"HTTP/1.1 304 Not Modified\r\nConnection: close, x\r\n\r\n",
+	} {
+		f.Add([]byte(seed), false)
+		f.Add([]byte(seed), true)
+	}
+	f.Fuzz(func(t *testing.T, in []byte, toHEAD bool) {
+		whole := newReader(bytes.NewReader(in))
+		got, err := whole.response(toHEAD)
+		if got.bytes < 0 || got.bytes > int64(len(in)) {
+			t.Fatalf("%d body bytes in %d", got.bytes, len(in))
+		}
+		if err == nil && (got.status < 101 || got.status > 999) {
+			t.Fatalf("status %d without an error", got.status)
+		}
+		cut := newReader(iotest.OneByteReader(bytes.NewReader(in)))
+		again, errAgain := cut.response(toHEAD)
+		if (err == nil) != (errAgain == nil) || got.status != again.status || got.bytes != again.bytes {
+			t.Fatalf("whole: %+v %v, byte by byte: %+v %v", got, err, again, errAgain)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"iter"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"plimsoll/replay/record"
+)
+
+// memory is a Recorder that keeps everything.
+type memory struct {
+	mu      sync.Mutex
+	records []record.Record
+	skipped map[string]int
+	retried int
+}
+
+func (m *memory) Start(time.Time) error { return nil }
+
+func (m *memory) Add(r *record.Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records = append(m.records, *r)
+}
+
+func (m *memory) Skip(reason string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.skipped == nil {
+		m.skipped = map[string]int{}
+	}
+	m.skipped[reason]++
+}
+
+func (m *memory) Retried() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.retried++
+}
+
+// list makes a sequence of shots.
+func list(shots ...*Shot) iter.Seq[*Shot] {
+	return func(yield func(*Shot) bool) {
+		for _, s := range shots {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// get is a GET of a target by a client, due so many milliseconds after the start.
+func get(client uint32, target string, dueMS int64) *Shot {
+	return &Shot{
+		Request: Request{Method: "GET", Target: target, Client: client, LoggedBytes: -1, Line: uint64(dueMS) + 1},
+		DueNS:   dueMS * 1e6,
+	}
+}
+
+func noHeaders(t *testing.T) *Headers {
+	t.Helper()
+	h, err := ParseHeaders(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// targetOf makes a checked target of a base URL.
+func targetOf(t *testing.T, base string, insecure bool) *Target {
+	t.Helper()
+	target, err := NewTarget(context.Background(), base, "", insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+// replay sends shots in the open loop and returns what was recorded.
+func replay(t *testing.T, base string, opts Options, shots ...*Shot) (*memory, Outcome) {
+	t.Helper()
+	rec := &memory{}
+	e := New(targetOf(t, base, true), noHeaders(t), opts, rec, context.Background())
+	outcome := e.Open(context.Background(), list(shots...))
+	return rec, outcome
+}
+
+// script is a server that answers the n-th request of each connection with what answer says; then it does as told.
+type script struct {
+	net.Listener
+	mu       sync.Mutex
+	conns    int
+	requests []string
+}
+
+// serveScript listens on loopback. answer gets the number of the connection and of the request on it, both from 0; it returns the
+// bytes to send and whether to close afterwards.
+func serveScript(t *testing.T, answer func(conn, request int) (string, bool)) *script {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &script{Listener: listener}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			number := s.conns
+			s.conns++
+			s.mu.Unlock()
+			go s.serve(conn, number, answer)
+		}
+	}()
+	return s
+}
+
+func (s *script) serve(conn net.Conn, number int, answer func(conn, request int) (string, bool)) {
+	defer func() { _ = conn.Close() }()
+	in := bufio.NewReader(conn)
+	for request := 0; ; request++ {
+		var head strings.Builder
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			head.WriteString(line)
+			if line == "\r\n" {
+				break
+			}
+		}
+		s.mu.Lock()
+		s.requests = append(s.requests, head.String())
+		s.mu.Unlock()
+		text, last := answer(number, request)
+		if _, err := conn.Write([]byte(text)); err != nil || last {
+			return
+		}
+	}
+}
+
+func (s *script) url() string { return "http://" + s.Addr().String() }
+
+const plainOK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+func always(text string, last bool) func(int, int) (string, bool) {
+	return func(int, int) (string, bool) { return text, last }
+}
+
+func tlsServer(t *testing.T, s *httptest.Server, http2 bool) string {
+	t.Helper()
+	s.EnableHTTP2 = http2
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.URL
+}

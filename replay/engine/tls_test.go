@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"plimsoll/replay/record"
+)
+
+// site2 is a TLS server that notes what it was asked.
+type site2 struct {
+	mu    sync.Mutex
+	conns map[string]bool
+	seen  []string
+}
+
+func (s *site2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if s.conns == nil {
+		s.conns = map[string]bool{}
+	}
+	s.conns[r.RemoteAddr] = true
+	s.seen = append(s.seen, fmt.Sprintf("%s %s %s %s sni=%s", r.Proto, r.Method, r.RequestURI, r.Host, r.TLS.ServerName))
+	s.mu.Unlock()
+	_, _ = w.Write([]byte(strings.Repeat("x", 200_000)))
+}
+
+func TestHTTP2WhereTheLogAndTheServerHaveIt(t *testing.T) {
+	rows := []struct {
+		why        string
+		server     bool
+		log        Protocol
+		wantProto  string
+		wantConns  int
+		wantReused int
+	}{
+		{"both have it: one connection for all", true, HTTP2, "HTTP/2.0", 1, 19},
+		{"the server has it not", false, HTTP2, "HTTP/1.1", 6, 14},
+		{"the log has it not", true, HTTP11, "HTTP/1.1", 6, 14},
+	}
+	for _, row := range rows {
+		site := &site2{}
+		url := tlsServer(t, httptest.NewUnstartedServer(site), row.server)
+		var shots []*Shot
+		for i := range 20 {
+			s := get(3, fmt.Sprintf("//odd/%%zz?%d", i), 0)
+			s.Target = strings.Replace(s.Target, "%zz", "%7a", 1)
+			s.Proto, s.Host, s.UserAgent = row.log, "site.example", "UA"
+			shots = append(shots, s)
+		}
+		rec, _ := replay(t, url, Options{}, shots...)
+		reused := 0
+		for _, r := range rec.records {
+			if r.Error != record.None || r.Status != 200 || r.Bytes != 200_000 || r.Flags&record.TLS == 0 {
+				t.Errorf("%s: %+v", row.why, r)
+			}
+			if (r.Flags&record.HTTP2 != 0) != (row.wantProto == "HTTP/2.0") {
+				t.Errorf("%s: flags %b", row.why, r.Flags)
+			}
+			if r.Flags&record.Reused != 0 {
+				reused++
+			} else if r.ConnectUS == 0 || r.TLSUS == 0 {
+				t.Errorf("%s: a new connection took %d µs and %d µs for TLS", row.why, r.ConnectUS, r.TLSUS)
+			}
+		}
+		if len(rec.records) != 20 || len(site.conns) > row.wantConns || reused < row.wantReused {
+			t.Errorf("%s: %d records, %d connections, %d reused", row.why, len(rec.records), len(site.conns), reused)
+		}
+		for _, seen := range site.seen {
+			if !strings.HasPrefix(seen, row.wantProto+" GET //odd/%7a?") || !strings.HasSuffix(seen, " site.example sni=site.example") {
+				t.Errorf("%s: %s", row.why, seen)
+			}
+		}
+	}
+}
+
+func TestHTTP2TimeoutAndReset(t *testing.T) {
+	release := make(chan struct{})
+	url := tlsServer(t, httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hang":
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		case "/reset":
+			panic(http.ErrAbortHandler)
+		case "/half":
+			w.Header().Set("Content-Length", "10")
+			_, _ = w.Write([]byte("half"))
+			panic(http.ErrAbortHandler)
+		}
+	})), true)
+	defer close(release)
+	var shots []*Shot
+	for i, target := range []string{"/hang", "/reset", "/half", "/ok", "no-path"} {
+		s := get(1, target, int64(i)*20)
+		s.Proto = HTTP2
+		shots = append(shots, s)
+	}
+	rec, _ := replay(t, url, Options{Timeout: 400 * time.Millisecond}, shots...)
+	want := map[uint64]record.ErrorKind{1: record.Timeout, 21: record.H2Refused, 41: record.H2Refused, 61: record.None}
+	for _, r := range rec.records {
+		if r.Error != want[r.Line] {
+			t.Errorf("line %d: %s, want %s", r.Line, r.Error, want[r.Line])
+		}
+	}
+	if len(rec.records) != 4 || rec.skipped[SkipUnsendable2] != 1 {
+		t.Errorf("%d records, skipped %v", len(rec.records), rec.skipped)
+	}
+}
+
+func TestCertificatesAreChecked(t *testing.T) {
+	url := tlsServer(t, httptest.NewUnstartedServer(http.NotFoundHandler()), false)
+	strict := targetOf(t, url, false)
+	if err := strict.Check(context.Background(), time.Second); err == nil || !strings.Contains(err.Error(), "--insecure") {
+		t.Errorf("a certificate that nobody signed: %v", err)
+	}
+	lax := targetOf(t, url, true)
+	if err := lax.Check(context.Background(), time.Second); err != nil {
+		t.Errorf("--insecure: %v", err)
+	}
+}
+
+func TestNewTargetSaysWhatIsWrong(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := free.Addr().String()
+	_ = free.Close()
+	rows := []struct{ why, base, connect, want string }{
+		{"no scheme", "site.example", "", "no base URL"},
+		{"another scheme", "ftp://site.example", "", "no base URL"},
+		{"a path", "http://site.example/blog", "", "has a path"},
+		{"credentials", "http://me:secret@site.example", "", "user name"},
+		{"a bad address to connect to", "http://site.example", "10.0.0.1", "--connect-to"},
+		{"a name that is none", "http://no-such-host.invalid", "", "does not resolve"},
+		{"nobody listens", "http://" + closed, "", "refuses connections"},
+		{"nobody listens where to connect to", "http://site.example", closed, "refuses connections"},
+		{"TLS to a server without", strings.Replace(plain.URL, "http:", "https:", 1), "", "does not speak TLS"},
+	}
+	for _, row := range rows {
+		target, err := NewTarget(context.Background(), row.base, row.connect, false)
+		if err == nil {
+			err = target.Check(context.Background(), time.Second)
+		}
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", row.why, err, row.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error shows the password", row.why)
+		}
+	}
+}
+
+func TestConnectToKeepsTheName(t *testing.T) {
+	server := serveScript(t, always(plainOK, false))
+	target, err := NewTarget(context.Background(), "http://site.example", server.Addr().String(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := &memory{}
+	New(target, noHeaders(t), Options{}, rec, context.Background()).Open(context.Background(), list(get(1, "/", 0)))
+	if len(server.requests) != 1 || !strings.Contains(server.requests[0], "Host: site.example\r\n") {
+		t.Errorf("%q", server.requests)
+	}
+}
