@@ -1,4 +1,4 @@
-"""What can go wrong, as one small tree. Every message is one sentence for the person who typed the command."""
+"""What can go wrong, as one small tree. Every message is one sentence for whoever typed the command."""
 
 
 class PlimsollError(Exception):

@@ -40,7 +40,7 @@ Records = NDArray[np.void]
 
 @dataclass(frozen=True)
 class RequestFile:
-    """The records of one run. `count` is taken from the file's length: a truncated last record is not counted."""
+    """The records of one run. `count` comes from the file's length; a cut-off last record is not counted."""
 
     path: Path
     count: int

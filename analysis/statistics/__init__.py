@@ -1,1 +1,1 @@
-"""Records in, numbers out: pure functions over arrays. Times are microseconds inside, milliseconds outside."""
+"""Records in, numbers out: pure functions over arrays. Microseconds inside, milliseconds outside."""

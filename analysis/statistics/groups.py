@@ -38,7 +38,7 @@ class Groups:
         return sorted(self._parts)
 
     def of(self, start: int, stop: int | None = None) -> Microseconds:
-        """Return the values under the keys `start` … `stop`−1 (default: under `start` alone) as a new array."""
+        """Return the values under the keys `start` … `stop`−1 (default: `start` alone) as a new array."""
         keys = range(start, start + 1 if stop is None else stop)
         return _joined([part for key in keys if key in self._parts for part in self._parts[key]])
 

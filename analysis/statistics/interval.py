@@ -8,8 +8,8 @@ from analysis.statistics.sample import MILLION, Sample
 def upper_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float | None:
     """Return the upper end of the two-sided order-statistic interval of percentile q = `ppm`/10⁶.
 
-    The smallest order statistic X₍ᵣ₎ with P(Bin(n, q) ≤ r−1) ≥ 1 − (1−confidence)/2 (Hahn, Meeker and Escobar,
-    Statistical Intervals, 2nd ed., 5.2). None where even the largest is not enough: at 95 % and p99.9, under
+    The smallest order statistic X₍ᵣ₎ with P(Bin(n, q) ≤ r−1) ≥ 1 − (1−confidence)/2 (Hahn, Meeker and
+    Escobar, Statistical Intervals, 2nd ed., 5.2). None where even the largest is not enough: at 95 % and p99.9, under
     3,688 requests. Latencies follow one another, so the true interval is wider: this is a least one.
     """
     above = largest_count_above(sample.n, ppm, (1 - confidence) / 2)
@@ -17,7 +17,7 @@ def upper_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float 
 
 
 def largest_count_above(n: int, ppm: int, alpha: float) -> int | None:
-    """Return the largest k with P(Y ≤ k) ≤ alpha for Y ~ Bin(n, 1−q): how many values may stand above a bound.
+    """Return the largest k with P(Y ≤ k) ≤ alpha for Y ~ Bin(n, 1−q): so many may stand above a bound.
 
     None if even P(Y = 0) is more than alpha, and for n = 0.
     """

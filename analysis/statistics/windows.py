@@ -10,6 +10,8 @@ from analysis.statistics.timeline import Timeline
 MOST_WINDOWS = 300
 # Tried in this order: the first of which the whole run has enough requests is what each window shows.
 _SHOWN = ("p99.9", "p99")
+# Slices per window: numbers that make a width which people can read (15 s rather than 13 s).
+_ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500)
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,9 @@ def make_windows(timeline: Timeline) -> Windows:
     """Cut the run into windows: of one width, wherever that holds enough requests, else merged.
 
     Enough for the statistic shown: 1,000 for p99.9. A run with fewer in all shows p99 of at least 100, or the
-    slowest request of each window, under its own name. The width is the least number of the timeline's slices
-    with which more than half of the windows have enough, and that makes at most 300 windows.
+    slowest request of each window, under its own name. The width is the least round number of the
+    timeline's slices with which more than half of the windows have enough, and that
+    makes at most 300 windows.
     """
     counts = timeline.due[: timeline.used].tolist()
     total = sum(counts)
@@ -119,7 +122,8 @@ def average_line(points: list[tuple[float, float, int]]) -> Line | None:
 
 def _slices_per_window(counts: list[int], enough: int) -> int:
     array = np.array(counts, dtype=np.int64)
-    for slices in range(-(-len(counts) // MOST_WINDOWS), len(counts) + 1):
+    fewest_slices = -(-len(counts) // MOST_WINDOWS)
+    for slices in (slices for slices in _ROUND if fewest_slices <= slices < len(counts)):
         windows = np.add.reduceat(array, np.arange(0, len(array), slices))
         if np.count_nonzero(windows >= enough) * 2 > len(windows):
             return slices

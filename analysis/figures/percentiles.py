@@ -1,0 +1,66 @@
+"""The percentile curve: how slow is the slowest request in so many."""
+
+from collections.abc import Sequence
+
+from analysis.figures.style import Figure, Json, Run, axis, layout, log_ticks, points, rounded, trace_name
+from analysis.units import milliseconds, significant
+
+_TICKS = {
+    1: "min",
+    2: "50 %",
+    10: "90 %",
+    100: "99 %",
+    1_000: "99.9 %",
+    10_000: "99.99 %",
+    100_000: "99.999 %",
+    1_000_000: "99.9999 %",
+    10_000_000: "99.99999 %",
+}
+
+
+def percentile_figure(runs: Sequence[Run]) -> Figure:
+    """Return response and service time at every percentile; x is 1/(1−q) on a log scale."""
+    data: list[Json] = []
+    for run in runs:
+        data.append(_curve(run, runs, "response", {"color": run.colour, "width": 2.5}))
+        service = {"color": run.colour if len(runs) > 1 else "var(--run-2)", "width": 1.5, "dash": "dot"}
+        data.append(_curve(run, runs, "service", service))
+    most = max(run.statistics.samples["response"].n for run in runs)
+    ticks = {at: text for at, text in _TICKS.items() if at <= most}
+    x_axis = axis("of the requests were at least as fast", "log")
+    x_axis |= {"tickmode": "array", "tickvals": list(ticks), "ticktext": list(ticks.values()), "tickangle": 0}
+    values = [value for trace in data for value in trace["y"] if value]
+    scale = "log" if values and max(values) > 50 * min(values) else "linear"
+    return Figure(
+        key="percentiles",
+        title="How slow, for how many",
+        caption=(
+            "At 99.9 % stands the time that all but one in a thousand requests took at most. Response time "
+            "counts from the instant a request was due, service time from the instant it was sent; where they part, "
+            "requests waited before they were sent."
+        ),
+        data=data,
+        layout=layout(
+            x_axis,
+            axis("ms", scale) | log_ticks(values),
+            hovermode="x unified" if len(runs) == 1 else "closest",
+        ),
+        scale=scale,
+    )
+
+
+def _curve(run: Run, runs: Sequence[Run], sample: str, line: Json) -> Json:
+    curve = run.statistics.samples[sample].curve()
+    whose = "" if len(runs) == 1 else f"{run.label} "
+    return points(
+        trace_name(run, runs, sample),
+        [rounded(one_in) for one_in, _ in curve],
+        [value_ms for _, value_ms in curve],
+        mode="lines",
+        line=line | {"shape": "vh"},
+        hovertext=[
+            f"{whose}{sample}: one in {significant(one_in)} took {milliseconds(value_ms)} or more"
+            for one_in, value_ms in curve
+        ],
+        hoverinfo="text",
+    )

@@ -1,0 +1,75 @@
+"""Requests a second: what was due by the log, and what was done."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from analysis.figures.style import (
+    Figure,
+    Json,
+    Run,
+    TimeUnit,
+    axis,
+    layout,
+    points,
+    span_shapes,
+    time_axis,
+    time_unit,
+    trace_name,
+)
+from analysis.units import seconds, significant
+
+
+def throughput_figure(runs: Sequence[Run]) -> Figure:
+    """Return requests done a second, over those that were due; in a closed loop nothing is due."""
+    unit = time_unit(runs)
+    data: list[Json] = []
+    for run in runs:
+        timeline = run.statistics.timeline
+        if not run.closed_loop:
+            look: Json = {
+                "line": {"color": "var(--muted)", "width": 0, "shape": "hvh"},
+                "fill": "tozeroy",
+                "fillcolor": "var(--faint)",
+            }
+            if len(runs) > 1:
+                look = {"line": {"color": run.colour, "width": 1, "dash": "dot", "shape": "hvh"}}
+            data.append(_rates(run, runs, unit, "due by the log", timeline.due, look))
+        done = {"line": {"color": run.colour, "width": 2, "shape": "hvh"}}
+        data.append(_rates(run, runs, unit, "done", timeline.done, done))
+        if int(timeline.failed.sum()):
+            failed = {"line": {"color": "var(--bad)", "width": 1.5, "shape": "hvh"}}
+            data.append(_rates(run, runs, unit, "failed", timeline.failed, failed))
+    open_loop = any(not run.closed_loop for run in runs)
+    width = seconds(runs[0].statistics.timeline.width_s)
+    return Figure(
+        key="throughput",
+        title="Requests per second",
+        caption=(
+            "Where the line leaves the grey ground, the server fell behind the log, or caught up with it."
+            if open_loop and len(runs) == 1
+            else "Dotted: what was due by the log."
+            if open_loop
+            else "A closed loop: the next request is sent when the one before is done, at the server's pace."
+        )
+        + (f" Averages over {width}." if len(runs) == 1 else ""),
+        data=data,
+        layout=layout(time_axis(unit), axis("requests/s"), **span_shapes(runs, unit)),
+    )
+
+
+def _rates(run: Run, runs: Sequence[Run], unit: TimeUnit, name: str, counts: Any, look: Json) -> Json:
+    timeline = run.statistics.timeline
+    per_s = [int(number) / timeline.width_s for number in counts[: timeline.used]]
+    whose = "" if len(runs) == 1 else f"{run.label} "
+    return points(
+        trace_name(run, runs, name),
+        [unit.of((slot + 0.5) * timeline.width_s) for slot in range(timeline.used)],
+        list(per_s),
+        mode="lines",
+        hovertext=[
+            f"{whose}{name}: {significant(rate)}/s at {seconds(slot * timeline.width_s)}"
+            for slot, rate in enumerate(per_s)
+        ],
+        hoverinfo="text",
+        **look,
+    )

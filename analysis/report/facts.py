@@ -1,0 +1,57 @@
+"""What was run: on what, by what, how."""
+
+from analysis.report.measured import MeasuredRun
+from analysis.units import counted, seconds
+
+_GIB = 1 << 30
+
+
+def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
+    """Return (what, value) pairs, absent ones left out. Values are hostile."""
+    facts = run.directory.facts
+    target = facts.target
+    pairs = [
+        ("directory", str(run.directory.path)),
+        ("scenario", facts.scenario),
+        ("backend", facts.backend),
+        ("repeat", None if facts.repeat is None else str(facts.repeat)),
+        ("target", target.url if target else None),
+        ("connected to", (target.connect_to or ", ".join(target.addresses)) if target else None),
+        *(("log", _log(run, index)) for index in range(len(facts.logs))),
+        ("speed", _speed(facts.speed, facts.loop)),
+        ("seed", None if facts.seed is None else str(facts.seed)),
+        ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
+        ("took", seconds(run.elapsed_s)),
+        ("command", " ".join(facts.command)),
+        ("program", " ".join(filter(None, (facts.program.name, facts.program.version)))),
+        ("generator's machine", _host(run)),
+    ]
+    return [(what, value) for what, value in pairs if value]
+
+
+def _log(run: MeasuredRun, index: int) -> str:
+    log = run.directory.facts.logs[index]
+    parts = [log.path]
+    if log.format:
+        parts.append(f"format {log.format}")
+    if log.valid is not None:
+        parts.append(f"{log.valid:,} valid lines")
+    if log.failed:
+        parts.append(f"{log.failed:,} that did not parse")
+    if log.first and log.last:
+        parts.append(f"{log.first} to {log.last}")
+    return ", ".join(parts)
+
+
+def _speed(speed: str | None, loop: str) -> str | None:
+    if speed is None:
+        return None
+    named = {"1": "1 (recorded pace)", "max": "max (as fast as it goes)"}.get(speed, speed)
+    return named + (", closed loop" if loop == "closed" else ", open loop")
+
+
+def _host(run: MeasuredRun) -> str:
+    host = run.directory.facts.host
+    memory = f"{host.memory_bytes / _GIB:.1f} GiB" if host.memory_bytes else None
+    cpus = counted(host.cpus, "processor") if host.cpus else None
+    return ", ".join(filter(None, (host.hostname, host.cpu, cpus, memory, host.kernel)))

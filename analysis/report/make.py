@@ -1,0 +1,75 @@
+"""Run directories to report: opens, measures, draws, writes."""
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.errors import OutputError
+from analysis.hostile import printable
+from analysis.records import RunDirectory
+from analysis.report.measured import MeasuredRun
+from analysis.report.page import page
+from analysis.statistics.run import measure
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A report that was written, and what it says."""
+
+    path: Path
+    runs: list[MeasuredRun]
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints."""
+        return {"format": 1, "runs": [run.as_json() for run in self.runs]}
+
+    def lines(self) -> list[str]:
+        """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
+        return [printable(run.one_line()) for run in self.runs] + [
+            f"report: {printable(str(self.path), 4096)}"
+        ]
+
+
+def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progress = lambda *_: None) -> Made:
+    """Read the run directories `paths` and write one report on all of them.
+
+    Written to `out`, by default `report.html` in the first directory, whole or not at all. `progress` is
+    called with the number of records read so far and that of all runs. Raises PlimsollError.
+    """
+    directories = [RunDirectory.open(path) for path in paths]
+    target = out or paths[0] / "report.html"
+    if target.is_dir():
+        raise OutputError(f"{target}: is a directory; give the name of a file with --out")
+    total, read = sum(run.requests.count for run in directories), 0
+
+    def advance(records: int) -> None:
+        nonlocal read
+        read += records
+        progress(read, total)
+
+    runs = [MeasuredRun(run, measure(run, advance), number) for number, run in enumerate(directories)]
+    _write(target, page(runs))
+    return Made(target, runs)
+
+
+def _write(target: Path, text: str) -> None:
+    """Write by rename: a report that is being read is never half one."""
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            Path(name).chmod(0o644)
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        problem = f"{target}: cannot be written: {error.strerror}"
+        raise OutputError(f"{problem}; choose another place with --out") from None

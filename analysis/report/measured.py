@@ -1,0 +1,84 @@
+"""A run directory and what was measured from it: what the page's sections are made of."""
+
+from dataclasses import dataclass
+
+from analysis.events import spans
+from analysis.figures.style import RUN_COLOURS, Run
+from analysis.records import RunDirectory
+from analysis.statistics.run import RunStatistics
+from analysis.units import counted, milliseconds
+
+# The generator is limited when its own lag is too long both in itself and beside what it measured.
+_LIMIT_LAG_MS = 1.0
+_LIMIT_FRACTION = 0.05
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One run of a report; `number` counts from 0 and gives it its colour."""
+
+    directory: RunDirectory
+    statistics: RunStatistics
+    number: int
+
+    @property
+    def name(self) -> str:
+        """What the run is called (hostile)."""
+        return self.directory.name
+
+    @property
+    def status(self) -> str:
+        """`running`, `complete`, `interrupted` or `failed`."""
+        return self.directory.status
+
+    @property
+    def colour(self) -> int:
+        """The number of its colour, from 1."""
+        return self.number % RUN_COLOURS + 1
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds that the run took: to the end of its last request."""
+        return self.statistics.duration_s
+
+    @property
+    def generator_limited(self) -> bool:
+        """Whether run.json says so, or the records do: of a killed run only they can."""
+        if self.directory.facts.generator_limited:
+            return True
+        lag = self.statistics.samples["lag"].figures_ms()["p99.9"]
+        response = self.statistics.samples["response"].figures_ms()["p99.9"]
+        if lag is None or response is None or self.directory.facts.loop == "closed":
+            return False
+        return lag > _LIMIT_LAG_MS and lag > _LIMIT_FRACTION * response
+
+    def drawn(self) -> Run:
+        """Return the run as the figures know it."""
+        return Run(
+            name=self.name,
+            statistics=self.statistics,
+            spans=spans(self.directory.events, self.elapsed_s),
+            closed_loop=self.directory.facts.loop == "closed",
+            number=self.number,
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints of the run."""
+        facts = self.directory.facts
+        return {
+            "name": self.name,
+            "scenario": facts.scenario,
+            "backend": facts.backend,
+            "repeat": facts.repeat,
+            "status": self.status,
+            "killed": self.directory.killed,
+            "generator_limited": self.generator_limited,
+            **self.statistics.as_json(),
+        }
+
+    def one_line(self) -> str:
+        """Return the headline in one line (hostile)."""
+        response = self.statistics.samples["response"].figures_ms()
+        shown = ", ".join(f"{name} {milliseconds(response[name])}" for name in ("p50", "p99", "p99.9", "max"))
+        failed = f", {self.statistics.total.errors:,} failed" if self.statistics.total.errors else ""
+        return f"{self.name}: {self.status}, {counted(self.statistics.requests, 'request')}{failed}, {shown}"

@@ -1,0 +1,124 @@
+"""The page: one file, no network, nothing of a run directory in it but as text."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from analysis import __version__
+from analysis.figures.heatmap import heat_figure
+from analysis.figures.lag import lag_figure
+from analysis.figures.percentiles import percentile_figure
+from analysis.figures.style import Figure
+from analysis.figures.tail import tail_figure
+from analysis.figures.throughput import throughput_figure
+from analysis.hostile import printable, script_json
+from analysis.report.cautions import cautions_of
+from analysis.report.facts import facts_of
+from analysis.report.headline import big_figures, footnote, sentence
+from analysis.report.measured import MeasuredRun
+from analysis.report.tables import grinder_table, percentile_table, route_table, status_table
+from analysis.units import milliseconds
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_MOST_HEAT_MAPS = 4
+_LONGEST_TEXT = 4000
+
+
+def page(runs: Sequence[MeasuredRun]) -> str:
+    """Return the HTML of a report on `runs` (one or more)."""
+    figures = _figures(runs)
+    behaviour = _script((_TEMPLATES / "report.js").read_text(encoding="utf-8"))
+    plotly = _script(get_plotlyjs())
+    template = _environment().get_template("report.html")
+    return template.render(
+        title=_title(runs),
+        policy=_policy([plotly, behaviour]),
+        css=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 our own file
+        plotly=plotly,
+        behaviour=behaviour,
+        figures=figures,
+        data=Markup(script_json({figure.key: figure.as_json() for figure in figures})),  # noqa: S704 escaped
+        runs=[_run(run) for run in runs],
+        version=__version__,
+    )
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # whatever reaches the page as text is made printable, so that no template can forget it
+        finalize=lambda value: (
+            printable(value, _LONGEST_TEXT)
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
+        ),
+    )
+
+
+def _script(text: str) -> Markup:
+    """Return a script of ours or of plotly's, as it may stand in a `<script>` element."""
+    if "</script" in text.lower() or "<!--" in text or "\r" in text:
+        raise ValueError("the script cannot stand in a page as it is")
+    return Markup(text)  # noqa: S704 our own file, or the package's
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Return a Content-Security-Policy that lets these scripts run, no other, and nothing be loaded."""
+    hashes = " ".join(f"'sha256-{base64.b64encode(_sha256(script)).decode()}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _sha256(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8")).digest()
+
+
+def _title(runs: Sequence[MeasuredRun]) -> str:
+    if len(runs) > 1:
+        return f"{len(runs)} runs compared"
+    facts = runs[0].directory.facts
+    what = facts.scenario.replace("-", " ").capitalize()
+    if facts.logs:
+        more = f" and {len(facts.logs) - 1} more" if len(facts.logs) > 1 else ""
+        what += f" of {facts.logs[0].path.rsplit('/', 1)[-1]}{more}"
+    return what
+
+
+def _figures(runs: Sequence[MeasuredRun]) -> list[Figure]:
+    drawn = [run.drawn() for run in runs]
+    heat = [heat_figure(run, drawn) for run in drawn[:_MOST_HEAT_MAPS]]
+    return [tail_figure(drawn), percentile_figure(drawn), *heat, throughput_figure(drawn), lag_figure(drawn)]
+
+
+def _run(run: MeasuredRun) -> dict[str, Any]:
+    response = run.statistics.samples["response"].figures_ms()
+    target = run.directory.facts.target
+    return {
+        "name": run.name,
+        "colour": run.colour,
+        "status": run.status,
+        "generator_limited": run.generator_limited,
+        "target": target.url if target else "",
+        "started_at": run.directory.facts.started_at,
+        "requests": run.statistics.requests,
+        "errors": run.statistics.total.errors,
+        "times": [milliseconds(response[name]) for name in ("p50", "p99", "p99.9", "max")],
+        "big": big_figures(run),
+        "sentence": sentence(run),
+        "footnote": footnote(run),
+        "cautions": cautions_of(run),
+        "tables": [percentile_table(run), route_table(run), grinder_table(run), status_table(run)],
+        "facts": facts_of(run),
+    }
