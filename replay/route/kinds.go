@@ -9,8 +9,7 @@ var kindNames = []string{
 	"image", "css-js", "font", "download", "media", "text",
 }
 
-// kindOf is the kind of request that a lower-case path and its query show, or "". What they have in common
-// comes first: most requests of a log end in a file type or are the front page.
+// kindOf is the kind of request that a lower-case path and its query show, or "".
 func kindOf(path, query []byte) string {
 	if len(path) == 0 || string(path) == "/" || string(path) == "*" {
 		return frontPage(query)
@@ -19,22 +18,28 @@ func kindOf(path, query []byte) string {
 	if kind := byScript(path, last, query); kind != "" {
 		return kind
 	}
-	dot := bytes.LastIndexByte(last, '.')
-	if dot >= 0 {
-		if kind, ok := byExtension[string(last[dot+1:])]; ok {
-			return kind
-		}
+	extension := last[bytes.LastIndexByte(last, '.')+1:]
+	kind := ""
+	if len(extension) < len(last) {
+		kind = byExtension[string(extension)]
 	}
-	if kind := byFolder(path); kind != "" {
+	// Forums answer in JSON and as text below the same folders as in HTML: there the folder says more.
+	if kind != "" && kind != "text" && kind != "page" {
 		return kind
 	}
-	if dot >= 0 {
-		switch string(last[dot+1:]) {
-		case "php", "html", "htm", "asp", "aspx", "jsp", "cgi":
-			return "page"
-		}
+	if folder := byFolder(path); folder != "" {
+		return folder
 	}
-	return ""
+	if kind == "" && onePart(path) {
+		return "page" // "/about", "/hello-world/": a permalink, and there may be thousands
+	}
+	return kind
+}
+
+// onePart tells whether the path has one segment only, with a slash after it or not.
+func onePart(path []byte) bool {
+	path = bytes.Trim(path, "/")
+	return bytes.IndexByte(path, '/') < 0 && bytes.IndexByte(path, '.') < 0
 }
 
 // frontPage tells what is asked of "/": WordPress's plain permalinks and XenForo's route-in-query are queries of it.
@@ -110,6 +115,7 @@ var byExtension = func() map[string]string {
 		"media":    {"mp3", "mp4", "m4a", "m4v", "m4s", "ogg", "ogv", "oga", "opus", "webm", "wav", "flac", "avi", "mov", "mkv", "mpg", "mpeg", "ts", "m3u8", "mpd", "vtt"},
 		"text":     {"txt", "xml", "json", "csv", "md", "yaml", "yml", "log", "webmanifest"},
 		"feed":     {"rss", "atom", "rdf"},
+		"page":     {"php", "html", "htm", "xhtml", "shtml", "asp", "aspx", "jsp", "cgi"},
 	} {
 		for _, e := range extensions {
 			m[e] = kind
@@ -128,6 +134,10 @@ func byFolder(path []byte) string {
 		return "admin"
 	case contains(path, "/feed/"):
 		return "feed"
+	case contains(path, "/download/file.php"): // phpBB
+		return "attachment"
+	case dated(path):
+		return "post"
 	}
 	p := path
 	for _, root := range [...]string{"/index.php", "/community", "/forums", "/forum", "/board"} {
@@ -140,20 +150,27 @@ func byFolder(path []byte) string {
 	return byForumFolder(p)
 }
 
-func byForumFolder(p []byte) string {
-	kind, ok := forumFolders[string(firstSegment(p))]
-	if !ok {
-		return ""
+func byForumFolder(p []byte) string { return forumFolders[string(firstSegment(p))] }
+
+// dated finds WordPress's permalinks with a date: /2026/11/ and what follows.
+func dated(path []byte) bool {
+	if len(path) < len("/2026/11/") || path[0] != '/' || path[5] != '/' || path[8] != '/' {
+		return false
 	}
-	return kind
+	for _, i := range [...]int{1, 2, 3, 4, 6, 7} {
+		if path[i] < '0' || path[i] > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 var forumFolders = map[string]string{
-	"threads": "thread", "thread": "thread", "t": "thread", "topic": "thread", "topics": "thread", "posts": "thread",
+	"threads": "thread", "thread": "thread", "t": "thread", "topic": "thread", "topics": "thread",
 	"forums": "forum", "forum": "forum", "c": "forum", "categories": "forum", "whats-new": "forum", "latest": "forum",
 	"members": "member", "member": "member", "u": "member", "users": "member", "user": "member", "profile": "member",
 	"account": "member", "conversations": "member", "direct-messages": "member", "author": "member",
 	"search": "search", "login": "login", "logout": "login", "register": "login", "lost-password": "login", "session": "login",
-	"attachments": "attachment", "admin": "admin", "api": "api", "graphql": "api", "message-bus": "api", "uploads": "upload",
+	"attachments": "attachment", "admin": "admin", "adm": "admin", "api": "api", "graphql": "api", "message-bus": "api", "uploads": "upload",
 	"category": "page", "tag": "page", "tags": "page", "page": "page",
 }

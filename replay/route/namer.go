@@ -17,6 +17,7 @@ const Other = "other"
 type Namer struct {
 	rules    []Rule
 	numbers  map[string]uint16 // of names given out
+	reserved map[string]bool   // names for which room is kept
 	segments int               // names still free for first path segments
 	names    atomic.Pointer[[]string]
 	lower    []byte
@@ -24,7 +25,6 @@ type Namer struct {
 
 // New is a Namer that tries the user's rules before its own.
 func New(rules []Rule) *Namer {
-	n := &Namer{rules: rules, numbers: map[string]uint16{}}
 	reserved := map[string]bool{}
 	for _, r := range rules {
 		reserved[r.Name] = true
@@ -33,7 +33,7 @@ func New(rules []Rule) *Namer {
 		reserved[name] = true
 	}
 	delete(reserved, Other)
-	n.segments = Limit - len(reserved)
+	n := &Namer{rules: rules, numbers: map[string]uint16{}, reserved: reserved, segments: Limit - len(reserved)}
 	n.names.Store(&[]string{})
 	return n
 }
@@ -62,24 +62,10 @@ func (n *Namer) Route(target []byte) uint16 {
 	if n.segments == 0 || !harmless(segment) {
 		return n.number(Other)
 	}
-	if !reservedName(segment, n.rules) {
+	if !n.reserved[string(segment)] && string(segment) != Other {
 		n.segments--
 	}
 	return n.number(string(segment))
-}
-
-func reservedName(name []byte, rules []Rule) bool {
-	for _, k := range kindNames {
-		if k == string(name) {
-			return true
-		}
-	}
-	for _, r := range rules {
-		if r.Name == string(name) {
-			return true
-		}
-	}
-	return string(name) == Other
 }
 
 func (n *Namer) number(name string) uint16 {
