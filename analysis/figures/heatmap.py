@@ -56,8 +56,8 @@ def heat_figure(run: Run, alone: Sequence[Run]) -> Figure:
             "thickness": 8,
             "outlinewidth": 0,
             "tickvals": [len(str(n)) - 1 for n in ticks],
-            "ticktext": [f"{n:,}" for n in ticks],
-            "title": {"text": "requests", "side": "top"},
+            "ticktext": ["1 request", *(f"{n:,}" for n in ticks[1:])],
+            "tickfont": {"size": 11},
         },
     }
     y_axis = axis("response time (ms)", "log") | log_ticks(trace["y"])

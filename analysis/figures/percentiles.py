@@ -6,7 +6,6 @@ from analysis.figures.style import Figure, Json, Run, axis, layout, log_ticks, p
 from analysis.units import milliseconds, significant
 
 _TICKS = {
-    1: "min",
     2: "50 %",
     10: "90 %",
     100: "99 %",
@@ -36,8 +35,8 @@ def percentile_figure(runs: Sequence[Run]) -> Figure:
         title="How slow, for how many",
         caption=(
             "At 99.9 % stands the time that all but one in a thousand requests took at most. Response time "
-            "counts from the instant a request was due, service time from the instant it was sent; where they part, "
-            "requests waited before they were sent."
+            "counts from the instant a request was due, service time from when it was sent; where they "
+            "part, requests waited before they were sent."
         ),
         data=data,
         layout=layout(

@@ -37,7 +37,7 @@ def tail_figure(runs: Sequence[Run]) -> Figure:
     return Figure(
         key="tail",
         title=f"{_heading(shown)} over time",
-        caption=" ".join(_caption(run, runs) for run in runs),
+        caption=_caption(runs),
         data=data,
         layout=layout(time_axis(unit), y_axis, **span_shapes(runs, unit)),
         scale=_scale(runs),
@@ -52,64 +52,72 @@ def _heading(shown: list[str]) -> str:
     return "The slowest requests" if shown == ["max"] else f"The slow tail ({', '.join(shown)})"
 
 
-def _caption(run: Run, runs: Sequence[Run]) -> str:
-    windows = run.statistics.windows
-    whose = "" if len(runs) == 1 else f"{run.name}: "
-    what = "the slowest request" if windows.shown == "max" else f"the {windows.shown}"
-    text = f"{whose}Each point is {what} of the requests due in {seconds(windows.width_s)}"
-    merged = sum(window.merged for window in windows.windows)
-    if merged:
-        text += f"; {counted(merged, 'hollow point')} of longer, where there were fewer requests"
+def _caption(runs: Sequence[Run]) -> str:
+    all_windows = [run.statistics.windows for run in runs]
+    shown = {windows.shown for windows in all_windows}
+    widths = " or ".join(seconds(width_s) for width_s in sorted({windows.width_s for windows in all_windows}))
+    what = "the slowest" if shown == {"max"} else f"the {shown.pop()}" if len(shown) == 1 else "the tail"
+    text = f"Each point is {what} of the requests due in {widths}"
+    if any(window.merged for windows in all_windows for window in windows.windows):
+        text += " (hollow: in a longer time, where there were fewer)"
     text += "."
-    if len(runs) == 1 and windows.shown == "p99":
+    if any(windows.shown != "p99.9" for windows in all_windows):
         text += " A p99.9 needs at least 1,000 requests."
-    line = windows.line
-    if line is not None:
-        end_s = run.statistics.duration_s
-        text += (
-            f" The straight average line goes from {milliseconds(max(line.at_ms(0), 0))} "
-            f"to {milliseconds(max(line.at_ms(end_s), 0))}."
-        )
-    return text
+    lines = [_average(run, runs) for run in runs if run.statistics.windows.line is not None]
+    return text + (f" The straight average line goes from {'; '.join(lines)}." if lines else "")
+
+
+def _average(run: Run, runs: Sequence[Run]) -> str:
+    line = run.statistics.windows.line
+    if line is None:
+        return ""
+    whose = "" if len(runs) == 1 else f" ({run.name})"
+    first_ms, last_ms = line.at_ms(0), line.at_ms(run.statistics.windows.windows[-1].stop_s)
+    return f"{milliseconds(max(first_ms, 0))} to {milliseconds(max(last_ms, 0))}{whose}"
 
 
 def _windows(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
     windows = run.statistics.windows
     shown = [window for window in windows.windows if windows.value_ms(window) is not None]
     name = "slowest" if windows.shown == "max" else windows.shown
-    found = [
-        points(
-            trace_name(run, runs, name),
-            [unit.of(window.middle_s) for window in shown],
-            [windows.value_ms(window) for window in shown],
+    size = 9 if len(shown) <= 120 else 6
+    found = []
+    for merged, label, symbol in ((False, name, "circle"), (True, f"{name}, wider window", "circle-open")):
+        some = [window for window in shown if window.merged is merged]
+        if not some:
+            continue
+        marker = {"size": size, "color": run.colour, "symbol": symbol, "line": {"width": 2 if merged else 0}}
+        trace = points(
+            trace_name(run, runs, label),
+            [unit.of(window.middle_s) for window in some],
+            [windows.value_ms(window) for window in some],
             mode="markers",
-            hovertext=[
-                _hover(run, runs, windows.shown, window, windows.value_ms(window)) for window in shown
-            ],
+            hovertext=[_hover(run, runs, window) for window in some],
             hoverinfo="text",
-            marker={
-                "size": 9 if len(shown) <= 120 else 6,
-                "color": run.colour,
-                "symbol": ["circle-open" if window.merged else "circle" for window in shown],
-                "line": {"width": 2 if any(window.merged for window in shown) else 0, "color": run.colour},
-            },
+            marker=marker,
+            showlegend=len(runs) == 1 or not merged,
+        )
+        found.append(trace)
+    return [*found, *_line(run, runs, unit)]
+
+
+def _line(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
+    windows = run.statistics.windows
+    if windows.line is None:
+        return []
+    end_s = windows.windows[-1].stop_s
+    at_s = [end_s * step / _LINE_POINTS for step in range(_LINE_POINTS + 1)]
+    return [
+        points(
+            trace_name(run, runs, "average line"),
+            [unit.of(t_s) for t_s in at_s],
+            [value if (value := windows.line.at_ms(t_s)) > 0 else None for t_s in at_s],
+            mode="lines",
+            hoverinfo="skip",
+            line={"color": run.colour, "width": 2, "dash": "dash"},
+            showlegend=len(runs) == 1,
         )
     ]
-    if windows.line is not None:
-        end_s = windows.windows[-1].stop_s
-        at_s = [end_s * step / _LINE_POINTS for step in range(_LINE_POINTS + 1)]
-        values = [value if (value := windows.line.at_ms(t_s)) > 0 else None for t_s in at_s]
-        found.append(
-            points(
-                trace_name(run, runs, "average line"),
-                [unit.of(t_s) for t_s in at_s],
-                values,
-                mode="lines",
-                hoverinfo="skip",
-                line={"color": run.colour, "width": 2, "dash": "dash"},
-            )
-        )
-    return found
 
 
 def _slowest(run: Run, unit: TimeUnit) -> Json:
@@ -130,11 +138,12 @@ def _slowest(run: Run, unit: TimeUnit) -> Json:
     )
 
 
-def _hover(run: Run, runs: Sequence[Run], shown: str, window: Window, value_ms: float | None) -> str:
+def _hover(run: Run, runs: Sequence[Run], window: Window) -> str:
+    windows = run.statistics.windows
     whose = "" if len(runs) == 1 else f"{run.label}<br>"
-    merged = " (merged)" if window.merged else ""
+    merged = " (wider)" if window.merged else ""
     return (
-        f"{whose}{shown} <b>{milliseconds(value_ms)}</b><br>"
+        f"{whose}{windows.shown} <b>{milliseconds(windows.value_ms(window))}</b><br>"
         f"p50 {milliseconds(window.p50_ms)}, slowest {milliseconds(window.max_ms)}<br>"
         f"{counted(window.n, 'request')}, {seconds(window.start_s)} to {seconds(window.stop_s)}{merged}"
     )

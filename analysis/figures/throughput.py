@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from analysis.figures.style import (
     Figure,
     Json,
@@ -17,6 +19,8 @@ from analysis.figures.style import (
     trace_name,
 )
 from analysis.units import seconds, significant
+
+_BY_THE_SECOND_S = 20
 
 
 def throughput_figure(runs: Sequence[Run]) -> Figure:
@@ -40,7 +44,7 @@ def throughput_figure(runs: Sequence[Run]) -> Figure:
             failed = {"line": {"color": "var(--bad)", "width": 1.5, "shape": "hvh"}}
             data.append(_rates(run, runs, unit, "failed", timeline.failed, failed))
     open_loop = any(not run.closed_loop for run in runs)
-    width = seconds(runs[0].statistics.timeline.width_s)
+    width = seconds(_join(runs[0]) * runs[0].statistics.timeline.width_s)
     return Figure(
         key="throughput",
         title="Requests per second",
@@ -59,17 +63,29 @@ def throughput_figure(runs: Sequence[Run]) -> Figure:
 
 def _rates(run: Run, runs: Sequence[Run], unit: TimeUnit, name: str, counts: Any, look: Json) -> Json:
     timeline = run.statistics.timeline
-    per_s = [int(number) / timeline.width_s for number in counts[: timeline.used]]
+    join = _join(run)
+    width_s = join * timeline.width_s
+    # the last slice is seldom a whole one: what it holds is no rate
+    used = max(timeline.used // join * join, min(join, timeline.used))
+    sums = np.add.reduceat(counts[:used], np.arange(0, used, join))
+    per_s = [int(number) / width_s for number in sums]
     whose = "" if len(runs) == 1 else f"{run.label} "
     return points(
         trace_name(run, runs, name),
-        [unit.of((slot + 0.5) * timeline.width_s) for slot in range(timeline.used)],
+        [unit.of((slot + 0.5) * width_s) for slot in range(len(per_s))],
         list(per_s),
         mode="lines",
         hovertext=[
-            f"{whose}{name}: {significant(rate)}/s at {seconds(slot * timeline.width_s)}"
+            f"{whose}{name}: {significant(rate)}/s at {seconds(slot * width_s)}"
             for slot, rate in enumerate(per_s)
         ],
         hoverinfo="text",
         **look,
     )
+
+
+def _join(run: Run) -> int:
+    """Return how many slices make a second, if the run is long enough to be drawn by the second."""
+    timeline = run.statistics.timeline
+    whole = timeline.used * timeline.width_s >= _BY_THE_SECOND_S
+    return max(round(1 / timeline.width_s), 1) if whole else 1

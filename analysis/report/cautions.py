@@ -97,8 +97,8 @@ def _waiting(run: MeasuredRun) -> list[Caution]:
         return []
     text = (
         f"{counted(queued, 'request')} ({share(queued, requests)}) waited for a free connection, as in a "
-        "browser that has all its connections in use. The wait is part of the response time; if it is the cap on "
-        "connections that you see, raise --max-connections."
+        "browser that has all its connections in use. The wait is part of the response time; if it is the "
+        "cap on connections that you see, raise --max-connections."
     )
     return [Caution("warn" if queued > requests * _MISMATCH_SHARE else "note", text)]
 

@@ -9,8 +9,9 @@ def upper_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float 
     """Return the upper end of the two-sided order-statistic interval of percentile q = `ppm`/10⁶.
 
     The smallest order statistic X₍ᵣ₎ with P(Bin(n, q) ≤ r−1) ≥ 1 − (1−confidence)/2 (Hahn, Meeker and
-    Escobar, Statistical Intervals, 2nd ed., 5.2). None where even the largest is not enough: at 95 % and p99.9, under
-    3,688 requests. Latencies follow one another, so the true interval is wider: this is a least one.
+    Escobar, Statistical Intervals, 2nd ed., 5.2). None where even the largest is not enough: at 95 % and
+    p99.9, under 3,688 requests. Latencies follow one another, so the true interval is wider: this is a
+    least one.
     """
     above = largest_count_above(sample.n, ppm, (1 - confidence) / 2)
     return None if above is None else float(sample.sorted_us[sample.n - above - 1]) / 1000

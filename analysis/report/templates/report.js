@@ -34,6 +34,7 @@
       figure.layout.margin.l = 44;
       figure.layout.margin.r = 8;
       figure.layout.annotations = [];
+      figure.data.forEach((trace) => { trace.showscale = false; });
     }
     return Plotly.react(place, figure.data, figure.layout, {
       responsive: true,
