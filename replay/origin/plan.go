@@ -29,7 +29,7 @@ type Stats struct {
 	Forgotten uint64 `json:"forgotten"` // requests whose target is beyond the limit of targets
 }
 
-// answer is what one target gets. Of several logged responses the one of the highest rank counts, then the first.
+// answer is what one target gets. Of several logged responses the one of the highest rank counts, and of those the first.
 type answer struct {
 	size   int64
 	status uint16
@@ -61,7 +61,9 @@ func (p *Plan) Add(target []byte, method string, status int, bytes int64) {
 		return
 	}
 	a := answer{size: max(bytes, 0), status: uint16(status), rank: rankOf(method, status)}
-	if known && a.rank <= old.rank {
+	// Of parts the longest is the nearest to the whole: every logged part can then be asked for.
+	longer := a.rank == partial && old.rank == partial && a.size > old.size
+	if known && a.rank <= old.rank && !longer {
 		return
 	}
 	p.forget(old)

@@ -1,0 +1,171 @@
+package origin
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// smallPlan has five files of 1 to 5 KB, and one of more than a chunk.
+func smallPlan() *Plan {
+	p := NewPlan(DefaultLimits())
+	for i := range 5 {
+		p.Add(fmt.Appendf(nil, "/secret-token-%d", i), "GET", 200, int64(i+1)*1000)
+	}
+	p.Add([]byte("/long"), "GET", 200, chunkBytes+17)
+	p.Add([]byte("/gone"), "GET", 404, 100)
+	return p
+}
+
+// sizes of all files below root but the marker, by path.
+func sizes(t *testing.T, root string) map[string]int64 {
+	t.Helper()
+	found := map[string]int64{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == markerName {
+			return err
+		}
+		info, err := d.Info()
+		found[path] = info.Size()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestPrepareWritesFilesOfTheLoggedSizes(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "origin")
+	p := smallPlan()
+	var last int64
+	if err := p.Prepare(context.Background(), root, func(done, total int64) {
+		if done < last || total != p.Stats().FileBytes {
+			t.Errorf("progress went from %d to %d of %d", last, done, total)
+		}
+		last = done
+	}); err != nil {
+		t.Fatal(err)
+	}
+	found := sizes(t, root)
+	if len(found) != 6 || last != p.Stats().FileBytes {
+		t.Errorf("%d files, progress ended at %d of %d", len(found), last, p.Stats().FileBytes)
+	}
+	for key, a := range p.answers {
+		if path := filePath(root, key); a.onDisk && found[path] != a.size {
+			t.Errorf("%s has %d bytes, want %d", path, found[path], a.size)
+		}
+	}
+	for path := range found {
+		if strings.Contains(path, "secret") {
+			t.Errorf("%s tells its target", path)
+		}
+	}
+}
+
+func TestFilesDoNotCompressAndDiffer(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "origin")
+	p := smallPlan()
+	if err := p.Prepare(context.Background(), root, nil); err != nil {
+		t.Fatal(err)
+	}
+	long, err := os.ReadFile(filePath(root, hash("/long")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w, _ := flate.NewWriter(&packed, flate.BestCompression)
+	w.Write(long)
+	w.Close()
+	if packed.Len() < len(long) {
+		t.Errorf("%d bytes were compressed to %d", len(long), packed.Len())
+	}
+	other, err := os.ReadFile(filePath(root, hash("/secret-token-4")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(other[:500], long[:500]) {
+		t.Error("two files begin with the same bytes")
+	}
+}
+
+func TestPrepareAgain(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		change func(root string, p *Plan) error
+		writes bool // whether the second run writes what was taken away
+	}{
+		{"the same log is instant: not even the files are looked at", func(root string, p *Plan) error {
+			return os.Remove(filePath(root, hash("/long")))
+		}, false},
+		{"a run that was cut off goes on where it was", func(root string, p *Plan) error {
+			return errors.Join(os.Truncate(filePath(root, hash("/long")), 5), writeMarker(root, marker{Format: markerFormat}))
+		}, true},
+		{"a marker that was cut short is made again", func(root string, p *Plan) error {
+			return errors.Join(os.Remove(filePath(root, hash("/long"))), os.WriteFile(filepath.Join(root, markerName), []byte("{"), 0o644))
+		}, true},
+		{"another log adds its files", func(root string, p *Plan) error {
+			p.Add([]byte("/new"), "GET", 200, 33)
+			return os.Remove(filePath(root, hash("/long")))
+		}, true},
+	} {
+		root := filepath.Join(t.TempDir(), "origin")
+		p := smallPlan()
+		if err := p.Prepare(context.Background(), root, nil); err != nil {
+			t.Fatal(err)
+		}
+		kept := filePath(root, hash("/secret-token-0"))
+		if err := errors.Join(os.WriteFile(kept, make([]byte, 1000), 0o644), c.change(root, p)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Prepare(context.Background(), root, nil); err != nil {
+			t.Fatalf("%s: %v", c.why, err)
+		}
+		if got := sizes(t, root)[filePath(root, hash("/long"))] == chunkBytes+17; got != c.writes {
+			t.Errorf("%s: written again is %v", c.why, got)
+		}
+		if content, _ := os.ReadFile(kept); !bytes.Equal(content, make([]byte, 1000)) {
+			t.Errorf("%s: a file of the right size was written again", c.why)
+		}
+	}
+}
+
+func TestPrepareRefuses(t *testing.T) {
+	foreign := t.TempDir()
+	plain := filepath.Join(t.TempDir(), "file")
+	if err := errors.Join(os.WriteFile(filepath.Join(foreign, "thesis.tex"), []byte("x"), 0o644), os.WriteFile(plain, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	huge := NewPlan(Limits{Targets: 10, Bytes: 1 << 62})
+	huge.Add([]byte("/x"), "GET", 200, 1<<60)
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range []struct {
+		why  string
+		ctx  context.Context
+		plan *Plan
+		root string
+		is   error
+		says string
+	}{
+		{"a folder with something else in it", context.Background(), smallPlan(), foreign, ErrForeign, "choose an empty one with --root"},
+		{"a file in place of a folder", context.Background(), smallPlan(), plain, nil, "choose another --root"},
+		{"a disk that is too small", context.Background(), huge, t.TempDir(), ErrNoSpace, "--max-bytes"},
+		{"a user who changed his mind", cancelled, smallPlan(), t.TempDir(), context.Canceled, ""},
+	} {
+		err := c.plan.Prepare(c.ctx, c.root, nil)
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.why, err)
+		}
+	}
+	if got := sizes(t, foreign); len(got) != 1 {
+		t.Errorf("the folder that is not ours now holds %v", got)
+	}
+}
