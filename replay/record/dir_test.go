@@ -105,7 +105,7 @@ func TestManyGoroutinesLoseNothing(t *testing.T) {
 	if s.Requests.Sent != senders*each || s.Requests.Skipped["cap_reached"] != senders*each/1000 || s.Requests.Total != senders*each+senders*each/1000 {
 		t.Errorf("summary counts %+v", s.Requests)
 	}
-	r, err := Open(dir)
+	r, err := OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestCloseTwiceIsCloseOnce(t *testing.T) {
 	if err != nil || s.Requests.Sent != 1 {
 		t.Errorf("second Close: %+v, %v", s.Requests, err)
 	}
-	r, err := Open(dir)
+	r, err := OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestRunningRunIsReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close(Complete, "")
-	r, err := Open(dir)
+	r, err := OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestFullTmpfs(t *testing.T) {
 	if _, err := d.Close(Complete, ""); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("error %v, want that of a full disk", err)
 	}
-	r, err := Open(dir)
+	r, err := OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func TestFullDiskStopsTheRecords(t *testing.T) {
 	if s.Requests.Sent != 6000 {
 		t.Errorf("%d requests counted, want all 6000", s.Requests.Sent)
 	}
-	r, err := Open(dir)
+	r, err := OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

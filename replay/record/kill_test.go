@@ -80,7 +80,7 @@ func TestKilledRunKeepsItsRecords(t *testing.T) {
 func checkReadable(t *testing.T, dir string, atLeast int64) int64 {
 	t.Helper()
 	shape := shownShape(t, dir)
-	r, err := Open(dir)
+	r, err := OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,8 @@ type Reader struct {
 // ErrFormat says that requests.npy holds other columns than this program writes.
 var ErrFormat = errors.New("requests.npy has other columns than format 1 of the run directory")
 
-// Open opens the run directory at dir.
-func Open(dir string) (*Reader, error) {
+// OpenRun opens the run directory at dir.
+func OpenRun(dir string) (*Reader, error) {
 	r := new(Reader)
 	for name, into := range map[string]any{"run.json": &r.Run, "routes.json": &r.Routes, "errors.json": &r.Errors} {
 		if err := readJSON(filepath.Join(dir, name), into); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestFixtureReadsBack(t *testing.T) {
-	r, err := Open(fixtureDir)
+	r, err := OpenRun(fixtureDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestOpenOfDamagedRuns(t *testing.T) {
 		if err := c.damage(dir); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Open(dir)
+		r, err := OpenRun(dir)
 		switch {
 		case c.want < 0 && err == nil:
 			t.Errorf("%s: it opened", c.why)
@@ -89,7 +89,7 @@ func TestOpenOfDamagedRuns(t *testing.T) {
 			r.Close()
 		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "nowhere")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := OpenRun(filepath.Join(t.TempDir(), "nowhere")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("opening no directory: %v", err)
 	}
 }

@@ -22,8 +22,8 @@ const (
 type Loop string
 
 const (
-	OpenLoop   Loop = "open"   // the log or a rate
-	ClosedLoop Loop = "closed" // the server
+	Open   Loop = "open"   // the log or a rate
+	Closed Loop = "closed" // the server
 )
 
 // Run is run.json: what was run, on what, by what, and how it ended.
@@ -100,7 +100,7 @@ func (i *Instant) UnmarshalJSON(b []byte) error {
 func (r Run) withDefaults() Run {
 	r.Format, r.Status = Format, Running
 	if r.Loop == "" {
-		r.Loop = OpenLoop
+		r.Loop = Open
 	}
 	if r.Command == nil {
 		r.Command = []string{}
