@@ -1,0 +1,56 @@
+"""The words in which every tool is told what to do, and in which it tells what it did."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Flood:
+    """As many requests as go: one URL, so many connections, so long."""
+
+    url: str
+    seconds: int
+    connections: int
+    scratch: Path
+    log: Path  # the same URL as an access log, for the tools that replay one
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A constant rate; most is the cap on connections or simulated users, None for no cap."""
+
+    url: str
+    per_second: int
+    seconds: int
+    scratch: Path
+    log: Path  # per_second × seconds lines
+    most: int | None = None
+
+    @property
+    def requests(self) -> int:
+        return self.per_second * self.seconds
+
+
+@dataclass(frozen=True)
+class Throughput:
+    requests: int
+    seconds: float
+    errors: int = 0
+
+    @property
+    def per_second(self) -> float:
+        return self.requests / self.seconds
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What a tool says of a run at a constant rate."""
+
+    requests: int
+    p99_ms: float
+    errors: int = 0
+    dropped: int = 0  # due, but never sent
+
+
+class NotUnderstoodError(Exception):
+    """A tool's output is not what it was when it was captured for the tests."""

@@ -1,0 +1,140 @@
+"""As many requests as go, over 64 connections, against nginx: bin/replay against all others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+
+from . import (
+    logs,
+    tool_grinder,
+    tool_hey,
+    tool_k6,
+    tool_locust,
+    tool_oha,
+    tool_replay,
+    tool_vegeta,
+    tool_wrk,
+)
+from .attack import Flood, Throughput
+from .measure import CLIENT_CPU, run
+from .nginx import FILE_BYTES, FILE_PATH, Nginx, nginx
+from .plan import Plan, attempt
+from .ratios import median_figure
+from .result import Result, ratio_goal
+from .say import say
+
+NAME = "max"
+CONNECTIONS = 64
+# So many lines that no tool gets to their end.
+_LOG_LINES_A_SECOND = 250_000
+# Tools and server may differ by what is in flight at the ends, and by what the clock of each calls the end.
+_DISAGREEMENT = 0.03
+
+_TOOLS: dict[str, ModuleType] = {
+    "replay": tool_replay,
+    "wrk": tool_wrk,
+    "oha": tool_oha,
+    "hey": tool_hey,
+    "vegeta": tool_vegeta,
+    "k6": tool_k6,
+    "locust": tool_locust,
+    "grinder": tool_grinder,
+}
+_LEAST_RATIO = {"wrk": 1.0, "oha": 1.0, "hey": 3, "vegeta": 3, "k6": 6, "locust": 10, "grinder": 10}
+_LABELS = {"replay": "bin/replay", "k6": "k6", "locust": "Locust (FastHttpUser)", "grinder": "The Grinder"}
+NEEDS = ("nginx", *_TOOLS)
+
+
+@dataclass(frozen=True)
+class Measured:
+    throughput: Throughput
+    by_server: int
+    server_busy: float
+    max_rss_bytes: int
+
+
+def run_case(plan: Plan) -> Result:
+    seconds = 2 if plan.quick else 6
+    result = Result(
+        NAME,
+        f"As fast as it goes: {CONNECTIONS} connections, {FILE_BYTES} byte files, {seconds} s each",
+        "nginx with one worker on core 0, the client on core 1, everything over loopback, connections kept "
+        "open, one URL (hey can do no more). Each tool's own count of whole responses over its own time, "
+        "checked against nginx's counter. The clients with a garbage collector or a just-in-time compiler "
+        "run as they come.",
+    )
+    missing = {name: why for name in NEEDS if (why := plan.missing(name))}
+    failures: dict[str, str] = {}
+    rounds: list[dict[str, Measured | None]] = []
+    if "nginx" not in missing:
+        log = logs.kept(
+            f"same-url-{_LOG_LINES_A_SECOND * seconds}.log",
+            lambda: logs.same_url(_LOG_LINES_A_SECOND * seconds, FILE_PATH, clients=1000),
+        )
+        with nginx(plan.scratch(NAME)) as server:
+            for number in range(plan.rounds):
+                rounds.append({})
+                for name in _TOOLS:
+                    if name in missing:
+                        continue
+                    say(f"max: round {number + 1} of {plan.rounds}: {name}")
+                    flood = Flood(server.url, seconds, CONNECTIONS, plan.scratch(NAME, name), log)
+                    rounds[-1][name] = attempt(name, failures, partial(_measure, name, flood, server))
+    _conclude(result, rounds, {**missing, **failures})
+    return result
+
+
+def _measure(name: str, flood: Flood, server: Nginx) -> Measured:
+    tool = _TOOLS[name]
+    for path, text in (tool.files(flood) if hasattr(tool, "files") else {}).items():
+        (flood.scratch / path).write_text(text)
+    env = tool.ENV if hasattr(tool, "ENV") else {}
+    requests, busy_s = server.requests(), server.cpu_s()
+    done = run(tool.command(flood), flood.scratch, timeout_s=flood.seconds + 60, cpu=CLIENT_CPU, env=env)
+    by_server, busy_s = server.requests() - requests - 1, server.cpu_s() - busy_s
+    out = done.out
+    if tool is tool_vegeta:
+        out = run(tool_vegeta.report(flood), flood.scratch, timeout_s=120).out
+        (flood.scratch / "results.bin").unlink()
+    elif tool is tool_grinder:
+        out = (flood.scratch / tool_grinder.LOG).read_text()
+    throughput: Throughput = tool.read(flood, out)
+    return Measured(throughput, by_server, busy_s / throughput.seconds, done.max_rss_bytes)
+
+
+def _conclude(result: Result, rounds: list[dict[str, Measured | None]], whys: Mapping[str, str]) -> None:
+    rates = [
+        {name: one.throughput.per_second if one else None for name, one in each.items()} for each in rounds
+    ]
+    for name, least in _LEAST_RATIO.items():
+        missing = [whys[who] for who in ("nginx", "replay", name) if who in whys]
+        what = f"requests/s against {_LABELS.get(name, name)}"
+        result.goals.append(ratio_goal(what, rates, "replay", name, least, missing))
+    result.columns = ["program", "requests/s", "errors", "server's core busy", "max RSS"]
+    for name in _TOOLS:
+        label = _LABELS.get(name, name)
+        mine = [one for each in rounds if (one := each.get(name)) is not None]
+        rate = median_figure(rates, name)
+        if rate is None:
+            result.rows.append([label, whys.get(name, "not run"), "", "", ""])
+            continue
+        errors = sum(one.throughput.errors for one in mine)
+        busy = median_figure([{name: one.server_busy} for one in mine], name) or 0
+        rss = max(one.max_rss_bytes for one in mine) / 1024**2
+        result.rows.append([label, f"{rate:,.0f}", str(errors), f"{min(busy, 1):.0%}", f"{rss:.0f} MiB"])
+        off = max(abs(one.by_server / max(one.throughput.requests, 1) - 1) for one in mine)
+        if off > _DISAGREEMENT:
+            result.notes.append(f"{label} and nginx count requests that differ by {off:.1%}.")
+    result.notes.append(
+        "Where the server's core is at 100 %, nginx is the limit and not the client: a ratio there says how "
+        "much the client makes of it."
+    )
+    result.raw = [
+        {
+            name: {**one.throughput.__dict__, **{k: v for k, v in one.__dict__.items() if k != "throughput"}}
+            for name, one in each.items()
+            if one
+        }
+        for each in rounds
+    ]

@@ -1,0 +1,118 @@
+"""A server that stalls for half a second every ten: who notices?"""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+
+from . import logs, tool_k6, tool_replay, tool_vegeta
+from .attack import Pace, Tail
+from .background import background, first_line
+from .case_pace import send
+from .measure import SERVER_CPU, run
+from .paths import STALL
+from .plan import Plan, attempt
+from .result import Goal, Result
+from .say import say
+from .stalling import EVERY_S, FIRST_S, STALL_S, true_p99_ms
+
+NAME = "stall"
+NEEDS = ("stall", "replay", "vegeta", "k6")
+PER_SECOND = 500
+CAP = 20
+_WITHIN = 0.05
+# The stalls are the same every time, so a third round would teach nothing that two do not.
+_MOST_ROUNDS = 2
+_CLIENTS = 200
+
+
+@dataclass(frozen=True)
+class Contender:
+    label: str
+    peer: str
+    tool: ModuleType
+    most: int | None
+
+    @property
+    def ours(self) -> bool:
+        return self.peer == "replay"
+
+
+CONTENDERS = (
+    Contender("bin/replay", "replay", tool_replay, None),
+    Contender(f"bin/replay, {CAP} connections", "replay", tool_replay, CAP),
+    Contender("vegeta", "vegeta", tool_vegeta, None),
+    Contender(f"vegeta, {CAP} workers", "vegeta", tool_vegeta, CAP),
+    Contender("k6", "k6", tool_k6, None),
+    Contender(f"k6, {CAP} VUs", "k6", tool_k6, CAP),
+)
+
+
+def run_case(plan: Plan) -> Result:
+    seconds = 10 if plan.quick else 30
+    true_ms = true_p99_ms(PER_SECOND, seconds)
+    result = Result(
+        NAME,
+        f"A server that stalls {STALL_S * 1000:.0f} ms every {EVERY_S:g} s, "
+        f"at {PER_SECOND} requests/s for {seconds} s",
+        f"All its connections stall alike, first after {FIRST_S:g} s; otherwise it answers at once. Counted "
+        f"from when each request was due, the true p99 is {true_ms:.1f} ms. What each program says it was, "
+        f"with as many connections as it likes and with {CAP}:",
+    )
+    failures: dict[str, str] = {}
+    tails: dict[str, list[Tail]] = {each.label: [] for each in CONTENDERS}
+    log = logs.kept(
+        f"pace-{PER_SECOND * seconds}.log", lambda: logs.same_url(PER_SECOND * seconds, "/", _CLIENTS)
+    )
+    rounds = min(plan.rounds, _MOST_ROUNDS)
+    for number in range(rounds):
+        for who in CONTENDERS:
+            why = plan.missing("stall") or plan.missing(who.peer)
+            if why is not None:
+                failures[who.label] = why
+                continue
+            say(f"stall: round {number + 1} of {rounds}: {who.label}")
+            folder = plan.scratch(NAME, f"{who.peer}-{who.most or 'free'}")
+            tail = attempt(who.label, failures, partial(_measure, who, folder, seconds, log))
+            if tail is not None:
+                tails[who.label].append(tail)
+    _conclude(result, true_ms, tails, failures)
+    return result
+
+
+def _measure(who: Contender, folder: Path, seconds: int, log: Path) -> Tail:
+    stalls = ["--first", f"{FIRST_S}s", "--every", f"{EVERY_S}s", "--stall", f"{STALL_S}s"]
+    with background([str(STALL), *stalls], folder, cpu=SERVER_CPU) as server:
+        pace = Pace(f"http://{first_line(server, folder)}/", PER_SECOND, seconds, folder, log, who.most)
+        out = send(who.tool, pace).out
+    if who.tool is tool_vegeta:
+        out = run(tool_vegeta.report(pace), folder, timeout_s=60).out
+    tail: Tail = who.tool.read_pace(pace, out)
+    return tail
+
+
+def _conclude(result: Result, true_ms: float, tails: dict[str, list[Tail]], failures: dict[str, str]) -> None:
+    result.columns = ["program", "p99 it reports", "of the true one", "sent", "never sent", "errors"]
+    for who in CONTENDERS:
+        mine = tails[who.label]
+        if who.ours:
+            result.goals.append(_goal(who.label, true_ms, mine, failures.get(who.label, "")))
+        if not mine:
+            result.rows.append([who.label, failures.get(who.label, "not run"), "", "", "", ""])
+            continue
+        p99_ms = median(tail.p99_ms for tail in mine)
+        counts = (mine[0].requests, max(tail.dropped for tail in mine), max(tail.errors for tail in mine))
+        result.rows.append(
+            [who.label, f"{p99_ms:.1f} ms", f"{p99_ms / true_ms:.1%}", *(f"{count:,}" for count in counts)]
+        )
+    result.raw = [{label: [tail.__dict__ for tail in mine]} for label, mine in tails.items()]
+
+
+def _goal(label: str, true_ms: float, tails: list[Tail], why: str) -> Goal:
+    what, goal = f"p99 of {label} against the true {true_ms:.1f} ms", f"within {_WITHIN:.0%}"
+    if not tails:
+        return Goal(what, why or "not run", goal, None)
+    # The worst round counts: being right on average is no comfort.
+    worst = max((tail.p99_ms / true_ms - 1 for tail in tails), key=abs)
+    return Goal(what, f"{worst:+.2%}", goal, abs(worst) <= _WITHIN)

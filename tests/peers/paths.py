@@ -1,0 +1,23 @@
+"""Where everything lies."""
+
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+WORK = HERE / "work"
+BIN = WORK / "bin"
+DATA = WORK / "data"
+RESULTS = WORK / "results"
+SCRATCH = WORK / "scratch"
+DOCUMENT = ROOT / "docs" / "peers.md"
+REPLAY = ROOT / "bin" / "replay"
+PROJECT_PYTHON = ROOT / ".venv" / "bin" / "python"
+
+OHA = WORK / "cargo" / "bin" / "oha"
+HEY = BIN / "hey"
+VEGETA = BIN / "vegeta"
+K6 = BIN / "k6"
+ARRIVALS = BIN / "arrivals"
+STALL = BIN / "stall"
+LOCUST = WORK / "locust" / "bin" / "locust"
+GRINDER = WORK / "grinder"

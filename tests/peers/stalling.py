@@ -1,0 +1,25 @@
+"""What the response times of a server that stalls are, by theory."""
+
+from .ratios import nearest_rank
+
+FIRST_S = 5.0
+EVERY_S = 10.0
+STALL_S = 0.5
+
+
+def true_responses_ms(per_second: int, seconds: int) -> list[float]:
+    """Response time of each request, counted from due, if the server otherwise takes no time.
+
+    A request that is due within a stall is answered at its end, one that is due outside at once.
+    """
+    return [_wait_s(i / per_second) * 1000 for i in range(per_second * seconds)]
+
+
+def true_p99_ms(per_second: int, seconds: int) -> float:
+    return nearest_rank(true_responses_ms(per_second, seconds), 0.99)
+
+
+def _wait_s(due_s: float) -> float:
+    if due_s < FIRST_S:
+        return 0.0
+    return max(0.0, STALL_S - (due_s - FIRST_S) % EVERY_S)
