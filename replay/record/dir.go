@@ -32,12 +32,15 @@ type Dir struct {
 	failOnce sync.Once
 	err      error // set before failed is closed
 
+	// The tally has a mutex of its own, so that nobody who skips a request waits while records are folded.
+	tallyMu  sync.Mutex
+	tally    tally
+	ratePerS float64
+
 	mu       sync.Mutex // guards what follows
 	run      Run
 	started  time.Time
-	tally    tally
 	outside  outside
-	ratePerS float64
 	names    func() []string
 	events   []byte // lines that wait for the flusher, as are rejects
 	rejects  []byte

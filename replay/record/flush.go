@@ -95,9 +95,9 @@ func (d *Dir) flushEachSecond() {
 		case now := <-tick.C:
 			d.flushOnce()
 			sent, _ := d.queue.counts()
-			d.mu.Lock()
+			d.tallyMu.Lock()
 			d.ratePerS = float64(sent-lastSent) / max(now.Sub(last).Seconds(), 1e-3)
-			d.mu.Unlock()
+			d.tallyMu.Unlock()
 			last, lastSent = now, sent
 		}
 	}
@@ -128,11 +128,11 @@ func (d *Dir) flushOnce() {
 		if f.hdr != nil {
 			d.write(&f.hdr.out, f.hdr.lines(records, started))
 		}
-		d.mu.Lock()
+		d.tallyMu.Lock()
 		for i := range records {
 			d.tally.add(&records[i])
 		}
-		d.mu.Unlock()
+		d.tallyMu.Unlock()
 	}
 	d.writeShape()
 	d.queue.giveBack(f.blocks)

@@ -12,8 +12,8 @@ type Live struct {
 func (d *Dir) Live() Live {
 	var l Live
 	l.Sent, l.Errors = d.queue.counts()
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.tallyMu.Lock()
+	defer d.tallyMu.Unlock()
 	l.RatePerS = d.ratePerS
 	l.ResponseP999MS = d.tally.response.percentileMS(p999)
 	l.LagP999MS = d.tally.lag.percentileMS(p999)
