@@ -150,6 +150,9 @@ func (c *h1) exchange() bool {
 	s.firstNS = now
 	resp, err := c.rd.response(s.Method == "HEAD")
 	now = p.clock.now()
+	if resp.status == 200 {
+		p.versions.learn(s, resp.version)
+	}
 	if err != nil {
 		c.failed(s, resp, err, true)
 		return false

@@ -208,6 +208,9 @@ func (h *h2) onHeaders(f *http2.MetaHeadersFrame) {
 			if !bad && n >= 200 {
 				st.status = n
 			}
+			if n == 200 {
+				h.pool.versions.learn(st.shot, versionOf(f))
+			}
 		}
 	}
 	h.mu.Unlock()
@@ -217,6 +220,19 @@ func (h *h2) onHeaders(f *http2.MetaHeadersFrame) {
 	case f.StreamEnded():
 		h.end(f.StreamID, record.None)
 	}
+}
+
+func versionOf(f *http2.MetaHeadersFrame) validator {
+	var v validator
+	for _, field := range f.RegularFields() {
+		switch field.Name {
+		case "etag":
+			v.set(v.etag[:], &v.ne, []byte(field.Value))
+		case "last-modified":
+			v.set(v.modified[:], &v.nm, []byte(field.Value))
+		}
+	}
+	return v
 }
 
 func (h *h2) onData(f *http2.DataFrame) {

@@ -377,3 +377,29 @@ func TestABigHeadDoesNotHoldUpTheNextRequest(t *testing.T) {
 		}
 	}
 }
+
+// nginx answers 304 only to the very date that it gave out.
+func TestALogged304AsksWithTheServersOwnValidators(t *testing.T) {
+	const modified = "Fri, 20 Nov 2026 10:00:00 GMT"
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Last-Modified", modified)
+		w.Header().Set("ETag", `"v1"`)
+		if r.Header.Get("If-Modified-Since") == modified && r.Header.Get("If-None-Match") == `"v1"` {
+			w.WriteHeader(http.StatusNotModified)
+		}
+	}))
+	defer site.Close()
+	first, plain, again := get(1, "/a", 0), get(1, "/a", 60), get(2, "/a", 60)
+	for _, s := range []*Shot{first, again} {
+		s.LoggedStatus, s.IfModifiedSince = 304, time.Unix(1e9, 0)
+	}
+	rec, _ := replay(t, site.URL, Options{}, first, plain, again)
+	want := map[uint32][]uint16{1: {200, 200}, 2: {304}}
+	got := map[uint32][]uint16{}
+	for _, r := range rec.records {
+		got[r.Client] = append(got[r.Client], r.Status)
+	}
+	if !slices.Equal(got[1], want[1]) || !slices.Equal(got[2], want[2]) {
+		t.Errorf("statuses by client %v, want %v", got, want)
+	}
+}

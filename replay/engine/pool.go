@@ -21,6 +21,7 @@ type pool struct {
 	clock    clock
 	rec      Recorder
 	health   *health
+	versions *validators
 	abortCtx context.Context // cancelled: leave at once
 
 	mu       sync.Mutex
@@ -57,7 +58,7 @@ type client struct {
 
 func newPool(target *Target, headers *Headers, opts Options, clk clock, rec Recorder, abort context.Context, h *health) *pool {
 	return &pool{
-		target: target, headers: headers, opts: opts, clock: clk, rec: rec, abortCtx: abort, health: h,
+		target: target, headers: headers, opts: opts, clock: clk, rec: rec, abortCtx: abort, health: h, versions: newValidators(),
 		clients: map[clientKey]*client{}, all: map[net.Conn]struct{}{}, finished: make(chan struct{}),
 	}
 }
@@ -66,6 +67,9 @@ func newPool(target *Target, headers *Headers, opts Options, clk clock, rec Reco
 func (p *pool) submit(s *Shot, key clientKey) {
 	if s.DueNS < p.opts.Warmup.Nanoseconds() {
 		s.flags |= record.Warmup
+	}
+	if !s.IfModifiedSince.IsZero() {
+		p.versions.recall(s)
 	}
 	p.mu.Lock()
 	if p.stopped {

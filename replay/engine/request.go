@@ -37,13 +37,15 @@ type Request struct {
 	Method, Target           string
 	Host, UserAgent, Referer string // empty: the target's own host; none; none
 	Proto                    Protocol
-	IfModifiedSince          time.Time // set for a logged 304: the answer is to be 304 again
+	IfModifiedSince          time.Time // set for a logged 304, which is to be one again; a validator that the server sent goes before it
 	RangeBytes               int64     // > 0 for a logged 206: that many first bytes are asked for
 	Client                   uint32    // whose connections it uses
 	Route                    uint16
 	LoggedStatus             uint16
 	LoggedBytes              int64
 	Line                     uint64
+
+	ifModifiedSince, ifNoneMatch string // validators of the target's last 200
 }
 
 // Reasons for not sending a request, as they stand in summary.json under "skipped".
@@ -81,7 +83,7 @@ func isVisible(s string) bool {
 	return true
 }
 
-func isFieldValue(s string) bool {
+func isFieldValue[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if (s[i] < ' ' && s[i] != '\t') || s[i] == 0x7f {
 			return false
@@ -128,7 +130,11 @@ func (r *Request) fields(own *Headers, field func(name, value string)) {
 	add("Accept", "*/*")
 	add("Referer", r.Referer)
 	add("Accept-Encoding", acceptEncoding)
-	if !r.IfModifiedSince.IsZero() {
+	switch {
+	case r.ifModifiedSince != "" || r.ifNoneMatch != "":
+		add("If-None-Match", r.ifNoneMatch)
+		add("If-Modified-Since", r.ifModifiedSince)
+	case !r.IfModifiedSince.IsZero():
 		add("If-Modified-Since", r.IfModifiedSince.UTC().Format(httpDate))
 	}
 	if r.RangeBytes > 0 {

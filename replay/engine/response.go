@@ -26,6 +26,7 @@ type response struct {
 	status    int
 	bytes     int64 // of the body, as they came (a chunked body's content, not its framing)
 	keepAlive bool  // whether the connection may carry another request
+	version   validator
 }
 
 // reader reads HTTP/1.x responses (RFC 9112) from a connection, keeping nothing of them but the counts.
@@ -112,6 +113,7 @@ type head struct {
 	chunked  bool
 	close    bool
 	keep     bool
+	version  validator
 	conflict bool // both lengths given: the connection is not to be trusted after this (RFC 9112, 6.3)
 }
 
@@ -130,6 +132,7 @@ func (rd *reader) response(toHEAD bool) (response, error) {
 			break
 		}
 	}
+	out.version = h.version
 	out.keepAlive = !h.close && !h.conflict && h.status != 101 && (h.minor >= 1 || h.keep)
 	var err error
 	switch {
@@ -207,6 +210,14 @@ func (h *head) field(line []byte) error {
 		case bytes.EqualFold(name, []byte("Connection")):
 			h.close = h.close || hasToken(value, "close")
 			h.keep = h.keep || hasToken(value, "keep-alive")
+		}
+	case 'e':
+		if bytes.EqualFold(name, []byte("ETag")) {
+			h.version.set(h.version.etag[:], &h.version.ne, value)
+		}
+	case 'l':
+		if bytes.EqualFold(name, []byte("Last-Modified")) {
+			h.version.set(h.version.modified[:], &h.version.nm, value)
 		}
 	case 't':
 		if bytes.EqualFold(name, []byte("Transfer-Encoding")) {
