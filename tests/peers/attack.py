@@ -36,6 +36,8 @@ class Throughput:
     requests: int
     seconds: float
     errors: int = 0
+    warm_up_requests: int = 0  # sent before these, and not counted
+    warm_up_seconds: float = 0.0
 
     @property
     def per_second(self) -> float:

@@ -116,6 +116,10 @@ def _conclude(
                 "" if lag is None else _us(lag * 1000),
             ]
         )
+        if any(one.arrivals < due for one in mine):
+            result.notes.append(
+                f"{label}: not all requests were sent; what came after a missing one counts as late for it."
+            )
     result.raw += [
         {
             "per_second": rate,

@@ -33,6 +33,15 @@ def document(results: Sequence[Result], old: str | None) -> str:
     return _HEAD + generated + "\n" + _TAIL
 
 
+def plain(results: Sequence[Result]) -> str:
+    """What is printed: the figures of each case, then all goals."""
+    parts = []
+    for result in results:
+        parts += [result.title + "\n", table(result.columns, result.rows) if result.rows else ""]
+        parts += [f"{note}\n" for note in result.notes]
+    return "\n".join([*parts, summary(results)])
+
+
 def summary(results: Sequence[Result]) -> str:
     """All goals in one table."""
     rows = [

@@ -39,7 +39,6 @@ class CannotInstallError(Exception):
 def install(names: Sequence[str]) -> dict[str, Installed]:
     found = {}
     for name in names:
-        say(f"{name}: installing or looking it up")
         try:
             _STEPS[name]()
             found[name] = Installed(name, versions.of(name))
@@ -56,6 +55,7 @@ def _run(
     """A step whose output is kept, and quoted only when it fails."""
     if shutil.which(argv[0]) is None:
         raise CannotInstallError(f"{Path(argv[0]).name} is not there, which installs it")
+    say(f"installing: {' '.join(map(str, argv[:4]))} …")
     WORK.mkdir(parents=True, exist_ok=True)
     path = WORK / f"install-{log}.log"
     with path.open("w") as file:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from types import FrameType, ModuleType
 
 from . import case_max, case_pace, case_parse, case_report, case_stall, case_users, machine
-from .document import document, summary
+from .document import document, plain
 from .installing import Installed, install
 from .paths import DOCUMENT, RESULTS, SCRATCH
 from .plan import Plan
@@ -64,7 +64,7 @@ def _main(args: argparse.Namespace) -> int:
         DOCUMENT.write_text(document(results, DOCUMENT.read_text() if DOCUMENT.exists() else None))
         say(f"written: {os.path.relpath(DOCUMENT)}")
     mine = [result for result in results if result.case in names]
-    print(summary(mine), end="")
+    print(plain(mine), end="")
     return 0 if all(result.all_reached() for result in mine) else 1
 
 

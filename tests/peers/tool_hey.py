@@ -5,6 +5,9 @@ import re
 from .attack import Flood, NotUnderstoodError, Throughput
 from .paths import HEY
 
+# Of more than these it keeps no statuses; only its rate then counts all.
+_MOST_IN_DETAIL = 1_000_000
+
 
 def command(flood: Flood) -> list[str]:
     return [str(HEY), "-z", f"{flood.seconds}s", "-c", str(flood.connections), flood.url]
@@ -15,11 +18,12 @@ def read(flood: Flood, out: str) -> Throughput:
     rate = re.search(r"Requests/sec:\s+([\d.]+)", out)
     if seconds is None or rate is None:
         raise NotUnderstoodError("hey printed no summary")
-    # Its status table counts only the first million; the rate counts all.
-    errors = sum(int(count) for count in re.findall(r"^  \[(\d+)\]\t(?!\d+ responses)", out, re.MULTILINE))
-    bad = sum(
-        int(n)
-        for status, n in re.findall(r"^  \[(\d+)\]\t(\d+) responses", out, re.MULTILINE)
-        if status >= "400"
-    )
-    return Throughput(round(float(rate[1]) * float(seconds[1])), float(seconds[1]), errors + bad)
+    answers = [
+        (status, int(n)) for status, n in re.findall(r"^  \[(\d+)\]\t(\d+) responses", out, re.MULTILINE)
+    ]
+    failed = sum(int(n) for n in re.findall(r"^  \[(\d+)\]\t(?!\d+ responses)", out, re.MULTILINE))
+    requests = failed + sum(n for _, n in answers)
+    if requests >= _MOST_IN_DETAIL:
+        requests = round(float(rate[1]) * float(seconds[1]))
+    bad = sum(n for status, n in answers if status >= "400")
+    return Throughput(requests, float(seconds[1]), failed + bad)

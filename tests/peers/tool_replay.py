@@ -21,8 +21,10 @@ def read_parse(out: str) -> Counted:
 
 
 def command(flood: Flood) -> list[str]:
-    pace = ["--speed", "max", "--connections", str(flood.connections), "--duration", f"{flood.seconds}s"]
-    return _run(flood.url, flood.scratch, flood.log, pace)
+    pace = ["--speed", "max", "--connections", str(flood.connections)]
+    return _run(
+        flood.url, flood.scratch, flood.log, [*pace, "--loops", "0", "--duration", f"{flood.seconds}s"]
+    )
 
 
 def pace_command(pace: Pace) -> list[str]:
