@@ -1,0 +1,193 @@
+package accesslog
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// MaxLineBytes is the longest line that is read; longer ones are rejected.
+const MaxLineBytes = 1 << 20
+
+const (
+	chunkBytes    = 1 << 20  // of text that one worker parses at a time
+	minChunkBytes = 64 << 10 // when many files are read side by side
+	rejectText    = 512      // bytes of a rejected line that are kept
+)
+
+// chunk is a stretch of one file that ends with a line, and what was parsed of it.
+type chunk struct {
+	text      []byte
+	file      int
+	firstLine uint64
+	overlong  bool // the text is the beginning of one line that is too long
+
+	requests []Request
+	arena    []byte
+	rejects  []Rejected
+	counts   Counts
+
+	err    error         // why reading ended here; io.EOF at the end of the file
+	parsed chan struct{} // holds a token once a worker is done
+	refs   atomic.Int32
+}
+
+var chunks = sync.Pool{New: func() any { return &chunk{parsed: make(chan struct{}, 1)} }}
+
+func newChunk() *chunk {
+	c := chunks.Get().(*chunk)
+	c.text, c.requests, c.arena, c.rejects = c.text[:0], c.requests[:0], c.arena[:0], nil
+	c.counts, c.err, c.overlong = Counts{}, nil, false
+	c.refs.Store(1)
+	return c
+}
+
+// release gives the chunk back once nobody holds it. One that a long line has blown up is left to the collector.
+func (c *chunk) release() {
+	if c.refs.Add(-1) == 0 && cap(c.text) <= chunkBytes {
+		chunks.Put(c)
+	}
+}
+
+// cutter cuts a file into chunks at the ends of lines.
+type cutter struct {
+	file  *openFile
+	index int
+	size  int    // of a chunk, in bytes
+	lines uint64 // so far
+	carry []byte // the beginning of a line whose end is yet to come
+}
+
+// next reads the next chunk. Its err is io.EOF when it is the last.
+func (k *cutter) next() *chunk {
+	c := newChunk()
+	c.file, c.firstLine = k.index, k.lines+1
+	if cap(c.text) < k.size {
+		c.text = make([]byte, 0, k.size)
+	}
+	limit := k.size
+	c.text = append(c.text, k.carry...)
+	k.carry = k.carry[:0]
+	for c.err == nil {
+		c.text, c.err = k.fill(c.text, limit)
+		if c.err != nil {
+			break
+		}
+		if last := bytes.LastIndexByte(c.text, '\n'); last >= 0 {
+			k.carry = append(k.carry, c.text[last+1:]...)
+			c.text = c.text[:last+1]
+			break
+		}
+		if len(c.text) > MaxLineBytes {
+			c.overlong = true
+			c.text = c.text[:rejectText]
+			c.err = k.skipLine()
+			break
+		}
+		limit = min(2*limit, MaxLineBytes+1)
+	}
+	if c.overlong {
+		k.lines++
+	} else {
+		k.lines += uint64(bytes.Count(c.text, []byte{'\n'}))
+	}
+	return c
+}
+
+// fill reads until the text is limit bytes long.
+func (k *cutter) fill(text []byte, limit int) ([]byte, error) {
+	if cap(text) < limit {
+		text = append(make([]byte, 0, limit), text...)
+	}
+	for len(text) < limit {
+		n, err := k.file.buffer.Read(text[len(text):limit])
+		text = text[:len(text)+n]
+		if err != nil {
+			return text, k.ended(err)
+		}
+	}
+	return text, nil
+}
+
+// skipLine reads past the end of a line.
+func (k *cutter) skipLine() error {
+	for {
+		_, err := k.file.buffer.ReadSlice('\n')
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return k.ended(err)
+		}
+	}
+}
+
+func (k *cutter) ended(err error) error {
+	if err == io.EOF {
+		return err
+	}
+	return k.file.broken(err)
+}
+
+// parse parses all lines of a chunk. The requests are kept if keep is set; no more than maxRejects rejects are.
+func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
+	f.arena = c.arena[:0]
+	var one Request
+	number := c.firstLine
+	for text := c.text; len(text) > 0; number++ {
+		line := text
+		if end := bytes.IndexByte(text, '\n'); end >= 0 {
+			line, text = text[:end], text[end+1:]
+		} else {
+			text = nil
+		}
+		c.counts.Lines++
+		if Ignored(line) {
+			c.counts.Ignored++
+			continue
+		}
+		r := &one
+		if keep {
+			r = c.grow()
+		} else {
+			f.arena = f.arena[:0]
+		}
+		r.Line, r.File = number, c.file
+		reject := c.parseLine(f, line, r)
+		if reject == nil {
+			c.counts.add(r)
+			continue
+		}
+		c.counts.Failed++
+		if keep {
+			c.requests = c.requests[:len(c.requests)-1]
+		}
+		if len(c.rejects) < maxRejects {
+			c.rejects = append(c.rejects, Rejected{
+				File: c.file, Line: number, Text: bytes.Clone(clip(line, rejectText)), Reject: reject.Clone(),
+			})
+		}
+	}
+	c.arena = f.arena
+}
+
+func (c *chunk) parseLine(f *Format, line []byte, r *Request) *Reject {
+	if c.overlong || len(line) > MaxLineBytes {
+		f.reject = Reject{Specifier: "line", Column: MaxLineBytes + 1, Why: "is longer than 1 MiB"}
+		return &f.reject
+	}
+	return f.parse(line, r)
+}
+
+// grow makes room for one more request.
+func (c *chunk) grow() *Request {
+	if n := len(c.requests); n < cap(c.requests) {
+		c.requests = c.requests[:n+1]
+	} else {
+		c.requests = append(c.requests, Request{})
+	}
+	return &c.requests[len(c.requests)-1]
+}

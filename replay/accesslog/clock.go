@@ -1,0 +1,171 @@
+package accesslog
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// clock reads one date or time format.
+type clock struct {
+	kind clockKind
+	// format is the strftime format with its abbreviations (%T, %F, …) written out.
+	format string
+	// spaces is the number of spaces in the format.
+	spaces int
+	// today is when the format was compiled, in days since 1970: a format without a year means the last such date.
+	today int64
+}
+
+type clockKind uint8
+
+const (
+	clockStrptime clockKind = iota
+	clockMicros             // the whole format is %f: microseconds since the epoch
+	clockMillis             // the whole format is %*: milliseconds since the epoch
+	clockAny                // no format was given for %x: whatever is met
+)
+
+// abbreviations are strftime conversions that stand for others.
+var abbreviations = map[byte]string{
+	'T': "%H:%M:%S", 'D': "%m/%d/%y", 'F': "%Y-%m-%d", 'R': "%H:%M", 'r': "%I:%M:%S %p",
+	'c': "%a %b %e %H:%M:%S %Y", 'x': "%m/%d/%y", 'X': "%H:%M:%S",
+}
+
+// conversions are those that strptime below understands.
+const conversions = "aAbBhdeYymHkIlMSpjsfzZnt%*"
+
+// newClock compiles a strftime format. The error says which conversion is not known, and where.
+func newClock(format string, now time.Time) (clock, error) {
+	switch format {
+	case "%f":
+		return clock{kind: clockMicros, format: format}, nil
+	case "%*":
+		return clock{kind: clockMillis, format: format}, nil
+	}
+	var out strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			out.WriteByte(format[i])
+			continue
+		}
+		i++
+		if i == len(format) {
+			return clock{}, fmt.Errorf("%q ends in a lone %%: write %%%% for a percent sign", format)
+		}
+		if full, ok := abbreviations[format[i]]; ok {
+			out.WriteString(full)
+		} else if strings.IndexByte(conversions, format[i]) >= 0 {
+			out.WriteByte('%')
+			out.WriteByte(format[i])
+		} else {
+			return clock{}, fmt.Errorf("%q has %%%c at column %d, which is no date or time conversion known here: use %s",
+				format, format[i], i, "%d %m %b %Y %y %H %M %S %T %F %D %z %s %f %*")
+		}
+	}
+	return clock{format: out.String(), spaces: strings.Count(out.String(), " "), today: now.Unix() / 86400}, nil
+}
+
+// resolution is the finest step that the format can express.
+func (c clock) resolution() time.Duration {
+	switch {
+	case c.kind == clockMicros, strings.Contains(c.format, "%f"):
+		return time.Microsecond
+	case c.kind == clockMillis, strings.Contains(c.format, "%*"), c.kind == clockAny:
+		return time.Millisecond
+	case strings.Contains(c.format, "%S"), strings.Contains(c.format, "%s"):
+		return time.Second
+	case strings.Contains(c.format, "%M"):
+		return time.Minute
+	}
+	return time.Hour
+}
+
+// has reports whether the format says any of the conversions.
+func (c clock) has(conversions string) bool {
+	for i := 0; i+1 < len(c.format); i++ {
+		if c.format[i] == '%' {
+			if strings.IndexByte(conversions, c.format[i+1]) >= 0 {
+				return true
+			}
+			i++
+		}
+	}
+	return false
+}
+
+// read parses the whole of b.
+func (c clock) read(b []byte, t *instant) bool {
+	switch c.kind {
+	case clockMicros:
+		return readEpoch(b, 1e6, t)
+	case clockMillis:
+		return readEpoch(b, 1e3, t)
+	case clockAny:
+		return readAny(b, t)
+	}
+	f := fields{year: noYear, month: 1, day: 1}
+	rest, ok := f.strptime(b, c.format)
+	if !ok || len(rest) > 0 {
+		return false
+	}
+	if f.year == noYear {
+		f.year = c.lastYearOf(f.month, f.day)
+	}
+	f.into(t)
+	return true
+}
+
+// noYear marks a date whose year was not said.
+const noYear = -1
+
+// lastYearOf is the year of the last such day that is not after tomorrow: clocks and zones differ a little.
+func (c clock) lastYearOf(month, day int) int {
+	year := time.Unix(c.today*86400, 0).UTC().Year()
+	if daysFromCivil(year, month, day) > c.today+1 {
+		year--
+	}
+	return year
+}
+
+// readEpoch reads a whole number of units since the epoch, perSecond of which make a second.
+func readEpoch(b []byte, perSecond uint64, t *instant) bool {
+	n, ok := parseUint(b)
+	if !ok || n/perSecond > 1<<33 {
+		return false
+	}
+	t.epoch, t.hasDay = true, true
+	t.seconds = int64(n / perSecond)
+	t.nanos = int64(n%perSecond) * int64(1e9/perSecond)
+	return true
+}
+
+// readAny reads what servers write when nobody said how: seconds since the epoch with an optional fraction (nginx's
+// $msec, Squid, Caddy), ISO 8601 ($time_iso8601), or Apache's %t and nginx's $time_local.
+func readAny(b []byte, t *instant) bool {
+	for _, format := range [...]string{"%s", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d/%b/%Y:%H:%M:%S"} {
+		f := fields{month: 1, day: 1}
+		rest, ok := f.strptime(b, format)
+		if !ok {
+			continue
+		}
+		if len(rest) > 1 && (rest[0] == '.' || rest[0] == ',') {
+			if rest, f.nanos, ok = scanFraction(rest[1:]); !ok {
+				continue
+			}
+		}
+		if len(rest) > 1 && rest[0] == ' ' {
+			rest = rest[1:]
+		}
+		if len(rest) > 0 && !f.epoch {
+			if rest, f.offsetS, f.offset = scanOffset(rest); !f.offset {
+				continue
+			}
+		}
+		if len(rest) == 0 {
+			f.into(t)
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,245 @@
+package accesslog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrFormat is what every error of Compile is.
+var ErrFormat = errors.New("log format")
+
+// FormatError is one mistake in a format string.
+type FormatError struct {
+	Format string // the string
+	Column int    // the byte in it, from 1, where the mistake is; 0 where it has no one place
+	Why    string // what is wrong and what to do about it
+}
+
+func (e *FormatError) Error() string {
+	if e.Column == 0 {
+		return fmt.Sprintf("format %q: %s", e.Format, e.Why)
+	}
+	return fmt.Sprintf("format %q, column %d: %s", e.Format, e.Column, e.Why)
+}
+
+// Unwrap makes every FormatError an ErrFormat.
+func (e *FormatError) Unwrap() error { return ErrFormat }
+
+// Compile makes a parser of what a user says of a log's format. Its error names all mistakes at once, each with its
+// column and its remedy.
+func Compile(spec Spec) (*Format, error) { return compileAt(spec, time.Now()) }
+
+// compileAt compiles as of a moment, from which formats without a year take theirs.
+func compileAt(spec Spec, now time.Time) (*Format, error) {
+	p := &program{name: spec.Log, log: unescapeFormat(spec.Log), strictHosts: spec.StrictHosts, escape: EscapeBackslash}
+	if known, ok := presetNamed(spec.Log); ok {
+		known.apply(p, &spec)
+	} else if strings.TrimSpace(spec.Log) == "" {
+		return nil, &FormatError{Format: spec.Log, Why: "it is empty: give a preset (" + strings.Join(Presets(), ", ") +
+			") or a goaccess log-format string"}
+	}
+	var errs []error
+	errs = append(errs, p.setClocks(spec, now)...)
+	errs = append(errs, p.setZone(spec.TZ)...)
+	if strings.HasPrefix(strings.TrimSpace(p.log), "{") {
+		errs = append(errs, p.compileJSON()...)
+	} else {
+		var e []error
+		p.ops, e = compileOps(p.log)
+		errs = append(errs, e...)
+		errs = append(errs, missing(p.name, p.log, p.ops)...)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	p.derive()
+	return &Format{program: p}, nil
+}
+
+func (p *program) setClocks(spec Spec, now time.Time) (errs []error) {
+	set := func(c *clock, format, otherwise string) {
+		if format == "" {
+			format = otherwise
+		}
+		made, err := newClock(unescapeFormat(format), now)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w: %w", ErrFormat, err))
+		}
+		*c = made
+	}
+	set(&p.date, spec.Date, "%d/%b/%Y")
+	set(&p.time, spec.Time, "%H:%M:%S")
+	// goaccess reads %x by its time-format where no datetime-format is given.
+	switch at := spec.DateTime; {
+	case at == "" && spec.Time == "" && spec.Date == "":
+		p.dateTime = clock{kind: clockAny}
+	case at == "" && spec.Time != "":
+		set(&p.dateTime, spec.Time, "")
+	default:
+		set(&p.dateTime, at, spec.Date)
+	}
+	return errs
+}
+
+func (p *program) setZone(name string) []error {
+	if name == "" || strings.EqualFold(name, "UTC") || strings.EqualFold(name, "GMT") {
+		return nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return []error{fmt.Errorf("%w: time zone %q is not known: give an IANA name such as Europe/Berlin", ErrFormat, name)}
+	}
+	p.location = zone
+	return nil
+}
+
+// compileOps compiles a text format, or the format of one JSON value.
+func compileOps(format string) (ops []op, errs []error) {
+	fail := func(at int, why string, args ...any) {
+		errs = append(errs, &FormatError{Format: format, Column: at + 1, Why: fmt.Sprintf(why, args...)})
+	}
+	percent, tilde := false, false
+	for i := 0; i < len(format); i++ {
+		c := format[i]
+		switch {
+		case c == '%':
+			percent = true
+			if i == len(format)-1 {
+				fail(i, "a %% ends it: complete the specifier or remove it")
+			}
+		case c == '~' && !percent:
+			tilde = true
+		case tilde:
+			tilde = false
+			made, end, why := compileForwarded(format, i)
+			if why != "" {
+				fail(i-1, "%s", why)
+				continue
+			}
+			ops = append(ops, made)
+			i = end
+		case percent:
+			percent = false
+			if strings.IndexByte(specifiers, c) < 0 {
+				fail(i-1, "%%%c is no specifier: use one of %s, or %%^ to skip a field", c, specifierList)
+				continue
+			}
+			ops = append(ops, op{kind: opOf(c), spec: c, delim: delimAfter(format, i), toEnd: i == len(format)-1})
+		default:
+			if n := len(ops); n > 0 && ops[n-1].kind == opLiteral {
+				ops[n-1].count++
+			} else {
+				ops = append(ops, op{kind: opLiteral, count: 1})
+			}
+		}
+	}
+	return markAfterTime(ops), errs
+}
+
+// compileForwarded compiles ~h{…}: a field of X-Forwarded-For. The characters in the braces separate addresses. The
+// character after the braces, unless it is one of them, is where the field ends.
+func compileForwarded(format string, i int) (made op, end int, why string) {
+	if format[i] != 'h' {
+		return op{}, i, fmt.Sprintf("~%c is not known: only ~h{…} is, for X-Forwarded-For", format[i])
+	}
+	open := strings.IndexByte(format[i:], '{')
+	shut := strings.IndexByte(format[i:], '}')
+	if open != 1 || shut < 3 {
+		return op{}, i, "~h needs the characters between addresses in braces after it, as in ~h{, }"
+	}
+	made = op{kind: opForwarded, spec: 'h', set: format[i+2 : i+shut]}
+	end = i + shut
+	if end+1 < len(format) {
+		end++
+		made.delim = format[end]
+	} else {
+		made.toEnd = true
+	}
+	return made, end, ""
+}
+
+func delimAfter(format string, i int) byte {
+	if i+1 < len(format) {
+		return format[i+1]
+	}
+	return 0
+}
+
+// markAfterTime finds the skips that directly follow a time, with at most a point or a space between: what they skip
+// may be a fraction of a second or a UTC offset, which goaccess throws away and a replay wants.
+func markAfterTime(ops []op) []op {
+	for i := range ops {
+		if k := ops[i].kind; k != opTime && k != opDateTime {
+			continue
+		}
+		next := i + 1
+		if next < len(ops) && ops[next].kind == opLiteral && ops[next].count == 1 {
+			next++
+		}
+		if next < len(ops) && ops[next].kind == opSkip {
+			ops[next].afterTime = true
+			ops[next].point = ops[i].delim == '.' || ops[i].delim == ','
+		}
+	}
+	return ops
+}
+
+// missing names the required specifiers that a format lacks.
+func missing(name, log string, ops []op) (errs []error) {
+	has := func(specs string) bool {
+		for _, o := range ops {
+			if strings.IndexByte(specs, o.spec) >= 0 && o.kind != opLiteral {
+				return true
+			}
+		}
+		return false
+	}
+	for _, need := range [...]struct{ specs, why string }{
+		{"h", "it has no %h, the client: add it where the address stands"},
+		{"dx", "it has no %d or %x, the date: add it where the date stands"},
+		{"rU", "it has no %r or %U, the request: add it where the request stands"},
+	} {
+		if !has(need.specs) {
+			why := need.why
+			if len(log) > 0 && !strings.Contains(log, "%") {
+				why = fmt.Sprintf("it is neither a preset (%s) nor a goaccess log-format string", strings.Join(Presets(), ", "))
+			}
+			errs = append(errs, &FormatError{Format: name, Why: why})
+			if why != need.why {
+				break
+			}
+		}
+	}
+	return errs
+}
+
+// unescapeFormat undoes backslash escapes in a format, as goaccess does: \t is a tab, \" a quote.
+func unescapeFormat(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			out = append(out, s[i])
+			continue
+		}
+		i++
+		if i == len(s) {
+			break
+		}
+		switch s[i] {
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		default:
+			out = append(out, s[i])
+		}
+	}
+	return string(out)
+}

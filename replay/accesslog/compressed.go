@@ -1,0 +1,132 @@
+package accesslog
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+// compressions are known by the bytes that a file begins with, never by its name.
+var compressions = [...]struct {
+	name  string
+	magic string
+	open  func(r io.Reader) (io.Reader, func(), error)
+}{
+	{"gzip", "\x1f\x8b", func(r io.Reader) (io.Reader, func(), error) {
+		z, err := gzip.NewReader(r)
+		return z, nil, err
+	}},
+	{"bzip2", "BZh", func(r io.Reader) (io.Reader, func(), error) { return bzip2.NewReader(r), nil, nil }},
+	{"xz", "\xfd7zXZ\x00", func(r io.Reader) (io.Reader, func(), error) {
+		z, err := xz.NewReader(r)
+		return z, nil, err
+	}},
+	{"zstd", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, func(), error) {
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(128<<20))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	}},
+}
+
+// archives are not logs but hold them.
+var archives = [...]struct{ name, magic string }{
+	{"a zip archive", "PK\x03\x04"}, {"a 7-Zip archive", "7z\xbc\xaf\x27\x1c"}, {"a RAR archive", "Rar!"},
+}
+
+const diskBufferBytes = 256 << 10
+
+func openPath(path string) (*openFile, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, unopened(path, err)
+	}
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		file.Close()
+		return nil, fmt.Errorf("%s %w: name the logs in it, as in '%s/*.log'", path, ErrDirectory, path)
+	}
+	opened, err := openReader(path, file)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	opened.file = file
+	return opened, nil
+}
+
+// openReader finds out what a log is compressed with and that there is text in it.
+func openReader(name string, r io.Reader) (*openFile, error) {
+	o := &openFile{name: name, counter: &countingReader{Reader: r}}
+	disk := bufio.NewReaderSize(o.counter, diskBufferBytes)
+	head, err := disk.Peek(6)
+	if len(head) == 0 {
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		return nil, fmt.Errorf("%s %w: there is nothing to read", name, ErrEmpty)
+	}
+	for _, a := range archives {
+		if bytes.HasPrefix(head, []byte(a.magic)) {
+			return nil, fmt.Errorf("%s %w but %s: unpack it first", name, ErrBinary, a.name)
+		}
+	}
+	o.buffer = disk
+	for _, c := range compressions {
+		if !bytes.HasPrefix(head, []byte(c.magic)) {
+			continue
+		}
+		text, closer, err := c.open(disk)
+		if err != nil {
+			return nil, o.broken(err)
+		}
+		if closer != nil {
+			o.closers = append(o.closers, closer)
+		}
+		o.buffer = bufio.NewReaderSize(text, headBytes)
+		break
+	}
+	if err := o.checkText(); err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// checkText refuses what is plainly no log: many control characters in the first kilobytes. A few do not matter:
+// scanners put them into requests, and a crash may leave a block of zeros.
+func (o *openFile) checkText() error {
+	head, err := o.buffer.Peek(4 << 10)
+	if len(head) == 0 {
+		if err != nil && !errors.Is(err, io.EOF) {
+			return o.broken(err)
+		}
+		return fmt.Errorf("%s %w: there is nothing to read", o.name, ErrEmpty)
+	}
+	control := 0
+	for _, c := range head {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != 0x1b {
+			control++
+		}
+	}
+	if control*10 > len(head) && !(control == bytes.Count(head, []byte{0}) && head[len(head)-1] != 0) {
+		return fmt.Errorf("%s %w: an access log is text, plain or compressed with gzip, bzip2, xz or zstd", o.name, ErrBinary)
+	}
+	return nil
+}
+
+// broken says what an error in the middle of a log means.
+func (o *openFile) broken(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s %w: its compressed data ends too early: copy it again", o.name, ErrTruncated)
+	}
+	return fmt.Errorf("%s cannot be read to its end: %w", o.name, err)
+}

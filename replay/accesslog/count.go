@@ -1,0 +1,55 @@
+package accesslog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// Count reads the whole log and adds it up, in no order and on all cores. Rejected lines are handed to OnReject at
+// the end. On an error the totals are those of what was read before it.
+func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals, error) {
+	p := s.pipeline(ctx, opts)
+	defer p.cancel()
+	type tally struct {
+		files   []Counts
+		rejects []Rejected
+	}
+	tallies := make([]tally, p.opts.Workers)
+	for i := range tallies {
+		tallies[i].files = make([]Counts, len(s.files))
+	}
+	p.work(f, func(worker int, f *Format, c *chunk) {
+		t := &tallies[worker]
+		c.parse(f, false, p.opts.MaxRejects-len(t.rejects))
+		t.files[c.file].merge(c.counts)
+		t.rejects = append(t.rejects, c.rejects...)
+		c.release()
+	})
+	var err error
+	for i := range s.files {
+		if err = p.cut(i, chunkBytes, nil); err != nil {
+			break
+		}
+	}
+	close(p.jobs)
+	p.wg.Wait()
+
+	totals := Totals{Files: make([]Counts, len(s.files))}
+	var rejects []Rejected
+	for _, t := range tallies {
+		for i, counts := range t.files {
+			totals.Files[i].merge(counts)
+			totals.merge(counts)
+		}
+		rejects = append(rejects, t.rejects...)
+	}
+	// Each worker meets lines in their order, so the first rejects of all are among the first of each.
+	slices.SortFunc(rejects, func(a, b Rejected) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	for _, r := range rejects[:min(len(rejects), p.opts.MaxRejects)] {
+		p.opts.OnReject(r)
+	}
+	return totals, err
+}

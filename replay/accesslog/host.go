@@ -1,0 +1,100 @@
+package accesslog
+
+import (
+	"bytes"
+	"net/netip"
+)
+
+// host takes a client's address or name.
+func (f *Format) host(b []byte, r *Request) (why string) {
+	if f.strictHosts && !isAddress(b) {
+		return "is no IP address, and names are refused: leave --strict-hosts out to allow them"
+	}
+	r.Host = b
+	f.have.add('h')
+	return ""
+}
+
+// bracketedHost takes an IPv6 address in brackets; pos is after the first. The bracket that ends it is left for
+// the format to skip, as any delimiter.
+func (f *Format) bracketedHost(o *op, line []byte, pos int, r *Request) (next int, why string) {
+	inner := op{delim: ']'}
+	if pos >= len(line) {
+		inner = *o
+	}
+	end, ok := token(&inner, line, pos, 1)
+	if !ok {
+		return pos - 2, whyNoDelimiter
+	}
+	return end, f.host(trimSpace(line[pos:end]), r)
+}
+
+// forwarded takes the client from X-Forwarded-For: the first valid address. Where the format has a delimiter after
+// the field that does not separate addresses, the field ends there; else it ends with the last address.
+func (f *Format) forwarded(o *op, line []byte, pos int, r *Request) (next int, why string) {
+	const none = "has no IP address: X-Forwarded-For should name one"
+	if f.have.has('h') {
+		return pos, ""
+	}
+	if !o.toEnd && !inSet(o.set, o.delim) && bytes.IndexByte(line[pos:], o.delim) >= 0 {
+		end, _ := token(o, line, pos, 1)
+		f.firstAddress(o.set, line[pos:end], true, r)
+		if !f.have.has('h') {
+			return pos, none
+		}
+		return end + 1, ""
+	}
+	n := f.firstAddress(o.set, line[pos:], false, r)
+	if !f.have.has('h') {
+		return pos, none
+	}
+	return pos + n, ""
+}
+
+// firstAddress takes the first valid address of a list, and returns how much of b the list is. With only it stops
+// there.
+func (f *Format) firstAddress(set string, b []byte, only bool, r *Request) (n int) {
+	separators := 0
+	for n < len(b) {
+		end := bytes.IndexAny(b[n:], set) // separators are ASCII
+		if end == 0 {
+			n, separators = n+1, separators+1
+			continue
+		}
+		if separators < len(set) && f.have.has('h') {
+			break // fewer separators than between two addresses: the list is over
+		}
+		if end < 0 {
+			end = len(b) - n
+		}
+		candidate := trimSpace(b[n : n+end])
+		valid := isAddress(candidate)
+		if f.have.has('h') && !valid {
+			break
+		}
+		if valid && !f.have.has('h') {
+			r.Host = candidate
+			f.have.add('h')
+			if only {
+				break
+			}
+		}
+		separators = 0
+		n += end
+	}
+	return n
+}
+
+// isAddress reports whether b is an IPv4 or IPv6 address as C's inet_pton reads them: without a zone.
+func isAddress(b []byte) bool {
+	if len(b) < 2 || len(b) > 45 {
+		return false
+	}
+	for _, c := range b {
+		if !isDigit(c) && c != '.' && c != ':' && c|0x20-'a' >= 6 {
+			return false
+		}
+	}
+	_, err := netip.ParseAddr(string(b))
+	return err == nil
+}

@@ -1,0 +1,156 @@
+package accesslog
+
+import (
+	"strings"
+	"time"
+)
+
+// specifiers are all that may follow a percent sign.
+const specifiers = "xtdveChrmUqHsbRuKkMLTDn^~"
+
+const specifierList = "%x %t %d %v %e %C %h %r %m %U %q %H %s %b %R %u %K %k %M %L %T %D %n %^ %~"
+
+// op is one step of a program.
+type op struct {
+	kind      opKind
+	spec      byte   // the specifier's letter
+	delim     byte   // the character that ends the field
+	toEnd     bool   // the field ends with the line instead
+	afterTime bool   // opSkip: what is skipped may be a fraction or a UTC offset
+	point     bool   // opSkip: and it comes after a decimal point
+	overrides bool   // opHost: this is a better client than one that was read before
+	count     int    // opLiteral: characters to skip
+	set       string // opForwarded: characters between addresses
+}
+
+type opKind uint8
+
+const (
+	opLiteral opKind = iota
+	opSkip
+	opSpace
+	opForwarded
+	opDate
+	opTime
+	opDateTime
+	opHost
+	opRequest
+	opMethod
+	opURL
+	opQuery
+	opProtocol
+	opStatus
+	opBytes
+	opReferer
+	opAgent
+	opVHost
+	opDuration
+	opOther // a field that a replay has no use for
+)
+
+func opOf(spec byte) opKind {
+	switch spec {
+	case '^':
+		return opSkip
+	case '~':
+		return opSpace
+	case 'd':
+		return opDate
+	case 't':
+		return opTime
+	case 'x':
+		return opDateTime
+	case 'h':
+		return opHost
+	case 'r':
+		return opRequest
+	case 'm':
+		return opMethod
+	case 'U':
+		return opURL
+	case 'q':
+		return opQuery
+	case 'H':
+		return opProtocol
+	case 's':
+		return opStatus
+	case 'b':
+		return opBytes
+	case 'R':
+		return opReferer
+	case 'u':
+		return opAgent
+	case 'v':
+		return opVHost
+	case 'L', 'T', 'D', 'n':
+		return opDuration
+	}
+	return opOther
+}
+
+// specifierNames are the strings that a Reject names a specifier by, so that rejecting allocates nothing.
+var specifierNames = func() (names [128]string) {
+	for i := range names {
+		names[i] = "%" + string(rune(i))
+	}
+	return names
+}()
+
+// derive works out what follows from the format as a whole.
+func (p *program) derive() {
+	each := func(f func(op)) {
+		for _, o := range p.ops {
+			f(o)
+		}
+		for _, ops := range p.keys {
+			for _, o := range ops {
+				f(o)
+			}
+		}
+	}
+	if p.resolution == 0 {
+		p.resolution = time.Hour
+		finest := func(d time.Duration) { p.resolution = min(p.resolution, d) }
+		each(func(o op) {
+			switch o.kind {
+			case opTime:
+				finest(p.time.resolution())
+			case opDateTime:
+				finest(p.dateTime.resolution())
+			case opDate:
+				finest(p.date.resolution())
+			case opSkip:
+				if o.point {
+					finest(time.Millisecond)
+				}
+			}
+		})
+	}
+	if _, ok := presetNamed(p.name); !ok {
+		each(func(o op) {
+			if o.kind == opDuration && o.spec != 'D' {
+				p.logTime = Finished
+			}
+		})
+		if len(p.keys) > 0 {
+			p.escape = EscapeNone
+			p.keepZero = true
+			p.logTime = Finished
+		}
+	}
+}
+
+// durationUnits are the units of %L, %T, %D and %n in nanoseconds.
+func durationUnit(spec byte) int64 {
+	switch spec {
+	case 'L':
+		return int64(time.Millisecond)
+	case 'T':
+		return int64(time.Second)
+	case 'D':
+		return int64(time.Microsecond)
+	}
+	return 1
+}
+
+func inSet(set string, c byte) bool { return strings.IndexByte(set, c) >= 0 }

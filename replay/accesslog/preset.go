@@ -1,0 +1,130 @@
+package accesslog
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// preset is a log format with a name. The strings and their date and time formats are those of goaccess's manual
+// page; what the timestamp means is from the documentation of the server that writes the log.
+type preset struct {
+	name       string
+	log        string
+	date, time string // for %d and %t, as in Spec
+	dateTime   string // for %x
+	resolution time.Duration
+	logTime    LogTime
+	escape     Escape
+	label      bool // %v is not the host that was asked for
+}
+
+const (
+	dateApache = "%d/%b/%Y"
+	dateW3C    = "%Y-%m-%d"
+	time24     = "%H:%M:%S"
+)
+
+// presets stand in the order in which Detect prefers them, where they read a log equally well.
+var presets = [...]preset{
+	{
+		name: "VCOMBINED", log: `%v:%^ %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
+	},
+	{
+		name: "COMBINED", log: `%h %^[%d:%t %^] "%r" %s %b "%R" "%u"`,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
+	},
+	{
+		// %v is the router's name. Since goaccess 1.9.
+		name: "TRAEFIKCLF", log: `%h - %e [%d:%t %^] "%r" %s %b "%R" "%u" %^ "%v" "%U" %Lms`,
+		date: dateApache, time: time24, resolution: time.Second, logTime: Received, escape: EscapeBackslash, label: true,
+	},
+	{
+		name: "VCOMMON", log: `%v:%^ %h %^[%d:%t %^] "%r" %s %b`,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
+	},
+	{
+		name: "COMMON", log: `%h %^[%d:%t %^] "%r" %s %b`,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
+	},
+	{
+		name: "W3C", log: `%d %t %^ %m %U %q %^ %^ %h %u %R %s %^ %^ %L`,
+		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePlus,
+	},
+	{
+		name: "CLOUDFRONT",
+		log:  "%d\t%t\t%^\t%b\t%h\t%m\t%v\t%U\t%s\t%R\t%u\t%q\t%^\t%C\t%^\t%^\t%^\t%^\t%T\t%^\t%K\t%k\t%^\t%H\t%^",
+		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePercent,
+	},
+	{
+		name: "CLOUDSTORAGE", log: `"%x","%h",%^,%^,"%m","%U","%s",%^,"%b","%D",%^,"%R","%u"`,
+		date: "%f", time: "%f", dateTime: "%f", resolution: time.Microsecond, logTime: Finished, escape: EscapeNone,
+	},
+	{
+		// %v is the balancer's name.
+		name: "AWSALB", log: `%^ %dT%t.%^ %v %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u" %k %K %^`,
+		date: dateW3C, time: time24, resolution: time.Microsecond, logTime: Finished, escape: EscapeBackslash, label: true,
+	},
+	{
+		name: "AWSELB", log: `%^ %dT%t.%^ %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u" %k %K %^ "%^" "%v"`,
+		date: dateW3C, time: time24, resolution: time.Microsecond, logTime: Finished, escape: EscapeBackslash,
+	},
+	{
+		// %v is the bucket.
+		name: "AWSS3", log: `%^ %v [%d:%t %^] %h %^"%r" %s %^ %b %^ %L %^ "%R" "%u"`,
+		date: dateApache, time: time24, resolution: time.Second, logTime: Received, escape: EscapeNone, label: true,
+	},
+	{
+		// Squid behind syslog; %v is syslog's host. Squid's own file lacks the prefix.
+		name: "SQUID", log: `%^ %^ %^ %v %^: %x.%^ %~%L %h %^/%s %b %m %U`,
+		date: "%s", time: "%s", dateTime: "%s", resolution: time.Millisecond, logTime: Finished, escape: EscapeNone,
+		label: true,
+	},
+	{
+		// client_ip is Caddy's since 2.7 and goaccess's since 1.8; remote_ip is what both had before.
+		name: "CADDY", log: `{ "ts": "%x.%^", "request": { "client_ip": "%h", "remote_ip": "%h", "proto":"%H", "method": "%m", ` +
+			`"host": "%v", "uri": "%U", "headers": {"User-Agent": ["%u"], "Referer": ["%R"] }, ` +
+			`"tls": { "cipher_suite":"%k", "proto": "%K" } }, "duration": "%T", "size": "%b", "status": "%s", ` +
+			`"resp_headers": { "Content-Type": ["%M"] } }`,
+		date: "%s", time: "%s", dateTime: "%s", resolution: time.Microsecond, logTime: Finished, escape: EscapeNone,
+	},
+}
+
+// Presets are the names of the formats that are known, sorted.
+func Presets() []string {
+	names := make([]string, len(presets))
+	for i, p := range presets {
+		names[i] = p.name
+	}
+	slices.Sort(names)
+	return names
+}
+
+func presetNamed(name string) (*preset, bool) {
+	for i := range presets {
+		if strings.EqualFold(presets[i].name, name) {
+			return &presets[i], true
+		}
+	}
+	return nil, false
+}
+
+// apply makes the preset's word hold where the user has said nothing.
+func (known *preset) apply(p *program, spec *Spec) {
+	p.name, p.log = known.name, known.log
+	p.logTime, p.escape, p.vhostIsLabel = known.logTime, known.escape, known.label
+	p.keepZero = known.name == "CADDY"
+	if spec.Date == "" && spec.Time == "" && spec.DateTime == "" {
+		p.resolution = known.resolution
+	}
+	if spec.DateTime == "" && spec.Time == "" {
+		spec.DateTime = known.dateTime
+	}
+	if spec.Date == "" {
+		spec.Date = known.date
+	}
+	if spec.Time == "" {
+		spec.Time = known.time
+	}
+}

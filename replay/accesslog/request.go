@@ -1,0 +1,29 @@
+package accesslog
+
+// Request is one logged request. Its byte slices are views into the line, or into scratch space of the parser that
+// is good until the next call of Parse or, for requests of a Batch, until Batch.Release.
+type Request struct {
+	// TimeNS is the logged instant in nanoseconds since the Unix epoch, UTC offset applied, fraction kept.
+	TimeNS int64
+	// DurationNS is how long the server took, in nanoseconds; -1 where the log does not say.
+	DurationNS int64
+	// Bytes is the size of the response as logged, in bytes; -1 where the format has no %b. A %b of "-" is 0.
+	Bytes int64
+	// Line is the line's number in its file, from 1. Read sets it; Parse leaves it alone.
+	Line uint64
+	// File is the file's index in the Source. Read sets it; Parse leaves it alone.
+	File int
+	// OffsetS is the UTC offset that the timestamp was logged with, in seconds east.
+	OffsetS int32
+	// Status is the HTTP status; 0 where the log does not say.
+	Status uint16
+
+	// Host is the client's address or name; VHost the host that was asked for. Method is as it was sent. Target is
+	// the raw request target with its query: a request line that is not method, target and protocol is all target,
+	// and Method is then nil. Protocol is HTTP/1.0, HTTP/1.1, HTTP/2 or HTTP/3. A field that the log lacks is nil.
+	Host, VHost, Method, Target, Protocol, Referer, UserAgent []byte
+}
+
+func (r *Request) reset() {
+	*r = Request{DurationNS: -1, Bytes: -1, Line: r.Line, File: r.File}
+}

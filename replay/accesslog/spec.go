@@ -1,0 +1,87 @@
+package accesslog
+
+import "time"
+
+// Spec is what a user says of a log's format, in goaccess's words.
+type Spec struct {
+	// Log is a preset's name, in any case, or a goaccess log-format string.
+	Log string
+	// Date, Time and DateTime are strftime formats for %d, %t and %x. Empty means what the preset says, else %d/%b/%Y
+	// for %d, %H:%M:%S for %t, and for %x seconds since the epoch, ISO 8601 or Apache's form, whichever is met.
+	Date, Time, DateTime string
+	// TZ is the IANA name of the zone of times that bear no UTC offset of their own. Empty means UTC.
+	TZ string
+	// StrictHosts refuses a %h that is not an IP address, as goaccess does without --no-ip-validation.
+	StrictHosts bool
+}
+
+// LogTime says which instant of a request a log's timestamp is.
+type LogTime int
+
+const (
+	// Received is when the request arrived: Apache's %t.
+	Received LogTime = iota
+	// Finished is when the response was sent: nginx's $time_local.
+	Finished
+)
+
+func (t LogTime) String() string {
+	if t == Finished {
+		return "finished"
+	}
+	return "received"
+}
+
+// Format is a compiled log format together with the scratch space of one parser. It is not safe for concurrent use;
+// Clone is cheap and gives another goroutine its own.
+type Format struct {
+	*program
+	scanner
+}
+
+// Clone returns a Format that shares the program and nothing else.
+func (f *Format) Clone() *Format {
+	return &Format{program: f.program}
+}
+
+// program is what Compile makes of a Spec; it never changes afterwards.
+type program struct {
+	name         string
+	log          string
+	ops          []op            // of a text format
+	keys         map[string][]op // of a JSON format: the ops for the value at each key
+	date         clock           // of %d
+	time         clock           // of %t
+	dateTime     clock           // of %x
+	location     *time.Location  // of times without an offset; nil means UTC
+	resolution   time.Duration
+	logTime      LogTime
+	escape       Escape
+	strictHosts  bool
+	vhostIsLabel bool // %v names a router, a balancer or a bucket, not the host that was asked for
+	keepZero     bool // status 0 is a request that was given up, not a mistake
+}
+
+// Name is the preset's name, or the format string itself.
+func (f *Format) Name() string { return f.name }
+
+// LogFormat is the goaccess log-format string that was compiled.
+func (f *Format) LogFormat() string { return f.log }
+
+// Resolution is the finest difference between two timestamps that the format can express.
+func (f *Format) Resolution() time.Duration { return f.resolution }
+
+// LogTime says which instant of a request Request.TimeNS is.
+func (f *Format) LogTime() LogTime { return f.logTime }
+
+// Escape is how the server escaped the fields that clients can write into its log.
+func (f *Format) Escape() Escape { return f.escape }
+
+// TargetEscape is how the server escaped the request target. It differs from Escape where a server marks only header
+// fields, as IIS does with its plus signs.
+func (f *Format) TargetEscape() Escape {
+	if f.escape == EscapeBackslash {
+		return EscapeBackslash
+	}
+	return EscapeNone
+}

@@ -1,0 +1,62 @@
+package accesslog
+
+// Counts are what was found in a file, or in a whole log.
+type Counts struct {
+	Lines   uint64 // all of them
+	Valid   uint64 // requests
+	Failed  uint64 // lines that should have been requests
+	Ignored uint64 // comments and empty lines
+	Bytes   int64  // the sum of the logged response sizes
+	FirstNS int64  // the earliest and the latest logged instant, nanoseconds since the Unix epoch; of no meaning
+	LastNS  int64  // where Valid is 0
+}
+
+func (c *Counts) add(r *Request) {
+	c.merge(Counts{Valid: 1, Bytes: max(0, r.Bytes), FirstNS: r.TimeNS, LastNS: r.TimeNS})
+}
+
+func (c *Counts) merge(o Counts) {
+	if o.Valid > 0 {
+		if c.Valid == 0 || o.FirstNS < c.FirstNS {
+			c.FirstNS = o.FirstNS
+		}
+		if c.Valid == 0 || o.LastNS > c.LastNS {
+			c.LastNS = o.LastNS
+		}
+	}
+	c.Lines += o.Lines
+	c.Valid += o.Valid
+	c.Failed += o.Failed
+	c.Ignored += o.Ignored
+	c.Bytes += o.Bytes
+}
+
+// DurationS is the time between the earliest and the latest request in seconds.
+func (c Counts) DurationS() float64 {
+	if c.Valid == 0 {
+		return 0
+	}
+	return float64(c.LastNS-c.FirstNS) / 1e9
+}
+
+// RejectedShare is the part of the lines that should have been requests and are none, from 0 to 1.
+func (c Counts) RejectedShare() float64 {
+	if c.Failed == 0 {
+		return 0
+	}
+	return float64(c.Failed) / float64(c.Failed+c.Valid)
+}
+
+// Totals are the counts of a whole log, and of each of its files in the order of Source.Paths.
+type Totals struct {
+	Counts
+	Files []Counts
+}
+
+// Rejected is a line that is not a valid request.
+type Rejected struct {
+	File   int     // the file's index in the Source
+	Line   uint64  // from 1
+	Text   []byte  // the beginning of the line
+	Reject *Reject // why
+}
