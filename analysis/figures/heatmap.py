@@ -53,6 +53,8 @@ def heat_figure(run: Run, alone: Sequence[Run]) -> Figure:
             "y": 1.02,
             "yanchor": "bottom",
             "len": 0.3,
+            "xpad": 0,
+            "ypad": 4,
             "thickness": 8,
             "outlinewidth": 0,
             "tickvals": [len(str(n)) - 1 for n in ticks],

@@ -21,9 +21,9 @@ def percentile_figure(runs: Sequence[Run]) -> Figure:
     """Return response and service time at every percentile; x is 1/(1−q) on a log scale."""
     data: list[Json] = []
     for run in runs:
-        data.append(_curve(run, runs, "response", {"color": run.colour, "width": 2.5}))
         service = {"color": run.colour if len(runs) > 1 else "var(--run-2)", "width": 1.5, "dash": "dot"}
         data.append(_curve(run, runs, "service", service))
+        data.append(_curve(run, runs, "response", {"color": run.colour, "width": 2.5}))
     most = max(run.statistics.samples["response"].n for run in runs)
     ticks = {at: text for at, text in _TICKS.items() if at <= most}
     x_axis = axis("of the requests were at least as fast", "log")

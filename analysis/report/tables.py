@@ -46,8 +46,8 @@ def percentile_table(run: MeasuredRun) -> Table:
     caption = (
         "Milliseconds. Response: from the instant a request was due to its last byte. Service: from the "
         "instant it was sent to its last byte. First byte: from the instant it was sent. Lag: how late it "
-        "was sent, where it did not wait for a connection. Exact order statistics of all requests, failed ones "
-        "included."
+        "was sent, where it did not wait for a connection. Exact order statistics of all requests, "
+        "failed ones included."
     )
     return Table("Percentiles", caption, ["", *columns], rows)
 

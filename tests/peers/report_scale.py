@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def write_run(run: Path, records: int) -> None:
-    """Write a run directory of `records` requests at 5,000 a second, with a stall of two seconds each hour."""
+    """Write a run directory of `records` requests at 5,000 a second, with a stall of 2 s each hour."""
     (run / "run.json").write_text(
         json.dumps({"format": 1, "scenario": "replay", "status": "complete", "speed": "1", "loop": "open"})
     )

@@ -1,0 +1,154 @@
+"""Writes run directories as docs/run-format.md says, knowing nothing of what reads them."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+COLUMNS = {
+    "due_ns": "<i8",
+    "lag_us": "<u4",
+    "dns_us": "<u4",
+    "connect_us": "<u4",
+    "tls_us": "<u4",
+    "ttfb_us": "<u4",
+    "total_us": "<u4",
+    "bytes": "<i8",
+    "logged_bytes": "<i8",
+    "line": "<u8",
+    "client": "<u4",
+    "route": "<u2",
+    "status": "<u2",
+    "logged_status": "<u2",
+    "error": "|u1",
+    "flags": "|u1",
+}
+ERRORS = ["none", "connect_refused", "connect_failed", "tls_failed", "timeout", "reset", "closed_early"]
+
+
+def header(columns: dict[str, str] = COLUMNS, shape: int = 0) -> bytes:
+    facts = {"descr": list(columns.items()), "fortran_order": False, "shape": (shape,)}
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", 502) + repr(facts).encode().ljust(501) + b"\n"
+
+
+def records(count: int, **columns: Any) -> np.ndarray:
+    """`count` records of successful requests, 1 ms apart, 1 ms each, but for the columns given."""
+    table = np.zeros(count, dtype=list(COLUMNS.items()))
+    table["due_ns"] = np.arange(count) * 1_000_000
+    table["total_us"] = 1000
+    table["ttfb_us"] = 800
+    table["status"] = table["logged_status"] = 200
+    table["bytes"] = table["logged_bytes"] = 1024
+    table["line"] = np.arange(1, count + 1)
+    for name, values in columns.items():
+        table[name] = values
+    return table
+
+
+def run_facts(**keys: Any) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "scenario": "replay",
+        "backend": None,
+        "repeat": None,
+        "status": "complete",
+        "generator_limited": False,
+        "generator_limited_reason": None,
+        "reason": None,
+        "started_at": "2026-11-20T23:08:00.123456Z",
+        "ended_at": "2026-11-20T23:09:01.000001Z",
+        "target": {"url": "http://127.0.0.1:8080", "connect_to": None, "addresses": ["127.0.0.1:8080"]},
+        "command": ["bin/replay", "run", "access.log"],
+        "seed": 1,
+        "loop": "open",
+        "speed": "1",
+        "warmup_s": 0.0,
+        "logs": [
+            {
+                "path": "logs/access.log",
+                "format": "COMBINED",
+                "lines": 6000,
+                "valid": 5990,
+                "failed": 2,
+                "ignored": 8,
+                "first": "2026-11-20T10:00:00Z",
+                "last": "2026-11-20T10:01:00Z",
+            }
+        ],
+        "log_start": "2026-11-20T10:00:00Z",
+        "program": {"name": "replay", "version": "0.1.0", "go": "go1.26.0"},
+        "host": {
+            "hostname": "generator",
+            "kernel": "6.1.0",
+            "cpu": "A processor",
+            "cpus": 2,
+            "memory_bytes": 24 << 30,
+        },
+        **keys,
+    }
+
+
+def write_run(
+    path: Path,
+    table: np.ndarray,
+    *,
+    routes: list[str] | None = None,
+    errors: list[str] | None = None,
+    events: list[dict[str, Any]] | None = None,
+    summary: dict[str, Any] | None = None,
+    **facts: Any,
+) -> Path:
+    """Write a run directory. Without `summary` there is no summary.json, as when a run was killed."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "run.json").write_text(json.dumps(run_facts(**facts)))
+    (path / "routes.json").write_text(json.dumps(["page", "image", "css-js"] if routes is None else routes))
+    (path / "errors.json").write_text(json.dumps(ERRORS if errors is None else errors))
+    (path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events or []))
+    (path / "requests.npy").write_bytes(header(shape=len(table)) + table.tobytes())
+    if summary is not None:
+        (path / "summary.json").write_text(json.dumps({"format": 1, **summary}))
+    return path
+
+
+def traffic(
+    seconds: int = 600, rate: float = 60.0, seed: int = 1, stall_s: tuple[float, float] = (0, 0)
+) -> np.ndarray:
+    """Traffic as of a site: a wave of visitors, log-normal times, and a stall from `stall_s[0]` to `[1]`."""
+    random = np.random.default_rng(seed)
+    per_s = rate * (1 + 0.6 * np.sin(np.arange(seconds) / seconds * 2 * np.pi - 1))
+    second = np.repeat(np.arange(seconds), random.poisson(per_s))
+    due_s = np.sort(second + random.random(len(second)))
+    count = len(due_s)
+    route = random.choice(4, count, p=[0.25, 0.45, 0.2, 0.1]).astype("u2")
+    median_us = np.array([45_000, 2_500, 1_800, 90_000])[route]
+    service_us = median_us * random.lognormal(0, 0.55, count)
+    slow = random.random(count) < 0.002
+    service_us[slow] *= random.uniform(4, 15, slow.sum())
+    start_s, stop_s = stall_s
+    stalled = (due_s >= start_s) & (due_s < stop_s)
+    slowed = stalled & (random.random(count) < 0.15)
+    service_us[slowed] += random.uniform(0, 1.2e6, slowed.sum())
+    wait_us = np.where(stalled & (random.random(count) < 0.1), random.exponential(150_000, count), 0)
+    table = records(
+        count,
+        due_ns=(due_s * 1e9).astype("i8"),
+        lag_us=random.exponential(70, count) + wait_us,
+        total_us=service_us,
+        ttfb_us=service_us * 0.85,
+        route=route,
+        bytes=random.integers(300, 60_000, count),
+        flags=np.where(wait_us > 0, 16 + 1, 1),
+    )
+    table["logged_bytes"] = table["bytes"]
+    failed = random.random(count) < 0.0006
+    table["error"][failed] = random.choice([4, 5], failed.sum())
+    table["status"][failed] = 0
+    table["ttfb_us"][failed] = 0
+    missing = random.random(count) < 0.01
+    table["status"][missing] = table["logged_status"][missing] = 404
+    other = random.random(count) < 0.003
+    table["status"][other & ~failed] = 500
+    done_ns = table["due_ns"] + (table["lag_us"].astype("i8") + table["total_us"]) * 1000
+    return table[np.argsort(done_ns, kind="stable")]

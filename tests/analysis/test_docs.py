@@ -1,0 +1,56 @@
+"""The documents say what is there, and what they show works."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from analysis.cli import main
+from analysis.records import RunDirectory
+from analysis.statistics.run import measure
+from analysis.statistics.sample import P999
+from tests.analysis.rundir import traffic, write_run
+
+ROOT = Path(__file__).parents[2]
+DOCS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]
+
+
+def test_the_example_that_reads_a_run_directory_works(tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "latest", traffic(60, 30))
+    text = (ROOT / "docs" / "run-format.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert code
+    assert len(code[1].splitlines()) == 5
+    ran = subprocess.run(
+        [sys.executable, "-c", code[1]], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    said = measure(RunDirectory.open(tmp_path / "results" / "latest")).samples["response"].percentile_ms(P999)
+    assert f"{said} ms" in ran.stdout
+
+
+def _flags() -> list[tuple[str, str]]:
+    found = []
+    for name, command in main.commands.items():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                found += [(name, flag) for flag in [*parameter.opts, *parameter.secondary_opts]]
+    return found
+
+
+@pytest.mark.parametrize(("command", "flag"), _flags())
+def test_every_flag_is_documented(command: str, flag: str) -> None:
+    pages = [text for path in DOCS if f"plimsoll {command}" in (text := path.read_text(encoding="utf-8"))]
+    assert any(f"`{flag}" in text for text in pages), f"{flag} of plimsoll {command} is in no document"
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_every_command_is_documented_and_its_help_has_an_example(command: str) -> None:
+    assert any(f"`plimsoll {command}" in path.read_text(encoding="utf-8") for path in DOCS)
+    ran = subprocess.run(
+        [sys.executable, "-m", "analysis", command, "--help"], capture_output=True, text=True
+    )
+    assert ran.returncode == 0
+    assert re.search(rf"Examples?:\n\s+plimsoll {command} ", ran.stdout)

@@ -1,0 +1,94 @@
+"""Percentiles are order statistics, to the microsecond; numpy and brute force agree."""
+
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.statistics.interval import largest_count_above, upper_bound_ms
+from analysis.statistics.sample import P999, PERCENTILES, Sample, fewest, narrow, rank
+
+times = st.lists(st.integers(0, 2**33), min_size=1, max_size=300)
+
+
+@given(times)
+def test_percentiles_are_numpys_inverted_cdf(values: list[int]) -> None:
+    sample = Sample.of(narrow(np.array(values)))
+    for ppm in PERCENTILES.values():
+        found = sample.percentile_ms(ppm)
+        if len(values) * (1_000_000 - ppm) < 1_000_000:
+            assert found is None
+        else:
+            assert found == np.percentile(values, ppm / 10_000, method="inverted_cdf") / 1000
+
+
+@given(st.sampled_from(sorted(PERCENTILES.values())), st.integers(0, 10**12))
+def test_the_rank_is_the_ceiling_of_q_n_in_exact_arithmetic(ppm: int, n: int) -> None:
+    quotient = Fraction(ppm, 1_000_000) * n
+    expected = ceil(quotient) if n and n >= 1 / (1 - Fraction(ppm, 1_000_000)) else None
+    assert rank(ppm, n) == expected
+
+
+@given(times)
+def test_the_other_figures_agree_with_numpy(values: list[int]) -> None:
+    figures = Sample.of(narrow(np.array(values))).figures_ms()
+    assert figures["mean"] == pytest.approx(np.mean(values) / 1000)
+    assert figures["stddev"] == pytest.approx(np.std(values) / 1000, rel=1e-9, abs=1e-6)
+    assert (figures["min"], figures["max"]) == (min(values) / 1000, max(values) / 1000)
+
+
+def test_a_figure_that_cannot_be_given_is_none() -> None:
+    assert set(Sample.of(np.empty(0, dtype=np.uint32)).figures_ms().values()) == {None}
+    few = Sample.of(np.arange(999, dtype=np.uint32)).figures_ms()
+    assert few["p99"] is not None
+    assert few["p99.9"] is None
+    assert Sample.of(np.arange(1000, dtype=np.uint32)).figures_ms()["p99.9"] == 0.998
+    assert [fewest(ppm) for ppm in PERCENTILES.values()] == [2, 10, 20, 100, 1000, 10_000]
+
+
+@given(times)
+def test_the_curve_is_made_of_order_statistics_and_never_falls(values: list[int]) -> None:
+    curve = Sample.of(narrow(np.array(values))).curve(points=50)
+    assert len(curve) <= 50
+    assert curve[0] == (1.0, min(values) / 1000)
+    assert curve[-1] == (len(values), max(values) / 1000)
+    assert [value for _, value in curve] == sorted(value for _, value in curve)
+    assert {value for _, value in curve} <= {value / 1000 for value in values}
+
+
+def test_times_over_71_minutes_keep_their_microseconds() -> None:
+    values = np.array([2**32 + 1, 5], dtype=np.uint64)
+    assert Sample.of(narrow(values)).max_ms == (2**32 + 1) / 1000
+
+
+@pytest.mark.parametrize(
+    ("n", "given"), [(0, False), (1000, False), (3687, False), (3688, True), (100_000, True)]
+)
+def test_an_upper_bound_of_p999_takes_3688_requests(n: int, given: bool) -> None:
+    sample = Sample.of(np.arange(n, dtype=np.uint32))
+    bound = upper_bound_ms(sample, P999)
+    assert (bound is not None) is given
+    if bound is not None:
+        assert bound > sample.percentile_ms(P999)
+
+
+@pytest.mark.parametrize("n", [3688, 10_000, 250_000])
+def test_the_bound_is_the_first_that_is_sure_enough(n: int) -> None:
+    above = largest_count_above(n, P999, 0.025)
+    pmf = [0.999**n]
+    for k in range(above + 1):
+        pmf.append(pmf[-1] * (n - k) / (k + 1) * 0.001 / 0.999)
+    assert sum(pmf[: above + 1]) <= 0.025 < sum(pmf)
+
+
+def test_the_bound_covers_as_often_as_it_says() -> None:
+    random = np.random.default_rng(1)
+    true_ms = -np.log(0.001)
+    covered = sum(
+        upper_bound_ms(Sample.of((random.exponential(1e3, 5000)).astype(np.uint32)), P999) >= true_ms - 1e-3
+        for _ in range(400)
+    )
+    assert covered / 400 > 0.95

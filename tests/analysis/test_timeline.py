@@ -1,0 +1,131 @@
+"""Slices of time, windows of slices, and the line through them, against brute force."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.statistics.timeline import HEAT_ROWS, MOST_BINS, Timeline, heat_edge_ms
+from analysis.statistics.windows import average_line, make_windows, merged_edges
+
+requests = st.lists(
+    st.tuples(st.integers(0, 10**16), st.integers(0, 2**33), st.integers(0, 2**32 - 1), st.booleans()),
+    min_size=1,
+    max_size=60,
+)
+
+
+def _timeline(rows: list[tuple[int, int, int, bool]], block: int) -> Timeline:
+    timeline = Timeline()
+    for start in range(0, len(rows), block):
+        due, response, lag, queued = (
+            np.array(column) for column in zip(*rows[start : start + block], strict=True)
+        )
+        timeline.add(due, response.astype(np.uint64), lag.astype(np.uint32), queued, queued)
+    return timeline
+
+
+@settings(max_examples=60, deadline=None)
+@given(requests, st.integers(1, 20))
+def test_slices_hold_what_falls_into_them_however_they_folded(
+    rows: list[tuple[int, int, int, bool]], block: int
+) -> None:
+    timeline = _timeline(rows, block)
+    assert timeline.used <= MOST_BINS
+    due, done = [0] * MOST_BINS, [0] * MOST_BINS
+    slowest: dict[int, int] = {}
+    responses: dict[int, list[int]] = {}
+    lags: dict[int, list[int]] = {}
+    for due_ns, response_us, lag_us, queued in rows:
+        slot = due_ns // timeline.width_ns
+        due[slot] += 1
+        done[(due_ns + response_us * 1000) // timeline.width_ns] += 1
+        slowest[slot] = max(slowest.get(slot, 0), response_us)
+        responses.setdefault(slot, []).append(response_us)
+        if not queued:
+            lags.setdefault(slot, []).append(lag_us)
+    assert timeline.due.tolist() == due
+    assert timeline.done.tolist() == done
+    assert timeline.heat.sum(axis=1).tolist() == due
+    for slot, values in responses.items():
+        assert sorted(timeline.response.of(slot).tolist()) == sorted(values)
+        assert timeline.slowest_us[slot] == slowest[slot]
+    for slot, values in lags.items():
+        assert sorted(timeline.lag.of(slot).tolist()) == sorted(values)
+        assert timeline.latest_us[slot] == max(values)
+
+
+@pytest.mark.parametrize("time_us", [0, 1, 2, 99, 12_345, 10**6, 10**9, 2**33])
+def test_the_heat_maps_rows_hold_the_times_between_their_edges(time_us: int) -> None:
+    timeline = _timeline([(0, time_us, 0, False)], 1)
+    row = int(timeline.heat[0].argmax())
+    assert heat_edge_ms(row) * 0.999 <= max(time_us, 1) / 1000
+    assert row == HEAT_ROWS - 1 or max(time_us, 1) / 1000 <= heat_edge_ms(row + 1) * 1.001
+
+
+def _steady(per_slice: list[int]) -> Timeline:
+    """So many requests in each tenth of a second; request k of a slice takes k µs."""
+    rows = [(slot * 100_000_000, k, 0, False) for slot, count in enumerate(per_slice) for k in range(count)]
+    return _timeline(rows, len(rows))
+
+
+def test_windows_of_a_steady_run_are_as_narrow_as_a_p999_allows() -> None:
+    windows = make_windows(_steady([500] * 20))
+    assert (windows.shown, windows.width_s) == ("p99.9", pytest.approx(0.2))
+    assert len(windows.windows) == 10
+    assert {(window.n, window.merged, window.p999_ms) for window in windows.windows} == {(1000, False, 0.499)}
+
+
+def test_windows_with_too_few_requests_merge_and_say_so() -> None:
+    windows = make_windows(_steady([1000, 1000, 1000, 400, 400, 400, 1000, 1000, 300]))
+    assert [(w.n, w.merged) for w in windows.windows] == [
+        (1000, False),
+        (1000, False),
+        (1000, False),
+        (1200, True),
+        (1000, False),
+        (1300, True),
+    ]
+
+
+@pytest.mark.parametrize(("requests", "shown"), [(99, "max"), (100, "p99"), (999, "p99"), (1000, "p99.9")])
+def test_a_small_run_shows_what_it_can_under_its_own_name(requests: int, shown: str) -> None:
+    windows = make_windows(_steady([requests]))
+    assert windows.shown == shown
+    assert windows.value_ms(windows.windows[0]) is not None
+    assert (windows.windows[0].p999_ms is None) is (shown != "p99.9")
+
+
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=80), st.integers(1, 9), st.integers(1, 2000))
+def test_merged_windows_lose_no_request_and_each_has_enough(
+    counts: list[int], slices: int, enough: int
+) -> None:
+    edges = merged_edges(counts, slices, enough)
+    if sum(counts) < enough:
+        assert edges == []
+        return
+    assert all(sum(counts[start:stop]) >= enough for start, stop in edges)
+    assert sum(sum(counts[start:stop]) for start, stop in edges) == sum(counts)
+    assert all(before[1] == after[0] for before, after in pairwise(edges))
+
+
+@given(st.integers(-1000, 1000), st.integers(-50, 50), st.lists(st.integers(1, 9), min_size=3, max_size=30))
+def test_points_on_a_line_give_that_line(at_zero: int, slope: int, weights: list[int]) -> None:
+    line = average_line([(float(t), at_zero + slope * float(t), n) for t, n in enumerate(weights)])
+    assert line.at_zero_ms == pytest.approx(at_zero, abs=1e-6)
+    assert line.slope_ms_per_s == pytest.approx(slope, abs=1e-6)
+
+
+def test_the_line_is_numpys_weighted_least_squares() -> None:
+    random = np.random.default_rng(1)
+    t_s, value_ms, n = random.random(40) * 60, random.lognormal(3, 1, 40), random.integers(1000, 5000, 40)
+    line = average_line(list(zip(t_s, value_ms, n, strict=True)))
+    slope, at_zero = np.polyfit(t_s, value_ms, 1, w=np.sqrt(n))
+    assert (line.slope_ms_per_s, line.at_zero_ms) == (pytest.approx(slope), pytest.approx(at_zero))
+
+
+def test_two_points_are_no_line() -> None:
+    assert average_line([(0.0, 1.0, 9), (1.0, 2.0, 9)]) is None
+    assert average_line([(1.0, 1.0, 9)] * 3) is None
