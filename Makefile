@@ -1,0 +1,86 @@
+# Plimsoll's front door. `make` alone prints what there is; every target does its own set-up.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+PYTHON ?= python3
+GO     ?= go
+VENV   := .venv
+BIN    := bin/replay
+
+# What `make replay` takes; passed on through the environment, so that no quoting is lost.
+LOG    ?=
+TARGET ?=
+FORMAT ?=
+DATE_FORMAT ?=
+TIME_FORMAT ?=
+SPEED  ?= 1
+OUT    ?= results
+ARGS   ?=
+export TARGET FORMAT DATE_FORMAT TIME_FORMAT SPEED OUT
+
+help: ## This text
+	@echo "Plimsoll: what happens to the slowest request in a thousand when the storage changes."
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do printf '%-18s %s\n' "$$target" "$$text"; done
+	@echo
+	@echo "  make replay LOG=access.log TARGET=http://10.0.0.5 SPEED=10 OUT=results"
+	@echo "  make replay LOG='access.log*' FORMAT=COMBINED        several logs, a format given"
+	@echo "  make replay LOG=access.log ARGS='--limit 1000'       further flags: see bin/replay run --help"
+
+setup: build $(VENV)/.runtime ## Build bin/replay and install the Python tools (all other targets do it when needed)
+
+build: ## Build bin/replay
+	@tests/need-go $(GO)
+	@cd replay && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN) .
+
+replay: build $(VENV)/.runtime ## Replay an access log and write a report: LOG= [TARGET= FORMAT= SPEED= OUT= ARGS=]
+	@if [ -z "$(strip $(LOG))" ]; then echo "make replay: say which log: make replay LOG=access.log (try LOG=examples/access.log)" >&2; exit 2; fi
+	@trap : INT; before=$$(readlink "$$OUT/latest"); \
+	set -- --speed "$$SPEED" --out "$$OUT"; \
+	[ -z "$$TARGET" ] || set -- "$$@" --target "$$TARGET"; \
+	[ -z "$$FORMAT" ] || set -- "$$@" --format "$$FORMAT"; \
+	[ -z "$$DATE_FORMAT" ] || set -- "$$@" --date-format "$$DATE_FORMAT"; \
+	[ -z "$$TIME_FORMAT" ] || set -- "$$@" --time-format "$$TIME_FORMAT"; \
+	$(BIN) run "$$@" $(ARGS) $(LOG); code=$$?; \
+	if [ "$$(readlink "$$OUT/latest")" != "$$before" ]; then $(VENV)/bin/plimsoll report "$$OUT/latest" || exit; fi; \
+	exit $$code
+
+DIR ?= $(OUT)/latest
+report: $(VENV)/.runtime ## Write report.html for run directories: [DIR=results/latest]
+	@$(VENV)/bin/plimsoll report $(DIR)
+
+lint: $(VENV)/.dev bin/staticcheck ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck
+	@tests/lint
+
+test: build $(VENV)/.dev ## Run every test that needs neither root nor Docker
+	@cd replay && $(GO) test ./...
+	@$(VENV)/bin/pytest
+
+test-lab: build $(VENV)/.dev ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
+	@tests/need-lab
+	@cd replay && PLIMSOLL_LAB=1 $(GO) test -count=1 ./accesslog .
+	@PLIMSOLL_LAB=1 $(VENV)/bin/pytest tests/analysis tests/lab
+
+FUZZTIME ?= 10m
+fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
+	@tests/fuzz $(FUZZTIME)
+
+peers: build $(VENV)/.runtime ## Benchmark against wrk, k6, vegeta, Locust, The Grinder, goaccess … into docs/peers.md
+	@tests/peers/run
+
+clean: ## Remove what was built; results stay
+	rm -rf bin $(VENV) plimsoll.egg-info tests/peers/work
+
+$(VENV)/.runtime: requirements.lock pyproject.toml
+	@tests/make-venv $(PYTHON) $(VENV) requirements.lock
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
+	@tests/make-venv $(PYTHON) $(VENV) requirements-dev.lock
+	@touch $@
+
+bin/staticcheck: tests/tools/go.mod
+	@tests/need-go $(GO)
+	@cd tests/tools && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
+
+.PHONY: help setup build replay report lint test test-lab fuzz peers clean

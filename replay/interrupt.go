@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+var errInterrupted = errors.New("interrupted")
+
+// onInterrupts gives two contexts: the first ends at the first interrupt (finish what is in flight), the second at the
+// second (leave at once).
+func onInterrupts() (stop, abort context.Context, release func()) {
+	stop, cancelStop := context.WithCancelCause(context.Background())
+	abort, cancelAbort := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		for _, act := range []func(){func() { cancelStop(errInterrupted) }, cancelAbort} {
+			select {
+			case <-signals:
+				act()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return stop, abort, func() {
+		signal.Stop(signals)
+		close(done)
+		cancelStop(nil)
+		cancelAbort()
+	}
+}

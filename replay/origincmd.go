@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"plimsoll/replay/accesslog"
+	"plimsoll/replay/origin"
+)
+
+type originCmd struct {
+	Log    []string `help:"Access log to serve; may be repeated. Plain, gz, bz2, xz or zst." required:"" sep:"none" placeholder:"LOG"`
+	Root   string   `help:"Folder for the files, on the disk that is to be measured. Empty, or of an earlier call." required:"" placeholder:"DIR"`
+	Listen string   `help:"Address to listen on; port 0 is any free one. Default: ${default}." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
+
+	logFlags
+
+	MaxBytes      origin.ByteSize `help:"Room for files; what goes beyond is served with the right size from memory. Default: ${default}." default:"10GiB" placeholder:"SIZE"`
+	MaxTargets    int             `help:"Distinct targets to remember, some 50 bytes each; others get 404. Default: ${default}." default:"2000000" placeholder:"N"`
+	TLS           bool            `name:"tls" help:"Speak TLS with a certificate made on the spot, and HTTP/2 with those who ask."`
+	Procs         int             `help:"Processor cores to use. Default: all." placeholder:"N"`
+	ExitWithStdin bool            `help:"Exit when standard input ends, and so with the program that holds its other end."`
+	Quiet         bool            `help:"No progress."`
+}
+
+// Help is printed below the usage of `replay origin`.
+func (c *originCmd) Help() string {
+	return `Example:
+  replay origin --log access.log --root /mnt/disk/origin --listen 127.0.0.1:8080
+
+Prints one line of JSON when it is ready: {"listening":"127.0.0.1:8080", …}. A target with a logged 200 is a file
+of the first such size; all others get their logged status and size. 444 closes the connection without an answer,
+1xx becomes 200, and targets that the log does not have get 404. SIGINT and SIGTERM end it with exit code 0.`
+}
+
+// maxThreads lets this many requests wait for a slow disk at once: each holds a thread of the system, and Go
+// would otherwise end the process at 10,000.
+const maxThreads = 100_000
+
+func (c *originCmd) Run(s streams) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	if c.ExitWithStdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, s.in)
+			cancel()
+		}()
+	}
+	if c.Procs > 0 {
+		runtime.GOMAXPROCS(c.Procs)
+	}
+	// The limit of open files needs no word: Go raises it as far as the system allows.
+	debug.SetMaxThreads(maxThreads)
+
+	err := c.serve(ctx, s)
+	if ctx.Err() != nil {
+		return nil // asked to go, whatever was under way
+	}
+	return err
+}
+
+func (c *originCmd) serve(ctx context.Context, s streams) error {
+	plan := origin.NewPlan(origin.Limits{Targets: c.MaxTargets, Bytes: int64(c.MaxBytes)})
+	if err := c.feed(ctx, s, plan); err != nil {
+		return err
+	}
+	if err := plan.Prepare(ctx, c.Root, c.progress(s)); err != nil {
+		return usageError{err}
+	}
+	warn(s.err, plan.Stats())
+
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return usageError{fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT", c.Listen, inner(err))}
+	}
+	var certificate *tls.Certificate
+	if c.TLS {
+		host, _, _ := net.SplitHostPort(c.Listen)
+		if certificate, err = origin.SelfSigned(host); err != nil {
+			return err
+		}
+	}
+	ready := struct {
+		Listening string `json:"listening"`
+		origin.Stats
+	}{l.Addr().String(), plan.Stats()}
+	if err := json.NewEncoder(s.out).Encode(ready); err != nil {
+		return err
+	}
+	return origin.Serve(ctx, l, plan.Handler(c.Root), certificate)
+}
+
+// feed reads the logs into the plan. Targets are what the server received, as a replay sends them.
+func (c *originCmd) feed(ctx context.Context, s streams, plan *origin.Plan) error {
+	logs, err := c.openLogs(s, c.Log)
+	if err != nil {
+		return err
+	}
+	style := logs.format.TargetEscape()
+	var target []byte
+	return logs.each(ctx, func(r *accesslog.Request) bool {
+		method := string(r.Method)
+		if method == "" {
+			method = http.MethodGet
+		}
+		target = accesslog.Unescape(target[:0], r.Target, style)
+		plan.Add(target, method, int(r.Status), r.Bytes)
+		return true
+	})
+}
+
+// progress says on a terminal how far the files are; elsewhere nobody waits for it.
+func (c *originCmd) progress(s streams) origin.Progress {
+	if c.Quiet || !isTerminal(s.err) {
+		return nil
+	}
+	last := int64(-1)
+	return func(done, total int64) {
+		if percent := done * 100 / max(total, 1); percent != last {
+			last = percent
+			fmt.Fprintf(s.err, "\rWriting the log's files: %d %% of %d MiB", percent, total>>20)
+			if done == total {
+				fmt.Fprint(s.err, "\r\x1b[K")
+			}
+		}
+	}
+}
+
+// warn says what the origin will not serve as the log has it.
+func warn(w io.Writer, stats origin.Stats) {
+	if stats.InMemory > 0 {
+		fmt.Fprintf(w, "replay origin: %d files beyond --max-bytes are served from memory, and do not touch the disk\n", stats.InMemory)
+	}
+	if stats.Forgotten > 0 {
+		fmt.Fprintf(w, "replay origin: %d requests for targets beyond --max-targets will get 404\n", stats.Forgotten)
+	}
+}
+
+// inner is the error of the system, without the words about sockets around it.
+func inner(err error) error {
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return err
+}
