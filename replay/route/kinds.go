@@ -5,7 +5,7 @@ import "bytes"
 // kindNames are the names that kindOf gives, so that room is kept for them.
 var kindNames = []string{
 	"page", "feed", "login", "admin", "admin-ajax", "rest", "upload", "thread", "forum", "member", "search", "cron", "xmlrpc",
-	"comment", "post", "attachment", "api", "sitemap", "robots", "health",
+	"comment", "post", "attachment", "api", "sitemap", "robots", "health", "probe",
 	"image", "css-js", "font", "download", "media", "text",
 }
 
@@ -27,17 +27,31 @@ func kindOf(path, query []byte) string {
 	if kind != "" && kind != "text" && kind != "page" {
 		return kind
 	}
-	if folder := byFolder(path); folder != "" {
+	if folder := byFolder(path); folder != "" && !hidden(path) {
 		return folder
 	}
-	if kind == "" && onePart(path) {
+	switch {
+	case kind != "":
+		return kind
+	case hidden(path):
+		return "probe"
+	case onePart(path):
 		return "page" // "/about", "/hello-world/": a permalink, and there may be thousands
 	}
-	return kind
+	return ""
+}
+
+// hidden finds what only scanners ask for, in any folder that they can think of: /laravel/.env, /.git/config.
+func hidden(path []byte) bool {
+	at := bytes.Index(path, []byte("/."))
+	return at >= 0 && !hasPrefix(path[at:], "/.well-known/")
 }
 
 // onePart tells whether the path has one segment only, with a slash after it or not.
 func onePart(path []byte) bool {
+	if path[0] != '/' {
+		return false
+	}
 	path = bytes.Trim(path, "/")
 	return bytes.IndexByte(path, '/') < 0 && bytes.IndexByte(path, '.') < 0
 }
