@@ -38,7 +38,11 @@ def run_case(plan: Plan) -> Result:
         at_most("time", seconds, _MOST_S, "s", why),
         at_most("max RSS", rss_gib, _MOST_RSS_GIB, "GiB", why),
     ]
-    result.raw = [measured] if measured else []
+    result.columns = ["records", "time", "max RSS", "size of the page"]
+    if measured:
+        page = f"{measured['html_mib']} MiB"
+        result.rows = [[f"{records:,}", f"{seconds} s", f"{measured['max_rss_mib']:,} MiB", page]]
+        result.raw = [measured]
     return result
 
 

@@ -2,17 +2,32 @@
 
 import os
 import platform
+import subprocess
 from pathlib import Path
+
+from .paths import ROOT
 
 
 def facts() -> dict[str, str]:
     return {
+        "Plimsoll": commit(),
         "CPU": f"{cpu_model(Path('/proc/cpuinfo').read_text())}, {os.cpu_count()} cores",
         "memory": f"{memory_gib(Path('/proc/meminfo').read_text()):.0f} GiB",
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
         "system": system_name(Path("/etc/os-release").read_text()),
         "load when it began": f"{os.getloadavg()[0]:.2f}",
     }
+
+
+def commit() -> str:
+    """Which state of the project it is: the commit, and whether it was changed since."""
+    found = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty=, with changes"],  # noqa: S607 (from PATH, as people have it)
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return f"commit {found.stdout.strip()}" if found.returncode == 0 else "unknown"
 
 
 def busy() -> bool:

@@ -1,8 +1,10 @@
+# mypy: ignore-errors
 """The Grinder's script: as many requests as go, over connections that stay open.
 
 The Grinder closes its connections at the end of a run, so one run here is many requests: that is the
 arrangement in which it is fastest.
 """
+
 from net.grinder.plugin.http import HTTPRequest
 from net.grinder.script import Test
 from net.grinder.script.Grinder import grinder
