@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"plimsoll/replay/accesslog"
@@ -103,13 +104,25 @@ func (c *originCmd) serve(ctx context.Context, s streams) error {
 
 // feed reads the logs into the plan. Targets are what the server received, as a replay sends them.
 func (c *originCmd) feed(ctx context.Context, s streams, plan *origin.Plan) error {
-	logs, err := c.openLogs(s, c.Log)
+	spec, err := c.spec()
 	if err != nil {
 		return err
 	}
-	style := logs.format.TargetEscape()
+	if c.ExitWithStdin && slices.Contains(c.Log, "-") {
+		return usageError{errors.New("--log - and --exit-with-stdin both want standard input: write the log to a file first")}
+	}
+	source, err := accesslog.Open(c.Log, s.in)
+	if err != nil {
+		return usageError{err}
+	}
+	format, err := source.FormatFor(spec)
+	if err != nil {
+		return usageError{err}
+	}
+	style := format.TargetEscape()
 	var target []byte
-	return logs.each(ctx, func(r *accesslog.Request) bool {
+	l := &logs{source: source, format: format}
+	err = l.each(ctx, func(r *accesslog.Request) bool {
 		method := string(r.Method)
 		if method == "" {
 			method = http.MethodGet
@@ -118,6 +131,10 @@ func (c *originCmd) feed(ctx context.Context, s streams, plan *origin.Plan) erro
 		plan.Add(target, method, int(r.Status), r.Bytes)
 		return true
 	})
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 // progress says on a terminal how far the files are; elsewhere nobody waits for it.

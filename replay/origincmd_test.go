@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -71,9 +72,28 @@ func TestOriginServesALogUntilItsParentGoes(t *testing.T) {
 			t.Errorf("%s: %d with %d bytes, want %d with %d", c.why, response.StatusCode, n, c.status, c.length)
 		}
 	}
+	checkRawTarget(t, ready.Listening)
 	leash.Close()
 	if got := <-code; got != exitYes || stderr.Len() > 0 {
 		t.Errorf("it ended with %d: %s", got, stderr.String())
+	}
+}
+
+// checkRawTarget asks for a target with quotation marks in it, which the log has escaped.
+func checkRawTarget(t *testing.T, address string) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /quoted?a=\"b\" HTTP/1.1\r\nHost: x\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != 301 || response.ContentLength != 7 {
+		t.Errorf("a target that the log escapes: %s with %d bytes", response.Status, response.ContentLength)
 	}
 }
 
@@ -91,6 +111,7 @@ func TestOriginRefusesInOneSentence(t *testing.T) {
 		{"no log", []string{"--root", t.TempDir()}, "--log"},
 		{"a log that is not there", []string{"--log", filepath.Join(foreign, "nowhere"), "--root", t.TempDir()}, "nowhere"},
 		{"a folder of somebody else's", []string{"--log", log, "--root", foreign}, "choose an empty one with --root"},
+		{"standard input for two things", []string{"--log", "-", "--root", t.TempDir(), "--exit-with-stdin"}, "both want standard input"},
 		{"an address that is none", []string{"--log", log, "--root", t.TempDir(), "--listen", "nonsense"}, "choose another --listen"},
 		{"a size that is none", []string{"--log", log, "--root", t.TempDir(), "--max-bytes", "lots"}, "such as 10G"},
 	} {
