@@ -22,7 +22,7 @@ type Tried struct {
 
 // lookalikes are formats that are well known and are no preset of goaccess, each with the string that reads it.
 var lookalikes = [...]struct{ name, log string }{
-	{"Squid's own access.log", `%x %~%L %h %^/%s %b %m %U`},
+	{"Squid's own access.log", `%x %~%L %h %^/%s %b %m %U %^`},
 	{"Apache's or nginx's combined format with the duration in microseconds or seconds at its end",
 		`%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T`},
 	{"a log with the virtual host first, without a port", `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},

@@ -76,8 +76,9 @@ var presets = [...]preset{
 		date: dateApache, time: time24, resolution: time.Second, logTime: Received, escape: EscapeNone, label: true,
 	},
 	{
-		// Squid behind syslog; %v is syslog's host. Squid's own file lacks the prefix.
-		name: "SQUID", log: `%^ %^ %^ %v %^: %x.%^ %~%L %h %^/%s %b %m %U`,
+		// Squid behind syslog; %v is syslog's host. Squid's own file lacks the prefix. goaccess's string ends at %U, and
+		// so takes the user, the peer and the content type for a part of the URL.
+		name: "SQUID", log: `%^ %^ %^ %v %^: %x.%^ %~%L %h %^/%s %b %m %U %^`,
 		date: "%s", time: "%s", dateTime: "%s", resolution: time.Millisecond, logTime: Finished, escape: EscapeNone,
 		label: true,
 	},

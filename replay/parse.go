@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"plimsoll/replay/accesslog"
+)
+
+type parseCmd struct {
+	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
+
+	logFlags
+
+	Stats bool `help:"Print totals only, as one JSON object."`
+	Quiet bool `help:"No progress, no rejected lines."`
+}
+
+// Help is printed below the usage of `replay parse`.
+func (c *parseCmd) Help() string {
+	return `Examples:
+  replay parse access.log                        one JSON object a request
+  replay parse --stats 'access.log*'             totals of a rotated set
+  zcat access.log.gz | replay parse --stats -
+  replay parse --format '%x %~%L %h %^/%s %b %m %U %^' squid.log
+  replay parse --config /etc/goaccess/goaccess.conf access.log
+
+The keys of the JSON, the presets and the specifiers are in docs/log-formats.md.`
+}
+
+// shownRejects is how many rejected lines are shown.
+const shownRejects = 5
+
+// Run parses the logs and prints requests or totals.
+func (c *parseCmd) Run(s streams) error {
+	logs, format, err := c.open(s.in)
+	if err != nil {
+		return err
+	}
+	var rejected []accesslog.Rejected
+	opts := accesslog.ReadOptions{
+		MaxRejects: shownRejects,
+		OnReject:   func(r accesslog.Rejected) { rejected = append(rejected, r) },
+		Progress:   c.progress(s.err),
+	}
+	out := bufio.NewWriterSize(s.out, 256<<10)
+	var counts accesslog.Counts
+	if c.Stats {
+		counts, err = printStats(out, logs, format, opts)
+	} else {
+		counts, err = printRequests(out, logs, format, opts)
+	}
+	if flushed := out.Flush(); err == nil {
+		err = flushed
+	}
+	if isTerminal(s.err) && !c.Quiet {
+		fmt.Fprint(s.err, "\r\x1b[K")
+	}
+	switch {
+	case errors.Is(err, syscall.EPIPE): // the reader has seen enough: head, less
+		return nil
+	case err != nil:
+		return usageError{err}
+	}
+	if err := c.tolerable(accesslog.Totals{Counts: counts}, format.Name(), rejected); err != nil {
+		return err
+	}
+	if !c.Quiet {
+		showRejects(s.err, logs.Paths(), rejected, counts)
+	}
+	return nil
+}
+
+// open finds the logs and their format.
+func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, error) {
+	spec, err := c.spec()
+	if err != nil {
+		return nil, nil, err
+	}
+	logs, err := accesslog.Open(c.Logs, stdin)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	format, err := logs.FormatFor(spec)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	return logs, format, nil
+}
+
+// showRejects shows the first lines that are no requests, with nothing in them that could harm a terminal.
+func showRejects(w io.Writer, paths []string, rejected []accesslog.Rejected, counts accesslog.Counts) {
+	for _, r := range rejected {
+		fmt.Fprintf(w, "%s:%d: rejected: %v\n", paths[r.File], r.Line, r.Reject)
+	}
+	if more := counts.Failed - min(counts.Failed, uint64(len(rejected))); more > 0 && len(rejected) > 0 {
+		fmt.Fprintf(w, "and %d more rejected lines\n", more)
+	}
+}
+
+// stats are the totals of a log, as `replay parse --stats` prints them. What is not known is null.
+type stats struct {
+	Format    string   `json:"format"`
+	Lines     uint64   `json:"lines"`
+	Valid     uint64   `json:"valid"`
+	Failed    uint64   `json:"failed"`
+	Ignored   uint64   `json:"ignored"`
+	Bytes     int64    `json:"bytes"`
+	First     *string  `json:"first"`
+	Last      *string  `json:"last"`
+	DurationS *float64 `json:"duration_s"`
+}
+
+func printStats(w io.Writer, logs *accesslog.Source, format *accesslog.Format, opts accesslog.ReadOptions) (accesslog.Counts, error) {
+	totals, err := logs.Count(context.Background(), format, opts)
+	if err != nil {
+		return totals.Counts, err
+	}
+	c := totals.Counts
+	out := stats{Format: format.Name(), Lines: c.Lines, Valid: c.Valid, Failed: c.Failed, Ignored: c.Ignored, Bytes: c.Bytes}
+	if c.Valid > 0 {
+		first, last, duration := rfc3339(c.FirstNS), rfc3339(c.LastNS), c.DurationS()
+		out.First, out.Last, out.DurationS = &first, &last, &duration
+	}
+	return c, json.NewEncoder(w).Encode(out)
+}
+
+func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+func printRequests(w *bufio.Writer, logs *accesslog.Source, format *accesslog.Format, opts accesslog.ReadOptions) (counts accesslog.Counts, err error) {
+	show := opts.OnReject
+	opts.MaxRejects = int(^uint(0) >> 1) // all, to count them
+	opts.OnReject = func(r accesslog.Rejected) {
+		if counts.Failed++; counts.Failed <= shownRejects {
+			show(r)
+		}
+	}
+	paths := logs.Paths()
+	var line []byte
+	for batch, err := range logs.Read(context.Background(), format, opts) {
+		if err != nil {
+			return counts, err
+		}
+		for i := range batch.Requests {
+			r := &batch.Requests[i]
+			line = append(appendRequest(line[:0], paths[r.File], r), '\n')
+			if _, err := w.Write(line); err != nil {
+				return counts, err
+			}
+		}
+		counts.Valid += uint64(len(batch.Requests))
+		batch.Release()
+	}
+	return counts, nil
+}
+
+// progress shows how much of the logs was read, where somebody watches.
+func (c *parseCmd) progress(w io.Writer) func(done, total int64) {
+	if c.Quiet || !isTerminal(w) || !c.Stats && isTerminal(os.Stdout) {
+		return nil
+	}
+	shown := int64(-1)
+	return func(done, total int64) {
+		percent := done * 100 / max(total, 1)
+		if percent == shown || total <= 0 {
+			return
+		}
+		shown = percent
+		fmt.Fprintf(w, "\rread %d %% %s", percent, strings.Repeat("█", int(min(percent, 100))/5))
+	}
+}
