@@ -7,6 +7,7 @@ from analysis.statistics.sample import P999, fewest
 from analysis.units import counted, milliseconds, share
 
 _MISMATCH_SHARE = 0.01
+_MOST_KINDS = 4
 _BOUND_NEEDS = 3_688  # requests for an upper bound of p99.9 at 95 %: ⌈ln 0.025 / ln 0.999⌉
 
 
@@ -70,7 +71,9 @@ def _failures(run: MeasuredRun) -> list[Caution]:
     if not errors:
         return []
     by_kind = sorted(run.statistics.errors.items(), key=lambda item: -item[1])
-    kinds = ", ".join(f"{count:,} {name}" for name, count in by_kind[:5])
+    kinds = ", ".join(f"{count:,} {name}" for name, count in by_kind[:_MOST_KINDS])
+    if others := sum(count for _, count in by_kind[_MOST_KINDS:]):
+        kinds += f", {counted(others, 'other')}"
     text = f"{counted(errors, 'request')} of {requests:,} failed ({share(errors, requests)}): {kinds}."
     return [Caution("bad" if errors > requests * _MISMATCH_SHARE else "warn", text)]
 

@@ -44,7 +44,7 @@ def page(runs: Sequence[MeasuredRun]) -> str:
         behaviour=behaviour,
         figures=figures,
         data=Markup(script_json({figure.key: figure.as_json() for figure in figures})),  # noqa: S704 escaped
-        runs=[_run(run, alone=len(runs) == 1) for run in runs],
+        runs=[_run(run) for run in runs],
         version=__version__,
     )
 
@@ -102,7 +102,7 @@ def _figures(runs: Sequence[MeasuredRun]) -> list[Figure]:
     return [tail_figure(drawn), percentile_figure(drawn), *heat, throughput_figure(drawn), lag_figure(drawn)]
 
 
-def _run(run: MeasuredRun, *, alone: bool) -> dict[str, Any]:
+def _run(run: MeasuredRun) -> dict[str, Any]:
     cautions = cautions_of(run)
     response = run.statistics.samples["response"].figures_ms()
     target = run.directory.facts.target
@@ -119,8 +119,8 @@ def _run(run: MeasuredRun, *, alone: bool) -> dict[str, Any]:
         "big": big_figures(run),
         "sentence": sentence(run),
         "footnote": footnote(run),
-        "cautions": [caution for caution in cautions if alone or caution.level != "note"],
-        "notes": [caution for caution in cautions if not alone and caution.level == "note"],
+        "cautions": [caution for caution in cautions if caution.level != "note"],
+        "notes": [caution for caution in cautions if caution.level == "note"],
         "tables": [percentile_table(run), route_table(run), grinder_table(run), status_table(run)],
         "facts": facts_of(run),
     }

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from analysis.errors import DamagedFileError, NoRequestsError
 from analysis.records import RunDirectory
 from analysis.statistics.collect import collect
+from analysis.statistics.routes import RouteFigures
 from analysis.statistics.run import figures_of, measure
 from tests.analysis.rundir import records, write_run
 
@@ -55,7 +56,7 @@ def test_counts_and_the_grinders_table_are_those_of_a_plain_loop(
         )
 
 
-def _check_table(figures, rows: list[dict[str, int]], everything: list[dict[str, int]]) -> None:
+def _check_table(figures: RouteFigures, rows: list[dict[str, int]], everything: list[dict[str, int]]) -> None:
     good = [r for r in rows if not r["error"]]
     other_status = [r for r in good if r["logged_status"] and r["status"] != r["logged_status"]]
     same = [r for r in good if r["logged_status"] and r["status"] == r["logged_status"]]

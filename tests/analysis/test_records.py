@@ -59,7 +59,9 @@ def test_a_run_that_says_running_was_killed_once_it_is_still(tmp_path: Path) -> 
 
 def test_unknown_keys_are_fine(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", records(10), colour="blue", target={"url": "http://x", "weather": 1})
-    assert RunDirectory.open(path).facts.target.url == "http://x"
+    target = RunDirectory.open(path).facts.target
+    assert target is not None
+    assert target.url == "http://x"
 
 
 def test_the_backend_names_a_run_of_the_lab(tmp_path: Path) -> None:
@@ -67,13 +69,13 @@ def test_the_backend_names_a_run_of_the_lab(tmp_path: Path) -> None:
     assert RunDirectory.open(path).name == "nvme #3"
 
 
-def _without(name: str) -> Callable[[Path], None]:
+def _without(name: str) -> Callable[[Path], object]:
     return lambda run: (run / name).unlink()
 
 
-def _with(name: str, content: str | bytes) -> Callable[[Path], None]:
+def _with(name: str, content: str | bytes) -> Callable[[Path], object]:
     data = content.encode() if isinstance(content, str) else content
-    return lambda run: (run / name).write_bytes(data) and None
+    return lambda run: (run / name).write_bytes(data)
 
 
 def _columns(**changes: str) -> bytes:

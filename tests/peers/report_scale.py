@@ -19,27 +19,11 @@ from pathlib import Path
 import numpy as np
 from numpy.lib import format as npy
 
-RECORD = np.dtype(
-    "i8,u4,u4,u4,u4,u4,u4,i8,i8,u8,u4,u2,u2,u2,u1,u1",
+COLUMNS = (
+    "due_ns:<i8 lag_us:<u4 dns_us:<u4 connect_us:<u4 tls_us:<u4 ttfb_us:<u4 total_us:<u4 bytes:<i8 "
+    "logged_bytes:<i8 line:<u8 client:<u4 route:<u2 status:<u2 logged_status:<u2 error:|u1 flags:|u1"
 )
-RECORD.names = [
-    "due_ns",
-    "lag_us",
-    "dns_us",
-    "connect_us",
-    "tls_us",
-    "ttfb_us",
-    "total_us",
-    "bytes",
-    "logged_bytes",
-    "line",
-    "client",
-    "route",
-    "status",
-    "logged_status",
-    "error",
-    "flags",
-]
+RECORD = np.dtype([(name, kind) for name, _, kind in (column.partition(":") for column in COLUMNS.split())])
 BLOCK = 1_000_000
 REQUESTS_PER_S = 5_000
 
