@@ -28,7 +28,7 @@ def run_case(plan: Plan) -> Result:
     lines = 100_000 if plan.quick else 1_000_000
     say(f"parse: making a log of {lines:,} lines, if it is not there")
     log = logs.kept(f"combined-{lines}.log", lambda: logs.realistic(lines))
-    log.read_bytes()  # into the page cache, for all alike
+    logs.warm(log)
     result = Result(
         NAME,
         f"Parse and count a COMBINED log of {lines:,} lines",

@@ -1,6 +1,7 @@
 """Run one program to its end, and know how long it took and how much memory it had."""
 
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -9,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from .memory import PeakMemory, max_rss_bytes
 
 # The server's core and the client's: what one of them does must not slow down the other.
 SERVER_CPU = 0
@@ -52,11 +55,7 @@ def run(
     ok_codes: Sequence[int] = (0,),
     cwd: Path | None = None,
 ) -> Finished:
-    """Run to the end. Output goes through files, so that no full pipe slows the program down.
-
-    The kernel counts the parent's memory at the fork as part of max RSS, so a figure below this
-    harness's own few tens of megabytes cannot be seen; nothing measured here comes near that.
-    """
+    """Run to the end. Output goes through files, so that no full pipe slows the program down."""
     scratch.mkdir(parents=True, exist_ok=True)
     command = pinned(argv, cpu)
     with (scratch / "stdout").open("w+b") as out, (scratch / "stderr").open("w+b") as err:
@@ -72,6 +71,8 @@ def run(
         )
         timer = threading.Timer(timeout_s, kill_group, [process.pid])
         timer.start()
+        own_rss_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        peak = PeakMemory(process.pid)
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
@@ -80,6 +81,7 @@ def run(
             raise
         finally:
             timer.cancel()
+            watched_bytes = peak.stop()
         wall_s = time.monotonic() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         kill_group(process.pid)  # what it may have left behind
@@ -92,7 +94,7 @@ def run(
             err=err.read().decode(errors="replace"),
             wall_s=wall_s,
             cpu_s=usage.ru_utime + usage.ru_stime,
-            max_rss_bytes=usage.ru_maxrss * 1024,
+            max_rss_bytes=max_rss_bytes(usage.ru_maxrss * 1024, own_rss_bytes, watched_bytes),
         )
     if finished.exit_code not in ok_codes:
         raise RunFailedError(complaint(finished, timeout_s))

@@ -10,6 +10,7 @@ import pytest
 from .background import background, first_line
 from .main import main
 from .measure import Finished, RunFailedError, complaint, pinned, run
+from .memory import high_water_bytes, max_rss_bytes
 from .versions import pinned_in, version_in
 
 
@@ -18,6 +19,19 @@ def test_output_and_memory_of_a_program(tmp_path: Path) -> None:
     assert done.out == "said\n"
     assert done.max_rss_bytes > 200_000_000
     assert done.wall_s > 0
+
+
+def test_memory_of_a_program_smaller_than_this_one(tmp_path: Path) -> None:
+    done = run(["sleep", "0.2"], tmp_path, timeout_s=30)
+    assert 0 < done.max_rss_bytes < 10_000_000
+
+
+def test_which_memory_figure_counts() -> None:
+    assert max_rss_bytes(waited_bytes=900, own_bytes=50, watched_bytes=880) == 900
+    assert max_rss_bytes(waited_bytes=50, own_bytes=50, watched_bytes=7) == 7
+    assert max_rss_bytes(waited_bytes=50, own_bytes=50, watched_bytes=0) == 50
+    assert high_water_bytes("Name:\tx\nVmHWM:\t    1234 kB\n") == 1234 * 1024
+    assert high_water_bytes("State:\tZ (zombie)\n") == 0
 
 
 def test_a_failure_is_told_with_its_last_words(tmp_path: Path) -> None:
