@@ -1,0 +1,240 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll/replay/record"
+)
+
+func TestRunSendsWhatTheLogSays(t *testing.T) {
+	server := newSite(t)
+	log := writeLog(t,
+		logLine(0, "GET /a?x=1 HTTP/1.1", "Mozilla/5.0"),
+		logLine(0, `GET /q=\x22quoted\x22 HTTP/1.1`, "-"),
+		logLine(0, "GET http://elsewhere.example/abs HTTP/1.1", "UA"),
+		logLine(0, "HEAD /head HTTP/1.1", `say \"hi\"`),
+		logLine(0, "POST /form HTTP/1.1", "UA"),
+		logLine(0, "CONNECT elsewhere.example:443 HTTP/1.1", "UA"),
+		logLine(0, "GET /a b HTTP/1.1", "UA"),
+		logLine(0, `\x16\x03\x01`, "UA"),
+		logLine(0, `GET /crlf HTTP/1.1`, `UA\x0d\x0aX-Evil: 1`),
+	)
+	out := t.TempDir()
+	code, table, errOut := call("run", log, "--target", server.URL, "--out", out, "--quiet", "--speed", "10")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	host := strings.TrimPrefix(server.URL, "http://")
+	want := []string{
+		"GET /a?x=1 " + host + "|Mozilla/5.0|",
+		`GET /q="quoted" ` + host + "||",
+		"GET http://elsewhere.example/abs elsewhere.example|UA|", // net/http shows the URI's host
+		"HEAD /head " + host + `|say "hi"|`,
+	}
+	slices.Sort(want)
+	slices.Sort(server.seen)
+	if !slices.Equal(server.seen, want) {
+		t.Errorf("sent\n%q, want\n%q", server.seen, want)
+	}
+	run := latest(t, out)
+	if run.Summary.Requests.Sent != 4 || run.Summary.Requests.Total != 9 {
+		t.Errorf("%+v", run.Summary.Requests)
+	}
+	skipped := map[string]uint64{"method_not_allowed": 2, "unsafe_target": 1, "not_http": 1, "unsafe_header": 1}
+	if fmt.Sprint(run.Summary.Requests.Skipped) != fmt.Sprint(skipped) {
+		t.Errorf("skipped %v, want %v", run.Summary.Requests.Skipped, skipped)
+	}
+	for _, part := range []string{"MTT (ms)", "p99.9", "Total", "Run directory: " + out} {
+		if !strings.Contains(table, part) {
+			t.Errorf("the table lacks %q:\n%s", part, table)
+		}
+	}
+	if run.Run.Status != record.Complete || run.Run.Loop != record.Open || run.Run.LogStart.IsZero() {
+		t.Errorf("%+v", run.Run)
+	}
+}
+
+func TestRunFilters(t *testing.T) {
+	var lines []string
+	for i := range 20 {
+		lines = append(lines, logLine(i, fmt.Sprintf("GET /%d HTTP/1.1", i), "UA"))
+	}
+	rows := []struct {
+		why  string
+		args []string
+		want int
+	}{
+		{"all of it", nil, 20},
+		{"--limit", []string{"--limit", "7"}, 7},
+		{"--duration, at a hundred times the pace", []string{"--duration", "95ms"}, 10},
+		{"--from and --to", []string{"--from", "2026-11-20 10:00:05", "--to", "20/Nov/2026:11:00:09 +0100"}, 4},
+		{"--include", []string{"--include", "^/1"}, 11},
+		{"--exclude", []string{"--exclude", "^/1"}, 9},
+		{"--loops", []string{"--loops", "3"}, 60},
+		{"--rate", []string{"--speed", "1", "--rate", "400"}, 20},
+		{"--speed max", []string{"--speed", "max", "--connections", "3"}, 20},
+		{"--users", []string{"--users", "4"}, 20},
+	}
+	for _, row := range rows {
+		server := newSite(t)
+		out := t.TempDir()
+		args := append([]string{"run", writeLog(t, lines...), "--target", server.URL, "--out", out, "--quiet", "--speed", "100", "--burst"}, row.args...)
+		code, _, errOut := call(args...)
+		if code != 0 || len(server.seen) != row.want {
+			t.Errorf("%s: exit %d, %d requests, want %d. %s", row.why, code, len(server.seen), row.want, errOut)
+		}
+		if run := latest(t, out); int(run.Len()) != row.want || run.Summary.Requests.Errors != 0 {
+			t.Errorf("%s: %d records, %d errors", row.why, run.Len(), run.Summary.Requests.Errors)
+		}
+	}
+}
+
+func TestRunAgainstTheEmbeddedOrigin(t *testing.T) {
+	t.Setenv(asProgram, "1")
+	log := writeLog(t,
+		logLine(0, "GET /page HTTP/1.1", "UA"),
+		strings.Replace(logLine(1, "GET /gone HTTP/1.1", "UA"), `" 200 5`, `" 404 9`, 1),
+		strings.Replace(logLine(2, "GET /page HTTP/1.1", "UA2"), `" 200 5`, `" 304 0`, 1),
+		logLine(3, "GET /page HTTP/1.0", "UA3"),
+	)
+	out := t.TempDir()
+	code, text, errOut := call("run", log, "--out", out, "--quiet", "--speed", "20", "--json", "--grinder-log", "--hdr-log")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	var summary record.Summary
+	if err := json.Unmarshal([]byte(text), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if summary.Requests.OK != 4 || summary.Requests.StatusMismatch != 0 || summary.Requests.BytesMismatch != 0 {
+		t.Errorf("%+v", summary.Requests)
+	}
+	for _, name := range []string{"requests.npy", "routes.json", "errors.json", "events.jsonl", "run.json", "summary.json", "grinder-0-data.log", "latency.hlog"} {
+		if _, err := os.Stat(filepath.Join(out, "latest", name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRunReadsStandardInput(t *testing.T) {
+	server := newSite(t)
+	out := t.TempDir()
+	code, _, errOut := callWith(logLine(0, "GET / HTTP/1.1", "UA"), "run", "-", "--target", server.URL, "--out", out, "--quiet")
+	if code != 0 || len(server.seen) != 1 {
+		t.Errorf("exit %d, %d requests: %s", code, len(server.seen), errOut)
+	}
+	if logs := latest(t, out).Run.Logs; len(logs) != 1 || logs[0].Path != "-" {
+		t.Errorf("%+v", logs)
+	}
+}
+
+func TestRunSaysWhatIsWrong(t *testing.T) {
+	server := newSite(t)
+	refuses := httptest.NewServer(nil)
+	refuses.Close()
+	good := writeLog(t, logLine(0, "GET / HTTP/1.1", "UA"))
+	binary := filepath.Join(t.TempDir(), "binary.log")
+	if err := os.WriteFile(binary, []byte("\x7fELF\x00\x01\x02\x00\x00\x00\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rejects := writeLog(t, logLine(0, "GET / HTTP/1.1", "UA"), "nonsense\n", "\x1b[2Jmore\n")
+	readable := filepath.Join(t.TempDir(), "headers")
+	if err := os.WriteFile(readable, []byte("Cookie: a=b\n"), 0o644); err != nil { // #nosec G306 -- that is the mistake
+		t.Fatal(err)
+	}
+	target := func(args ...string) []string { return append([]string{good, "--target", server.URL}, args...) }
+	rows := []struct {
+		why  string
+		args []string
+		want []string
+	}{
+		{"no log", nil, []string{"<log>"}},
+		{"no such log", []string{"nowhere.log"}, []string{"nowhere.log", "does not exist"}},
+		{"a directory", []string{t.TempDir()}, []string{"is a directory"}},
+		{"an empty log", []string{writeLog(t, "")}, []string{"is empty"}},
+		{"a binary file", []string{binary}, []string{"no text"}},
+		{"only comments", []string{writeLog(t, "# comment\n", "\n")}, []string{"no lines"}},
+		{"too many rejects", []string{rejects, "--format", "COMBINED"}, []string{"2 of 3 lines", "--allow-rejects", "column"}},
+		{"an unknown specifier", target("--format", "%h %Q"), []string{"%Q"}},
+		{"a format that lacks the date", target("--format", "%h %r"), []string{"%d"}},
+		{"speed 0", target("--speed", "0"), []string{"--speed", "over 0"}},
+		{"a negative speed", target("--speed=-1"), []string{"--speed"}},
+		{"a speed in words", target("--speed", "fast"), []string{"--speed", "max"}},
+		{"a speed that is no number", target("--speed", "NaN"), []string{"--speed"}},
+		{"no connections", target("--speed", "max", "--connections", "0"), []string{"--connections"}},
+		{"contradictions", target("--speed", "2", "--rate", "5"), []string{"--rate and --speed"}},
+		{"several mistakes at once", target("--speed", "0", "--include", "(", "--route", "nonsense", "--from", "tomorrow"),
+			[]string{"--speed", "--include", "--route", "--from"}},
+		{"an endless loop", target("--loops", "0"), []string{"--duration"}},
+		{"a secret on the command line", target("--header", "Cookie: session=hunter2"), []string{"--header-file"}},
+		{"a secret that others can read", target("--header-file", readable), []string{"chmod 600"}},
+		{"a header that frames", target("--header", "Content-Length: 5"), []string{"Content-Length"}},
+		{"a target that refuses", []string{good, "--target", refuses.URL}, []string{"refuses connections"}},
+		{"a target that resolves to nothing", []string{good, "--target", "http://nowhere.invalid"}, []string{"does not resolve"}},
+		{"a target that is none", []string{good, "--target", "nowhere"}, []string{"base URL"}},
+		{"an output folder that is a file", target("--out", good), []string{"--out"}},
+		{"connect-to without a target", []string{good, "--connect-to", "127.0.0.1:1"}, []string{"--target"}},
+		{"an unknown flag", target("--sped", "1"), []string{"--sped"}},
+	}
+	for _, row := range rows {
+		out := filepath.Join(t.TempDir(), "results")
+		args := append([]string{"run", "--quiet"}, row.args...)
+		if !slices.Contains(row.args, "--out") {
+			args = append(args, "--out", out)
+		}
+		code, _, errOut := call(args...)
+		if code != 2 {
+			t.Errorf("%s: exit %d, want 2: %s", row.why, code, errOut)
+		}
+		for _, part := range row.want {
+			if !strings.Contains(errOut, part) {
+				t.Errorf("%s: %q does not say %q", row.why, errOut, part)
+			}
+		}
+		for _, never := range []string{"hunter2", "goroutine", "panic", "\x1b"} {
+			if strings.Contains(errOut, never) {
+				t.Errorf("%s: %q shows %q", row.why, errOut, never)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(out, "latest")); err == nil {
+			t.Errorf("%s: left a run directory", row.why)
+		}
+	}
+}
+
+func TestALogWithoutAnythingToSendFails(t *testing.T) {
+	server := newSite(t)
+	out := t.TempDir()
+	code, _, errOut := call("run", writeLog(t, logLine(0, "POST / HTTP/1.1", "UA")), "--target", server.URL, "--out", out, "--quiet")
+	if code != 1 || !strings.Contains(errOut, "no request to send") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+	if run := latest(t, out); run.Run.Status != record.Failed {
+		t.Errorf("status %s", run.Run.Status)
+	}
+}
+
+func TestDirName(t *testing.T) {
+	rows := map[string]string{
+		"/var/log/access.log":           "access",
+		"access.log.1.gz":               "access.log.1",
+		"-":                             "stdin",
+		"a b;rm -rf $HOME'\x1b[2J.log":  "a-b-rm--rf--HOME---2J",
+		"../..":                         "",
+		strings.Repeat("x", 300):        strings.Repeat("x", 60),
+		"<script>alert(1)</script>.log": "script",
+	}
+	for log, want := range rows {
+		_, name, _ := strings.Cut(dirName(record.Instant{}.Time, log), "-replay-")
+		if name != want {
+			t.Errorf("%q: %q, want %q", log, name, want)
+		}
+	}
+}
