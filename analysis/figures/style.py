@@ -16,12 +16,15 @@ _MOST_SPANS = 40
 
 @dataclass(frozen=True)
 class Run:
-    """What figures know of a run: its name (hostile), its figures, what happened during it, its colour."""
+    """What figures know of a run: its name (hostile), its figures, what happened during it, its colour.
+
+    `paced_by` is what made requests due: `the log`, `the rate`, or, in a closed loop, nothing ("").
+    """
 
     name: str
     statistics: RunStatistics
     spans: Sequence[Span]
-    closed_loop: bool
+    paced_by: str
     number: int
 
     @property

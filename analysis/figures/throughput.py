@@ -29,7 +29,7 @@ def throughput_figure(runs: Sequence[Run]) -> Figure:
     data: list[Json] = []
     for run in runs:
         timeline = run.statistics.timeline
-        if not run.closed_loop:
+        if run.paced_by:
             look: Json = {
                 "line": {"color": "var(--muted)", "width": 0, "shape": "hvh"},
                 "fill": "tozeroy",
@@ -37,21 +37,21 @@ def throughput_figure(runs: Sequence[Run]) -> Figure:
             }
             if len(runs) > 1:
                 look = {"line": {"color": run.colour, "width": 1, "dash": "dot", "shape": "hvh"}}
-            data.append(_rates(run, runs, unit, "due by the log", timeline.due, look))
+            data.append(_rates(run, runs, unit, f"due by {run.paced_by}", timeline.due, look))
         done = {"line": {"color": run.colour, "width": 2, "shape": "hvh"}}
         data.append(_rates(run, runs, unit, "done", timeline.done, done))
         if int(timeline.failed.sum()):
             failed = {"line": {"color": "var(--bad)", "width": 1.5, "shape": "hvh"}}
             data.append(_rates(run, runs, unit, "failed", timeline.failed, failed))
-    open_loop = any(not run.closed_loop for run in runs)
+    open_loop = any(run.paced_by for run in runs)
     width = seconds(_join(runs[0]) * runs[0].statistics.timeline.width_s)
     return Figure(
         key="throughput",
         title="Requests per second",
         caption=(
-            "Where the line leaves the grey ground, the server fell behind the log, or caught up with it."
+            "Where the line leaves the grey ground, the server fell behind what was due, or caught up."
             if open_loop and len(runs) == 1
-            else "Dotted: what was due by the log."
+            else "Dotted: what was due."
             if open_loop
             else "A closed loop: the next request is sent when the one before is done, at the server's pace."
         )

@@ -49,10 +49,10 @@ def _generator(run: MeasuredRun) -> list[Caution]:
         return []
     lag = milliseconds(run.statistics.samples["lag"].figures_ms()["p99.9"])
     reason = run.directory.facts.generator_limited_reason or (
-        f"one request in a thousand was sent over {lag} late. Use a lower speed or rate, stop other programs "
-        "on this machine, or give the generator processor cores of its own"
+        f"the generator sent one request in a thousand over {lag} late; use a lower speed or rate, stop "
+        "other programs on this machine, or give the generator processor cores of its own"
     )
-    return [Caution("bad", f"The load generator was the limit, not the server: {reason.rstrip('.')}.")]
+    return [Caution("bad", f"These figures are partly the load generator's own doing: {reason.rstrip('.')}.")]
 
 
 def _sample_size(run: MeasuredRun) -> list[Caution]:

@@ -58,9 +58,14 @@ class MeasuredRun:
             name=self.name,
             statistics=self.statistics,
             spans=spans(self.directory.events, self.elapsed_s),
-            closed_loop=self.directory.facts.loop == "closed",
+            paced_by=self._paced_by(),
             number=self.number,
         )
+
+    def _paced_by(self) -> str:
+        if self.directory.facts.loop == "closed":
+            return ""
+        return "the rate" if (self.directory.facts.speed or "").startswith("rate") else "the log"
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints of the run."""

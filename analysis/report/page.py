@@ -99,7 +99,8 @@ def _title(runs: Sequence[MeasuredRun]) -> str:
 def _figures(runs: Sequence[MeasuredRun]) -> list[Figure]:
     drawn = [run.drawn() for run in runs]
     heat = [heat_figure(run, drawn) for run in drawn[:_MOST_HEAT_MAPS]]
-    return [tail_figure(drawn), percentile_figure(drawn), *heat, throughput_figure(drawn), lag_figure(drawn)]
+    late = [lag_figure(drawn)] if any(run.paced_by for run in drawn) else []
+    return [tail_figure(drawn), percentile_figure(drawn), *heat, throughput_figure(drawn), *late]
 
 
 def _run(run: MeasuredRun) -> dict[str, Any]:

@@ -71,14 +71,15 @@ def make_windows(timeline: Timeline) -> Windows:
     timeline's slices with which more than half of the windows have enough, and that
     makes at most 300 windows.
     """
-    counts = timeline.due[: timeline.used].tolist()
+    counts = np.trim_zeros(timeline.due, "b").tolist()  # after the last due instant there is only waiting
     total = sum(counts)
     shown = next((name for name in _SHOWN if total >= fewest(PERCENTILES[name])), "max")
     enough = 1 if shown == "max" else fewest(PERCENTILES[shown])
     slices = _slices_per_window(counts, enough)
     edges = merged_edges(counts, slices, enough)
     windows = [
-        _window(timeline, start, stop, merged=stop - start > slices) for start, stop in edges if stop > start
+        _window(timeline, start, min(stop, len(counts)), merged=stop - start > slices)
+        for start, stop in edges
     ]
     found = Windows(slices * timeline.width_s, shown, windows, None)
     points = [(w.middle_s, value, w.n) for w in windows if (value := found.value_ms(w)) is not None]
@@ -125,7 +126,7 @@ def _slices_per_window(counts: list[int], enough: int) -> int:
     fewest_slices = -(-len(counts) // MOST_WINDOWS)
     for slices in (slices for slices in _ROUND if fewest_slices <= slices < len(counts)):
         windows = np.add.reduceat(array, np.arange(0, len(array), slices))
-        if np.count_nonzero(windows >= enough) * 2 > len(windows):
+        if np.count_nonzero(windows >= enough) * 2 > np.count_nonzero(windows):
             return slices
     return max(len(counts), 1)
 
@@ -137,7 +138,7 @@ def _window(timeline: Timeline, start: int, stop: int, *, merged: bool) -> Windo
     p50_ms, p99_ms, p999_ms = (_at_ms(values_us, position) for position in wanted.values())
     return Window(
         start_s=start * timeline.width_s,
-        stop_s=min(stop, timeline.used) * timeline.width_s,
+        stop_s=stop * timeline.width_s,
         n=len(values_us),
         merged=merged,
         p50_ms=p50_ms,

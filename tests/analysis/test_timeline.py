@@ -91,6 +91,13 @@ def test_windows_with_too_few_requests_merge_and_say_so() -> None:
     ]
 
 
+def test_a_time_without_requests_widens_no_window_before_it() -> None:
+    rows = [(0, k, 0, False) for k in range(1000)] + [(100_000_000, 30_000_000, 0, False)]
+    windows = make_windows(_timeline(rows + [(10**8, k, 0, False) for k in range(999)], 500))
+    assert [(w.start_s, w.stop_s, w.n) for w in windows.windows] == [(0, 0.1, 1000), (0.1, 0.2, 1000)]
+    assert windows.windows[1].max_ms == 30_000
+
+
 @pytest.mark.parametrize(("requests", "shown"), [(99, "max"), (100, "p99"), (999, "p99"), (1000, "p99.9")])
 def test_a_small_run_shows_what_it_can_under_its_own_name(requests: int, shown: str) -> None:
     windows = make_windows(_steady([requests]))
