@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 from types import ModuleType
 
 from . import (
@@ -51,6 +52,7 @@ class Measured:
     throughput: Throughput
     by_server: int
     server_busy: float
+    client_cpu_s: float
     max_rss_bytes: int
 
 
@@ -103,7 +105,7 @@ def _measure(name: str, flood: Flood, server: Nginx) -> Measured:
 
 def _measured(throughput: Throughput, by_server: int, busy_s: float, done: Finished) -> Measured:
     took_s = throughput.seconds + throughput.warm_up_seconds
-    return Measured(throughput, by_server, busy_s / took_s, done.max_rss_bytes)
+    return Measured(throughput, by_server, busy_s / took_s, done.cpu_s, done.max_rss_bytes)
 
 
 def _conclude(result: Result, rounds: list[dict[str, Measured | None]], whys: Mapping[str, str]) -> None:
@@ -114,18 +116,23 @@ def _conclude(result: Result, rounds: list[dict[str, Measured | None]], whys: Ma
         missing = [whys[who] for who in ("nginx", "replay", name) if who in whys]
         what = f"requests/s against {_LABELS.get(name, name)}"
         result.goals.append(ratio_goal(what, rates, "replay", name, least, missing))
-    result.columns = ["program", "requests/s", "errors", "server's core busy", "max RSS"]
+    result.columns = [
+        *("program", "requests/s", "errors", "server's core busy", "client's CPU per request", "max RSS")
+    ]
     for name in _TOOLS:
         label = _LABELS.get(name, name)
         mine = [one for each in rounds if (one := each.get(name)) is not None]
         rate = median_figure(rates, name)
         if rate is None:
-            result.rows.append([label, whys.get(name, "not run"), "", "", ""])
+            result.rows.append([label, whys.get(name, "not run"), *[""] * 4])
             continue
         errors = sum(one.throughput.errors for one in mine)
         busy = median_figure([{name: one.server_busy} for one in mine], name) or 0
         rss = max(one.max_rss_bytes for one in mine) / 1024**2
-        result.rows.append([label, f"{rate:,.0f}", str(errors), f"{min(busy, 1):.0%}", f"{rss:.0f} MiB"])
+        cpu_us = median(1e6 * one.client_cpu_s / max(_by_tool(one), 1) for one in mine)
+        result.rows.append(
+            [label, f"{rate:,.0f}", str(errors), f"{min(busy, 1):.0%}", f"{cpu_us:.1f} µs", f"{rss:.0f} MiB"]
+        )
         off = max(_disagreement(one) for one in mine)
         if off > _DISAGREEMENT:
             result.notes.append(f"{label} and nginx count requests that differ by {off:.1%}.")
@@ -145,5 +152,8 @@ def _conclude(result: Result, rounds: list[dict[str, Measured | None]], whys: Ma
 
 def _disagreement(one: Measured) -> float:
     """How far the server's count is from the tool's, as a share."""
-    by_tool = one.throughput.requests + one.throughput.warm_up_requests
-    return abs(one.by_server / max(by_tool, 1) - 1)
+    return abs(one.by_server / max(_by_tool(one), 1) - 1)
+
+
+def _by_tool(one: Measured) -> int:
+    return one.throughput.requests + one.throughput.warm_up_requests
