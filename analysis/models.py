@@ -53,7 +53,7 @@ class Host(_Model):
     kernel: str | None = None
     cpu: str | None = None
     cpus: int | None = None
-    memory_bytes: int | None = None
+    memory_bytes: int | None = Field(default=None, ge=0, le=1 << 60)
 
 
 class RunFacts(_Model):

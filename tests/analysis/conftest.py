@@ -1,8 +1,12 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.analysis.rundir import records, traffic, write_run
+
+settings.register_profile("plimsoll", deadline=None)  # no test judges by the clock
+settings.load_profile("plimsoll")
 
 
 @pytest.fixture

@@ -65,25 +65,38 @@ def report(busy_run: Path) -> Path:
     return make_report([busy_run]).path
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1300), ("dark", 1300), ("dark", 390)])
-def test_the_page_is_drawn_without_a_word(browser: Browser, report: Path, scheme: str, width: int) -> None:
-    opened = Opened(browser, report, color_scheme=scheme, viewport={"width": width, "height": 900})
+@pytest.fixture(scope="module")
+def opened(browser: Browser, report: Path) -> Opened:
+    return Opened(browser, report, color_scheme="light", viewport={"width": 1300, "height": 900})
+
+
+def _check_drawn(opened: Opened, report: Path, width: int) -> None:
     assert opened.complaints == []
     assert opened.requests == [report.as_uri()]
     assert opened.page.locator(".js-plotly-plot .main-svg").count() >= 5
     assert opened.page.locator("#figure-tail .scatterlayer .point").count() > 20
     assert opened.page.locator("#headline .bigs dd").count() == 4
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def _brightness(opened: Opened) -> int:
     ground = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(part) for part in ground[4:-1].split(","))
-    assert brightness > 600 if scheme == "light" else brightness < 150
-    opened.page.close()
+    return sum(int(part) for part in ground[4:-1].split(","))
 
 
-def test_the_switch_changes_the_scale_and_stays_when_the_colours_change(
-    browser: Browser, report: Path
-) -> None:
-    opened = Opened(browser, report)
+def test_the_page_is_drawn_without_a_word(opened: Opened, report: Path) -> None:
+    _check_drawn(opened, report, 1300)
+    assert _brightness(opened) > 600
+
+
+def test_it_is_drawn_on_a_telephone_in_the_dark(browser: Browser, report: Path) -> None:
+    dark = Opened(browser, report, color_scheme="dark", viewport={"width": 390, "height": 844})
+    _check_drawn(dark, report, 390)
+    assert _brightness(dark) < 150
+    dark.page.close()
+
+
+def test_the_switch_changes_the_scale_and_stays_when_the_colours_change(opened: Opened) -> None:
     scale = "document.getElementById('figure-tail').layout.yaxis.type"
     for wanted in ("log", "linear", "log"):
         opened.page.click(f"button[data-figure=tail][data-scale={wanted}]")
@@ -92,14 +105,11 @@ def test_the_switch_changes_the_scale_and_stays_when_the_colours_change(
     opened.until("document.getElementById('figure-tail').layout.font.color === '#e6ebf2'")
     assert opened.page.evaluate(scale) == "log"
     assert opened.complaints == []
-    opened.page.close()
 
 
-def test_it_prints(browser: Browser, report: Path) -> None:
-    opened = Opened(browser, report, color_scheme="dark")
+def test_it_prints(opened: Opened) -> None:
     assert opened.page.pdf().startswith(b"%PDF")
     assert opened.complaints == []
-    opened.page.close()
 
 
 @pytest.mark.parametrize("runs", [1, 2])

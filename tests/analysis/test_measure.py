@@ -32,7 +32,7 @@ row = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(row, min_size=1, max_size=50), st.integers(1, 20))
 def test_counts_and_the_grinders_table_are_those_of_a_plain_loop(
     rows: list[dict[str, int]], block: int

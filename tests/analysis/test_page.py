@@ -26,6 +26,7 @@ HOSTILE = [
     "%{customdata} ${window.owned = 1} {{ 7 * 7 }} {% raw %}",
     "\x1b[31m\x00\u202e\u2028 <!--",
     "&lt;script&gt;",
+    "half a character: \ud800",
     "$\\href{javascript:1}{x}$",
     "var(--run-1)",
 ]

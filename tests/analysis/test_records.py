@@ -98,6 +98,8 @@ BAD: list[tuple[str, Callable[[Path], object], type[PlimsollError], str]] = [
     ("no scenario", _with("run.json", '{"format": 1}'), DamagedFileError, "scenario: Field required"),
     ("a strange status", _with("run.json", json.dumps(run_facts(status="fine"))), DamagedFileError,
      "status: "),
+    ("absurd memory", _with("run.json", json.dumps(run_facts(host={"memory_bytes": 10**400}))),
+     DamagedFileError, "host.memory_bytes: "),
     ("routes that are no list", _with("routes.json", '{"a": 1}'), DamagedFileError, "no list of names"),
     ("routes that are no names", _with("routes.json", "[1]"), DamagedFileError, "no list of names"),
     ("a later summary", _with("summary.json", '{"format": 9}'), FormatVersionError,

@@ -16,6 +16,7 @@ def test_events_are_read_in_order_and_a_cut_off_line_is_left_out(tmp_path: Path)
         '{"t_ns": 5, "event": "zfs-send", "phase": "stop"}\n'
         '{"t_ns": 2, "event": "zfs-send", "phase": "start", "to": "null"}\n'
         'nonsense\n[1]\n{"t_ns": "x", "event": "y"}\n{"t_ns": 1e999, "event": "y"}\n'
+        f'{{"t_ns": {10**400}, "event": "y"}}\n{{"t_ns": NaN, "event": "y"}}\n'
         '{"t_ns": -1, "event": "y"}\n'
         '{"t_ns": 7, "event": "inte'
     )

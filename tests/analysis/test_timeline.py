@@ -27,7 +27,7 @@ def _timeline(rows: list[tuple[int, int, int, bool]], block: int) -> Timeline:
     return timeline
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(requests, st.integers(1, 20))
 def test_slices_hold_what_falls_into_them_however_they_folded(
     rows: list[tuple[int, int, int, bool]], block: int
