@@ -131,7 +131,7 @@ func (c clock) lastYearOf(month, day int) int {
 // readEpoch reads a whole number of units since the epoch, perSecond of which make a second.
 func readEpoch(b []byte, perSecond uint64, t *instant) bool {
 	n, ok := parseUint(b)
-	if !ok || n/perSecond > 1<<33 {
+	if !ok || n/perSecond >= maxEpochS {
 		return false
 	}
 	t.epoch, t.hasDay = true, true

@@ -8,6 +8,7 @@ import (
 const (
 	whyNoDelimiter = "has no end: the delimiter that the format has after it does not follow in the line"
 	whyEmpty       = "is empty"
+	whyYear        = "is before 1970 or after 2261: no server logged that"
 )
 
 // field reads the field of one specifier into r and returns where it ends. A reason means that the line is not
@@ -26,7 +27,7 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 	if !ok {
 		return f.noDelimiter(o, pos, r)
 	}
-	return end, f.value(o, trimSpace(line[pos:end]), r)
+	return end, f.value(o, trimSpace(line[pos:min(end, len(line))]), r)
 }
 
 // noDelimiter says what the missing end of a field means: for most, an invalid line.

@@ -7,6 +7,9 @@ import (
 
 // host takes a client's address or name.
 func (f *Format) host(b []byte, r *Request) (why string) {
+	if len(b) == 0 {
+		return whyEmpty
+	}
 	if f.strictHosts && !isAddress(b) {
 		return "is no IP address, and names are refused: leave --strict-hosts out to allow them"
 	}
@@ -26,19 +29,16 @@ func (f *Format) bracketedHost(o *op, line []byte, pos int, r *Request) (next in
 	if !ok {
 		return pos - 2, whyNoDelimiter
 	}
-	return end, f.host(trimSpace(line[pos:end]), r)
+	return end, f.host(trimSpace(line[pos:min(end, len(line))]), r)
 }
 
 // forwarded takes the client from X-Forwarded-For: the first valid address. Where the format has a delimiter after
 // the field that does not separate addresses, the field ends there; else it ends with the last address.
 func (f *Format) forwarded(o *op, line []byte, pos int, r *Request) (next int, why string) {
 	const none = "has no IP address: X-Forwarded-For should name one"
-	if f.have.has('h') {
-		return pos, ""
-	}
 	if !o.toEnd && !inSet(o.set, o.delim) && bytes.IndexByte(line[pos:], o.delim) >= 0 {
 		end, _ := token(o, line, pos, 1)
-		f.firstAddress(o.set, line[pos:end], true, r)
+		f.firstAddress(o.set, line[pos:min(end, len(line))], true, r)
 		if !f.have.has('h') {
 			return pos, none
 		}

@@ -13,6 +13,16 @@ type instant struct {
 	nanos   int64 // of the second
 }
 
+// representable reports whether the instant is one of a server's: from 1970 to 2261, where 64 bits of nanoseconds end.
+func (t *instant) representable() bool {
+	const lastDay = 106650 // 2261-12-31
+	day := t.day
+	if t.epoch {
+		day = t.seconds / 86400
+	}
+	return day >= 0 && day <= lastDay
+}
+
 // ns is the instant in nanoseconds since the Unix epoch, and the UTC offset that it was written with. A time without
 // an offset is in the given zone; nil means UTC.
 func (t *instant) ns(zone *time.Location) (ns int64, offsetS int32) {

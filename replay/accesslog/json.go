@@ -46,7 +46,7 @@ func (j *jsonScanner) fail(why string) bool {
 // peek skips white space and returns the next byte, 0 at the end.
 func (j *jsonScanner) peek() byte {
 	for j.pos < len(j.text) {
-		if c := j.text[j.pos]; !isSpace(c) {
+		if c := j.text[j.pos]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return c
 		}
 		j.pos++
@@ -220,10 +220,20 @@ func (j *jsonScanner) str() (value []byte, base int, ok bool) {
 		return j.escaped(base)
 	}
 	j.pos = base + end + 1
-	if !utf8.Valid(raw) {
-		return nil, base, j.fail("is not JSON: a string is not UTF-8")
+	return raw, base, j.checked(raw)
+}
+
+// checked refuses what may not stand in a string unless it is escaped.
+func (j *jsonScanner) checked(raw []byte) bool {
+	for _, c := range raw {
+		if c < ' ' {
+			return j.fail("is not JSON: a control character stands in a string")
+		}
 	}
-	return raw, base, true
+	if !utf8.Valid(raw) {
+		return j.fail("is not JSON: a string is not UTF-8")
+	}
+	return true
 }
 
 func (j *jsonScanner) escaped(base int) (value []byte, _ int, ok bool) {
@@ -232,11 +242,7 @@ func (j *jsonScanner) escaped(base int) (value []byte, _ int, ok bool) {
 		switch c := j.text[i]; c {
 		case '"':
 			j.pos = i + 1
-			value = j.arena[start:len(j.arena):len(j.arena)]
-			if !utf8.Valid(value) {
-				return nil, base, j.fail("is not JSON: a string is not UTF-8")
-			}
-			return value, base, true
+			return j.arena[start:len(j.arena):len(j.arena)], base, j.checked(j.text[base:i])
 		case '\\':
 			n := j.escape(j.text[i+1:])
 			if n == 0 {

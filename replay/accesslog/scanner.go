@@ -11,6 +11,7 @@ type scanner struct {
 	arena  []byte // bytes of requests that are not in their lines
 	date   memo
 	clock  memo
+	cut    bool // the line has a NUL, and ends there
 	reject Reject
 	json   jsonScanner
 }
@@ -61,8 +62,9 @@ func (f *Format) parse(line []byte, r *Request) *Reject {
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		line = line[:n-1]
 	}
+	f.cut = false
 	if n := bytes.IndexByte(line, 0); n >= 0 { // to goaccess, which is written in C, the line ends there
-		line = line[:n]
+		line, f.cut = line[:n], true
 	}
 	var reject *Reject
 	if f.keys != nil {
@@ -85,6 +87,9 @@ func (f *Format) finish(line []byte, r *Request) *Reject {
 		return f.refuse('d', len(line), "is missing: a request needs a date", nil)
 	case !f.have.has('r'):
 		return f.refuse('r', len(line), "is missing: a line needs a request", nil)
+	}
+	if !f.at.representable() {
+		return f.refuse('d', 0, whyYear, nil)
 	}
 	r.TimeNS, r.OffsetS = f.at.ns(f.location)
 	if f.query != nil {
@@ -113,20 +118,26 @@ func (f *Format) refuse(spec byte, pos int, why string, token []byte) *Reject {
 }
 
 // run runs a program over a line, or over one value of a JSON line that begins at byte base of it. A line may end
-// anywhere: what the rest of the format would have said is then missing.
+// between any two fields: what the rest of the format would have said is then missing. It may not end within one.
 func (f *Format) run(ops []op, line []byte, base int, r *Request) *Reject {
 	pos := 0
 	for i := range ops {
-		if pos >= len(line) {
-			return nil
-		}
 		o := &ops[i]
+		if pos >= len(line) {
+			if pos == len(line) && !f.cut {
+				return nil
+			}
+			return f.refuse(specBefore(ops[:i]), base+len(line), "has no end: the line ends in it", nil)
+		}
 		switch o.kind {
 		case opLiteral:
-			pos += o.count
+			pos = min(pos+o.count, len(line))
 		case opSpace:
 			for pos < len(line) && isSpace(line[pos]) {
 				pos++
+			}
+			if pos == len(line) {
+				pos++ // the end of the line is white space too
 			}
 		case opSkip:
 			pos = f.skip(o, line, pos)
@@ -145,12 +156,22 @@ func (f *Format) run(ops []op, line []byte, base int, r *Request) *Reject {
 				if next < pos {
 					return f.refuse(o.spec, base+pos, why, line[pos:])
 				}
-				return f.refuse(o.spec, base+pos, why, trimSpace(line[pos:next]))
+				return f.refuse(o.spec, base+pos, why, trimSpace(line[pos:min(next, len(line))]))
 			}
 			pos = next
 		}
 	}
 	return nil
+}
+
+// specBefore is the last specifier of a program.
+func specBefore(ops []op) byte {
+	for i := len(ops) - 1; i >= 0; i-- {
+		if ops[i].kind != opLiteral {
+			return ops[i].spec
+		}
+	}
+	return '^'
 }
 
 // repeated reports whether a specifier has its value already; goaccess then skips it as it does %^.
@@ -198,10 +219,11 @@ func (f *Format) zone(o *op, skipped []byte) {
 }
 
 // token finds the field that begins at pos: up to the nth delimiter, where a backslash takes the meaning from the
-// character after it. There has to be a delimiter, but it may turn out to be escaped: then the field is the rest.
+// character after it. There has to be a delimiter, but it may turn out to be escaped: then the field is the rest, and
+// end is past the end of the line.
 func token(o *op, line []byte, pos, nth int) (end int, ok bool) {
 	if o.toEnd {
-		return len(line), true
+		return len(line), true // nothing is left of the format
 	}
 	b := line[pos:]
 	n := bytes.IndexByte(b, o.delim)
@@ -212,8 +234,7 @@ func token(o *op, line []byte, pos, nth int) (end int, ok bool) {
 		return pos + n, true
 	}
 	for i, seen := 0, 0; i < len(b); i++ {
-		switch b[i] {
-		case o.delim:
+		if b[i] == o.delim {
 			if seen++; seen == nth {
 				return pos + i, true
 			}
@@ -222,5 +243,5 @@ func token(o *op, line []byte, pos, nth int) (end int, ok bool) {
 			i++
 		}
 	}
-	return len(line), true
+	return len(line) + 1, true
 }

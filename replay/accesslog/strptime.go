@@ -123,14 +123,17 @@ func (f *fields) conversion(b []byte, c byte) (rest []byte, ok bool) {
 	return b, false
 }
 
+// maxEpochS is far beyond what a log may say, and small enough to reckon with.
+const maxEpochS = 1 << 53
+
 func (f *fields) scanEpoch(b []byte) (rest []byte, ok bool) {
 	f.epochS = 0
-	for len(b) > 0 && isDigit(b[0]) && f.epochS < 1<<33 {
+	for len(b) > 0 && isDigit(b[0]) && f.epochS < maxEpochS {
 		f.epochS = f.epochS*10 + int64(b[0]-'0')
 		b, ok = b[1:], true
 	}
 	f.epoch = ok
-	return b, ok && f.epochS < 1<<33
+	return b, ok && f.epochS < maxEpochS
 }
 
 var months = [...]string{
@@ -157,10 +160,7 @@ func scanName(b []byte, names []string, n *int) (rest []byte, ok bool) {
 
 // scanNumber reads up to digits digits, as long as more of them stay within the limit, as glibc does.
 func scanNumber(b []byte, low, high, digits int, n *int) (rest []byte, ok bool) {
-	for len(b) > 0 && b[0] == ' ' {
-		b = b[1:]
-	}
-	if len(b) == 0 || !isDigit(b[0]) {
+	if b = skipSpace(b); len(b) == 0 || !isDigit(b[0]) {
 		return b, false
 	}
 	v := int(b[0] - '0')
