@@ -47,7 +47,8 @@ class RunDirectory:
             raise RunDirectoryError(f"{path}: is a file; give the run directory, the one that holds run.json")
         facts = _model(path / "run.json", RunFacts)
         if facts is None:
-            raise RunDirectoryError(f"{path}: run.json is missing, so this is no run directory")
+            meant = f"; {path / 'latest'} is one" if (path / "latest" / "run.json").exists() else ""
+            raise RunDirectoryError(f"{path}: run.json is missing, so this is no run directory{meant}")
         requests = _requests(path / "requests.npy", facts)
         idle_s = (time.time() if now_s is None else now_s) - requests.path.stat().st_mtime
         return cls(

@@ -142,6 +142,12 @@ def test_what_is_no_directory_is_said(tmp_path: Path) -> None:
             RunDirectory.open(tmp_path / name)
 
 
+def test_a_folder_of_runs_names_its_latest(tmp_path: Path) -> None:
+    write_run(tmp_path / "latest", records(10))
+    with pytest.raises(RunDirectoryError, match=r"no run directory; .*/latest is one$"):
+        RunDirectory.open(tmp_path)
+
+
 def test_a_run_that_failed_at_once_says_why(small_run: Path) -> None:
     (small_run / "run.json").write_text(json.dumps(run_facts(status="failed", reason="nobody listens there")))
     (small_run / "requests.npy").write_bytes(header())
