@@ -57,8 +57,12 @@ func (f logFlags) args() []string {
 	return args
 }
 
-// maxRejectedShare is the part of lines that may be rejected without --allow-rejects.
-const maxRejectedShare = 0.10
+// More than this part of the lines, and more than this many, may not be rejected without --allow-rejects. A single odd line says
+// nothing of the format, however short the log is.
+const (
+	maxRejectedShare = 0.10
+	maxRejectedLines = 1
+)
 
 // tolerable refuses a log of which too much was rejected; it shows the first rejects.
 func (f logFlags) tolerable(totals accesslog.Totals, format string, first []accesslog.Rejected) error {
@@ -68,7 +72,7 @@ func (f logFlags) tolerable(totals accesslog.Totals, format string, first []acce
 	if f.AllowRejects && totals.Valid > 0 {
 		return nil
 	}
-	if totals.RejectedShare() <= maxRejectedShare {
+	if totals.Valid > 0 && (totals.RejectedShare() <= maxRejectedShare || totals.Failed <= maxRejectedLines) {
 		return nil
 	}
 	text := fmt.Sprintf("%d of %d lines do not fit the format %q: give the right one with --format (FORMAT=), or --allow-rejects",

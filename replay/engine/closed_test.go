@@ -36,6 +36,26 @@ func TestFloodSendsEachOnceOverItsConnections(t *testing.T) {
 	}
 }
 
+func TestFloodMixesProtocols(t *testing.T) {
+	server := serveScript(t, always(plainOK, false))
+	var shots []*Shot
+	for i := range 60 {
+		s := get(1, "/", int64(i))
+		if i%3 == 0 {
+			s.Proto = HTTP10
+		}
+		shots = append(shots, s)
+	}
+	rec := &memory{}
+	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{Timeout: time.Second}, rec, context.Background())
+	e.Flood(context.Background(), list(shots...), 3, 0)
+	for _, r := range rec.records {
+		if r.Error != record.None {
+			t.Errorf("request %d: %s", r.Line, r.Error)
+		}
+	}
+}
+
 func TestFloodGoesOnAfterErrors(t *testing.T) {
 	server := serveScript(t, func(_, request int) (string, bool) { return plainOK, request == 2 })
 	var shots []*Shot

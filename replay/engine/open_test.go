@@ -177,6 +177,22 @@ func TestHTTP10HasAConnectionARequest(t *testing.T) {
 	}
 }
 
+func TestHTTP10FindsRoomAmongIdleConnections(t *testing.T) {
+	server := serveScript(t, always(plainOK, false))
+	var shots []*Shot
+	for range 6 {
+		shots = append(shots, get(1, "/", 0)) // six connections, soon idle
+	}
+	old := get(1, "/", 100)
+	old.Proto = HTTP10
+	rec, _ := replay(t, server.url(), Options{Timeout: time.Second}, append(shots, old)...)
+	for _, r := range rec.records {
+		if r.Error != record.None {
+			t.Errorf("due at %d ms: %s", r.DueNS/1e6, r.Error)
+		}
+	}
+}
+
 // A server may close a kept connection at the instant at which the next request is sent. Browsers send it again.
 func TestAStaleConnectionIsRetriedOnce(t *testing.T) {
 	server := serveScript(t, func(conn, request int) (string, bool) {

@@ -107,6 +107,12 @@ func (p *pool) place(cl *client, s *Shot) (send func()) {
 	if cl.conns < p.opts.PerClient && len(cl.queue) == 0 && p.room(cl) {
 		return p.dial(cl, s)
 	}
+	if len(cl.idle) > 0 { // it wants a fresh connection: an idle one of its own makes room
+		oldest := cl.idle[0]
+		p.unidle(oldest)
+		_ = oldest.net.Close()
+		return p.dial(cl, s)
+	}
 	return p.wait(cl, s)
 }
 
