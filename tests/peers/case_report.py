@@ -12,6 +12,7 @@ from .say import say
 
 NAME = "report"
 NEEDS: tuple[str, ...] = ()
+MOST_ROUNDS = 1
 _MOST_S = 30
 _MOST_RSS_GIB = 4
 

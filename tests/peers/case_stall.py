@@ -23,7 +23,7 @@ PER_SECOND = 500
 CAP = 20
 _WITHIN = 0.05
 # The stalls are the same every time, so a third round would teach nothing that two do not.
-_MOST_ROUNDS = 2
+MOST_ROUNDS = 2
 _CLIENTS = 200
 
 
@@ -65,7 +65,7 @@ def run_case(plan: Plan) -> Result:
     log = logs.kept(
         f"pace-{PER_SECOND * seconds}.log", lambda: logs.same_url(PER_SECOND * seconds, "/", _CLIENTS)
     )
-    rounds = min(plan.rounds, _MOST_ROUNDS)
+    rounds = min(plan.rounds, MOST_ROUNDS)
     for number in range(rounds):
         for who in CONTENDERS:
             why = plan.missing("stall") or plan.missing(who.peer)
