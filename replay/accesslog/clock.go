@@ -11,6 +11,8 @@ type clock struct {
 	kind clockKind
 	// format is the strftime format with its abbreviations (%T, %F, …) written out.
 	format string
+	// why is what a Reject says of a text that does not read as the format.
+	why string
 	// spaces is the number of spaces in the format.
 	spaces int
 	// today is when the format was compiled, in days since 1970: a format without a year means the last such date.

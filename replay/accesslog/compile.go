@@ -59,7 +59,7 @@ func compileAt(spec Spec, now time.Time) (*Format, error) {
 }
 
 func (p *program) setClocks(spec Spec, now time.Time) (errs []error) {
-	set := func(c *clock, format, otherwise string) {
+	set := func(c *clock, what, format, otherwise string) {
 		if format == "" {
 			format = otherwise
 		}
@@ -67,18 +67,19 @@ func (p *program) setClocks(spec Spec, now time.Time) (errs []error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%w: %w", ErrFormat, err))
 		}
+		made.why = "does not read as the " + what + " format " + made.format
 		*c = made
 	}
-	set(&p.date, spec.Date, "%d/%b/%Y")
-	set(&p.time, spec.Time, "%H:%M:%S")
+	set(&p.date, "date", spec.Date, "%d/%b/%Y")
+	set(&p.time, "time", spec.Time, "%H:%M:%S")
 	// goaccess reads %x by its time-format where no datetime-format is given.
 	switch at := spec.DateTime; {
 	case at == "" && spec.Time == "" && spec.Date == "":
-		p.dateTime = clock{kind: clockAny}
+		p.dateTime = clock{kind: clockAny, why: "is neither seconds since the epoch nor ISO 8601 nor Apache's time"}
 	case at == "" && spec.Time != "":
-		set(&p.dateTime, spec.Time, "")
+		set(&p.dateTime, "date and time", spec.Time, "")
 	default:
-		set(&p.dateTime, at, spec.Date)
+		set(&p.dateTime, "date and time", at, spec.Date)
 	}
 	return errs
 }

@@ -34,6 +34,9 @@ func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals
 	}
 	close(p.jobs)
 	p.wg.Wait()
+	if err == nil {
+		err = ctx.Err()
+	}
 
 	totals := Totals{Files: make([]Counts, len(s.files))}
 	var rejects []Rejected

@@ -23,12 +23,13 @@ type Tried struct {
 // lookalikes are formats that are well known and are no preset of goaccess, each with the string that reads it.
 var lookalikes = [...]struct{ name, log string }{
 	{"Squid's own access.log", `%x %~%L %h %^/%s %b %m %U %^`},
-	{"Apache's or nginx's combined format with the duration in microseconds or seconds at its end",
-		`%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T`},
-	{"a log with the virtual host first, without a port", `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
+	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
 	{"a log with X-Forwarded-For first", `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
 	{"a combined format with an ISO 8601 time", `%h %^[%x] "%r" %s %b "%R" "%u"`},
 }
+
+// vhostWithoutPort is a log that COMBINED and COMMON would read, and take the virtual host for the client.
+const vhostWithoutPort = "a log with the virtual host first, without a port"
 
 // Detect finds the preset that reads the most of a log's first lines; of those that read as many, the one that finds
 // the most in them. It answers how each preset fared, best first, also with its error.
@@ -48,7 +49,13 @@ func Detect(lines [][]byte, strict bool) (*Format, []Tried, error) {
 	slices.SortStableFunc(tried, func(a, b Tried) int {
 		return cmp.Or(cmp.Compare(b.Valid, a.Valid), cmp.Compare(b.Fields, a.Fields))
 	})
-	if best := tried[0]; best.Valid*2 > best.Lines {
+	best := tried[0]
+	misread := false
+	if best.Name == "COMBINED" || best.Name == "COMMON" {
+		name, _ := lookalike(lines)
+		misread = name == vhostWithoutPort
+	}
+	if best.Valid*2 > best.Lines && !misread {
 		f, err := Compile(Spec{Log: best.Name, StrictHosts: strict})
 		return f, tried, err
 	}
@@ -91,7 +98,7 @@ func known(r *Request) (n int) {
 	return n
 }
 
-// plausibleHost keeps a preset from matching by accident: no client is called "-" or has a quote in its name.
+// plausibleHost keeps a format from matching by accident: no client is called "-" or has a quote in its name.
 func plausibleHost(b []byte) bool {
 	if len(b) == 0 || isDash(b) {
 		return false

@@ -118,7 +118,7 @@ func (f *Format) instant(o *op, b []byte) (why string) {
 	case opDate:
 		at, ok := f.scanner.date.read(&f.program.date, b)
 		if !ok {
-			return "does not read as the date format " + f.program.date.format
+			return f.program.date.why
 		}
 		f.at.day, f.at.epoch = at.day, f.at.epoch || at.epoch
 		if !f.have.has('t') || at.epoch {
@@ -128,7 +128,7 @@ func (f *Format) instant(o *op, b []byte) (why string) {
 	case opTime:
 		at, ok := f.scanner.clock.read(&f.program.time, b)
 		if !ok {
-			return "does not read as the time format " + f.program.time.format
+			return f.program.time.why
 		}
 		if !f.at.epoch {
 			f.at.seconds, f.at.nanos, f.at.epoch = at.seconds, at.nanos, at.epoch
@@ -137,7 +137,7 @@ func (f *Format) instant(o *op, b []byte) (why string) {
 	case opDateTime:
 		var at instant
 		if !f.program.dateTime.read(b, &at) {
-			return "does not read as the date and time format " + f.program.dateTime.format
+			return f.program.dateTime.why
 		}
 		f.at = at
 		f.have.add('d')

@@ -1,9 +1,6 @@
 package accesslog
 
-import (
-	"bytes"
-	"net/netip"
-)
+import "bytes"
 
 // host takes a client's address or name.
 func (f *Format) host(b []byte, r *Request) (why string) {
@@ -83,18 +80,4 @@ func (f *Format) firstAddress(set string, b []byte, only bool, r *Request) (n in
 		n += end
 	}
 	return n
-}
-
-// isAddress reports whether b is an IPv4 or IPv6 address as C's inet_pton reads them: without a zone.
-func isAddress(b []byte) bool {
-	if len(b) < 2 || len(b) > 45 {
-		return false
-	}
-	for _, c := range b {
-		if !isDigit(c) && c != '.' && c != ':' && c|0x20-'a' >= 6 {
-			return false
-		}
-	}
-	_, err := netip.ParseAddr(string(b))
-	return err == nil
 }

@@ -108,6 +108,9 @@ func (p *pipeline) cut(i, size int, ordered chan<- *chunk) error {
 }
 
 func (p *pipeline) send(to chan<- *chunk, c *chunk) bool {
+	if p.ctx.Err() != nil {
+		return false
+	}
 	select {
 	case to <- c:
 		return true

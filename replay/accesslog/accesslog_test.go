@@ -1,0 +1,317 @@
+package accesslog
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func mustCompile(t testing.TB, spec Spec) *Format {
+	t.Helper()
+	f, err := Compile(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestEveryPresetReadsItsSample(t *testing.T) {
+	tested := map[string]bool{}
+	for _, s := range samples {
+		t.Run(s.preset, func(t *testing.T) {
+			tested[s.preset] = true
+			f := mustCompile(t, Spec{Log: strings.ToLower(s.preset)})
+			valid, failed := 0, 0
+			for _, line := range s.lines {
+				if Ignored([]byte(line)) {
+					continue
+				}
+				if f.Parse([]byte(line), new(Request)) == nil {
+					valid++
+				} else {
+					failed++
+				}
+			}
+			if valid != s.valid || failed != s.failed {
+				t.Errorf("%s: %d valid and %d failed, want %d and %d", s.why, valid, failed, s.valid, s.failed)
+			}
+			if f.Name() != s.preset {
+				t.Errorf("its name is %q", f.Name())
+			}
+		})
+	}
+	for _, name := range Presets() {
+		if !tested[name] {
+			t.Errorf("%s has no sample", name)
+		}
+	}
+}
+
+// fieldsOf writes a request down, to compare it.
+func fieldsOf(r *Request) string {
+	var b strings.Builder
+	for _, f := range [][]byte{r.Host, r.VHost, r.Method, r.Target, r.Protocol, r.Referer, r.UserAgent} {
+		if f == nil {
+			b.WriteString("∅ ")
+			continue
+		}
+		b.WriteString("<" + string(f) + "> ")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestParse(t *testing.T) {
+	const combined = "COMBINED"
+	for _, c := range []struct {
+		why      string
+		spec     Spec
+		line     string
+		fields   string // host, vhost, method, target, protocol, referer, user agent
+		at       string // RFC 3339, UTC
+		status   uint16
+		bytes    int64
+		duration int64 // ns
+	}{
+		{
+			why: "a plain line", spec: Spec{Log: combined},
+			line:   `192.0.2.7 - - [10/Oct/2025:13:55:36 +0200] "GET /a?b=%20+c HTTP/1.1" 200 12 "http://x/" "UA"`,
+			fields: `<192.0.2.7> ∅ <GET> </a?b=%20+c> <HTTP/1.1> <http://x/> <UA>`,
+			at:     "2025-10-10T11:55:36Z", status: 200, bytes: 12, duration: -1,
+		},
+		{
+			why: "the target keeps its spaces, escapes and quotes; the method keeps its case", spec: Spec{Log: combined},
+			line:   `192.0.2.7 - - [10/Oct/2025:13:55:36 -0030] "get /a b\"c\x22 HTTP/2.0" 200 - "-" "-"`,
+			fields: `<192.0.2.7> ∅ <get> </a b\"c\x22> <HTTP/2> ∅ ∅`,
+			at:     "2025-10-10T14:25:36Z", status: 200, bytes: 0, duration: -1,
+		},
+		{
+			why: "a request line that is none is all target", spec: Spec{Log: combined},
+			line:   `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "\x16\x03" 400 0 "-" "-"`,
+			fields: `<192.0.2.7> ∅ ∅ <\x16\x03> ∅ ∅ ∅`,
+			at:     "2025-10-10T13:55:36Z", status: 400, duration: -1,
+		},
+		{
+			why: "a method without a protocol is all target too", spec: Spec{Log: combined},
+			line:   `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET /old" 200 0 "-" "-"`,
+			fields: `<192.0.2.7> ∅ ∅ <GET /old> ∅ ∅ ∅`,
+			at:     "2025-10-10T13:55:36Z", status: 200, duration: -1,
+		},
+		{
+			why: "CONNECT and absolute targets stay as they are", spec: Spec{Log: combined},
+			line:   `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "CONNECT mail.example.com:25 HTTP/1.1" 405 0 "-" "-"`,
+			fields: `<192.0.2.7> ∅ <CONNECT> <mail.example.com:25> <HTTP/1.1> ∅ ∅`,
+			at:     "2025-10-10T13:55:36Z", status: 405, duration: -1,
+		},
+		{
+			why: "a carriage return at the end is white space", spec: Spec{Log: "COMMON"},
+			line:   `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 7` + "\r",
+			fields: `<192.0.2.7> ∅ <GET> </> <HTTP/1.1> ∅ ∅`,
+			at:     "2025-10-10T13:55:36Z", status: 200, bytes: 7, duration: -1,
+		},
+		{
+			why: "IIS: path and query are joined, a dash is no query, durations are ms", spec: Spec{Log: "W3C"},
+			line:   `2025-10-10 00:32:17 192.0.2.1 GET /news.aspx id=7 80 - 198.51.100.2 Mozilla/5.0+(x) - 200 0 0 203`,
+			fields: `<198.51.100.2> ∅ <GET> </news.aspx?id=7> ∅ ∅ <Mozilla/5.0+(x)>`,
+			at:     "2025-10-10T00:32:17Z", status: 200, bytes: -1, duration: 203e6,
+		},
+		{
+			why: "IIS: times in a zone that the user names", spec: Spec{Log: "W3C", TZ: "America/New_York"},
+			line:   `2025-07-10 00:32:17 192.0.2.1 GET /x - 80 - 198.51.100.2 Bot - 200 0 0 -`,
+			fields: `<198.51.100.2> ∅ <GET> </x> ∅ ∅ <Bot>`,
+			at:     "2025-07-10T04:32:17Z", status: 200, bytes: -1, duration: -1,
+		},
+		{
+			why: "a balancer's time has a fraction, its target a host, and its name is no virtual host", spec: Spec{Log: "AWSALB"},
+			line:   samples[8].lines[0],
+			fields: `<192.0.2.131> ∅ <GET> <http://www.example.com:80/> <HTTP/1.1> ∅ <curl/8.5.0>`,
+			at:     "2025-10-10T23:39:43.945958Z", status: 200, bytes: 366, duration: 1e6,
+		},
+		{
+			why: "Caddy: the client behind the proxy, microseconds, an escaped user agent", spec: Spec{Log: "CADDY"},
+			line:   samples[12].lines[0],
+			fields: `<198.51.100.9> <www.example.com> <GET> </a?b=1> <HTTP/2> <https://example.com/> <Mozilla/5.0 "x">`,
+			at:     "2025-10-10T12:55:36.7564995Z", status: 200, bytes: 10900, duration: 1504e3,
+		},
+		{
+			why: "Caddy: without client_ip the peer is the client; short times have exponents", spec: Spec{Log: "CADDY"},
+			line:   samples[12].lines[1],
+			fields: `<192.0.2.1> <www.example.com> <HEAD> </> <HTTP/1.1> ∅ ∅`,
+			at:     "2025-10-10T12:55:37.1Z", status: 404, duration: 15000,
+		},
+		{
+			why: "native Squid: milliseconds, runs of spaces", spec: Spec{Log: `%x %~%L %h %^/%s %b %m %U %^`},
+			line:   `1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://example.com/m - DIRECT/198.51.100.203 text/html`,
+			fields: `<192.0.2.224> ∅ <GET> <http://example.com/m> ∅ ∅ ∅`,
+			at:     "2025-10-10T12:55:36.779Z", status: 200, bytes: 411, duration: 180e6,
+		},
+		{
+			why: "nginx with an ISO time, a host and its time in seconds", spec: Spec{Log: `%h %v [%x] "%r" %s %b %T`},
+			line:   `2001:db8::1 www.example.com [2025-10-10T13:55:36+02:00] "GET / HTTP/1.1" 200 5 0.250`,
+			fields: `<2001:db8::1> <www.example.com> <GET> </> <HTTP/1.1> ∅ ∅`,
+			at:     "2025-10-10T11:55:36Z", status: 200, bytes: 5, duration: 250e6,
+		},
+		{
+			why: "Apache's %t as one field, its duration in microseconds", spec: Spec{Log: `%h [%x] "%r" %s %b %D`},
+			line:   `client.example.net [10/Oct/2025:13:55:36 +0200] "GET / HTTP/1.1" 200 5 1234`,
+			fields: `<client.example.net> ∅ <GET> </> <HTTP/1.1> ∅ ∅`,
+			at:     "2025-10-10T11:55:36Z", status: 200, bytes: 5, duration: 1234e3,
+		},
+		{
+			why: "a later %b is taken where the first is 0, and a repeated %s is skipped", spec: Spec{Log: `%h %x %U %b %b %s %s %m`},
+			line:   `192.0.2.1 1760100936 /x 0 9 200 404 GET`,
+			fields: `<192.0.2.1> ∅ <GET> </x> ∅ ∅ ∅`,
+			at:     "2025-10-10T12:55:36Z", status: 200, bytes: 9, duration: -1,
+		},
+		{
+			why: "the first valid address of X-Forwarded-For", spec: Spec{Log: `"~h{, }" %x %U`},
+			line:   `"unknown, 203.0.113.7, 10.0.0.1" 1760100936 /x`,
+			fields: `<203.0.113.7> ∅ ∅ </x> ∅ ∅ ∅`,
+			at:     "2025-10-10T12:55:36Z", bytes: -1, duration: -1,
+		},
+		{
+			why: "brackets come off an address, and nothing else is lost", spec: Spec{Log: `%h:%^ %x %U`},
+			line:   `[2001:db8::7]:4711 1760100936 /x`,
+			fields: `<2001:db8::7> ∅ ∅ </x> ∅ ∅ ∅`,
+			at:     "2025-10-10T12:55:36Z", bytes: -1, duration: -1,
+		},
+		{
+			why: "a date and a time format of the user's, with an offset in the time", spec: Spec{Log: `%d %t|%h %U`, Date: "%Y%m%d", Time: "%H%M%S%z"},
+			line:   `20251010 135536+0200|192.0.2.1 /x`,
+			fields: `<192.0.2.1> ∅ ∅ </x> ∅ ∅ ∅`,
+			at:     "2025-10-10T11:55:36Z", bytes: -1, duration: -1,
+		},
+		{
+			why: "a zero byte ends the line, as in goaccess", spec: Spec{Log: `%h %x %U %s`},
+			line:   "192.0.2.1 1760100936 /x 200\x00 garbage",
+			fields: `<192.0.2.1> ∅ ∅ </x> ∅ ∅ ∅`,
+			at:     "2025-10-10T12:55:36Z", status: 200, bytes: -1, duration: -1,
+		},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			f := mustCompile(t, c.spec)
+			var r Request
+			if reject := f.Parse([]byte(c.line), &r); reject != nil {
+				t.Fatal(reject)
+			}
+			if got := fieldsOf(&r); got != c.fields {
+				t.Errorf("fields\n%s, want\n%s", got, c.fields)
+			}
+			if got := time.Unix(0, r.TimeNS).UTC().Format(time.RFC3339Nano); got != c.at {
+				t.Errorf("time %s, want %s", got, c.at)
+			}
+			if r.Status != c.status || r.Bytes != c.bytes || r.DurationNS != c.duration {
+				t.Errorf("status %d, bytes %d, duration %d ns; want %d, %d, %d", r.Status, r.Bytes, r.DurationNS, c.status, c.bytes, c.duration)
+			}
+		})
+	}
+}
+
+func TestRejectsSayWhereAndWhy(t *testing.T) {
+	for _, c := range []struct{ why, log, line, want string }{
+		{"the date", "COMMON", `192.0.2.7 - - [99/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 7`, `%d at column 16 does not read as the date format %d/%b/%Y: "99/Oct/2025"`},
+		{"the time", "COMMON", `192.0.2.7 - - [10/Oct/2025:25:55:36 +0000] "GET / HTTP/1.1" 200 7`, `%t at column 28 does not read as the time format %H:%M:%S: "25:55:36"`},
+		{"the status", "COMMON", `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 99 7`, `%s at column 61 is no HTTP status: 100 to 599: "99"`},
+		{"no delimiter", "COMMON", `192.0.2.7`, `%h at column 1 has no end: the delimiter that the format has after it does not follow in the line: "192.0.2.7"`},
+		{"no request", "COMMON", `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000]`, `%r at column 43 is missing: a line needs a request`},
+		{"a year of nonsense", "COMMON", `192.0.2.7 - - [10/Oct/0025:13:55:36 +0000] "GET / HTTP/1.1" 200 7`, `%d at column 1 is before 1970 or after 2261: no server logged that`},
+		{"what could harm a terminal is quoted", "COMMON", "192.0.2.7 - - [\x1b[31m:1 \u202e", `%d at column 16 does not read as the date format %d/%b/%Y: "\x1b[31m"`},
+		{"half a JSON object", "CADDY", `{"ts":1.5,`, `{ at column 11 is not JSON: a name in quotes was expected`},
+		{"a status in JSON", "CADDY", `{"ts":1.5,"status":"x"}`, `%s at column 21 is no HTTP status: 100 to 599: "x"`},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			reject := mustCompile(t, Spec{Log: c.log}).Parse([]byte(c.line), new(Request))
+			if reject == nil || reject.Error() != c.want {
+				t.Errorf("got  %v\nwant %s", reject, c.want)
+			}
+		})
+	}
+}
+
+func TestStrictHosts(t *testing.T) {
+	const line = `%s - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 7`
+	for host, strict := range map[string]bool{
+		"192.0.2.7": true, "2001:db8::7": true, "client.example.net": false, "192.0.2.07": false, "fe80::1%eth0": false, "1.2.3": false, "-": false,
+	} {
+		text := []byte(strings.Replace(line, "%s", host, 1))
+		if reject := mustCompile(t, Spec{Log: "COMMON"}).Parse(text, new(Request)); reject != nil {
+			t.Errorf("%s: %v", host, reject)
+		}
+		reject := mustCompile(t, Spec{Log: "COMMON", StrictHosts: true}).Parse(text, new(Request))
+		if (reject == nil) != strict {
+			t.Errorf("%s, strict: %v", host, reject)
+		}
+	}
+}
+
+func TestCompileNamesAllMistakesAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		spec Spec
+		want []string
+	}{
+		{"nothing", Spec{}, []string{"it is empty: give a preset (AWSALB, "}},
+		{"a name that is no preset", Spec{Log: "COMBINDE"}, []string{"neither a preset (AWSALB, AWSELB, "}},
+		{
+			"specifiers that are none, each with its column", Spec{Log: "%h %d %a %r %G %"},
+			[]string{"column 7: %a is no specifier", "column 13: %G is no specifier", "column 16: a % ends it"},
+		},
+		{"what is required", Spec{Log: "%s"}, []string{"it has no %h", "it has no %d or %x", "it has no %r or %U"}},
+		{"X-Forwarded-For without separators", Spec{Log: "~h %d %r"}, []string{"column 1: ~h needs the characters", "~h{, }"}},
+		{"a date format", Spec{Log: "COMMON", Date: "%d/%Q"}, []string{"%Q at column 4", "no date or time conversion"}},
+		{"a zone", Spec{Log: "COMMON", TZ: "Mars/Olympus"}, []string{`"Mars/Olympus"`, "Europe/Berlin"}},
+		{"JSON that is none", Spec{Log: `{"a": "%h"`}, []string{"is not JSON: a comma or } was expected"}},
+		{"a specifier in JSON", Spec{Log: `{"a": "%h %Q", "b":"%x", "c":"%r"}`}, []string{"%Q is no specifier"}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			_, err := Compile(c.spec)
+			if !errors.Is(err, ErrFormat) {
+				t.Fatalf("error %v", err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("it does not say %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatTimestampsMean(t *testing.T) {
+	for _, c := range []struct {
+		log        string
+		at         LogTime
+		resolution time.Duration
+		escape     Escape
+	}{
+		{"COMBINED", Received, time.Second, EscapeBackslash},
+		{"awss3", Received, time.Second, EscapeNone},
+		{"TRAEFIKCLF", Received, time.Second, EscapeBackslash},
+		{"CADDY", Finished, time.Microsecond, EscapeNone},
+		{"CLOUDFRONT", Finished, time.Second, EscapePercent},
+		{"AWSALB", Finished, time.Microsecond, EscapeBackslash},
+		{"SQUID", Finished, time.Millisecond, EscapeNone},
+		{"W3C", Finished, time.Second, EscapePlus},
+		{"CLOUDSTORAGE", Finished, time.Microsecond, EscapeNone},
+		{`%h [%d:%t %^] "%r" %D`, Received, time.Second, EscapeBackslash},
+		{`%h [%d:%t %^] "%r" %T`, Finished, time.Second, EscapeBackslash},
+		{`%h [%d:%t %^] "%r" %L`, Finished, time.Second, EscapeBackslash},
+		{`%h [%x] "%r"`, Received, time.Millisecond, EscapeBackslash},
+		{`{"t":"%x","h":"%h","r":"%r"}`, Finished, time.Millisecond, EscapeNone},
+	} {
+		f := mustCompile(t, Spec{Log: c.log})
+		if f.LogTime() != c.at || f.Resolution() != c.resolution || f.Escape() != c.escape {
+			t.Errorf("%s: %v, %v, escape %d; want %v, %v, %d", c.log, f.LogTime(), f.Resolution(), f.Escape(), c.at, c.resolution, c.escape)
+		}
+	}
+	if got := mustCompile(t, Spec{Log: "W3C"}).TargetEscape(); got != EscapeNone {
+		t.Errorf("a plus sign in IIS's path is no space: %v", got)
+	}
+}
+
+func TestPresetsAreSorted(t *testing.T) {
+	if !slices.IsSorted(Presets()) || len(Presets()) != 13 {
+		t.Error(Presets())
+	}
+}

@@ -1,0 +1,106 @@
+package accesslog
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestDetectKnowsEveryPreset(t *testing.T) {
+	for _, s := range samples {
+		var lines [][]byte
+		for i := range 30 {
+			line := s.lines[i%len(s.lines)]
+			if mustCompile(t, Spec{Log: s.preset}).Parse([]byte(line), new(Request)) == nil || i%9 == 0 {
+				lines = append(lines, []byte(line))
+			}
+		}
+		want := s.preset
+		if want == "AWSELB" {
+			want = "AWSALB" // the same log; goaccess has two names for it
+		}
+		f, tried, err := Detect(lines, false)
+		if err != nil {
+			t.Errorf("%s: %v", s.preset, err)
+			continue
+		}
+		if f.Name() != want || tried[0].Name != want || len(tried) != len(presets) {
+			t.Errorf("%s is taken for %s", s.preset, f.Name())
+		}
+	}
+}
+
+func TestDetectTellsALogWithMoreFieldsFromItsPreset(t *testing.T) {
+	lines := [][]byte{[]byte(`192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "Mozilla/5.0" "203.0.113.7, 10.0.0.1"`)}
+	if f, _, err := Detect(lines, false); err != nil || f.Name() != "COMBINED" {
+		t.Errorf("nginx's main format is read by COMBINED, not by TRAEFIKCLF: %v", err)
+	}
+}
+
+func TestDetectSaysWhatItTried(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		line string
+		want []string
+	}{
+		{
+			"native Squid is known, and the string that reads it", `1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://x/m - DIRECT/1.2.3.4 -`,
+			[]string{"tried 13 presets on its first 1 lines", "COMBINED read 0", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
+		},
+		{
+			"a virtual host without a port", `www.example.com 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
+			[]string{"the virtual host first, without a port", `--format '%v %h`},
+		},
+		{"no log at all", `Dear diary, today it rained.`, []string{"failed first at %", "FORMAT='…'"}},
+	} {
+		_, _, err := Detect([][]byte{[]byte(c.line)}, false)
+		if !errors.Is(err, ErrUnknownFormat) {
+			t.Errorf("%s: %v", c.why, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: it does not say %q: %v", c.why, want, err)
+			}
+		}
+	}
+	if _, _, err := Detect([][]byte{[]byte("# only a comment")}, false); !errors.Is(err, ErrUnknownFormat) {
+		t.Error(err)
+	}
+}
+
+// TestEveryLookalikeReadsWhatItIsFor keeps the strings that users are told to give in order.
+func TestEveryLookalikeReadsWhatItIsFor(t *testing.T) {
+	for _, l := range lookalikes {
+		if _, err := Compile(Spec{Log: l.log}); err != nil {
+			t.Errorf("%s: %v", l.name, err)
+		}
+	}
+}
+
+func TestReadConfig(t *testing.T) {
+	const text = `# goaccess.conf
+time-format %H:%M:%S
+date_format %d/%b/%Y
+  log-format %h %^[%d:%t %^] "%r" %s %b
+
+tz	Europe/Berlin
+html-prefs {"theme":"bright"}
+color-scheme 3
+datetime-format %d/%b/%Y:%H:%M:%S %z
+`
+	spec, err := ReadConfig(strings.NewReader(text), "goaccess.conf")
+	want := Spec{
+		Log: `%h %^[%d:%t %^] "%r" %s %b`, Date: "%d/%b/%Y", Time: "%H:%M:%S", DateTime: "%d/%b/%Y:%H:%M:%S %z", TZ: "Europe/Berlin",
+	}
+	if err != nil || spec != want {
+		t.Errorf("%+v %v", spec, err)
+	}
+	if got := (Spec{Log: "COMMON"}).Or(want); got.Log != "COMMON" || got.TZ != "Europe/Berlin" {
+		t.Errorf("the command line goes first: %+v", got)
+	}
+	_, err = ReadConfig(strings.NewReader("log-format\n\ntz \n"), "my.conf")
+	if err == nil || !strings.Contains(err.Error(), "my.conf, line 1: log-format has no value") || !strings.Contains(err.Error(), "line 3: tz") {
+		t.Error(err)
+	}
+}
