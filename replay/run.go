@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"plimsoll/replay/engine"
@@ -120,6 +121,11 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 	e := engine.New(target, asked.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.MaxConnections, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
 	}, dir, abort)
+	if c.Users > 0 || c.Speed != "max" {
+		// The thread that sends must not wait for one that reads the log to pause: the system's scheduler, which knows priorities,
+		// is to choose between them, not Go's.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2))
+	}
 	var outcome engine.Outcome
 	switch {
 	case c.Users > 0:

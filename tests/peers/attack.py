@@ -52,6 +52,7 @@ class Tail:
     p99_ms: float
     errors: int = 0
     dropped: int = 0  # due, but never sent
+    seen_p99_ms: float | None = None  # counted from due, as a server of ours saw it
 
 
 class NotUnderstoodError(Exception):

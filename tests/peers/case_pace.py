@@ -13,7 +13,7 @@ from .background import background, first_line
 from .measure import CLIENT_CPU, SERVER_CPU, Finished, kill_group, run
 from .paths import ARRIVALS
 from .plan import Plan, attempt
-from .punctuality import Punctuality, judge, read_arrivals
+from .punctuality import Punctuality, judge, read_instants
 from .ratios import median_figure
 from .result import Goal, Result
 from .say import say
@@ -70,7 +70,7 @@ def _measure(name: str, folder: Path, rate: int, seconds: int, log: Path) -> tup
         done = send(_TOOLS[name], pace)
         kill_group(server.pid, signal.SIGTERM)
         server.wait(timeout=10)
-    arrivals = read_arrivals(out)
+    arrivals = sorted(read_instants(out))
     lag = tool_replay.lag_p999_ms(done.out) if name == "replay" else None
     return judge(arrivals, rate), lag
 

@@ -1,6 +1,7 @@
 """A server that stalls for half a second every ten: who notices?"""
 
-from dataclasses import dataclass
+import signal
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -10,12 +11,14 @@ from . import logs, tool_k6, tool_replay, tool_vegeta
 from .attack import Pace, Tail
 from .background import background, first_line
 from .case_pace import send
-from .measure import SERVER_CPU, run
+from .measure import SERVER_CPU, kill_group, run
 from .paths import STALL
 from .plan import Plan, attempt
+from .punctuality import read_instants
+from .ratios import nearest_rank
 from .result import Goal, Result
 from .say import say
-from .stalling import EVERY_S, FIRST_S, STALL_S, true_p99_ms
+from .stalling import EVERY_S, FIRST_S, STALL_S, seen_responses_ms, true_p99_ms
 
 NAME = "stall"
 NEEDS = ("stall", "replay", "vegeta", "k6")
@@ -83,28 +86,47 @@ def run_case(plan: Plan) -> Result:
 
 def _measure(who: Contender, folder: Path, seconds: int, log: Path) -> Tail:
     stalls = ["--first", f"{FIRST_S}s", "--every", f"{EVERY_S}s", "--stall", f"{STALL_S}s"]
-    with background([str(STALL), *stalls], folder, cpu=SERVER_CPU) as server:
+    instants = folder / "instants.bin"
+    with background([str(STALL), *stalls, "--out", str(instants)], folder, cpu=SERVER_CPU) as server:
         pace = Pace(f"http://{first_line(server, folder)}/", PER_SECOND, seconds, folder, log, who.most)
         out = send(who.tool, pace).out
+        kill_group(server.pid, signal.SIGTERM)
+        server.wait(timeout=10)
+    seen_ms = seen_responses_ms(read_instants(instants), PER_SECOND)
     if who.tool is tool_vegeta:
         out = run(tool_vegeta.report(pace), folder, timeout_s=60).out
     tail: Tail = who.tool.read_pace(pace, out)
-    return tail
+    return replace(tail, seen_p99_ms=nearest_rank(seen_ms, 0.99))
 
 
 def _conclude(result: Result, true_ms: float, tails: dict[str, list[Tail]], failures: dict[str, str]) -> None:
-    result.columns = ["program", "p99 it reports", "of the true one", "sent", "never sent", "errors"]
+    result.columns = [
+        "program",
+        "p99 it reports",
+        "of the true one",
+        "from due, on the server",
+        "sent",
+        "never sent",
+        "errors",
+    ]
     for who in CONTENDERS:
         mine = tails[who.label]
         if who.ours:
             result.goals.append(_goal(who.label, true_ms, mine, failures.get(who.label, "")))
         if not mine:
-            result.rows.append([who.label, failures.get(who.label, "not run"), "", "", "", ""])
+            result.rows.append([who.label, failures.get(who.label, "not run"), *[""] * 5])
             continue
         p99_ms = median(tail.p99_ms for tail in mine)
+        seen_ms = median(tail.seen_p99_ms or 0 for tail in mine)
         counts = (mine[0].requests, max(tail.dropped for tail in mine), max(tail.errors for tail in mine))
         result.rows.append(
-            [who.label, f"{p99_ms:.1f} ms", f"{p99_ms / true_ms:.1%}", *(f"{count:,}" for count in counts)]
+            [
+                who.label,
+                f"{p99_ms:.1f} ms",
+                f"{p99_ms / true_ms:.1%}",
+                f"{seen_ms:.1f} ms",
+                *(f"{count:,}" for count in counts),
+            ]
         )
     result.raw = [{label: [tail.__dict__ for tail in mine]} for label, mine in tails.items()]
 

@@ -18,11 +18,11 @@ class Punctuality:
     max_us: float
 
 
-def read_arrivals(path: Path) -> list[int]:
-    """What the arrivals server wrote: int64, nanoseconds (this machine's byte order is the file's)."""
+def read_instants(path: Path) -> list[int]:
+    """What our servers write: int64, nanoseconds (this machine's byte order is the file's)."""
     instants = array("q")
     instants.frombytes(path.read_bytes())
-    return sorted(instants)
+    return instants.tolist()
 
 
 def judge(arrivals_ns: Sequence[int], per_second: int) -> Punctuality:

@@ -1,5 +1,8 @@
 """What the response times of a server that stalls are, by theory."""
 
+from collections.abc import Sequence
+from statistics import median
+
 from .ratios import nearest_rank
 
 FIRST_S = 5.0
@@ -17,6 +20,17 @@ def true_responses_ms(per_second: int, seconds: int) -> list[float]:
 
 def true_p99_ms(per_second: int, seconds: int) -> float:
     return nearest_rank(true_responses_ms(per_second, seconds), 0.99)
+
+
+def seen_responses_ms(instants_ns: Sequence[int], per_second: int) -> list[float]:
+    """The same from what the server wrote down: pairs of arrival and answer, in the order of arrival.
+
+    What is late here is late on the server: its timers on a busy machine, and the answers that leave it one
+    after another when a stall ends. Due instants are fitted as in punctuality.py.
+    """
+    arrivals, answers = instants_ns[::2], instants_ns[1::2]
+    t0_ns = median(at - i * 1e9 / per_second for i, at in enumerate(arrivals))
+    return [max(0.0, (at - t0_ns - i * 1e9 / per_second) / 1e6) for i, at in enumerate(answers) if at >= 0]
 
 
 def _wait_s(due_s: float) -> float:

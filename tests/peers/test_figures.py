@@ -7,10 +7,10 @@ import pytest
 
 from . import logs
 from .nginx import config, requests_of_status
-from .punctuality import judge, read_arrivals
+from .punctuality import judge, read_instants
 from .ratios import median_ratio, nearest_rank, ratios
 from .result import Goal, at_most, ratio_goal
-from .stalling import true_p99_ms, true_responses_ms
+from .stalling import seen_responses_ms, true_p99_ms, true_responses_ms
 
 
 def test_a_ratio_is_taken_within_its_round() -> None:
@@ -68,6 +68,13 @@ def test_the_true_p99_of_a_stalling_server() -> None:
     assert max(responses) == pytest.approx(500)
 
 
+def test_what_the_server_saw_of_a_stall() -> None:
+    # One request a second, from second 7 on; the third waited 1.5 s, so the fourth, which waited, 0.5 s.
+    pairs_s = [(7, 7), (8, 8), (9, 10.5), (10, 10.5), (11, 11), (12, 12)]
+    instants_ns = [int(at * 1e9) for pair in pairs_s for at in pair]
+    assert seen_responses_ms(instants_ns, per_second=1) == pytest.approx([0, 0, 1500, 500, 0, 0])
+
+
 def test_perfect_arrivals_have_no_error_wherever_they_begin() -> None:
     found = judge([7_000_000 + i * 1_000_000 for i in range(2000)], per_second=1000)
     assert (found.arrivals, found.p999_us, found.max_us) == (2000, 0, 0)
@@ -84,7 +91,7 @@ def test_late_and_early_arrivals_are_errors_alike() -> None:
 def test_arrivals_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "arrivals.bin"
     path.write_bytes(array("q", [0, 5, 3]).tobytes())
-    assert read_arrivals(path) == [0, 3, 5]
+    assert read_instants(path) == [0, 5, 3]
 
 
 def test_nginx_status() -> None:

@@ -1,22 +1,19 @@
 // Command arrivals is a server that writes down, in nanoseconds, when each request arrived.
 //
 // It prints its address, answers until it is told to stop (SIGTERM, SIGINT), then writes the instants to --out:
-// little-endian int64, nanoseconds since the first arrival, in the order of arrival. So that the punctuality
+// little-endian int64, nanoseconds since its start, in the order of arrival. So that the punctuality
 // of load generators can be judged from outside, by one clock, in the same way for all.
 package main
 
 import (
-	"encoding/binary"
 	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
-	"runtime/debug"
-	"sync/atomic"
 	"syscall"
-	"time"
 
+	"plimsoll/tests/peers/internal/instants"
 	"plimsoll/tests/peers/internal/tinyhttp"
 )
 
@@ -32,13 +29,7 @@ func main() {
 }
 
 func run(listen, out string, most int) error {
-	// No collection while arrivals are timed: the memory is set aside and touched beforehand.
-	instants := make([]int64, most)
-	for i := range instants {
-		instants[i] = -1
-	}
-	debug.SetGCPercent(-1)
-
+	book := instants.Open(most, 1)
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
@@ -48,20 +39,6 @@ func run(listen, out string, most int) error {
 	go func() { <-stop; listener.Close() }()
 	fmt.Println(listener.Addr())
 
-	base := time.Now()
-	var count atomic.Int64
-	_ = tinyhttp.Serve(listener, func() {
-		if i := count.Add(1) - 1; i < int64(most) {
-			instants[i] = time.Since(base).Nanoseconds()
-		}
-	})
-	return write(out, instants[:min(count.Load(), int64(most))])
-}
-
-func write(path string, instants []int64) error {
-	data := make([]byte, 0, 8*len(instants))
-	for _, ns := range instants {
-		data = binary.LittleEndian.AppendUint64(data, uint64(ns-instants[0]))
-	}
-	return os.WriteFile(path, data, 0o644)
+	_ = tinyhttp.Serve(listener, func() { book.Note(book.Row(), 0) })
+	return book.Write(out)
 }
