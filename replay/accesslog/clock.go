@@ -83,19 +83,6 @@ func (c clock) resolution() time.Duration {
 	return time.Hour
 }
 
-// has reports whether the format says any of the conversions.
-func (c clock) has(conversions string) bool {
-	for i := 0; i+1 < len(c.format); i++ {
-		if c.format[i] == '%' {
-			if strings.IndexByte(conversions, c.format[i+1]) >= 0 {
-				return true
-			}
-			i++
-		}
-	}
-	return false
-}
-
 // read parses the whole of b.
 func (c clock) read(b []byte, t *instant) bool {
 	switch c.kind {
