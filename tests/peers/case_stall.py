@@ -61,9 +61,9 @@ def run_case(plan: Plan) -> Result:
         f"at {PER_SECOND} requests/s for {seconds} s",
         f"All its connections stall alike, first after {FIRST_S:g} s; otherwise it answers at once. Counted "
         f"from when each request was due, the true p99 is {true_ms:.1f} ms. What each program says it was, "
-        f"with as many connections as it likes and with {CAP}. *From due, on the server* is the p99 from due to "
-        "answer as the server wrote it down, before the answers of a whole stall reach the client all at once; "
-        "where requests were never sent it says little.",
+        f"with as many connections as it likes and with {CAP}. *From due, on the server* is the p99 from due "
+        "to answer as the server wrote it down, before the answers of a whole stall reach the client all at "
+        "once; where requests were never sent it says little.",
     )
     failures: dict[str, str] = {}
     tails: dict[str, list[Tail]] = {each.label: [] for each in CONTENDERS}

@@ -55,7 +55,9 @@ def ratio_goal(
     if value is None:
         return Goal(what, "; ".join(missing) or "no round in which both ran", goal, None)
     values = ratios(rounds, over, under)
-    return Goal(what, f"{value:.2f} × ({min(values):.2f} to {max(values):.2f})", goal, value >= least)
+    # A ratio just under its goal must not look like the goal.
+    digits = 4 if abs(value - least) < 0.01 else 2
+    return Goal(what, f"{value:.{digits}f} × ({min(values):.2f} to {max(values):.2f})", goal, value >= least)
 
 
 def at_most(what: str, value: float | None, limit: float, unit: str, why: str = "") -> Goal:

@@ -54,6 +54,8 @@ def test_goals_say_what_they_are() -> None:
     goal = ratio_goal("requests/s against wrk", rounds, "ours", "wrk", 1)
     assert goal.verdict() == "not reached: 0.93 × (0.93 to 0.93)"
     assert ratio_goal("x", rounds, "ours", "wrk", 0.9).reached is True
+    nearly = ratio_goal("x", [{"ours": 99.9, "wrk": 100.0}], "ours", "wrk", 1)
+    assert nearly.verdict() == "not reached: 0.9990 × (1.00 to 1.00)"
     missing = ratio_goal("x", [], "ours", "wrk", 1, ["wrk is not installed: as root: apt-get install wrk"])
     assert missing.verdict() == "not measured: wrk is not installed: as root: apt-get install wrk"
     assert at_most("memory", 99.0, 100, "MiB").reached is True
