@@ -95,7 +95,9 @@ def _debian(package: str, there: Callable[[], str | None]) -> None:
         return
     if os.geteuid() != 0:
         raise CannotInstallError(f"as root: apt-get install {package}")
-    _run(["apt-get", "install", "-y", package], package, env={"DEBIAN_FRONTEND": "noninteractive"})
+    _run(["apt-get", "update"], "apt-update")
+    install_it = ["apt-get", "install", "-y", "--no-install-recommends", package]
+    _run(install_it, package, env={"DEBIAN_FRONTEND": "noninteractive"})
     if there() is None:
         raise CannotInstallError(f"Debian's package {package} brought no such program")
 
@@ -132,12 +134,12 @@ def _locust() -> None:
 
 
 def _grinder() -> None:
+    _debian("default-jre-headless", lambda: shutil.which("java"))
+    _debian("maven", lambda: shutil.which("mvn"))
     pom = HERE / "grinder" / "pom.xml"
     lib = GRINDER / "lib"
     copy = ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
     _once("grinder", [pom], lib, lambda: _run(copy, "grinder"))
-    if shutil.which("java") is None:
-        raise CannotInstallError("java is not there, which runs it")
 
 
 def _replay() -> None:
