@@ -23,7 +23,7 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 			return f.bracketedHost(o, line, pos+1, r)
 		}
 	}
-	end, ok := token(o, line, pos, nth)
+	end, ok := f.token(o, line, pos, nth)
 	if !ok {
 		return f.noDelimiter(o, pos, r)
 	}

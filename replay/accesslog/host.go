@@ -22,7 +22,7 @@ func (f *Format) bracketedHost(o *op, line []byte, pos int, r *Request) (next in
 	if pos >= len(line) {
 		inner = *o
 	}
-	end, ok := token(&inner, line, pos, 1)
+	end, ok := f.token(&inner, line, pos, 1)
 	if !ok {
 		return pos - 2, whyNoDelimiter
 	}
@@ -34,7 +34,7 @@ func (f *Format) bracketedHost(o *op, line []byte, pos int, r *Request) (next in
 func (f *Format) forwarded(o *op, line []byte, pos int, r *Request) (next int, why string) {
 	const none = "has no IP address: X-Forwarded-For should name one"
 	if !o.toEnd && !inSet(o.set, o.delim) && bytes.IndexByte(line[pos:], o.delim) >= 0 {
-		end, _ := token(o, line, pos, 1)
+		end, _ := f.token(o, line, pos, 1)
 		f.firstAddress(o.set, line[pos:min(end, len(line))], true, r)
 		if !f.have.has('h') {
 			return pos, none

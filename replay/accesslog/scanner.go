@@ -5,15 +5,16 @@ import "bytes"
 // scanner is the scratch space of one parser. What it remembers of earlier lines only saves time: the result of a
 // line depends on the line alone.
 type scanner struct {
-	have   fieldSet
-	at     instant
-	query  []byte
-	arena  []byte // bytes of requests that are not in their lines
-	date   memo
-	clock  memo
-	cut    bool // the line has a NUL, and ends there
-	reject Reject
-	json   jsonScanner
+	have    fieldSet
+	at      instant
+	query   []byte
+	arena   []byte // bytes of requests that are not in their lines
+	date    memo
+	clock   memo
+	cut     bool // the line has a NUL, and ends there
+	slashed bool // the line has a backslash
+	reject  Reject
+	json    jsonScanner
 }
 
 // fieldSet says which specifiers of a line have a value, by their letters.
@@ -62,7 +63,7 @@ func (f *Format) parse(line []byte, r *Request) *Reject {
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		line = line[:n-1]
 	}
-	f.cut = false
+	f.cut, f.slashed = false, bytes.IndexByte(line, '\\') >= 0
 	if n := bytes.IndexByte(line, 0); n >= 0 { // to goaccess, which is written in C, the line ends there
 		line, f.cut = line[:n], true
 	}
@@ -221,7 +222,7 @@ func (f *Format) zone(o *op, skipped []byte) {
 // token finds the field that begins at pos: up to the nth delimiter, where a backslash takes the meaning from the
 // character after it. There has to be a delimiter, but it may turn out to be escaped: then the field is the rest, and
 // end is past the end of the line.
-func token(o *op, line []byte, pos, nth int) (end int, ok bool) {
+func (s *scanner) token(o *op, line []byte, pos, nth int) (end int, ok bool) {
 	if o.toEnd {
 		return len(line), true // nothing is left of the format
 	}
@@ -230,7 +231,7 @@ func token(o *op, line []byte, pos, nth int) (end int, ok bool) {
 	if n < 0 {
 		return pos, false
 	}
-	if nth == 1 && bytes.IndexByte(b[:n], '\\') < 0 {
+	if nth == 1 && (!s.slashed || bytes.IndexByte(b[:n], '\\') < 0) {
 		return pos + n, true
 	}
 	for i, seen := 0, 0; i < len(b); i++ {

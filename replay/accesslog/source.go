@@ -20,18 +20,19 @@ var (
 	ErrDirectory = errors.New("is a directory")
 	ErrBinary    = errors.New("is no text")
 	ErrTruncated = errors.New("is cut off")
-	ErrReadTwice = errors.New("standard input can be read only once")
+	ErrReadTwice = errors.New("can be read only once")
 )
 
-// Source is a log: one or more files, or standard input. It can be read any number of times, standard input once.
+// Source is a log: one or more files, or standard input. It can be read any number of times, standard input and
+// other pipes once.
 type Source struct {
 	files []logFile
 }
 
 type logFile struct {
-	path  string
-	size  int64     // on disk, in bytes; 0 for standard input
-	stdin *openFile // already opened; nil for a file
+	path string
+	size int64     // on disk, in bytes; 0 for a pipe
+	pipe *openFile // already opened, to be read once; nil for a file
 }
 
 // Open finds the files of a log: paths, globs, or "-" for standard input. It looks at all of them, so that what is
@@ -54,7 +55,7 @@ func Open(paths []string, stdin io.Reader) (*Source, error) {
 				errs = append(errs, err)
 				continue
 			}
-			s.files = append(s.files, logFile{path: "-", stdin: opened})
+			s.files = append(s.files, logFile{path: "-", pipe: opened})
 			continue
 		}
 		found, err := expand(path)
@@ -114,6 +115,9 @@ func inspect(path string) (logFile, error) {
 	if err != nil {
 		return logFile{}, err
 	}
+	if !info.Mode().IsRegular() { // a pipe: what was read of it is gone
+		return logFile{path: path, pipe: opened}, nil
+	}
 	return logFile{path: path, size: info.Size()}, opened.Close()
 }
 
@@ -136,11 +140,11 @@ func (s *Source) Paths() []string {
 	return paths
 }
 
-// Size is the size of all files on disk in bytes, compressed as they are; -1 when standard input is among them.
+// Size is the size of all files on disk in bytes, compressed as they are; -1 when a pipe is among them.
 func (s *Source) Size() int64 {
 	var size int64
 	for _, f := range s.files {
-		if f.stdin != nil {
+		if f.pipe != nil {
 			return -1
 		}
 		size += f.size
@@ -161,7 +165,7 @@ func (s *Source) Head(max int) ([][]byte, error) {
 		}
 		head, err := opened.buffer.Peek(headBytes)
 		head = bytes.Clone(head)
-		if s.files[i].stdin == nil {
+		if s.files[i].pipe == nil {
 			opened.Close()
 		}
 		if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
@@ -203,23 +207,23 @@ func (s *Source) FormatFor(spec Spec) (*Format, error) {
 }
 
 func (f logFile) name() string {
-	if f.stdin != nil {
+	if f.path == "-" {
 		return "standard input"
 	}
 	return f.path
 }
 
-// open starts reading a file. Standard input is used up by it if use is set.
+// open starts reading a file. A pipe is used up by it if use is set.
 func (s *Source) open(i int, use bool) (*openFile, error) {
 	f := &s.files[i]
-	if f.stdin == nil {
+	if f.pipe == nil {
 		return openPath(f.path)
 	}
-	if f.stdin.used {
-		return nil, fmt.Errorf("%w: save it to a file first", ErrReadTwice)
+	if f.pipe.used {
+		return nil, fmt.Errorf("%s %w: save it to a file first", f.name(), ErrReadTwice)
 	}
-	f.stdin.used = use
-	return f.stdin, nil
+	f.pipe.used = use
+	return f.pipe, nil
 }
 
 // openFile is a log being read: its text, whatever it was compressed with.

@@ -266,6 +266,22 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	}
 }
 
+func TestAPipeIsReadOnceAndWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if out, err := exec.Command("mkfifo", path).CombinedOutput(); err != nil {
+		t.Skipf("no named pipes here: %v %s", err, out)
+	}
+	go func() {
+		if w, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+			_, _ = io.WriteString(w, lineAt(1, "/a")+lineAt(2, "/b"))
+			_ = w.Close()
+		}
+	}()
+	if got := fmt.Sprint(targets(t, ReadOptions{}, path)); got != "[/a /b]" {
+		t.Error(got)
+	}
+}
+
 func TestReadingCanStop(t *testing.T) {
 	var text strings.Builder
 	for i := range 20_000 {
