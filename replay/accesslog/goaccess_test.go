@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// The tests in this file hold the package against the real goaccess: Debian 12's 1.7. Later versions differ thus:
-//   - 1.8 and later know TRAEFIKCLF, and skip the field of a repeated specifier, as this package does; 1.7 stays where
-//     it is, so that the formats compared here repeat none.
-//   - 1.8 and later read Caddy's client_ip, and a status 0.
-//   - 1.9 and later accept listed statuses only; 1.7 and this package accept 100 to 599. Balancers log 460 and 561.
+// The tests in this file hold the package against the real goaccess: Debian 12's 1.7. Later versions, 1.11 among them, differ:
+//   - They know TRAEFIKCLF, and skip the field of a repeated specifier, as this package does; 1.7 stays where it is, so
+//     that the formats compared here repeat none.
+//   - They read Caddy's client_ip, and a status 0.
+//   - They accept listed statuses only; 1.7 and this package accept 100 to 599. Balancers log 460 and 561.
 
 // summary is what is compared.
 type summary struct {

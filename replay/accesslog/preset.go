@@ -36,7 +36,7 @@ var presets = [...]preset{
 		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
 	},
 	{
-		// %v is the router's name. Since goaccess 1.9.
+		// %v is the router's name. goaccess 1.7 does not know this preset, later versions do.
 		name: "TRAEFIKCLF", log: `%h - %e [%d:%t %^] "%r" %s %b "%R" "%u" %^ "%v" "%U" %Lms`,
 		date: dateApache, time: time24, resolution: time.Second, logTime: Received, escape: EscapeBackslash, label: true,
 	},
@@ -83,7 +83,7 @@ var presets = [...]preset{
 		label: true,
 	},
 	{
-		// client_ip is Caddy's since 2.7 and goaccess's since 1.8; remote_ip is what both had before.
+		// client_ip is what newer versions of Caddy log and of goaccess read; remote_ip is what both had before.
 		name: "CADDY", log: `{ "ts": "%x.%^", "request": { "client_ip": "%h", "remote_ip": "%h", "proto":"%H", "method": "%m", ` +
 			`"host": "%v", "uri": "%U", "headers": {"User-Agent": ["%u"], "Referer": ["%R"] }, ` +
 			`"tls": { "cipher_suite":"%k", "proto": "%K" } }, "duration": "%T", "size": "%b", "status": "%s", ` +
