@@ -1,17 +1,18 @@
 """A peer that cannot be had is named with the reason, and the others go on."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from . import installing
+from . import installing, versions
 
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(installing, "WORK", tmp_path)
-    monkeypatch.setattr(installing.versions, "of", lambda _name: "1.0")
+    monkeypatch.setattr(versions, "of", lambda _name: "1.0")
     return tmp_path
 
 
@@ -41,6 +42,6 @@ def test_a_step_is_done_once_for_the_same_pins(steps: Path) -> None:
 
 
 def test_without_root_it_says_what_root_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installing.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(installing.CannotInstallError, match="as root: apt-get install wrk"):
         installing._debian("wrk", lambda: None)
