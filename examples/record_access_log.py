@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Records examples/access.log: visitors browse a small shop-and-blog that a real nginx serves on loopback for a minute.
+"""Records examples/access.log: for a minute, visitors browse a shop that a real nginx serves on loopback.
 
-Run it to make the example again: ``python3 examples/record_access_log.py``. It wants nginx, and changes nothing else.
-The visitors are drawn from a seed, each with an address of 127.0.0.0/8 and a user agent of its own; they fetch pages with
-their assets over kept-open connections, ask again for what they have (304), follow broken links (404), and a few knock
-as scanners do. The log is what nginx wrote.
+Run it to make the example again: ``python3 examples/record_access_log.py``. It wants nginx, and changes
+nothing else. The visitors are drawn from a seed, each with an address of 127.0.0.0/8 and a user agent of its
+own; they fetch pages with their assets over kept-open connections, ask again for what they have (304), follow
+broken links (404), and a few knock as scanners do. The log is what nginx wrote.
 """
 
 import argparse
 import http.client
-import os
 import random
 import shutil
 import signal
@@ -24,17 +23,33 @@ PORT = 18321
 SECONDS = 60
 VISITORS = 400
 
+WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
+ANDROID = "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) "
+MAC = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) "
 AGENTS = [
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
+    WINDOWS + "Chrome/142.0.0.0 Safari/537.36",
     "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148",
-    "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile Safari/537.36",
+    MAC + "Version/18.5 Safari/605.1.15",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko)",
+    ANDROID + "Chrome/142.0.0.0 Mobile Safari/537.36",
     "Mozilla/5.0 (compatible; ExampleBot/2.1; +http://bot.example/)",
 ]
 
-POSTS = [f"/2026/{month:02}/{name}/" for month in range(1, 12) for name in ("mast", "keel", "anchor", "tide", "harbour")]
-PAGES = ["/", "/about/", "/shop/", "/feed/", "/search/?s=rope", "/category/boats/", "/category/boats/page/2/", *POSTS]
+POSTS = [
+    f"/2026/{month:02}/{name}/"
+    for month in range(1, 12)
+    for name in ("mast", "keel", "anchor", "tide", "harbour")
+]
+PAGES = [
+    "/",
+    "/about/",
+    "/shop/",
+    "/feed/",
+    "/search/?s=rope",
+    "/category/boats/",
+    "/category/boats/page/2/",
+    *POSTS,
+]
 ASSETS = [
     "/wp-content/themes/plain/style.css?ver=6.8",
     "/wp-includes/js/jquery/jquery.min.js?ver=3.7.1",
@@ -44,9 +59,9 @@ ASSETS = [
 IMAGES = [f"/wp-content/uploads/2026/{month:02}/photo-{n}.jpg" for month in range(1, 12) for n in range(4)]
 MISSING = ["/favicon.ico", "/apple-touch-icon.png", "/old-page.html", "/wp-content/uploads/2019/lost.jpg"]
 KNOCKS = [
-    b"GET /wp-login.php HTTP/1.1\r\nHost: x\r\nUser-Agent: Mozilla/5.0 zgrab/0.x\r\nConnection: close\r\n\r\n",
+    b"GET /wp-login.php HTTP/1.1\r\nHost: x\r\nUser-Agent: zgrab/0.x\r\nConnection: close\r\n\r\n",
     b"GET /.env HTTP/1.0\r\n\r\n",
-    b'GET /?q="><script>alert(1)</script> HTTP/1.1\r\nHost: x\r\nUser-Agent: <b>bold</b>\r\nConnection: close\r\n\r\n',
+    b'GET /?q="><script>alert(1)</script> HTTP/1.1\r\nHost: x\r\nUser-Agent: <b>\r\nConnection: close\r\n\r\n',
     b"\x16\x03\x01\x00\xee\x01\x00\x00\xea\x03\x03\r\n\r\n",
     b"CONNECT elsewhere.example:443 HTTP/1.1\r\nHost: elsewhere.example:443\r\n\r\n",
     b"GET http://elsewhere.example/ HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\r\n",
@@ -60,9 +75,10 @@ NGINX = """
 daemon off; pid {root}/nginx.pid; error_log {root}/error.log; worker_processes 1;
 events {{ worker_connections 512; }}
 http {{
-  types {{ text/html html; text/css css; text/javascript js; image/jpeg jpg; image/svg+xml svg; font/woff2 woff2; }}
+  types {{ text/html html; text/css css; text/javascript js; image/jpeg jpg; font/woff2 woff2; }}
   access_log {root}/access.log combined;
-  client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3; uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
+  client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
+  uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
   keepalive_requests 100000;
   server {{
     listen 127.0.0.1:{port}; root {root}/www; index index.html; server_name shop.example;
@@ -131,7 +147,9 @@ class Visitor(threading.Thread):
 
 def knock(text: bytes) -> None:
     """Sends bytes as a scanner would, from an address of its own."""
-    with socket.create_connection(("127.0.0.1", PORT), timeout=5, source_address=("127.66.6.6", 0)) as scanner:
+    with socket.create_connection(
+        ("127.0.0.1", PORT), timeout=5, source_address=("127.66.6.6", 0)
+    ) as scanner:
         scanner.sendall(text)
         while scanner.recv(4096):
             pass
@@ -143,7 +161,7 @@ def main() -> None:
     out = parser.parse_args().out
     root = Path(tempfile.mkdtemp(prefix="plimsoll-example-"))
     make_site(root / "www", random.Random(1))
-    os.chmod(root, 0o755)
+    root.chmod(0o755)
     (root / "nginx.conf").write_text(NGINX.format(root=root, port=PORT))
     nginx = subprocess.Popen(["nginx", "-c", str(root / "nginx.conf"), "-e", str(root / "error.log")])
     try:

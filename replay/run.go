@@ -120,6 +120,7 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 
 	e := engine.New(target, asked.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.MaxConnections, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
+		Revalidates: &t.revalidates,
 	}, dir, abort)
 	if c.Users > 0 || c.Speed != "max" {
 		// The thread that sends must not wait for one that reads the log to pause: the system's scheduler, which knows priorities,

@@ -34,6 +34,8 @@ type traffic struct {
 	routes *route.Namer
 	notes  schedule.Notes
 	failed atomic.Pointer[error] // of reading the logs
+
+	revalidates atomic.Bool // the log has 304s
 }
 
 // entries are the requests of the logs that may be sent, in the order of the logs.
@@ -96,6 +98,7 @@ func (t *traffic) shot(r *accesslog.Request) (shot *engine.Shot, skip string) {
 		switch {
 		case r.Status == 304:
 			s.IfModifiedSince = time.Unix(0, r.TimeNS)
+			t.revalidates.Store(true)
 		case r.Status == 206 && r.Bytes > 0:
 			s.RangeBytes = r.Bytes
 		}
@@ -123,12 +126,20 @@ func clientOf(host, agent []byte) uint32 {
 // ordered are the requests in the order in which they began, each at its own instant.
 func (t *traffic) ordered() schedule.Seq[*engine.Shot] {
 	seq := schedule.Sort(t.entries(), sortWindow)
+	if t.asked.speed == 0 {
+		return t.between(seq) // as fast as it goes: only the order counts
+	}
 	if tick := t.logs.format.Resolution(); tick >= time.Second && !t.cmd.Burst {
 		seq = schedule.Spread(seq, tick.Nanoseconds(), uint64(t.cmd.Seed), &t.notes)
 	}
 	if t.logs.finished {
 		seq = schedule.Sort(schedule.Starts(seq), sortWindow)
 	}
+	return t.between(seq)
+}
+
+// between applies --from and --to.
+func (t *traffic) between(seq schedule.Seq[*engine.Shot]) schedule.Seq[*engine.Shot] {
 	from, to := int64(-1<<63), int64(1<<63-1)
 	if !t.asked.from.IsZero() {
 		from = t.asked.from.UnixNano()

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"plimsoll/replay/record"
@@ -32,6 +33,7 @@ type Options struct {
 	PerClient      int           // HTTP/1.1 connections of one client; default 6
 	Warmup         time.Duration // requests due before it are marked
 	KeepGoing      bool          // go on when the target seems dead
+	Revalidates    *atomic.Bool  // set, at any time, when logged 304s are to come; nil: they may always
 }
 
 func (o Options) withDefaults() Options {

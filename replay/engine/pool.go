@@ -58,7 +58,7 @@ type client struct {
 
 func newPool(target *Target, headers *Headers, opts Options, clk clock, rec Recorder, abort context.Context, h *health) *pool {
 	return &pool{
-		target: target, headers: headers, opts: opts, clock: clk, rec: rec, abortCtx: abort, health: h, versions: newValidators(),
+		target: target, headers: headers, opts: opts, clock: clk, rec: rec, abortCtx: abort, health: h, versions: newValidators(opts.Revalidates),
 		clients: map[clientKey]*client{}, all: map[net.Conn]struct{}{}, finished: make(chan struct{}),
 	}
 }

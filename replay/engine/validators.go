@@ -3,6 +3,7 @@ package engine
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 )
 
 // A logged 304 says that the browser had asked whether what it had was still good. To ask again, the engine does as browsers do: it
@@ -31,13 +32,14 @@ func (v *validator) set(field []byte, length *uint8, value []byte) {
 }
 
 type validators struct {
-	seed maphash.Seed
-	mu   sync.Mutex
-	of   map[uint64]validator
+	wanted *atomic.Bool // nil: always
+	seed   maphash.Seed
+	mu     sync.Mutex
+	of     map[uint64]validator
 }
 
-func newValidators() *validators {
-	return &validators{seed: maphash.MakeSeed(), of: map[uint64]validator{}}
+func newValidators(wanted *atomic.Bool) *validators {
+	return &validators{wanted: wanted, seed: maphash.MakeSeed(), of: map[uint64]validator{}}
 }
 
 func (v *validators) key(s *Shot) uint64 {
@@ -46,7 +48,7 @@ func (v *validators) key(s *Shot) uint64 {
 
 // learn keeps the validator of a 200.
 func (v *validators) learn(s *Shot, version validator) {
-	if version.empty() {
+	if version.empty() || (v.wanted != nil && !v.wanted.Load()) {
 		return
 	}
 	key := v.key(s)
