@@ -9,13 +9,13 @@ import (
 // logFlags say how logs are read, for every command that reads some.
 type logFlags struct {
 	Format         string `help:"goaccess preset (COMBINED, VCOMBINED, …) or log-format string. Default: detected." placeholder:"F" group:"Reading logs"`
-	DateFormat     string `help:"strftime format of %%d." placeholder:"D" group:"Reading logs"`
-	TimeFormat     string `help:"strftime format of %%t." placeholder:"T" group:"Reading logs"`
-	DatetimeFormat string `help:"strftime format of %%x." placeholder:"DT" group:"Reading logs"`
+	DateFormat     string `help:"strftime format of %d." placeholder:"D" group:"Reading logs"`
+	TimeFormat     string `help:"strftime format of %t." placeholder:"T" group:"Reading logs"`
+	DatetimeFormat string `help:"strftime format of %x." placeholder:"DT" group:"Reading logs"`
 	TZ             string `name:"tz" help:"Time zone of times without an offset, such as Europe/Berlin. Default: UTC." placeholder:"ZONE" group:"Reading logs"`
 	Config         string `help:"Read the formats from this goaccess.conf; flags go before it." placeholder:"FILE" group:"Reading logs"`
 	StrictHosts    bool   `help:"Reject lines whose client is no IP address, as goaccess does by default." group:"Reading logs"`
-	AllowRejects   bool   `help:"Go on when more than 10 %% of the lines do not parse." group:"Reading logs"`
+	AllowRejects   bool   `help:"Go on when more than 10 % of the lines do not parse." group:"Reading logs"`
 }
 
 // spec is what the flags and the configuration file say together.

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+var update = flag.Bool("update", false, "write docs/commands.md anew")
+
+const commandsPage = "../docs/commands.md"
+
+// commandsMarkdown is docs/commands.md: every command's own help.
+func commandsMarkdown(t *testing.T) string {
+	t.Helper()
+	page := "# Commands of `bin/replay`\n\nWritten by `cd replay && go test . -run TestCommandsPage -update` from the program's own help.\n"
+	for _, command := range []string{"", "run", "parse", "origin"} {
+		args := []string{"--help"}
+		if command != "" {
+			args = []string{command, "--help"}
+		}
+		code, help, errOut := call(args...)
+		if code != 0 || errOut != "" {
+			t.Fatalf("replay %v: exit %d: %s", args, code, errOut)
+		}
+		page += fmt.Sprintf("\n## `%s`\n\n```text\n%s```\n", strings.TrimSpace("replay "+command), help)
+	}
+	return page
+}
+
+func TestCommandsPage(t *testing.T) {
+	want := commandsMarkdown(t)
+	if *update {
+		if err := os.WriteFile(commandsPage, []byte(want), 0o644); err != nil { // #nosec G306 -- a page for everybody
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(commandsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, []byte(want)) {
+		t.Error("docs/commands.md is not what the commands say of themselves: go test . -run TestCommandsPage -update")
+	}
+}
+
+func TestEveryFlagHasHelp(t *testing.T) {
+	parser, err := kong.New(&cli{}, kong.Vars{"version": Version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range parser.Model.Children {
+		if command.Help == "" || !strings.Contains(command.Detail, "replay "+command.Name) {
+			t.Errorf("%s has no help with an example", command.Name)
+		}
+		for _, f := range command.Flags {
+			if f.Help == "" {
+				t.Errorf("%s --%s has no help", command.Name, f.Name)
+			}
+		}
+	}
+}
+
+// Flags that the documents speak of must exist, and skip reasons that the program gives must be in the documents.
+func TestDocumentsAndProgramAgree(t *testing.T) {
+	parser, err := kong.New(&cli{}, kong.Vars{"version": Version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"--help": true}
+	for _, command := range parser.Model.Children {
+		for _, f := range command.Flags {
+			known["--"+f.Name] = true
+		}
+	}
+	for _, page := range []string{"measurement.md", "log-formats.md", "run-format.md"} {
+		text, err := os.ReadFile(filepath.Join("../docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile("`(--[a-z][a-z-]+)").FindAllStringSubmatch(string(text), -1) {
+			if !known[found[1]] && !strings.Contains(string(text), "goaccess's `"+found[1]) && !foreign[found[1]] {
+				t.Errorf("docs/%s speaks of %s, which no command has", page, found[1])
+			}
+		}
+	}
+	runFormat, err := os.ReadFile("../docs/run-format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range []string{"method_not_allowed", "unsafe_target", "unsafe_header", "unsendable_h2", "cap_reached", skipNotHTTP} {
+		if !strings.Contains(string(runFormat), "`"+reason+"`") {
+			t.Errorf("docs/run-format.md does not explain %s", reason)
+		}
+	}
+}
+
+// foreign are flags of other programs that the documents mention.
+var foreign = map[string]bool{"--no-ip-validation": true, "--log-format": true, "--double-decode": true, "--num-tests": true}
