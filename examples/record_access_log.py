@@ -59,9 +59,11 @@ ASSETS = [
 IMAGES = [f"/wp-content/uploads/2026/{month:02}/photo-{n}.jpg" for month in range(1, 12) for n in range(4)]
 MISSING = ["/favicon.ico", "/apple-touch-icon.png", "/old-page.html", "/wp-content/uploads/2019/lost.jpg"]
 KNOCKS = [
-    b"GET /wp-login.php HTTP/1.1\r\nHost: x\r\nUser-Agent: zgrab/0.x\r\nConnection: close\r\n\r\n",
+    b"GET /wp-login.php HTTP/1.1\r\nHost: x\r\n"
+    b"User-Agent: Mozilla/5.0 zgrab/0.x\r\nConnection: close\r\n\r\n",
     b"GET /.env HTTP/1.0\r\n\r\n",
-    b'GET /?q="><script>alert(1)</script> HTTP/1.1\r\nHost: x\r\nUser-Agent: <b>\r\nConnection: close\r\n\r\n',
+    b'GET /?q="><script>alert(1)</script> HTTP/1.1\r\nHost: x\r\n'
+    b"User-Agent: <b>bold</b>\r\nConnection: close\r\n\r\n",
     b"\x16\x03\x01\x00\xee\x01\x00\x00\xea\x03\x03\r\n\r\n",
     b"CONNECT elsewhere.example:443 HTTP/1.1\r\nHost: elsewhere.example:443\r\n\r\n",
     b"GET http://elsewhere.example/ HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\r\n",

@@ -27,7 +27,7 @@ type runCmd struct {
 	Rate        float64       `help:"Requests per second at even distances, instead of the log's pace." placeholder:"R" group:"Pace"`
 	Users       int           `help:"This many concurrent users, each living through one client's visits with their pauses (closed loop)." placeholder:"N" group:"Pace"`
 	RampUp      time.Duration `help:"With --users: time over which they arrive. Default: 1 s for each 1,000." placeholder:"D" group:"Pace"`
-	Connections int           `help:"With --speed max: connections, each sending its next request when the last is answered." default:"64" placeholder:"N" group:"Pace"`
+	Connections int           `help:"With --speed max: connections, each sending its next request when the last is answered. Default: ${default}." default:"64" placeholder:"N" group:"Pace"`
 	Burst       bool          `help:"Send requests logged in the same second at once, instead of spread over it." group:"Pace"`
 	Seed        int64         `help:"Seed for all that is drawn at random." default:"1" group:"Pace"`
 
@@ -45,7 +45,7 @@ type runCmd struct {
 	Unconditional  bool          `help:"Send logged 304s and 206s as plain requests, without If-Modified-Since and Range." group:"Requests"`
 	Timeout        time.Duration `help:"For one request, from its start to its last byte." default:"30s" group:"Requests"`
 	IdleTimeout    time.Duration `help:"Close a client's connection after this time without a request." default:"60s" group:"Requests"`
-	MaxConnections int           `help:"Connections open at once. Requests past that wait; they are counted as queued, and their response time runs." placeholder:"N" default:"10000" group:"Requests"`
+	MaxConnections int           `help:"Connections open at once. Requests past that wait; they are counted as queued, and their response time runs. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
 	Route          []string      `help:"Count requests whose target matches as this kind." placeholder:"NAME=RE" sep:"none" group:"Requests"`
 	KeepGoing      bool          `help:"Go on when the target no longer accepts connections." group:"Requests"`
 
