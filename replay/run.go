@@ -96,7 +96,10 @@ func (c *runCmd) Run(s streams) error {
 	}
 	status, reason := c.replay(stop, abort, s, dir, asked, logs, target)
 	summary, err := dir.Close(status, reason)
-	return c.conclude(s, dir, summary, errors.Join(err, statusError(status, reason)))
+	if err == nil {
+		err = statusError(status, reason)
+	}
+	return c.conclude(s, dir, summary, err)
 }
 
 // replay sends the requests and says how the run ended.
