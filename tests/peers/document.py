@@ -62,6 +62,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _generated(results: Sequence[Result]) -> str:
+    if not results:
+        return "Nothing was measured yet: `make peers` does it.\n"
     parts = ["## Goals\n", summary(results), "## Machine and versions\n", _machine(results)]
     for result in results:
         parts += [f"## {result.title}\n", _facts(result), result.setting + "\n"]

@@ -29,6 +29,10 @@ def test_a_page_says_what_was_not_reached_and_on_what_machine() -> None:
     assert "*2026-11-20 12:00 UTC, 5 rounds, load of the machine when it began 0.01.*" in page
 
 
+def test_a_page_without_figures_says_how_to_get_them() -> None:
+    assert "Nothing was measured yet: `make peers` does it." in document([], None)
+
+
 def test_what_people_wrote_is_kept() -> None:
     first = document([_result()], None)
     edited = first.replace("Nothing has been written here yet.", "Because of X.").replace(
