@@ -3,13 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
-	"net"
+
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
+
 	"testing"
 	"time"
 
@@ -49,176 +49,6 @@ func TestOneRequestEachWay(t *testing.T) {
 		if row.error == record.Timeout && (r.TotalUS < 300_000 || r.TotalUS > 2_000_000) {
 			t.Errorf("a time-out of 300 ms counts as %d µs", r.TotalUS)
 		}
-	}
-}
-
-func TestConnectionsAreKept(t *testing.T) {
-	server := serveScript(t, always(plainOK, false))
-	var shots []*Shot
-	for i := range 10 {
-		shots = append(shots, get(1, "/", int64(i)*20))
-	}
-	rec, _ := replay(t, server.url(), Options{}, shots...)
-	if server.conns != 1 {
-		t.Errorf("one client, one request at a time: %d connections", server.conns)
-	}
-	reused := 0
-	for _, r := range rec.records {
-		if r.Flags&record.Reused != 0 {
-			reused++
-			if r.ConnectUS != 0 {
-				t.Error("a reused connection took time to connect")
-			}
-		}
-	}
-	if reused != 9 {
-		t.Errorf("%d of 10 requests say that they reused a connection", reused)
-	}
-}
-
-func TestEachClientHasItsOwnConnections(t *testing.T) {
-	server := serveScript(t, always(plainOK, false))
-	var shots []*Shot
-	for i := range 12 {
-		shots = append(shots, get(uint32(i%4), "/", int64(i)*20))
-	}
-	replay(t, server.url(), Options{}, shots...)
-	if server.conns != 4 {
-		t.Errorf("four clients have %d connections", server.conns)
-	}
-}
-
-func TestSixConnectionsAClient(t *testing.T) {
-	var now, most atomic.Int32
-	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		most.Store(max(most.Load(), now.Add(1)))
-		time.Sleep(50 * time.Millisecond)
-		now.Add(-1)
-	}))
-	defer site.Close()
-	var shots []*Shot
-	for range 18 {
-		shots = append(shots, get(7, "/", 0))
-	}
-	rec, _ := replay(t, site.URL, Options{}, shots...)
-	queued := 0
-	for _, r := range rec.records {
-		if r.Flags&record.Queued != 0 {
-			queued++
-			if r.LagUS < 40_000 {
-				t.Errorf("a request that waited for a connection says that it was sent after %d µs", r.LagUS)
-			}
-		}
-	}
-	if len(rec.records) != 18 || most.Load() != 6 || queued != 12 {
-		t.Errorf("%d records, %d at once, %d queued; want 18, 6, 12", len(rec.records), most.Load(), queued)
-	}
-}
-
-func TestTheCapOnConnections(t *testing.T) {
-	var now, most atomic.Int32
-	site := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) }))
-	site.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			most.Store(max(most.Load(), now.Add(1)))
-		case http.StateClosed:
-			now.Add(-1)
-		}
-	}
-	site.Start()
-	defer site.Close()
-	var shots []*Shot
-	for i := range 40 {
-		shots = append(shots, get(uint32(i), "/", 0)) // each a client of its own
-	}
-	rec, _ := replay(t, site.URL, Options{MaxConnections: 5}, shots...)
-	if len(rec.records) != 40 {
-		t.Fatalf("%d records", len(rec.records))
-	}
-	// A connection closed by us may be new here before the server has seen the end of the old one.
-	if most.Load() > 10 {
-		t.Errorf("%d connections at once with a cap of 5", most.Load())
-	}
-	for _, r := range rec.records {
-		if r.Error != record.None {
-			t.Errorf("error %s", r.Error)
-		}
-	}
-}
-
-func TestRequestsPastTheQueueAreSkippedAndCounted(t *testing.T) {
-	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(100 * time.Millisecond) }))
-	defer site.Close()
-	var shots []*Shot
-	for range 20 {
-		shots = append(shots, get(1, "/", 0))
-	}
-	rec, _ := replay(t, site.URL, Options{MaxQueued: 4}, shots...)
-	if len(rec.records) != 10 || rec.skipped[SkipCap] != 10 {
-		t.Errorf("%d sent, %v skipped; want 6 at once, 4 after them, 10 skipped", len(rec.records), rec.skipped)
-	}
-}
-
-func TestHTTP10HasAConnectionARequest(t *testing.T) {
-	server := serveScript(t, always("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", true))
-	var shots []*Shot
-	for i := range 3 {
-		s := get(1, "/", int64(i)*30)
-		s.Proto = HTTP10
-		shots = append(shots, s)
-	}
-	rec, _ := replay(t, server.url(), Options{}, shots...)
-	if server.conns != 3 || len(rec.records) != 3 {
-		t.Errorf("%d connections for %d requests", server.conns, len(rec.records))
-	}
-	if !strings.Contains(server.requests[0], "HTTP/1.0\r\n") || !strings.Contains(server.requests[0], "Connection: close") {
-		t.Errorf("%q", server.requests[0])
-	}
-}
-
-func TestHTTP10FindsRoomAmongIdleConnections(t *testing.T) {
-	server := serveScript(t, always(plainOK, false))
-	var shots []*Shot
-	for range 6 {
-		shots = append(shots, get(1, "/", 0)) // six connections, soon idle
-	}
-	old := get(1, "/", 100)
-	old.Proto = HTTP10
-	rec, _ := replay(t, server.url(), Options{Timeout: time.Second}, append(shots, old)...)
-	for _, r := range rec.records {
-		if r.Error != record.None {
-			t.Errorf("due at %d ms: %s", r.DueNS/1e6, r.Error)
-		}
-	}
-}
-
-// A server may close a kept connection at the instant at which the next request is sent. Browsers send it again.
-func TestAStaleConnectionIsRetriedOnce(t *testing.T) {
-	server := serveScript(t, func(conn, request int) (string, bool) {
-		if conn == 0 && request == 1 {
-			return "", true
-		}
-		return plainOK, false
-	})
-	rec, _ := replay(t, server.url(), Options{}, get(1, "/a", 0), get(1, "/b", 30))
-	if rec.retried != 1 || len(rec.records) != 2 || rec.records[1].Error != record.None || server.conns != 2 {
-		t.Errorf("retried %d, %d connections, records %+v", rec.retried, server.conns, rec.records)
-	}
-	if rec.records[1].Flags&record.Reused != 0 {
-		t.Error("the retry says that it reused a connection")
-	}
-}
-
-func TestAServerThatAlwaysClosesIsAnErrorNotALoop(t *testing.T) {
-	server := serveScript(t, func(_, request int) (string, bool) { return map[bool]string{true: plainOK}[request == 0], request > 0 })
-	var shots []*Shot
-	for i := range 6 {
-		shots = append(shots, get(1, "/", int64(i)*30))
-	}
-	rec, _ := replay(t, server.url(), Options{}, shots...)
-	if len(rec.records) != 6 {
-		t.Errorf("%d records of 6", len(rec.records))
 	}
 }
 
@@ -391,31 +221,5 @@ func TestABigHeadDoesNotHoldUpTheNextRequest(t *testing.T) {
 		if r.Error != record.None || r.Status != 200 {
 			t.Errorf("line %d: %s, status %d", r.Line, r.Error, r.Status)
 		}
-	}
-}
-
-// nginx answers 304 only to the very date that it gave out.
-func TestALogged304AsksWithTheServersOwnValidators(t *testing.T) {
-	const modified = "Fri, 20 Nov 2026 10:00:00 GMT"
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Last-Modified", modified)
-		w.Header().Set("ETag", `"v1"`)
-		if r.Header.Get("If-Modified-Since") == modified && r.Header.Get("If-None-Match") == `"v1"` {
-			w.WriteHeader(http.StatusNotModified)
-		}
-	}))
-	defer site.Close()
-	first, plain, again := get(1, "/a", 0), get(1, "/a", 60), get(2, "/a", 60)
-	for _, s := range []*Shot{first, again} {
-		s.LoggedStatus, s.IfModifiedSince = 304, time.Unix(1e9, 0)
-	}
-	rec, _ := replay(t, site.URL, Options{}, first, plain, again)
-	want := map[uint32][]uint16{1: {200, 200}, 2: {304}}
-	got := map[uint32][]uint16{}
-	for _, r := range rec.records {
-		got[r.Client] = append(got[r.Client], r.Status)
-	}
-	if !slices.Equal(got[1], want[1]) || !slices.Equal(got[2], want[2]) {
-		t.Errorf("statuses by client %v, want %v", got, want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"sync"
-	"time"
 
 	"plimsoll/replay/record"
 )
@@ -288,142 +287,16 @@ func (p *pool) again(cl *client, s *Shot) {
 	s.retried = true
 	p.rec.Retried()
 	p.mu.Lock()
-	if current := p.clients[cl.key]; current != nil {
-		cl = current
-	} else {
-		p.clients[cl.key] = cl
-	}
-	send := p.place(cl, s)
+	send := p.place(p.known(cl), s)
 	p.mu.Unlock()
 	send()
 }
 
-// done records a request that ended at the instant now, and tells whoever waits for it.
-func (p *pool) done(s *Shot, now int64, status int, bytes int64, kind record.ErrorKind) {
-	if kind != record.None && p.abortCtx.Err() != nil {
-		kind = record.Aborted
+// known is the client that the pool knows by a client's key; one that was forgotten meanwhile is known again.
+func (p *pool) known(cl *client) *client {
+	if current := p.clients[cl.key]; current != nil {
+		return current
 	}
-	p.health.note(now, kind)
-	r := record.Record{
-		DueNS: s.DueNS, LagUS: record.SaturatedUS(s.startNS - s.DueNS),
-		ConnectUS: s.connectUS, TLSUS: s.tlsUS,
-		TotalUS: record.SaturatedUS(now - s.startNS),
-		Bytes:   bytes, LoggedBytes: s.LoggedBytes, Line: s.Line, Client: s.Client, Route: s.Route,
-		Status: uint16(status), LoggedStatus: s.LoggedStatus, Error: kind, Flags: s.flags,
-	}
-	if s.firstNS != 0 {
-		r.TTFBUS = max(1, record.SaturatedUS(s.firstNS-s.startNS))
-	}
-	p.rec.Add(&r)
-	if s.after != nil {
-		s.after(s, now)
-	}
-	p.settle(1)
-}
-
-// settle counts requests as no longer pending.
-func (p *pool) settle(n int) {
-	p.mu.Lock()
-	p.pending -= n
-	p.checkFinished()
-	p.mu.Unlock()
-}
-
-func (p *pool) checkFinished() {
-	if p.waiting && p.pending == 0 {
-		p.waiting = false
-		close(p.finished)
-	}
-}
-
-// wait for what was submitted; then close everything. Waiting requests are sent still, unless stop was called.
-func (p *pool) drain() {
-	p.mu.Lock()
-	p.waiting = true
-	p.checkFinished()
-	p.mu.Unlock()
-	<-p.finished
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stopped = true
-	for conn := range p.all {
-		_ = conn.Close()
-	}
-}
-
-// stop lets what is in flight finish and forgets what waits for a connection.
-func (p *pool) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stopped = true
-	for _, cl := range p.clients {
-		p.unsent += uint64(len(cl.queue))
-		p.pending -= len(cl.queue)
-		p.queued -= len(cl.queue)
-		cl.queue = nil
-	}
-	p.checkFinished()
-}
-
-// closeAll ends every connection, so that requests in flight end as aborted.
-func (p *pool) closeAll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for conn := range p.all {
-		_ = conn.Close()
-	}
-}
-
-// tend gives up requests that have waited for longer than the time-out and closes connections that were idle for too long.
-func (p *pool) tend(now int64) {
-	var expired []*Shot
-	p.mu.Lock()
-	for _, cl := range p.clients {
-		for len(cl.queue) > 0 && cl.queue[0].DueNS+p.opts.Timeout.Nanoseconds() < now {
-			expired = append(expired, p.unqueue(cl))
-		}
-	}
-	for oldest := p.idle.oldest(); oldest != nil && oldest.idleSinceNS+p.opts.IdleTimeout.Nanoseconds() < now; oldest = p.idle.oldest() {
-		p.unidle(oldest)
-		_ = oldest.net.Close()
-	}
-	p.mu.Unlock()
-	for _, s := range expired {
-		if s.startNS == 0 {
-			s.startNS = now
-		}
-		p.done(s, now, 0, 0, record.Timeout)
-	}
-}
-
-// leave closes the idle connections of a client that will not come back.
-func (p *pool) leave(key clientKey) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	cl := p.clients[key]
-	if cl == nil {
-		return
-	}
-	for len(cl.idle) > 0 {
-		c := cl.idle[0]
-		p.unidle(c)
-		_ = c.net.Close()
-	}
-	if cl.h2 != nil {
-		cl.h2.leave()
-	}
-}
-
-// tendEvery runs tend until the context ends.
-func (p *pool) tendEvery(ctx context.Context, every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			p.tend(p.clock.now())
-		}
-	}
+	p.clients[cl.key] = cl
+	return cl
 }

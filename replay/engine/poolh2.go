@@ -61,12 +61,7 @@ func (p *pool) waitHTTP2(h *h2, s *Shot) {
 		return
 	}
 	if cl.h2 != h {
-		if current := p.clients[cl.key]; current != nil {
-			cl = current
-		} else {
-			p.clients[cl.key] = cl
-		}
-		send := p.place(cl, s)
+		send := p.place(p.known(cl), s)
 		p.mu.Unlock()
 		send()
 		return
