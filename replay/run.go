@@ -117,7 +117,7 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 	}()
 	names := route.New(asked.routes)
 	dir.SetRoutes(names.Names)
-	t := &traffic{cmd: c, asked: asked, logs: logs, dir: dir, routes: names}
+	t := &traffic{cmd: c, asked: asked, logs: logs, dir: dir, routes: names, skipped: map[string]uint64{}}
 	progress := c.newProgress(s, dir, t)
 	defer progress.stop()
 
@@ -125,11 +125,9 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.MaxConnections, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
 		Revalidates: &t.revalidates,
 	}, dir, abort)
-	if c.Users > 0 || c.Speed != "max" {
-		// The thread that sends must not wait for one that reads the log to pause: the system's scheduler, which knows priorities,
-		// is to choose between them, not Go's.
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2))
-	}
+	// The thread that sends must not wait for one that reads the log to pause: the system's scheduler, which knows priorities,
+	// is to choose between them, not Go's.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2))
 	var outcome engine.Outcome
 	switch {
 	case c.Users > 0:

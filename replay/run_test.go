@@ -96,6 +96,21 @@ func TestRunFilters(t *testing.T) {
 	}
 }
 
+func TestLoopsCountWhatTheySkip(t *testing.T) {
+	server := newSite(t)
+	log := writeLog(t, logLine(0, "GET /a HTTP/1.1", "UA"), logLine(0, "POST /b HTTP/1.1", "UA"))
+	for _, pace := range [][]string{{"--speed", "max"}, {"--rate", "500"}} {
+		out := t.TempDir()
+		code, _, errOut := call(append([]string{"run", log, "--target", server.URL, "--out", out, "--quiet", "--loops", "5"}, pace...)...)
+		if code != 0 {
+			t.Fatalf("exit %d: %s", code, errOut)
+		}
+		if r := latest(t, out).Summary.Requests; r.Sent != 5 || r.Skipped["method_not_allowed"] != 5 || r.Total != 10 {
+			t.Errorf("%v: %+v", pace, r)
+		}
+	}
+}
+
 func TestRunAgainstTheEmbeddedOrigin(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	log := writeLog(t,

@@ -35,7 +35,8 @@ type traffic struct {
 	notes  schedule.Notes
 	failed atomic.Pointer[error] // of reading the logs
 
-	revalidates atomic.Bool // the log has 304s
+	revalidates atomic.Bool       // the log has 304s
+	skipped     map[string]uint64 // by reason, since the log was last begun
 }
 
 // entries are the requests of the logs that may be sent, in the order of the logs.
@@ -48,6 +49,7 @@ func (t *traffic) entries() schedule.Seq[*engine.Shot] {
 			shot, skip := t.shot(r)
 			if skip != "" {
 				t.dir.Skip(skip)
+				t.skipped[skip]++
 				return true
 			}
 			return yield(schedule.Entry[*engine.Shot]{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: shot})
@@ -156,19 +158,24 @@ func (t *traffic) paced() iter.Seq[*engine.Shot] {
 	return t.limited(schedule.Pace(t.ordered, plan, &t.notes), func(s *engine.Shot, atNS int64) { s.DueNS = atNS })
 }
 
-// unpaced are the requests in order, for the closed loop that gives them due instants itself.
+// unpaced are the requests in the order of the log, for the closed loop that gives them due instants itself.
 func (t *traffic) unpaced() iter.Seq[*engine.Shot] {
 	loops := func(yield func(schedule.Entry[*engine.Shot]) bool) {
+		source := t.between(t.entries())
 		for loop := 0; t.cmd.Loops == 0 || loop < t.cmd.Loops; loop++ {
-			any := false
-			for e := range t.ordered() {
-				any = true
+			kept := &kept{}
+			t.skipped = map[string]uint64{}
+			for e := range source {
+				kept.add(e.Value)
 				if !yield(e) {
 					return
 				}
 			}
-			if !any {
+			if kept.count == 0 {
 				return
+			}
+			if kept.whole() && loop == 0 {
+				source = kept.entries(t.dir, t.skipped)
 			}
 		}
 	}

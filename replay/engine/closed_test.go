@@ -21,8 +21,8 @@ func TestFloodSendsEachOnceOverItsConnections(t *testing.T) {
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{}, rec, context.Background())
 	outcome := e.Flood(context.Background(), list(shots...), 8, 0)
-	if outcome.Cause != nil || len(rec.records) != 5000 || server.conns != 8 {
-		t.Fatalf("%d records over %d connections, %v", len(rec.records), server.conns, outcome)
+	if outcome.Cause != nil || len(rec.records) != 5000 || server.connections() != 8 {
+		t.Fatalf("%d records over %d connections, %v", len(rec.records), server.connections(), outcome)
 	}
 	seen := map[uint64]bool{}
 	for _, r := range rec.records {
@@ -131,8 +131,8 @@ func TestManyUsersShareFewVisits(t *testing.T) {
 	for _, r := range rec.records {
 		clients[r.Client] = true
 	}
-	if len(rec.records) != 75 || len(clients) != 50 || server.conns != 50 {
-		t.Errorf("%d requests by %d users over %d connections; want 75, 50, 50", len(rec.records), len(clients), server.conns)
+	if len(rec.records) != 75 || len(clients) != 50 || server.connections() != 50 {
+		t.Errorf("%d requests by %d users over %d connections; want 75, 50, 50", len(rec.records), len(clients), server.connections())
 	}
 }
 

@@ -20,8 +20,8 @@ func TestConnectionsAreKept(t *testing.T) {
 		shots = append(shots, get(1, "/", int64(i)*20))
 	}
 	rec, _ := replay(t, server.url(), Options{}, shots...)
-	if server.conns != 1 {
-		t.Errorf("one client, one request at a time: %d connections", server.conns)
+	if server.connections() != 1 {
+		t.Errorf("one client, one request at a time: %d connections", server.connections())
 	}
 	reused := 0
 	for _, r := range rec.records {
@@ -44,8 +44,8 @@ func TestEachClientHasItsOwnConnections(t *testing.T) {
 		shots = append(shots, get(uint32(i%4), "/", int64(i)*20))
 	}
 	replay(t, server.url(), Options{}, shots...)
-	if server.conns != 4 {
-		t.Errorf("four clients have %d connections", server.conns)
+	if server.connections() != 4 {
+		t.Errorf("four clients have %d connections", server.connections())
 	}
 }
 
@@ -130,11 +130,11 @@ func TestHTTP10HasAConnectionARequest(t *testing.T) {
 		shots = append(shots, s)
 	}
 	rec, _ := replay(t, server.url(), Options{}, shots...)
-	if server.conns != 3 || len(rec.records) != 3 {
-		t.Errorf("%d connections for %d requests", server.conns, len(rec.records))
+	if server.connections() != 3 || len(rec.records) != 3 {
+		t.Errorf("%d connections for %d requests", server.connections(), len(rec.records))
 	}
-	if !strings.Contains(server.requests[0], "HTTP/1.0\r\n") || !strings.Contains(server.requests[0], "Connection: close") {
-		t.Errorf("%q", server.requests[0])
+	if !strings.Contains(requestsOf(server)[0], "HTTP/1.0\r\n") || !strings.Contains(requestsOf(server)[0], "Connection: close") {
+		t.Errorf("%q", requestsOf(server)[0])
 	}
 }
 
@@ -163,8 +163,8 @@ func TestAStaleConnectionIsRetriedOnce(t *testing.T) {
 		return plainOK, false
 	})
 	rec, _ := replay(t, server.url(), Options{}, get(1, "/a", 0), get(1, "/b", 30))
-	if rec.retried != 1 || len(rec.records) != 2 || rec.records[1].Error != record.None || server.conns != 2 {
-		t.Errorf("retried %d, %d connections, records %+v", rec.retried, server.conns, rec.records)
+	if rec.retried != 1 || len(rec.records) != 2 || rec.records[1].Error != record.None || server.connections() != 2 {
+		t.Errorf("retried %d, %d connections, records %+v", rec.retried, server.connections(), rec.records)
 	}
 	if rec.records[1].Flags&record.Reused != 0 {
 		t.Error("the retry says that it reused a connection")

@@ -4,6 +4,15 @@ import "plimsoll/replay/record"
 
 // done records a request that ended at the instant now, and tells whoever waits for it.
 func (p *pool) done(s *Shot, now int64, status int, bytes int64, kind record.ErrorKind) {
+	p.record(s, now, status, bytes, kind)
+	if s.after != nil {
+		s.after(s, now)
+	}
+	p.settle(1)
+}
+
+// record writes down how a request ended.
+func (p *pool) record(s *Shot, now int64, status int, bytes int64, kind record.ErrorKind) {
 	if kind != record.None && p.abortCtx.Err() != nil {
 		kind = record.Aborted
 	}
@@ -19,10 +28,6 @@ func (p *pool) done(s *Shot, now int64, status int, bytes int64, kind record.Err
 		r.TTFBUS = max(1, record.SaturatedUS(s.firstNS-s.startNS))
 	}
 	p.rec.Add(&r)
-	if s.after != nil {
-		s.after(s, now)
-	}
-	p.settle(1)
 }
 
 // settle counts requests as no longer pending.

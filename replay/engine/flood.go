@@ -21,16 +21,23 @@ func (e *Engine) Flood(stop context.Context, shots iter.Seq[*Shot], n int, limit
 	running, end := e.begin(stop)
 	defer end()
 	f := &flood{e: e, running: running, batches: batches, batch: first, ended: !more, limitNS: limit.Nanoseconds()}
-	f.slots.Add(n)
-	for slot := range uint32(n) {
-		go f.next(slot)
+	if e.target.TLS || !f.byEpoll(n) {
+		f.bySlots(n)
 	}
-	f.slots.Wait()
 	unsent := uint64(0)
 	if running.Err() != nil {
 		unsent = uint64(len(f.batch)) + e.countRest(batches)
 	}
 	return e.outcome(running, unsent)
+}
+
+// bySlots sends through the pool, which can do all that the open loop can.
+func (f *flood) bySlots(n int) {
+	f.slots.Add(n)
+	for slot := range uint32(n) {
+		go f.next(slot)
+	}
+	f.slots.Wait()
 }
 
 // flood hands the requests of one sequence to n slots.
@@ -53,12 +60,6 @@ func (f *flood) next(slot uint32) {
 		f.slots.Done()
 		return
 	}
-	s.DueNS = f.e.clock.now()
-	if f.limitNS > 0 && s.DueNS >= f.limitNS {
-		f.slots.Done()
-		return
-	}
-	s.startNS = s.DueNS
 	s.after = func(*Shot, int64) { f.next(slot) }
 	key := clientKey{client: slot}
 	if f.e.target.TLS {
@@ -67,8 +68,10 @@ func (f *flood) next(slot uint32) {
 	f.e.pool.submit(s, key)
 }
 
+// take gives the next request, due now; nil when there is none, or the run is over.
 func (f *flood) take() *Shot {
-	if f.running.Err() != nil {
+	now := f.e.clock.now()
+	if f.running.Err() != nil || (f.limitNS > 0 && now >= f.limitNS) {
 		return nil
 	}
 	f.mu.Lock()
@@ -83,5 +86,6 @@ func (f *flood) take() *Shot {
 	s := f.batch[0]
 	f.batch[0] = nil
 	f.batch = f.batch[1:]
+	s.DueNS, s.startNS = now, now
 	return s
 }

@@ -198,28 +198,29 @@ func (h *head) field(line []byte) error {
 		return fmt.Errorf("%w: header line %.40q has no colon", errBadResponse, line)
 	}
 	name, value := line[:colon], bytes.Trim(line[colon+1:], " \t")
-	switch name[0] | 0x20 {
-	case 'c':
-		switch {
-		case bytes.EqualFold(name, []byte("Content-Length")):
+	switch len(name) { // the cheapest way past the headers that do not matter
+	case len("ETag"):
+		if bytes.EqualFold(name, []byte("ETag")) {
+			h.version.set(h.version.etag[:], &h.version.ne, value)
+		}
+	case len("Connection"):
+		if bytes.EqualFold(name, []byte("Connection")) {
+			h.close = h.close || hasToken(value, "close")
+			h.keep = h.keep || hasToken(value, "keep-alive")
+		}
+	case len("Last-Modified"):
+		if bytes.EqualFold(name, []byte("Last-Modified")) {
+			h.version.set(h.version.modified[:], &h.version.nm, value)
+		}
+	case len("Content-Length"):
+		if bytes.EqualFold(name, []byte("Content-Length")) {
 			n, ok := decimal(value)
 			if !ok || (h.length >= 0 && h.length != n) {
 				return fmt.Errorf("%w: Content-Length %.40q", errBadResponse, value)
 			}
 			h.length = n
-		case bytes.EqualFold(name, []byte("Connection")):
-			h.close = h.close || hasToken(value, "close")
-			h.keep = h.keep || hasToken(value, "keep-alive")
 		}
-	case 'e':
-		if bytes.EqualFold(name, []byte("ETag")) {
-			h.version.set(h.version.etag[:], &h.version.ne, value)
-		}
-	case 'l':
-		if bytes.EqualFold(name, []byte("Last-Modified")) {
-			h.version.set(h.version.modified[:], &h.version.nm, value)
-		}
-	case 't':
+	case len("Transfer-Encoding"):
 		if bytes.EqualFold(name, []byte("Transfer-Encoding")) {
 			h.chunked = hasToken(value, "chunked")
 		}
@@ -239,6 +240,9 @@ func decimal(b []byte) (int64, bool) {
 }
 
 func hasToken(list []byte, token string) bool {
+	if len(list) < len(token) {
+		return false
+	}
 	for part := range bytes.SplitSeq(list, []byte{','}) {
 		if bytes.EqualFold(bytes.Trim(part, " \t"), []byte(token)) {
 			return true

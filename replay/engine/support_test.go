@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -149,6 +150,23 @@ func (s *script) serve(conn net.Conn, number int, answer func(conn, request int)
 			return
 		}
 	}
+}
+
+// seen is how many connections and which requests there were.
+func (s *script) seen() (conns int, requests []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns, slices.Clone(s.requests)
+}
+
+func requestsOf(s *script) []string {
+	_, requests := s.seen()
+	return requests
+}
+
+func (s *script) connections() int {
+	conns, _ := s.seen()
+	return conns
 }
 
 func (s *script) url() string { return "http://" + s.Addr().String() }

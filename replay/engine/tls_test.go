@@ -171,7 +171,7 @@ func TestConnectToKeepsTheName(t *testing.T) {
 	}
 	rec := &memory{}
 	New(target, noHeaders(t), Options{}, rec, context.Background()).Open(context.Background(), list(get(1, "/", 0)))
-	if len(server.requests) != 1 || !strings.Contains(server.requests[0], "Host: site.example\r\n") {
-		t.Errorf("%q", server.requests)
+	if len(requestsOf(server)) != 1 || !strings.Contains(requestsOf(server)[0], "Host: site.example\r\n") {
+		t.Errorf("%q", requestsOf(server))
 	}
 }

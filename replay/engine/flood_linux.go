@@ -1,0 +1,398 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/replay/record"
+)
+
+// Without TLS and on Linux, a flood is sent by one thread a core with epoll(7): each waits for answers on its share of the connections and
+// writes the next request as it reads the last answer. That costs half of what a goroutine a connection does, and a benchmark's client
+// shall not be what is measured. What is rare (an answer larger than the buffer, a request larger than the socket's) is left to a
+// goroutine that may block, and comes back.
+
+const (
+	floodTickMS   = 100 // how often time-outs are looked for
+	floodMaxBytes = 64 << 10
+	floodRestNS   = int64(100e6) // a connection that could not be opened is tried again after this
+	floodEvents   = 256
+)
+
+// byEpoll sends over n connections until the sequence ends. It answers false where the system does not let it.
+func (f *flood) byEpoll(n int) bool {
+	var loops []*floodLoop
+	for range min(n, runtime.NumCPU()) {
+		l, err := newFloodLoop(f)
+		if err != nil {
+			for _, made := range loops {
+				made.close()
+			}
+			return false
+		}
+		loops = append(loops, l)
+	}
+	var all sync.WaitGroup
+	for i, l := range loops {
+		share := n / len(loops)
+		if i < n%len(loops) {
+			share++
+		}
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			defer l.close()
+			l.run(share)
+		}()
+	}
+	all.Wait()
+	return true
+}
+
+// socketAddress gives an address as the kernel wants it. It is for one thread: connecting writes into it.
+func socketAddress(address string) (to unix.Sockaddr, family int, err error) {
+	ap, err := netip.ParseAddrPort(address)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case ap.Addr().Zone() != "":
+		return nil, 0, fmt.Errorf("%s has a zone", address)
+	case ap.Addr().Is4():
+		return &unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}, unix.AF_INET, nil
+	}
+	return &unix.SockaddrInet6{Port: int(ap.Port()), Addr: ap.Addr().As16()}, unix.AF_INET6, nil
+}
+
+// floodLoop is one thread's share of a flood.
+type floodLoop struct {
+	f      *flood
+	pool   *pool
+	to     unix.Sockaddr
+	family int
+	epoll  int
+	event  int // eventfd(2): a connection came back from a goroutine
+	conns  []*floodConn
+	live   int // connections that have not ended
+
+	mu   sync.Mutex
+	back []blocked
+}
+
+// floodConn is one connection of a flood, and the request under way on it.
+type floodConn struct {
+	index  int
+	fd     int // −1: none
+	shot   *Shot
+	served int
+	rd     reader
+	out    []byte
+	state  floodState
+	restNS int64 // until when it rests
+}
+
+type floodState uint8
+
+const (
+	resting    floodState = iota // after a failure to connect
+	connecting                   // waits to become writable
+	waiting                      // for an answer
+	away                         // with a goroutine that may block
+	ended                        // nothing more to send
+)
+
+// blocked is what a goroutine that blocked has to say.
+type blocked struct {
+	c    *floodConn
+	now  int64
+	resp response
+	err  error
+}
+
+// wakeIndex marks the eventfd among the events, where others have the index of their connection.
+const wakeIndex = -1
+
+func newFloodLoop(f *flood) (*floodLoop, error) {
+	to, family, err := socketAddress(f.e.target.Addresses[0])
+	if err != nil {
+		return nil, err
+	}
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err == nil {
+		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, event, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: wakeIndex})
+	}
+	if err != nil {
+		_ = unix.Close(epoll)
+		return nil, err
+	}
+	return &floodLoop{f: f, pool: f.e.pool, to: to, family: family, epoll: epoll, event: event}, nil
+}
+
+func (l *floodLoop) close() {
+	for _, c := range l.conns {
+		c.hangUp()
+	}
+	_ = unix.Close(l.event)
+	_ = unix.Close(l.epoll)
+}
+
+// run sends over n connections until each of them has nothing more to send.
+func (l *floodLoop) run(n int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l.live = n
+	for i := range n {
+		c := &floodConn{index: i, fd: -1, rd: reader{buf: make([]byte, readBufferBytes)}}
+		l.conns = append(l.conns, c)
+		l.next(c)
+	}
+	events := make([]unix.EpollEvent, floodEvents)
+	tended := l.now()
+	for l.live > 0 {
+		k, err := unix.EpollWait(l.epoll, events, floodTickMS)
+		if err != nil && err != unix.EINTR {
+			return
+		}
+		for _, ev := range events[:max(k, 0)] {
+			if ev.Fd == wakeIndex {
+				l.takeBack()
+				continue
+			}
+			switch c := l.conns[ev.Fd]; c.state {
+			case connecting:
+				l.connected(c)
+			case waiting:
+				l.readable(c)
+			}
+		}
+		if now := l.now(); now-tended > floodTickMS*1e6 {
+			tended = now
+			l.tend(now)
+		}
+	}
+}
+
+func (l *floodLoop) now() int64 { return l.f.e.clock.now() }
+
+// next begins the next request on a connection; without one the connection ends.
+func (l *floodLoop) next(c *floodConn) {
+	s := l.f.take()
+	if s == nil {
+		c.hangUp()
+		c.state = ended
+		l.live--
+		return
+	}
+	if !s.IfModifiedSince.IsZero() {
+		l.pool.versions.recall(s)
+	}
+	if s.DueNS < l.pool.opts.Warmup.Nanoseconds() {
+		s.flags |= record.Warmup
+	}
+	c.shot = s
+	l.begin(c)
+}
+
+// begin sends the connection's request, on a fresh connection where it wants one.
+func (l *floodLoop) begin(c *floodConn) {
+	if c.fd >= 0 && c.shot.Proto == HTTP10 {
+		c.hangUp()
+	}
+	if c.fd < 0 {
+		l.connect(c)
+		return
+	}
+	c.shot.flags |= record.Reused
+	l.send(c)
+}
+
+func (l *floodLoop) connect(c *floodConn) {
+	fd, err := unix.Socket(l.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		l.unconnected(c, err)
+		return
+	}
+	c.fd, c.served, c.state = fd, 0, connecting
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if err = unix.Connect(fd, l.to); err == unix.EINPROGRESS {
+		err = nil
+	}
+	if err == nil {
+		err = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLOUT, Fd: int32(c.index)})
+	}
+	if err != nil {
+		l.unconnected(c, err)
+	}
+}
+
+// unconnected records that no connection came about, and lets the next request wait a little.
+func (l *floodLoop) unconnected(c *floodConn, err error) {
+	s, now := c.shot, l.now()
+	s.connectUS = record.SaturatedUS(now - s.startNS)
+	l.pool.record(s, now, 0, 0, kindOf(&net.OpError{Op: "dial", Err: err}))
+	c.hangUp()
+	c.shot, c.state, c.restNS = nil, resting, now+floodRestNS
+}
+
+func (l *floodLoop) connected(c *floodConn) {
+	code, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && code != 0 {
+		err = unix.Errno(code)
+	}
+	if err == nil {
+		err = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, c.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.index)})
+	}
+	if err != nil {
+		l.unconnected(c, err)
+		return
+	}
+	c.shot.connectUS = record.SaturatedUS(l.now() - c.shot.startNS)
+	l.send(c)
+}
+
+func (l *floodLoop) send(c *floodConn) {
+	c.state = waiting
+	c.served++
+	c.rd.r, c.rd.w = 0, 0
+	c.out = c.shot.appendHTTP1(c.out[:0], l.pool.target, l.pool.headers)
+	n, err := unix.Write(c.fd, c.out)
+	switch {
+	case err == unix.EAGAIN || (err == nil && n < len(c.out)):
+		l.block(c, c.out[max(n, 0):])
+	case err != nil:
+		l.broken(c, err)
+	}
+}
+
+// readable takes what has come, and goes on when it is a whole answer.
+func (l *floodLoop) readable(c *floodConn) {
+	rd := &c.rd
+	// One byte stays free, so that the reader never shifts what it may have to read again.
+	if rd.w+1 >= len(rd.buf) {
+		if len(rd.buf) >= floodMaxBytes {
+			l.block(c, nil)
+			return
+		}
+		rd.buf = append(rd.buf, make([]byte, 3*len(rd.buf))...)
+	}
+	n, err := unix.Read(c.fd, rd.buf[rd.w:len(rd.buf)-1])
+	switch {
+	case err == unix.EAGAIN || err == unix.EINTR:
+		return
+	case err != nil:
+		l.broken(c, err)
+		return
+	case n == 0:
+		l.broken(c, errClosedEarly)
+		return
+	}
+	if c.shot.firstNS == 0 {
+		c.shot.firstNS = l.now()
+	}
+	rd.w += n
+	have := rd.w
+	rd.src = notYet{}
+	resp, err := rd.response(c.shot.Method == "HEAD")
+	if err == errNotYet {
+		rd.r, rd.w = 0, have
+		return
+	}
+	l.answered(c, l.now(), resp, err)
+}
+
+// errNotYet says that an answer is not whole yet.
+var errNotYet = errors.New("not yet")
+
+// notYet is the source of a reader that has only what has come so far.
+type notYet struct{}
+
+func (notYet) Read([]byte) (int, error) { return 0, errNotYet }
+
+// broken deals with a connection that ended. What had come may be a whole answer even so.
+func (l *floodLoop) broken(c *floodConn, err error) {
+	s := c.shot
+	if s.firstNS == 0 {
+		stale := c.served > 1 && !s.retried && (s.Method == "GET" || s.Method == "HEAD")
+		c.hangUp()
+		if stale {
+			s.retried = true
+			s.flags &^= record.Reused
+			l.pool.rec.Retried()
+			l.connect(c)
+			return
+		}
+		l.failed(c, response{}, err)
+		return
+	}
+	c.rd.src = endsWith{err}
+	resp, err := c.rd.response(s.Method == "HEAD")
+	l.answered(c, l.now(), resp, err)
+}
+
+// endsWith is the source of a reader whose connection has ended.
+type endsWith struct{ err error }
+
+func (e endsWith) Read([]byte) (int, error) {
+	if errors.Is(e.err, errClosedEarly) {
+		return 0, io.EOF
+	}
+	return 0, e.err
+}
+
+// answered records an answer and goes on with the next request.
+func (l *floodLoop) answered(c *floodConn, now int64, resp response, err error) {
+	s := c.shot
+	if err != nil {
+		c.hangUp()
+		l.failed(c, resp, err)
+		return
+	}
+	if resp.status == 200 {
+		l.pool.versions.learn(s, resp.version)
+	}
+	l.pool.record(s, now, resp.status, resp.bytes, record.None)
+	if !resp.keepAlive || s.Proto == HTTP10 {
+		c.hangUp()
+	}
+	l.next(c)
+}
+
+func (l *floodLoop) failed(c *floodConn, resp response, err error) {
+	l.pool.record(c.shot, l.now(), resp.status, resp.bytes, kindOf(err))
+	l.next(c)
+}
+
+// tend gives up requests that have taken too long, wakes connections that rest, and leaves at once when asked to.
+func (l *floodLoop) tend(now int64) {
+	abort := l.pool.abortCtx.Err() != nil
+	for _, c := range l.conns {
+		switch {
+		case c.state == resting && (now >= c.restNS || l.f.running.Err() != nil):
+			l.next(c)
+		case c.state == away && abort:
+			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR)
+		case (c.state == waiting || c.state == connecting) && (abort || now-c.shot.startNS > l.pool.opts.Timeout.Nanoseconds()):
+			c.hangUp()
+			l.failed(c, response{}, os.ErrDeadlineExceeded)
+		}
+	}
+}
+
+// hangUp closes the connection.
+func (c *floodConn) hangUp() {
+	if c.fd >= 0 {
+		_ = unix.Close(c.fd)
+		c.fd = -1
+	}
+}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/replay/record"
+)
+
+// drench sends shots as fast as they go.
+func drench(t *testing.T, base string, opts Options, connections int, shots ...*Shot) *memory {
+	t.Helper()
+	rec := &memory{}
+	e := New(targetOf(t, base, true), noHeaders(t), opts, rec, context.Background())
+	if outcome := e.Flood(context.Background(), list(shots...), connections, 0); outcome.Cause != nil {
+		t.Error(outcome.Cause)
+	}
+	return rec
+}
+
+func TestFloodKnowsEveryKindOfAnswer(t *testing.T) {
+	long := strings.Repeat("x", 300_000)
+	rows := []struct {
+		why    string
+		answer string
+		close  bool
+		error  record.ErrorKind
+		status uint16
+		bytes  int64
+	}{
+		{"a whole answer", plainOK, false, record.None, 200, 2},
+		{"an answer larger than the buffer", "HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + long, false, record.None, 200, 300_000},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", false, record.None, 200, 3},
+		{"chunks larger than the buffer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n493e0\r\n" + long + "\r\n0\r\n\r\n", false, record.None, 200, 300_000},
+		{"an answer that ends with the connection", "HTTP/1.0 200 OK\r\n\r\nabc", true, record.None, 200, 3},
+		{"a long one that ends with the connection", "HTTP/1.0 200 OK\r\n\r\n" + long, true, record.None, 200, 300_000},
+		{"early hints first", "HTTP/1.1 103 Early Hints\r\n\r\n" + plainOK, false, record.None, 200, 2},
+		{"closed without a word", "", true, record.ClosedEarly, 0, 0},
+		{"closed in the middle of the body", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true, record.ClosedEarly, 200, 4},
+		{"closed in the middle of a long body", "HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n" + long, true, record.ClosedEarly, 200, 300_000},
+		{"no HTTP", "220 mail.example ESMTP\r\n", true, record.BadResponse, 0, 0},
+		{"nothing comes", "", false, record.Timeout, 0, 0},
+		{"half a long body, then nothing", "HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n" + long, false, record.Timeout, 200, 300_000},
+	}
+	for _, row := range rows {
+		server := serveScript(t, always(row.answer, row.close))
+		rec := drench(t, server.url(), Options{Timeout: 300 * time.Millisecond}, 2, get(1, "/a", 0), get(2, "/b", 1), get(3, "/c", 2))
+		if len(rec.records) != 3 {
+			t.Fatalf("%s: %d records of 3", row.why, len(rec.records))
+		}
+		for _, r := range rec.records {
+			if r.Error != row.error || r.Status != row.status || r.Bytes != row.bytes {
+				t.Errorf("%s: error %s status %d bytes %d, want %s %d %d", row.why, r.Error, r.Status, r.Bytes, row.error, row.status, row.bytes)
+			}
+			if r.Error == record.None && (r.TTFBUS == 0 || r.TTFBUS > r.TotalUS) {
+				t.Errorf("%s: first byte after %d µs of %d µs", row.why, r.TTFBUS, r.TotalUS)
+			}
+		}
+	}
+}
+
+func TestFloodSendsAMegabyteOfTarget(t *testing.T) {
+	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(r.RequestURI[:4]))
+	}))
+	site.Config.MaxHeaderBytes = 4 << 20
+	site.Start()
+	defer site.Close()
+	rec := drench(t, site.URL, Options{}, 2, get(1, "/aaa", 0), get(1, "/"+strings.Repeat("b", 3<<20), 1), get(1, "/ccc", 2), get(1, "/ddd", 3))
+	for _, r := range rec.records {
+		if r.Error != record.None || r.Status != 200 || r.Bytes != 4 {
+			t.Errorf("line %d: %s, status %d, %d bytes", r.Line, r.Error, r.Status, r.Bytes)
+		}
+	}
+	if len(rec.records) != 4 {
+		t.Errorf("%d records of 4", len(rec.records))
+	}
+}
+
+func TestFloodRetriesAStaleConnectionOnce(t *testing.T) {
+	server := serveScript(t, func(conn, request int) (string, bool) {
+		if conn == 0 && request == 1 {
+			return "", true
+		}
+		return plainOK, false
+	})
+	rec := drench(t, server.url(), Options{}, 1, get(1, "/a", 0), get(1, "/b", 1), get(1, "/c", 2))
+	if rec.retried != 1 || len(rec.records) != 3 || server.connections() != 2 {
+		t.Errorf("%d retried, %d records, %d connections", rec.retried, len(rec.records), server.connections())
+	}
+	for _, r := range rec.records {
+		if r.Error != record.None {
+			t.Errorf("line %d: %s", r.Line, r.Error)
+		}
+	}
+}
+
+func TestFloodOverTLS(t *testing.T) {
+	site := &site2{}
+	url := tlsServer(t, httptest.NewUnstartedServer(site), true)
+	var shots []*Shot
+	for i := range 40 {
+		s := get(uint32(i), "/", int64(i))
+		if i%2 == 0 {
+			s.Proto = HTTP2
+		}
+		shots = append(shots, s)
+	}
+	rec := drench(t, url, Options{}, 4, shots...)
+	for _, r := range rec.records {
+		if r.Error != record.None || r.Flags&record.TLS == 0 {
+			t.Errorf("line %d: %s, flags %b", r.Line, r.Error, r.Flags)
+		}
+	}
+	if len(rec.records) != 40 {
+		t.Errorf("%d records of 40", len(rec.records))
+	}
+}
+
+func TestFloodRestsWhenNobodyListens(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "http://" + listener.Addr().String()
+	_ = listener.Close()
+	var sent int
+	endless := func(yield func(*Shot) bool) {
+		for yield(get(1, "/", 0)) {
+			sent++
+		}
+	}
+	rec := &memory{}
+	e := New(targetOf(t, base, false), noHeaders(t), Options{}, rec, context.Background())
+	e.Flood(context.Background(), endless, 2, 500*time.Millisecond)
+	if len(rec.records) == 0 || len(rec.records) > 20 {
+		t.Errorf("%d attempts of two connections in half a second", len(rec.records))
+	}
+	for _, r := range rec.records {
+		if r.Error != record.ConnectRefused {
+			t.Errorf("error %s", r.Error)
+		}
+	}
+}
+
+func TestFloodIsInterrupted(t *testing.T) {
+	release := make(chan struct{})
+	site := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hang" {
+			<-release
+		}
+	}))
+	defer site.Close()
+	defer close(release)
+	var shots []*Shot
+	for range 10 {
+		shots = append(shots, get(1, "/hang", 0))
+	}
+	rec := &memory{}
+	stop, cancel := context.WithCancel(context.Background())
+	abort, leave := context.WithCancel(context.Background())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	time.AfterFunc(200*time.Millisecond, leave)
+	e := New(targetOf(t, site.URL, false), noHeaders(t), Options{Timeout: time.Minute}, rec, abort)
+	outcome := e.Flood(stop, list(shots...), 3, 0)
+	if len(rec.records) != 3 || outcome.Unsent != 7 {
+		t.Errorf("%d records, %d unsent; want 3 and 7", len(rec.records), outcome.Unsent)
+	}
+	for _, r := range rec.records {
+		if r.Error != record.Aborted {
+			t.Errorf("cut off: %s", r.Error)
+		}
+	}
+}
