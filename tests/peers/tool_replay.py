@@ -20,8 +20,12 @@ def read_parse(out: str) -> Counted:
     return Counted(data["valid"], data["failed"], data["bytes"])
 
 
+# wrk's requests have a Host header and nothing else: the server's work is to be the same for all.
+_BARE = ["--header", "Accept:", "--header", "Accept-Encoding:", "--header", "User-Agent:"]
+
+
 def command(flood: Flood) -> list[str]:
-    pace = ["--speed", "max", "--connections", str(flood.connections)]
+    pace = ["--speed", "max", "--connections", str(flood.connections), *_BARE]
     return _run(
         flood.url, flood.scratch, flood.log, [*pace, "--loops", "0", "--duration", f"{flood.seconds}s"]
     )
