@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +54,13 @@ func newSite(t *testing.T) *site {
 	}))
 	t.Cleanup(s.Close)
 	return s
+}
+
+// requests are those that the server got.
+func (s *site) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen)
 }
 
 // logLine is a line of a COMBINED log, so many seconds after ten o'clock.

@@ -119,7 +119,6 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 	dir.SetRoutes(names.Names)
 	t := &traffic{cmd: c, asked: asked, logs: logs, dir: dir, routes: names, skipped: map[string]uint64{}}
 	progress := c.newProgress(s, dir, t)
-	defer progress.stop()
 
 	e := engine.New(target, asked.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.MaxConnections, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
@@ -137,7 +136,11 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 	default:
 		outcome = e.Open(stop, t.paced())
 	}
+	progress.stop()
 	dir.Unsent(outcome.Unsent)
+	if outcome.Warn != nil {
+		fmt.Fprintf(s.err, "replay: warning: %v\n", outcome.Warn)
+	}
 	dir.Update(t.describe)
 	return t.status(outcome)
 }

@@ -39,9 +39,10 @@ func TestRunSendsWhatTheLogSays(t *testing.T) {
 		"HEAD /head " + host + `|say "hi"|`,
 	}
 	slices.Sort(want)
-	slices.Sort(server.seen)
-	if !slices.Equal(server.seen, want) {
-		t.Errorf("sent\n%q, want\n%q", server.seen, want)
+	got := server.requests()
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("sent\n%q, want\n%q", got, want)
 	}
 	run := latest(t, out)
 	if run.Summary.Requests.Sent != 4 || run.Summary.Requests.Total != 9 {
@@ -87,8 +88,8 @@ func TestRunFilters(t *testing.T) {
 		out := t.TempDir()
 		args := append([]string{"run", writeLog(t, lines...), "--target", server.URL, "--out", out, "--quiet", "--speed", "100", "--burst"}, row.args...)
 		code, _, errOut := call(args...)
-		if code != 0 || len(server.seen) != row.want {
-			t.Errorf("%s: exit %d, %d requests, want %d. %s", row.why, code, len(server.seen), row.want, errOut)
+		if code != 0 || len(server.requests()) != row.want {
+			t.Errorf("%s: exit %d, %d requests, want %d. %s", row.why, code, len(server.requests()), row.want, errOut)
 		}
 		if run := latest(t, out); int(run.Len()) != row.want || run.Summary.Requests.Errors != 0 {
 			t.Errorf("%s: %d records, %d errors", row.why, run.Len(), run.Summary.Requests.Errors)
@@ -142,8 +143,8 @@ func TestRunReadsStandardInput(t *testing.T) {
 	server := newSite(t)
 	out := t.TempDir()
 	code, _, errOut := callWith(logLine(0, "GET / HTTP/1.1", "UA"), "run", "-", "--target", server.URL, "--out", out, "--quiet")
-	if code != 0 || len(server.seen) != 1 {
-		t.Errorf("exit %d, %d requests: %s", code, len(server.seen), errOut)
+	if code != 0 || len(server.requests()) != 1 {
+		t.Errorf("exit %d, %d requests: %s", code, len(server.requests()), errOut)
 	}
 	if logs := latest(t, out).Run.Logs; len(logs) != 1 || logs[0].Path != "-" {
 		t.Errorf("%+v", logs)

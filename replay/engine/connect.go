@@ -18,6 +18,7 @@ func (p *pool) connect(cl *client, s *Shot) {
 	}
 	if err != nil {
 		p.h2Dialed(cl, wantHTTP2)
+		p.health.failed(err)
 		p.done(s, p.clock.now(), 0, 0, kindOf(err))
 		p.gone(cl, nil)
 		return

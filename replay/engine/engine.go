@@ -77,6 +77,7 @@ func New(target *Target, headers *Headers, opts Options, rec Recorder, abort con
 type Outcome struct {
 	Unsent uint64 // requests that the schedule had and that were not sent
 	Cause  error  // why it ended before the schedule did; nil: it did not
+	Warn   error  // what went wrong with connections, and the remedy; nil: nothing
 }
 
 // prefetched requests stand ready for the engine, so that reading the log never makes it late.
@@ -141,5 +142,5 @@ func (e *Engine) begin(stop context.Context) (running context.Context, end func(
 // outcome waits for what is in flight and says how the run ended.
 func (e *Engine) outcome(running context.Context, unsent uint64) Outcome {
 	e.pool.drain()
-	return Outcome{Unsent: unsent + e.pool.unsent, Cause: context.Cause(running)}
+	return Outcome{Unsent: unsent + e.pool.unsent, Cause: context.Cause(running), Warn: e.pool.health.warning()}
 }

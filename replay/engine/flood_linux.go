@@ -240,7 +240,9 @@ func (l *floodLoop) connect(c *floodConn) {
 func (l *floodLoop) unconnected(c *floodConn, err error) {
 	s, now := c.shot, l.now()
 	s.connectUS = record.SaturatedUS(now - s.startNS)
-	l.pool.record(s, now, 0, 0, kindOf(&net.OpError{Op: "dial", Err: err}))
+	err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	l.pool.health.failed(err)
+	l.pool.record(s, now, 0, 0, kindOf(err))
 	c.hangUp()
 	c.shot, c.state, c.restNS = nil, resting, now+floodRestNS
 }

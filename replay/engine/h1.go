@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -62,6 +63,19 @@ func (c *h1) send(s *Shot) {
 	if cap(c.out) > bigHeadBytes {
 		c.out = nil
 	}
+}
+
+// discard closes an idle connection, and with a reset: an orderly end would keep its port busy for a minute (TIME_WAIT), and ten
+// thousand users who come and go would run out of ports.
+func (c *h1) discard() {
+	conn := c.net
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
 }
 
 // exchange waits for a response, records it and goes on to the next request. It returns false when the connection ended.

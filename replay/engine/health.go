@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"plimsoll/replay/record"
@@ -16,6 +20,8 @@ const (
 
 // health watches whether the target is there at all.
 type health struct {
+	firstFailure atomic.Pointer[error] // of opening a connection
+
 	mu      sync.Mutex
 	inRow   int
 	sinceNS int64
@@ -40,4 +46,21 @@ func (h *health) note(now int64, kind record.ErrorKind) {
 	default:
 		h.inRow = 0
 	}
+}
+
+// failed keeps the first reason for which a connection could not be opened.
+func (h *health) failed(err error) { h.firstFailure.CompareAndSwap(nil, &err) }
+
+// warning says why connections could not be opened, and what to do; nil when all could.
+func (h *health) warning() error {
+	first := h.firstFailure.Load()
+	switch {
+	case first == nil:
+		return nil
+	case errors.Is(*first, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("connections could not be opened, since this machine ran out of ports (%w): widen net.ipv4.ip_local_port_range, or use fewer connections", *first)
+	case errors.Is(*first, syscall.EMFILE), errors.Is(*first, syscall.ENFILE):
+		return fmt.Errorf("connections could not be opened, since this process may have no more files (%w): raise `ulimit -n`, or lower --max-connections", *first)
+	}
+	return fmt.Errorf("connections could not be opened; the first failure: %w", *first)
 }

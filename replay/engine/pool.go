@@ -109,7 +109,7 @@ func (p *pool) place(cl *client, s *Shot) (send func()) {
 	if len(cl.idle) > 0 { // it wants a fresh connection: an idle one of its own makes room
 		oldest := cl.idle[0]
 		p.unidle(oldest)
-		_ = oldest.net.Close()
+		oldest.discard()
 		return p.dial(cl, s)
 	}
 	return p.wait(cl, s)
@@ -143,7 +143,7 @@ func (p *pool) room(cl *client) bool {
 	}
 	if oldest := p.idle.oldest(); oldest != nil {
 		p.unidle(oldest)
-		_ = oldest.net.Close()
+		oldest.discard()
 	}
 	if cl.conns == 0 && !cl.starved {
 		cl.starved = true

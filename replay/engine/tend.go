@@ -18,7 +18,7 @@ func (p *pool) tend(now int64) {
 	}
 	for oldest := p.idle.oldest(); oldest != nil && oldest.idleSinceNS+p.opts.IdleTimeout.Nanoseconds() < now; oldest = p.idle.oldest() {
 		p.unidle(oldest)
-		_ = oldest.net.Close()
+		oldest.discard()
 	}
 	p.mu.Unlock()
 	for _, s := range expired {
@@ -40,7 +40,7 @@ func (p *pool) leave(key clientKey) {
 	for len(cl.idle) > 0 {
 		c := cl.idle[0]
 		p.unidle(c)
-		_ = c.net.Close()
+		c.discard()
 	}
 	if cl.h2 != nil {
 		cl.h2.leave()
