@@ -38,6 +38,7 @@ func (c *runCmd) check() (*asked, error) {
 	note(err)
 	note(c.checkNumbers())
 	note(c.checkPace())
+	note(c.checkFiles())
 	a.from, err = parseInstant("--from", c.From)
 	note(err)
 	a.to, err = parseInstant("--to", c.To)

@@ -45,7 +45,7 @@ type runCmd struct {
 	Unconditional  bool          `help:"Send logged 304s and 206s as plain requests, without If-Modified-Since and Range." group:"Requests"`
 	Timeout        time.Duration `help:"For one request, from its start to its last byte." default:"30s" group:"Requests"`
 	IdleTimeout    time.Duration `help:"Close a client's connection after this time without a request." default:"60s" group:"Requests"`
-	MaxConnections int           `help:"Connections open at once. Requests past that wait; they are counted as queued, and their response time runs. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
+	MaxConnections int           `help:"Connections open at once. Requests past that wait; they are counted as queued, and their response time runs. At most the limit of open files. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
 	Route          []string      `help:"Count requests whose target matches as this kind." placeholder:"NAME=RE" sep:"none" group:"Requests"`
 	KeepGoing      bool          `help:"Go on when the target no longer accepts connections." group:"Requests"`
 
@@ -121,7 +121,7 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 	progress := c.newProgress(s, dir, t)
 
 	e := engine.New(target, asked.headers, engine.Options{
-		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.MaxConnections, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
+		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
 		Revalidates: &t.revalidates,
 	}, dir, abort)
 	// The thread that sends must not wait for one that reads the log to pause: the system's scheduler, which knows priorities,

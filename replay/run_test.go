@@ -189,6 +189,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{"several mistakes at once", target("--speed", "0", "--include", "(", "--route", "nonsense", "--from", "tomorrow"),
 			[]string{"--speed", "--include", "--route", "--from"}},
 		{"an endless loop", target("--loops", "0"), []string{"--duration"}},
+		{"more users than open files", target("--users", "1100000000"), []string{"--users", "ulimit -n"}},
 		{"a secret on the command line", target("--header", "Cookie: session=hunter2"), []string{"--header-file"}},
 		{"a secret that others can read", target("--header-file", readable), []string{"chmod 600"}},
 		{"a header that frames", target("--header", "Content-Length: 5"), []string{"Content-Length"}},
