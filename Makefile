@@ -54,6 +54,7 @@ lint: $(VENV)/.dev bin/staticcheck ## Check the form of the code: gofmt, go vet,
 
 test: build $(VENV)/.dev ## Run every test that needs neither root nor Docker
 	@cd replay && $(GO) test ./...
+	@cd tests/peers/go && $(GO) test ./...
 	@$(VENV)/bin/pytest
 
 test-lab: build $(VENV)/.dev ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
