@@ -13,8 +13,21 @@ type preciseSleeper struct {
 	event int // eventfd(2)
 }
 
-// sendersNice is the priority of the thread that sends at due instants.
-const sendersNice = -15
+// How the thread that sends stands with the scheduler: it works for microseconds at a time, and shall not wait for others to end
+// their turns. Kernels from 6.12 on let a thread with a shorter slice go first when it wakes, whoever asks for that; the
+// priority is for root alone.
+const (
+	sendersSliceNS = 100_000
+	sendersNice    = -15
+)
+
+func hurry() {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: sendersNice, Runtime: sendersSliceNS}
+	if unix.SchedSetAttr(0, &attr, 0) != nil {
+		attr.Nice = 0
+		_ = unix.SchedSetAttr(0, &attr, 0)
+	}
+}
 
 // newSleeper binds the calling goroutine to its thread.
 func newSleeper(c clock) sleeper {
@@ -25,8 +38,7 @@ func newSleeper(c clock) sleeper {
 	runtime.LockOSThread()
 	// The kernel may otherwise delay a wake-up by 50 µs to join it with others.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	// Where it may (as root), the thread goes before others on its core: it works for microseconds at a time.
-	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), sendersNice)
+	hurry()
 	return &preciseSleeper{clock: c, event: fd}
 }
 
@@ -52,7 +64,7 @@ func (s *preciseSleeper) wake() {
 
 func (s *preciseSleeper) close() {
 	_ = unix.Close(s.event)
-	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 0)
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // the default again
 	runtime.UnlockOSThread()
 }
