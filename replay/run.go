@@ -133,6 +133,7 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 	case c.Users > 0:
 		outcome = e.Users(stop, t.visits(), c.Users, c.rampUp(), c.Duration, uint64(c.Seed))
 	case c.Speed == "max":
+		defer debug.SetGCPercent(debug.SetGCPercent(300))
 		outcome = e.Flood(stop, t.unpaced(), c.Connections, c.Duration)
 	default:
 		// The heap is small and of constant size: collecting it a third as often costs little, and makes fewer requests late.

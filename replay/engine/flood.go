@@ -71,15 +71,12 @@ func (f *flood) next(slot uint32) {
 // take gives the next request, due now; nil when there is none, or the run is over.
 func (f *flood) take() *Shot {
 	now := f.e.clock.now()
-	if f.running.Err() != nil || (f.limitNS > 0 && now >= f.limitNS) {
+	if f.over(now) {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.batch) == 0 && !f.ended {
-		batch, more := <-f.batches
-		f.batch, f.ended = batch, !more
-	}
+	f.refill()
 	if len(f.batch) == 0 {
 		return nil
 	}
@@ -88,4 +85,41 @@ func (f *flood) take() *Shot {
 	f.batch = f.batch[1:]
 	s.DueNS, s.startNS = now, now
 	return s
+}
+
+// takeSome gives a few requests at once, to one who sends many.
+func (f *flood) takeSome() []*Shot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refill()
+	n := min(1, len(f.batch))
+	if len(f.batch) > 2*floodShare {
+		n = floodShare
+	}
+	some := f.batch[:n]
+	f.batch = f.batch[len(some):]
+	return some
+}
+
+// floodShare is how many requests are taken at once; towards the end of the log it is one at a time, so that no connection is idle
+// while another has a stock of them.
+const floodShare = 16
+
+// giveBack counts requests that were taken and not sent.
+func (f *flood) giveBack(some []*Shot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.batch = append(some, f.batch...)
+}
+
+func (f *flood) refill() {
+	for len(f.batch) == 0 && !f.ended {
+		batch, more := <-f.batches
+		f.batch, f.ended = batch, !more
+	}
+}
+
+// over says that nothing more is to be sent.
+func (f *flood) over(now int64) bool {
+	return (f.limitNS > 0 && now >= f.limitNS) || f.running.Err() != nil
 }

@@ -81,6 +81,8 @@ type floodLoop struct {
 	event  int // eventfd(2): a connection came back from a goroutine
 	conns  []*floodConn
 	live   int // connections that have not ended
+	stock  []*Shot
+	over   bool // nothing more is to be sent
 
 	mu   sync.Mutex
 	back []blocked
@@ -155,7 +157,7 @@ func (l *floodLoop) run(n int) {
 	for i := range n {
 		c := &floodConn{index: i, fd: -1, rd: reader{buf: make([]byte, readBufferBytes)}}
 		l.conns = append(l.conns, c)
-		l.next(c)
+		l.next(c, l.now())
 	}
 	events := make([]unix.EpollEvent, floodEvents)
 	tended := l.now()
@@ -185,9 +187,29 @@ func (l *floodLoop) run(n int) {
 
 func (l *floodLoop) now() int64 { return l.f.e.clock.now() }
 
+// take gives the next request; nil when there is none, or the run is over. Whether it was stopped is looked at now and then.
+func (l *floodLoop) take(now int64) *Shot {
+	if len(l.stock) == 0 || l.over {
+		l.over = l.over || l.f.over(now)
+		if l.over {
+			l.f.giveBack(l.stock)
+			l.stock = nil
+			return nil
+		}
+		if l.stock = l.f.takeSome(); len(l.stock) == 0 {
+			return nil
+		}
+	}
+	s := l.stock[0]
+	l.stock[0] = nil
+	l.stock = l.stock[1:]
+	s.DueNS, s.startNS = now, now
+	return s
+}
+
 // next begins the next request on a connection; without one the connection ends.
-func (l *floodLoop) next(c *floodConn) {
-	s := l.f.take()
+func (l *floodLoop) next(c *floodConn, now int64) {
+	s := l.take(now)
 	if s == nil {
 		c.hangUp()
 		c.state = ended
@@ -299,8 +321,9 @@ func (l *floodLoop) readable(c *floodConn) {
 		l.broken(c, errClosedEarly)
 		return
 	}
+	now := l.now()
 	if c.shot.firstNS == 0 {
-		c.shot.firstNS = l.now()
+		c.shot.firstNS = now
 	}
 	rd.w += n
 	have := rd.w
@@ -310,7 +333,7 @@ func (l *floodLoop) readable(c *floodConn) {
 		rd.r, rd.w = 0, have
 		return
 	}
-	l.answered(c, l.now(), resp, err)
+	l.answered(c, now, resp, err)
 }
 
 // errNotYet says that an answer is not whole yet.
@@ -367,21 +390,23 @@ func (l *floodLoop) answered(c *floodConn, now int64, resp response, err error) 
 	if !resp.keepAlive || s.Proto == HTTP10 {
 		c.hangUp()
 	}
-	l.next(c)
+	l.next(c, now)
 }
 
 func (l *floodLoop) failed(c *floodConn, resp response, err error) {
-	l.pool.record(c.shot, l.now(), resp.status, resp.bytes, kindOf(err))
-	l.next(c)
+	now := l.now()
+	l.pool.record(c.shot, now, resp.status, resp.bytes, kindOf(err))
+	l.next(c, now)
 }
 
 // tend gives up requests that have taken too long, wakes connections that rest, and leaves at once when asked to.
 func (l *floodLoop) tend(now int64) {
 	abort := l.pool.abortCtx.Err() != nil
+	l.over = l.over || l.f.over(now)
 	for _, c := range l.conns {
 		switch {
-		case c.state == resting && (now >= c.restNS || l.f.running.Err() != nil):
-			l.next(c)
+		case c.state == resting && (now >= c.restNS || l.over):
+			l.next(c, now)
 		case c.state == away && abort:
 			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR)
 		case (c.state == waiting || c.state == connecting) && (abort || now-c.shot.startNS > l.pool.opts.Timeout.Nanoseconds()):

@@ -28,7 +28,7 @@ from .say import say
 NAME = "max"
 CONNECTIONS = 64
 # bin/replay goes through them again and again; the others need no log.
-_LOG_LINES = 200_000
+_LOG_LINES = 50_000
 # Tools and server may differ by what is in flight at the ends, and by what the clock of each calls the end.
 _DISAGREEMENT = 0.03
 
