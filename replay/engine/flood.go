@@ -26,7 +26,7 @@ func (e *Engine) Flood(stop context.Context, shots iter.Seq[*Shot], n int, limit
 	}
 	unsent := uint64(0)
 	if running.Err() != nil {
-		unsent = uint64(len(f.batch)) + e.countRest(batches)
+		unsent = uint64(len(f.batch)) + f.left + e.countRest(batches)
 	}
 	return e.outcome(running, unsent)
 }
@@ -51,6 +51,7 @@ type flood struct {
 	batches <-chan []*Shot
 	batch   []*Shot
 	ended   bool
+	left    uint64 // taken, and not sent
 }
 
 // next sends the next request on a slot; the slot ends with the sequence.
@@ -96,7 +97,7 @@ func (f *flood) takeSome() []*Shot {
 	if len(f.batch) > 2*floodShare {
 		n = floodShare
 	}
-	some := f.batch[:n]
+	some := f.batch[:n:n]
 	f.batch = f.batch[len(some):]
 	return some
 }
@@ -105,11 +106,11 @@ func (f *flood) takeSome() []*Shot {
 // while another has a stock of them.
 const floodShare = 16
 
-// giveBack counts requests that were taken and not sent.
-func (f *flood) giveBack(some []*Shot) {
+// leave counts requests that were taken and will not be sent.
+func (f *flood) leave(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.batch = append(some, f.batch...)
+	f.left += uint64(n)
 }
 
 func (f *flood) refill() {
