@@ -70,7 +70,7 @@ peers: build $(VENV)/.runtime ## Benchmark against wrk, k6, vegeta, Locust, The 
 	@tests/peers/run
 
 clean: ## Remove what was built; results stay
-	rm -rf bin $(VENV) plimsoll.egg-info tests/peers/work
+	rm -rf bin $(VENV) plimsoll.egg-info tests/peers/installed
 
 $(VENV)/.runtime: requirements.lock pyproject.toml
 	@tests/make-venv $(PYTHON) $(VENV) requirements.lock

@@ -4,7 +4,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-WORK = HERE / "work"
+WORK = HERE / "installed"
 BIN = WORK / "bin"
 DATA = WORK / "data"
 RESULTS = WORK / "results"
