@@ -3,15 +3,18 @@ module plimsoll/replay
 go 1.24.0
 
 require (
-	github.com/HdrHistogram/hdrhistogram-go v1.2.0 // indirect
-	github.com/alecthomas/kong v1.17.0 // indirect
-	github.com/klauspost/compress v1.18.2 // indirect
+	github.com/HdrHistogram/hdrhistogram-go v1.2.0
+	github.com/alecthomas/kong v1.17.0
+	github.com/klauspost/compress v1.18.2
+	github.com/schollz/progressbar/v3 v3.18.0
+	github.com/ulikunitz/xz v0.5.15
+	golang.org/x/net v0.47.0
+	golang.org/x/sys v0.38.0
+)
+
+require (
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/schollz/progressbar/v3 v3.18.0 // indirect
-	github.com/ulikunitz/xz v0.5.15 // indirect
-	golang.org/x/net v0.47.0 // indirect
-	golang.org/x/sys v0.38.0 // indirect
 	golang.org/x/term v0.37.0 // indirect
 	golang.org/x/text v0.31.0 // indirect
 )
