@@ -1,9 +1,9 @@
 """What `run.json` and `summary.json` hold, checked. Unknown keys are fine; wrong types are not."""
 
-from datetime import datetime
-from typing import Annotated, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 FORMAT = 1
 
@@ -12,6 +12,14 @@ def _is_format(value: object) -> object:
     if value != FORMAT or isinstance(value, bool):
         raise ValueError(f"must be {FORMAT}")
     return value
+
+
+def _instant(value: datetime | None) -> str | None:
+    """Instants are in UTC with six decimals (docs/run-format.md)."""
+    return None if value is None else f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+Instant = Annotated[datetime | None, PlainSerializer(_instant)]
 
 
 class _Model(BaseModel):
@@ -40,7 +48,9 @@ class Log(_Model):
 
 
 class Program(_Model):
-    """What wrote the run directory."""
+    """What wrote the run directory, and further versions (`go`, `python`, `locust`, `k6`)."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str = "unknown"
     version: str | None = None
@@ -59,16 +69,16 @@ class Host(_Model):
 class RunFacts(_Model):
     """`run.json`: what was run, on what, by what, and how it ended."""
 
-    format: Annotated[int, BeforeValidator(_is_format)]
+    format: Annotated[int, BeforeValidator(_is_format)] = FORMAT
     scenario: str
-    status: Literal["running", "complete", "interrupted", "failed"]
+    status: Literal["running", "complete", "interrupted", "failed"] = "running"
     backend: str | None = None
     repeat: int | str | None = None
     generator_limited: bool = False
     generator_limited_reason: str | None = None
     reason: str | None = None
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
+    started_at: Instant = None
+    ended_at: Instant = None
     target: Target | None = None
     command: list[str] = []
     seed: int | None = None
@@ -76,9 +86,10 @@ class RunFacts(_Model):
     speed: str | None = None
     warmup_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     logs: list[Log] = []
-    log_start: datetime | None = None
+    log_start: Instant = None
     program: Program = Program()
     host: Host = Host()
+    scenario_settings: dict[str, Any] = {}
 
 
 class RequestCounts(_Model):
@@ -91,9 +102,24 @@ class RequestCounts(_Model):
     retried: int = 0
 
 
+class Measure(_Model):
+    """A figure that is no single request, over the run; absent figures are None."""
+
+    unit: str
+    count: int = 0
+    sum: float | None = None
+    mean: float | None = None
+    min: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
 class Summary(_Model):
     """`summary.json`: only what cannot be computed again from the records."""
 
     format: Annotated[int, BeforeValidator(_is_format)]
     requests: RequestCounts = RequestCounts()
     duration_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    measures: dict[str, Measure] = {}

@@ -1,0 +1,73 @@
+"""`summary.json`, computed from the records themselves when a run ends."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analysis.errors import NoRequestsError
+from analysis.models import FORMAT
+from analysis.records import RunDirectory
+from analysis.statistics.run import RunStatistics, measure
+from analysis.statistics.sample import Sample
+from analysis.units import hours_minutes
+
+_TIMES = ("response", "service", "lag", "ttfb")
+
+
+@dataclass
+class Unsent:
+    """What the records cannot show: requests that were not sent, by reason."""
+
+    skipped: dict[str, int] = field(default_factory=dict)
+    unsent: int = 0
+
+
+def summarise(directory: Path, measures: dict[str, dict[str, object]], unsent: Unsent) -> dict[str, object]:
+    """Return what `summary.json` of `directory` says; figures that cannot be given are None."""
+    try:
+        run = measure(RunDirectory.open(directory))
+    except NoRequestsError:
+        run = None
+    sent = run.requests + run.warmup if run else 0
+    return {
+        "format": FORMAT,
+        "requests": {
+            "total": sent + sum(unsent.skipped.values()) + unsent.unsent,
+            "sent": sent,
+            "ok": run.total.grinder.tests if run else 0,
+            "errors": run.total.errors if run else 0,
+            "status_mismatch": run.total.status_mismatch if run else 0,
+            "bytes_mismatch": run.total.bytes_mismatch if run else 0,
+            "queued": run.queued if run else 0,
+            "retried": 0,
+            "warmup": run.warmup if run else 0,
+            "skipped": unsent.skipped,
+            "unsent": unsent.unsent,
+        },
+        "duration_s": run.duration_s if run else 0.0,
+        **{f"{name}_ms": _times_ms(run, name) for name in _TIMES},
+        "grinder": _grinder(run),
+        "measures": measures,
+    }
+
+
+def _times_ms(run: RunStatistics | None, name: str) -> dict[str, float | None]:
+    if run is None:
+        return dict.fromkeys(("mean", "stddev", "min", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"))
+    sample: Sample = run.samples[name]
+    return sample.figures_ms()
+
+
+def _grinder(run: RunStatistics | None) -> dict[str, object] | None:
+    if run is None:
+        return None
+    row = run.total.grinder
+    return {
+        "tests": row.tests,
+        "errors": row.errors,
+        "MTT_ms": row.mtt_ms,
+        "TTSD_ms": row.ttsd_ms,
+        "TPS": row.tps,
+        "RBPS": row.rbps,
+        "MTTFB_ms": row.mttfb_ms,
+        "TT": hours_minutes(run.duration_s),
+    }
