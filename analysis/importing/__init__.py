@@ -1,0 +1,1 @@
+"""Other programs' results become run directories: k6's samples."""

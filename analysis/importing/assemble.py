@@ -1,0 +1,247 @@
+"""k6's samples, one after another, become requests and figures. Pure: it keeps state, and touches nothing.
+
+k6 writes the samples of one HTTP request one after another, with one time and one set of tags: http_reqs,
+http_req_duration, …_blocked, …_connecting, …_tls_handshaking, …_sending, …_waiting, …_receiving, …_failed.
+Their time is the end of the request. `blocked` lasts from asking for a connection until one was had, so it
+holds the opening of a new one; `duration` is sending + waiting + receiving. So the request started at
+time − duration − blocked.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from analysis.importing.k6errors import DIAL_TIMEOUT_CODE, error_kind
+from analysis.importing.k6names import measure_of, route_of
+from analysis.importing.sample import NS, Definition, Sample
+from analysis.recording.request import Request
+
+DIAL_TIMEOUT_S = 30.0  # k6's own, which no option changes
+_MOST_WAITING = 100_000
+_MS = 1_000_000
+
+# What Plimsoll's own scripts measure for this assembler's sake.
+LAG, INTERVAL, BYTES = "plimsoll_lag", "plimsoll_interval", "plimsoll_bytes"
+
+_BROWSER = "browser_http_req_duration"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A value of a metric that is no single request; `t_ns` since the start of the run."""
+
+    name: str
+    value: float
+    unit: str
+    t_ns: int
+    iteration: int
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Iterations that k6 had no free visitor for when they were due."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class FailedCheck:
+    """A check() of the script that did not hold."""
+
+    step: str
+    name: str
+    t_ns: int
+    iteration: int
+    client: int
+
+
+@dataclass(frozen=True)
+class FromCache:
+    """A request of the browser's that never left it."""
+
+
+Found = Request | Figure | Dropped | FailedCheck | FromCache
+
+
+class _Open:
+    """The request whose samples are coming."""
+
+    __slots__ = ("tags", "time_ns", "values")
+
+    def __init__(self, sample: Sample) -> None:
+        self.time_ns, self.tags = sample.time_ns, sample.tags
+        self.values = {sample.metric: sample.value}
+
+    def takes(self, sample: Sample) -> bool:
+        """Take `sample` if it is of this request."""
+        if sample.time_ns != self.time_ns or sample.metric in self.values or sample.tags != self.tags:
+            return False
+        self.values[sample.metric] = sample.value
+        return True
+
+    def ms(self, name: str) -> float:
+        return max(self.values.get(f"http_req_{name}", 0.0), 0.0)
+
+
+class Assembler:
+    """Takes samples by `feed`, in the order in which k6 wrote them, and gives what they make.
+
+    `base_ns` is the start of the run, nanoseconds since the epoch; None: one second before the first
+    sample, since k6 does not write when it started, but writes a sample within a second. `timeout_s` is what
+    a request counts that timed out before it had a connection. `ramping` says that the clock of the schedule
+    starts when the visitors are ready, which k6 does not tell: lag then counts from the first visit.
+    """
+
+    def __init__(self, base_ns: int | None = None, timeout_s: float = 60.0, ramping: bool = False) -> None:
+        self.base_ns, self._timeout_s, self._ramping = base_ns, timeout_s, ramping
+        self.strays = 0  # samples of a request whose first sample is missing
+        self.requests = self.dropped = 0
+        self.knows_lag = False
+        self._open: _Open | None = None
+        self._definitions: dict[str, Definition] = {}
+        self._first_lag_ms: float | None = None
+        self._lag_ms: dict[str, float] = {}  # of the visit that a visitor is about to begin
+        self._waiting: dict[tuple[str, str], Request] = {}  # for the size of their bodies
+
+    def define(self, definition: Definition) -> None:
+        """Take what k6 says of a metric."""
+        self._definitions[definition.metric] = definition
+
+    def feed(self, sample: Sample) -> Iterator[Found]:
+        """Take one sample and yield what is now whole."""
+        if self.base_ns is None:
+            self.base_ns = sample.time_ns - NS
+        if self._open is not None:
+            if self._open.takes(sample):
+                return
+            yield from self._close()
+        metric = sample.metric
+        if metric in ("http_reqs", _BROWSER):
+            self._open = _Open(sample)
+        elif metric.startswith(("http_req_", "browser_http_req_", "browser_data_received")):
+            self.strays += not metric.startswith("browser_data")
+        else:
+            yield from self._other(sample)
+
+    def end(self) -> Iterator[Found]:
+        """Yield what was still waiting for more."""
+        yield from self._close()
+        yield from self._waiting.values()
+        self._waiting.clear()
+
+    def _close(self) -> Iterator[Found]:
+        whole, self._open = self._open, None
+        if whole is None:
+            return
+        self.requests += 1
+        if _BROWSER in whole.values:
+            yield FromCache() if whole.tags.get("from_cache") == "true" else self._browser_request(whole)
+            return
+        request = self._request(whole)
+        slot = whole.tags.get("slot")
+        if slot is None:
+            yield request
+            return
+        key = (whole.tags.get("vu", ""), slot)
+        if key in self._waiting:  # a redirect: the size is that of the last in the chain
+            yield self._waiting.pop(key)
+        elif len(self._waiting) >= _MOST_WAITING:
+            yield self._waiting.pop(next(iter(self._waiting)))
+        self._waiting[key] = request
+
+    def _request(self, whole: _Open) -> Request:
+        tags = whole.tags
+        blocked_ms, duration_ms = whole.ms("blocked"), whole.ms("duration")
+        total_ns = round((blocked_ms + duration_ms) * _MS)
+        status, code = _number(tags.get("status")), _number(tags.get("error_code"))
+        error = error_kind(code, tags.get("error", ""), status)
+        if "status" not in tags and error == "none" and tags.get("expected_response") == "false":
+            error = "other"
+        if error == "timeout" and total_ns == 0:
+            total_ns = round((DIAL_TIMEOUT_S if code == DIAL_TIMEOUT_CODE else self._timeout_s) * NS)
+        answered = status > 0 or whole.ms("receiving") > 0
+        lag_ms = self._lag_ms.pop(tags.get("vu", ""), 0.0)
+        connecting, shaking = whole.ms("connecting"), whole.ms("tls_handshaking")
+        return Request(
+            due_ns=self._since_ns(whole.time_ns - total_ns - round(lag_ms * _MS)),
+            lag_us=round(lag_ms * 1000),
+            connect_us=round(connecting * 1000),
+            tls_us=round(shaking * 1000),
+            ttfb_us=round((blocked_ms + whole.ms("sending") + whole.ms("waiting")) * 1000) if answered else 0,
+            total_us=total_ns // 1000,
+            route=route_of(tags),
+            status=status,
+            error=error,
+            reused=answered and connecting == 0 and shaking == 0,
+            http2=tags.get("proto") == "HTTP/2.0",
+            tls="tls_version" in tags,
+            warmup=tags.get("group", "").startswith(("::setup", "::teardown")),
+            iteration=_iteration(tags),
+            client=_number(tags.get("vu")),
+        )
+
+    def _browser_request(self, whole: _Open) -> Request:
+        tags = whole.tags
+        total_ns = round(max(whole.values[_BROWSER], 0.0) * _MS)
+        status = _number(tags.get("status"))
+        return Request(
+            due_ns=self._since_ns(whole.time_ns - total_ns),
+            total_us=total_ns // 1000,
+            ttfb_us=total_ns // 1000 if status else 0,
+            route=route_of(tags),
+            status=status,
+            error="none" if status else "other",
+            bytes=max(int(whole.values.get("browser_data_received", 0.0)), 0),
+            http2=tags.get("proto") in ("h2", "HTTP/2.0"),
+            tls=tags.get("url", "").startswith("https:"),
+            iteration=_iteration(tags),
+            client=_number(tags.get("vu")),
+        )
+
+    def _other(self, sample: Sample) -> Iterator[Found]:
+        metric, tags = sample.metric, sample.tags
+        if metric == BYTES:
+            if request := self._waiting.pop((tags.get("vu", ""), tags.get("slot", "")), None):
+                yield replace(request, bytes=max(int(sample.value), 0))
+        elif metric == LAG:
+            self._take_lag(tags.get("vu", ""), sample.value)
+        elif metric == INTERVAL:
+            # Iterations that were dropped have no number, so each puts the later ones one interval back.
+            late_ms = self._lag_ms.get(tags.get("vu", ""), 0.0) - self.dropped * sample.value
+            self._lag_ms[tags.get("vu", "")] = max(late_ms, 0.0)
+        elif metric == "dropped_iterations":
+            self.dropped += int(sample.value)
+            yield Dropped(int(sample.value))
+        elif metric == "checks":
+            if sample.value == 0:
+                yield FailedCheck(
+                    route_of(tags),
+                    tags.get("check", "check"),
+                    self._since_ns(sample.time_ns),
+                    _iteration(tags),
+                    _number(tags.get("vu")),
+                )
+        elif named := measure_of(sample, self._definitions.get(metric)):
+            name, unit = named
+            yield Figure(name, sample.value, unit, self._since_ns(sample.time_ns), _iteration(tags))
+
+    def _take_lag(self, visitor: str, late_ms: float) -> None:
+        self.knows_lag = True
+        if self._first_lag_ms is None:
+            self._first_lag_ms = late_ms if self._ramping else 0.0
+        self._lag_ms[visitor] = max(late_ms - self._first_lag_ms, 0.0)
+
+    def _since_ns(self, time_ns: int) -> int:
+        return max(time_ns - (self.base_ns or 0), 0)
+
+
+def _number(text: str | None) -> int:
+    """Return a tag's number; 0 where it is none, or none that a record could hold."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 9:
+        return 0
+    return int(text)
+
+
+def _iteration(tags: dict[str, str]) -> int:
+    """Return the number of the iteration from 1: of all (`visit`, our own scripts'), else of the visitor."""
+    text = tags.get("visit") or tags.get("iteration") or tags.get("iter")
+    return _number(text) + 1 if text is not None and text.isdigit() else 0

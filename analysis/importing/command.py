@@ -1,0 +1,82 @@
+"""`plimsoll import`: other programs' results become run directories."""
+
+import json
+from pathlib import Path
+
+import click
+
+from analysis.hostile import printable
+from analysis.importing.k6 import Imported, import_file
+from analysis.importing.lines import ImportingError
+
+
+@click.group(name="import")
+def import_() -> None:
+    """Make run directories from the results of other programs."""
+
+
+@import_.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    metavar="DIR",
+    default=Path("results"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder for run directories.",
+)
+@click.option(
+    "--scenario", metavar="NAME", default="k6", show_default=True, help="What to call the scenario."
+)
+@click.option("--target", metavar="URL", help="The site's base URL, to note it: k6 does not write it.")
+@click.option(
+    "--timeout-s",
+    metavar="NUMBER",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="The time-out of the script's requests: what one counts that timed out without a connection.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was imported as JSON on standard output.")
+@click.pass_context
+def k6(
+    ctx: click.Context,
+    files: tuple[Path, ...],
+    out: Path,
+    scenario: str,
+    target: str | None,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Import what `k6 run --out json=FILE` or `--out csv=FILE` wrote, gzip or not: a run directory each.
+
+    \b
+    Examples:
+        k6 run --out json=result.json.gz script.js
+        plimsoll import k6 result.json.gz --target http://10.0.0.5
+        plimsoll report results/latest
+
+    Exit codes: 0 everything was read; 1 imported, but k6 was killed while it wrote, or lines could not be
+    read; 2 a file that holds nothing of k6.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    if not _plain(scenario):
+        raise click.BadParameter("use letters, digits, '-' and '_'", ctx, param_hint="--scenario")
+    if missing := [path for path in files if not path.is_file()]:
+        raise ImportingError("\n".join(f"{path}: there is no such file" for path in missing))
+    imported = []
+    for path in files:
+        one = import_file(path, out, scenario=scenario, target=target, timeout_s=timeout_s)
+        imported.append(one)
+        if not as_json:
+            click.echo("\n".join(printable(line, 4096) for line in one.lines()))
+    if as_json:
+        click.echo(json.dumps({"format": 1, "runs": [one.as_json() for one in imported]}, indent=2))
+    ctx.exit(_exit_code(imported))
+
+
+def _exit_code(imported: list[Imported]) -> int:
+    return 0 if all(one.whole for one in imported) else 1
+
+
+def _plain(name: str) -> bool:
+    return 0 < len(name) <= 60 and name.isascii() and name.replace("-", "").replace("_", "").isalnum()

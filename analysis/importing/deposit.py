@@ -1,0 +1,113 @@
+"""What the samples make is put into a run directory."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import chain
+
+from analysis.errors import NoRequestsError
+from analysis.importing.assemble import Assembler, Dropped, FailedCheck, Figure, Found, FromCache
+from analysis.importing.sample import Definition, Sample
+from analysis.recording import Request, RunWriter
+from analysis.records import RunDirectory
+from analysis.statistics.run import measure
+
+_MOST_EVENTS = 10_000  # of one measure, and of failed checks: events.jsonl is read whole
+_MOST_VALUES = 1_000_000  # of one measure: they are kept in memory until the end
+_MOST_MEASURES = 64
+_OTHER = "other"
+
+
+class Deposit:
+    """Puts requests, measures and failed checks into `run`, in bounded memory."""
+
+    def __init__(self, run: RunWriter) -> None:
+        self._run = run
+        self._values: Counter[str] = Counter()
+        self._names: set[tuple[str, str]] = set()
+        self.failed_checks = self.uncounted = self.last_ns = 0
+
+    def all_of(self, items: Iterable[Sample | Definition], assembler: Assembler) -> None:
+        """Take all samples there are; raises OutputError when the disk takes no more."""
+        for item in items:
+            if type(item) is Definition:
+                assembler.define(item)
+                continue
+            self.last_ns = max(self.last_ns, item.time_ns)
+            for found in assembler.feed(item):
+                self._put(found)
+        for found in assembler.end():
+            self._put(found)
+
+    def _put(self, found: Found) -> None:
+        match found:
+            case Request():
+                self._run.request(found)
+            case Figure():
+                self._measure(found)
+            case Dropped():
+                self._run.skip("dropped_iterations", found.count)
+            case FromCache():
+                self._run.skip("from_cache")
+            case FailedCheck():
+                self.failed_checks += 1
+                if self.failed_checks <= _MOST_EVENTS:
+                    about = {"step": found.step, "kind": "check_failed", "detail": found.name[:300]}
+                    self._run.event(
+                        "error", t_ns=found.t_ns, **about, iteration=found.iteration, client=found.client
+                    )
+
+    def _measure(self, figure: Figure) -> None:
+        name = figure.name
+        if (name, figure.unit) not in self._names:
+            if len(self._names) >= _MOST_MEASURES:
+                name = f"{_OTHER} ({figure.unit})"
+            self._names.add((name, figure.unit))
+        self._values[name] += 1
+        if self._values[name] <= _MOST_EVENTS:
+            iteration = figure.iteration or None
+            self._run.measure(name, figure.value, figure.unit, iteration=iteration, t_ns=figure.t_ns)
+        elif self._values[name] <= _MOST_VALUES:
+            self._run.measures.add(name, figure.value, figure.unit)
+        else:
+            self.uncounted += 1
+
+    def ended_at(self) -> datetime | None:
+        """Return when the last sample was taken."""
+        return datetime.fromtimestamp(self.last_ns / 1e9, UTC) if self.last_ns else None
+
+
+def limited_reason(run: RunWriter, assembler: Assembler, remedy: str) -> str | None:
+    """Return why the generator was the limit of what was recorded, and what to do; None if it was not."""
+    if assembler.dropped:
+        return (
+            f"k6 had no free visitor for {assembler.dropped} iterations when they were due, and dropped them: "
+            f"{remedy}"
+        )
+    if not assembler.knows_lag:
+        return None
+    run.flush()
+    try:
+        samples = measure(RunDirectory.open(run.directory)).samples
+    except NoRequestsError:
+        return None
+    lag_ms, response_ms = (samples[name].figures_ms()["p99.9"] for name in ("lag", "response"))
+    if lag_ms is None or response_ms is None or lag_ms <= max(1.0, 0.05 * response_ms):
+        return None
+    return (
+        f"visits started late: lag p99.9 is {lag_ms:.1f} ms of a response p99.9 of {response_ms:.1f} ms: "
+        "lower the rate, or run k6 on a machine with more free processors"
+    )
+
+
+def peeked(items: Iterable[Sample | Definition]) -> tuple[Sample | None, Iterable[Sample | Definition]]:
+    """Return the first sample of `items`, and all of them from the first on; None if there is none."""
+    iterator = iter(items)
+    before: list[Sample | Definition] = []
+    for item in iterator:
+        before.append(item)
+        if type(item) is Sample:
+            return item, chain(before, iterator)
+        if len(before) > 10_000:
+            break
+    return None, before

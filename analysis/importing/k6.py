@@ -1,0 +1,140 @@
+"""Results of k6 become run directories."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from analysis.importing.assemble import Assembler
+from analysis.importing.deposit import Deposit, limited_reason, peeked
+from analysis.importing.lines import ImportingError, lines_of
+from analysis.importing.reader import Reader
+from analysis.importing.sample import NS
+from analysis.models import Host, Program, Target
+from analysis.recording import RunFacts, RunWriter
+from analysis.recording.folders import directory_name, new_directory, point_latest
+from analysis.recording.writer import Status
+
+REMEDY = "raise the executor's maxVUs, or lower its rate"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One output of k6 that is a run directory now, and what was not in order with it."""
+
+    source: Path
+    directory: Path
+    status: str
+    reason: str | None
+    requests: int
+    broken_lines: int
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every line could be read."""
+        return self.status == "complete" and not self.broken_lines
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints of it."""
+        return {
+            "source": str(self.source),
+            "directory": str(self.directory),
+            "status": self.status,
+            "reason": self.reason,
+            "requests": self.requests,
+            "broken_lines": self.broken_lines,
+            "notes": self.notes,
+        }
+
+    def lines(self) -> list[str]:
+        """Return what the command prints."""
+        said = [] if self.reason is None else [f"  {self.status}: {self.reason}"]
+        return [f"{self.directory}: {self.requests} requests from {self.source}", *said] + [
+            f"  {note}" for note in self.notes
+        ]
+
+
+def import_file(
+    path: Path, results: Path, *, scenario: str = "k6", target: str | None = None, timeout_s: float = 60.0
+) -> Imported:
+    """Write a run directory into `results` from `path`: `k6 run --out json=FILE` or `csv=FILE`, gzip or not.
+
+    `target` is the base URL to note (k6 does not write it), `timeout_s` k6's time-out. Raises ImportingError
+    if there is no sample in `path`, OutputError if the run directory cannot be written.
+    """
+    reader = Reader(lines_of(path))
+    first, items = peeked(reader)
+    if first is None:
+        raise ImportingError(_nothing_in(path, reader))
+    base_ns = max((first.time_ns - NS) // 1000 * 1000, 1000)
+    started_at = datetime.fromtimestamp(base_ns // NS, UTC).replace(microsecond=base_ns % NS // 1000)
+    assembler = Assembler(base_ns, timeout_s)
+    directory = new_directory(results, directory_name(started_at, scenario))
+    with RunWriter(directory, _facts(path, scenario, target, started_at), at_once=False) as run:
+        deposit = Deposit(run)
+        deposit.all_of(items, assembler)
+        limited = limited_reason(run, assembler, REMEDY)
+        run.update(
+            loop="open" if assembler.knows_lag or assembler.dropped else "closed",
+            generator_limited=limited is not None,
+            generator_limited_reason=limited,
+            ended_at=deposit.ended_at(),
+        )
+        status, reason = _ending(reader)
+        run.finish(status, reason)
+    point_latest(directory)
+    return Imported(
+        path,
+        directory,
+        status,
+        reason,
+        assembler.requests,
+        reader.broken_count,
+        _notes(reader, assembler, deposit),
+    )
+
+
+def _ending(reader: Reader) -> tuple[Status, str | None]:
+    if reader.cut_off:
+        return "interrupted", f"k6 was ended while it wrote: {reader.cut_off}"
+    if reader.broken_count:
+        return "complete", f"{reader.broken_count} lines could not be read"
+    return "complete", None
+
+
+def _notes(reader: Reader, assembler: Assembler, deposit: Deposit) -> list[str]:
+    notes = list(reader.broken)
+    if assembler.strays:
+        notes.append(
+            f"{assembler.strays} samples belong to no request: the output was filtered, or begins in the middle"
+        )
+    if deposit.failed_checks:
+        notes.append(f"{deposit.failed_checks} checks of the script failed; see events.jsonl")
+    if deposit.uncounted:
+        notes.append(f"{deposit.uncounted} values of measures beyond a million each were not counted")
+    if reader.whole_seconds:
+        notes.append("times are whole seconds: run k6 with K6_CSV_TIME_FORMAT=rfc3339_nano, or --out json")
+    return notes
+
+
+def _nothing_in(path: Path, reader: Reader) -> str:
+    if reader.line == 0:
+        return f"{path}: is empty; k6 writes it with: k6 run --out json=FILE script.js"
+    if reader.broken:
+        return (
+            f"{path}: holds no sample of k6; {reader.broken[0]} (it wants what k6 run --out json=FILE writes)"
+        )
+    return f"{path}: holds no sample of k6; it wants what k6 run --out json=FILE writes"
+
+
+def _facts(path: Path, scenario: str, target: str | None, started_at: datetime) -> RunFacts:
+    return RunFacts(
+        scenario=scenario,
+        target=None if target is None else Target(url=target),
+        command=["plimsoll", "import", "k6", path.name],
+        loop="closed",
+        started_at=started_at,
+        program=Program(name="k6"),
+        host=Host(hostname="unknown"),  # k6 ran where it ran; this machine only reads what it wrote
+        scenario_settings={"imported_from": path.name},
+    )

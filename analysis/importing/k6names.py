@@ -1,0 +1,55 @@
+"""What k6's requests and metrics are called in a run directory: few names, never an address. Pure."""
+
+from analysis.importing.kinds import kind_of
+from analysis.importing.sample import Definition, Sample
+
+_LONGEST = 48
+_VITALS = "browser_web_vital_"
+# Requests show these already; the others count things or are k6's own bookkeeping.
+_NOT_MEASURES = ("http_req", "browser_http_req", "browser_data", "plimsoll_")
+
+
+def route_of(tags: dict[str, str]) -> str:
+    """Return the route of a request: its tag `step`; else `name` where the script gave one; else its group;
+    else the kind that its address shows.
+    """
+    if step := tags.get("step"):
+        return _short(step)
+    name = tags.get("name", "")
+    if name and not _address(name):
+        return _short(name)
+    group = tags.get("group", "").rpartition("::")[2]
+    if group:
+        return _short(group)
+    return kind_of(name or tags.get("url", ""))
+
+
+def measure_of(sample: Sample, definition: Definition | None) -> tuple[str, str] | None:
+    """Return name and unit of the measure that `sample` is a value of; None if it is of none.
+
+    Measures are web vitals, and trends of times (`new Trend(name, true)`).
+    """
+    metric, tags = sample.metric, sample.tags
+    if metric.startswith(_VITALS):
+        vital = metric.removeprefix(_VITALS)
+        return f"{vital}: {_page(tags)}", "score" if vital == "cls" else "ms"
+    if metric.startswith(_NOT_MEASURES) or definition is None:
+        return None
+    if definition.kind != "trend" or definition.contains != "time":
+        return None
+    about = tags.get("page") or tags.get("step") or tags.get("group", "").rpartition("::")[2]
+    return (f"{metric}: {_short(about)}" if about else metric), "ms"
+
+
+def _page(tags: dict[str, str]) -> str:
+    """Web vitals come when a page is left, so that only the page itself says whose they are."""
+    name = tags.get("name") or tags.get("url", "")
+    return kind_of(name) if _address(name) else _short(name)
+
+
+def _address(name: str) -> bool:
+    return name.startswith("/") or "://" in name or "?" in name
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"

@@ -1,0 +1,71 @@
+"""Lines of a file, plain or gzip, in bounded memory, whatever stands in it."""
+
+import gzip
+import os
+import select
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from analysis.errors import PlimsollError
+
+LONGEST_BYTES = 1 << 20
+_CHUNK = 1 << 16
+_GZIP = b"\x1f\x8b"
+
+
+class ImportingError(PlimsollError):
+    """A file that cannot be imported; the message names it and says what to do."""
+
+
+class CutOffError(Exception):
+    """The file ends in the middle, as a killed k6 leaves it; the message says how."""
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of `path` with their line feeds; one longer than 1 MiB comes in pieces.
+
+    Raises ImportingError where it cannot be read, CutOffError after the last line of a gzip file that is cut off
+    or damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == _GZIP
+            file.seek(0)
+            source: IO[bytes] = gzip.GzipFile(fileobj=file) if zipped else file  # type: ignore[assignment]
+            while line := source.readline(LONGEST_BYTES):
+                yield line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise CutOffError(f"the gzip data is cut off or damaged ({error})") from None
+    except OSError as error:
+        raise ImportingError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def lines_from_pipe(descriptor: int, ended: Callable[[], bool]) -> Iterator[bytes]:
+    """Yield the lines that come through a named pipe until nobody has it open and `ended()` is true."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([descriptor], [], [], 0.1)
+        over = ended()
+        chunk = _read(descriptor) if ready or over else b""
+        if chunk:
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield line + b"\n"
+            if len(rest) > LONGEST_BYTES:
+                yield rest
+                rest = b""
+        elif over:
+            break
+        elif ready:  # no writer yet, or none any more: such a pipe is always ready
+            select.select([], [], [], 0.02)
+    if rest:
+        yield rest
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, _CHUNK)
+    except BlockingIOError:
+        return b""
