@@ -30,7 +30,7 @@ class Deposit:
     def all_of(self, items: Iterable[Sample | Definition], assembler: Assembler) -> None:
         """Take all samples there are; raises OutputError when the disk takes no more."""
         for item in items:
-            if type(item) is Definition:
+            if isinstance(item, Definition):
                 assembler.define(item)
                 continue
             self.last_ns = max(self.last_ns, item.time_ns)
@@ -81,8 +81,8 @@ def limited_reason(run: RunWriter, assembler: Assembler, remedy: str) -> str | N
     """Return why the generator was the limit of what was recorded, and what to do; None if it was not."""
     if assembler.dropped:
         return (
-            f"k6 had no free visitor for {assembler.dropped} iterations when they were due, and dropped them: "
-            f"{remedy}"
+            f"k6 had no free visitor for {assembler.dropped} iterations when they were due, "
+            f"and dropped them: {remedy}"
         )
     if not assembler.knows_lag:
         return None
@@ -106,7 +106,7 @@ def peeked(items: Iterable[Sample | Definition]) -> tuple[Sample | None, Iterabl
     before: list[Sample | Definition] = []
     for item in iterator:
         before.append(item)
-        if type(item) is Sample:
+        if isinstance(item, Sample):
             return item, chain(before, iterator)
         if len(before) > 10_000:
             break

@@ -83,15 +83,8 @@ def import_file(
         status, reason = _ending(reader)
         run.finish(status, reason)
     point_latest(directory)
-    return Imported(
-        path,
-        directory,
-        status,
-        reason,
-        assembler.requests,
-        reader.broken_count,
-        _notes(reader, assembler, deposit),
-    )
+    notes = _notes(reader, assembler, deposit)
+    return Imported(path, directory, status, reason, assembler.requests, reader.broken_count, notes)
 
 
 def _ending(reader: Reader) -> tuple[Status, str | None]:
@@ -105,9 +98,7 @@ def _ending(reader: Reader) -> tuple[Status, str | None]:
 def _notes(reader: Reader, assembler: Assembler, deposit: Deposit) -> list[str]:
     notes = list(reader.broken)
     if assembler.strays:
-        notes.append(
-            f"{assembler.strays} samples belong to no request: the output was filtered, or begins in the middle"
-        )
+        notes.append(f"{assembler.strays} samples belong to no request: the output begins in the middle")
     if deposit.failed_checks:
         notes.append(f"{deposit.failed_checks} checks of the script failed; see events.jsonl")
     if deposit.uncounted:
@@ -120,11 +111,8 @@ def _notes(reader: Reader, assembler: Assembler, deposit: Deposit) -> list[str]:
 def _nothing_in(path: Path, reader: Reader) -> str:
     if reader.line == 0:
         return f"{path}: is empty; k6 writes it with: k6 run --out json=FILE script.js"
-    if reader.broken:
-        return (
-            f"{path}: holds no sample of k6; {reader.broken[0]} (it wants what k6 run --out json=FILE writes)"
-        )
-    return f"{path}: holds no sample of k6; it wants what k6 run --out json=FILE writes"
+    why = f" ({reader.broken[0]})" if reader.broken else ""
+    return f"{path}: holds no sample of k6{why}; it wants what k6 run --out json=FILE writes"
 
 
 def _facts(path: Path, scenario: str, target: str | None, started_at: datetime) -> RunFacts:

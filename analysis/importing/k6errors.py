@@ -1,4 +1,4 @@
-"""k6's error codes (docs: "Error codes", k6's lib/netext/httpext/error_codes.go) as kinds of errors.json. Pure."""
+"""k6's error codes (its lib/netext/httpext/error_codes.go) as kinds of errors.json. Pure."""
 
 _EXACT = {
     1050: "timeout",

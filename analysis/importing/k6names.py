@@ -10,8 +10,9 @@ _NOT_MEASURES = ("http_req", "browser_http_req", "browser_data", "plimsoll_")
 
 
 def route_of(tags: dict[str, str]) -> str:
-    """Return the route of a request: its tag `step`; else `name` where the script gave one; else its group;
-    else the kind that its address shows.
+    """Return the route of a request.
+
+    Its tag `step`; else `name` where the script gave one; else its group; else the kind of its address.
     """
     if step := tags.get("step"):
         return _short(step)

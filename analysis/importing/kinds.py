@@ -51,8 +51,9 @@ _SEGMENT = re.compile(r"[a-z][a-z_-]{0,23}")
 
 @lru_cache(maxsize=4096)
 def kind_of(url: str) -> str:
-    """Return the kind of an address or target: `page`, `image`, `login`, …; the first segment of its path
-    where that is a plain word; else `other`.
+    """Return the kind of an address or target: `page`, `image`, `login` and so on.
+
+    Where no rule knows it, it is the first segment of the path if that is a plain word; else `other`.
     """
     try:
         parts = urlsplit(url[:2048])

@@ -26,8 +26,8 @@ class CutOffError(Exception):
 def lines_of(path: Path) -> Iterator[bytes]:
     """Yield the lines of `path` with their line feeds; one longer than 1 MiB comes in pieces.
 
-    Raises ImportingError where it cannot be read, CutOffError after the last line of a gzip file that is cut off
-    or damaged.
+    Raises ImportingError where it cannot be read, CutOffError after the last line of a gzip file that is cut
+    off or damaged.
     """
     try:
         with path.open("rb") as file:

@@ -20,7 +20,7 @@ class Sample(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """What k6 says of a metric when it first appears: `kind` trend, counter, …; `contains` time, data, …"""
+    """What k6 says of a metric when it first appears: a `kind` (trend), and what it `contains` (time)."""
 
     metric: str
     kind: str
