@@ -55,12 +55,12 @@ final class Lease
         if ($lease !== null && $lease['owner'] === $owner) {
             return;
         }
+        if (!$take) {
+            throw new Problem('This upgrade is no longer yours: it was taken over. Start again.');
+        }
         if ($lease !== null && $lease['expires_at'] > microtime(true)) {
             $wait_s = (int) ceil($lease['expires_at'] - microtime(true));
             throw new Problem("The upgrade is locked: somebody else is running it. Try again in $wait_s seconds.");
-        }
-        if (!$take) {
-            throw new Problem('This upgrade is no longer yours: it was taken over. Start again.');
         }
         $this->renew($owner);
     }
