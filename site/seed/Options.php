@@ -1,0 +1,58 @@
+<?php
+/** Options as an old site has them: what its plugins left behind, much of it loaded with every page. */
+final class Options {
+	public function __construct( private mysqli $db, private Dice $dice, private Words $words ) {}
+
+	public function fill( Terms $terms ): void {
+		global $wp_rewrite;
+		$this->db->query( "DELETE FROM wp_options WHERE option_name LIKE '%transient%' OR option_name IN ('recovery_keys', 'fresh_site', 'can_compress_scripts', 'user_count')" );
+		wp_cache_flush();
+		$fixed = array(
+			'blogdescription'        => 'Notes on ships, gardens and disks since 2015',
+			'siteurl'                => 'http://www.example.org',
+			'home'                   => 'http://www.example.org',
+			'permalink_structure'    => '/%year%/%monthnum%/%postname%/',
+			'thread_comments'        => '1',
+			'thread_comments_depth'  => '5',
+			'page_comments'          => '1',
+			'comments_per_page'      => '50',
+			'comment_moderation'     => '0',
+			'comment_previously_approved' => '0',
+			'admin_email_lifespan'   => '4102444800',
+			'https_detection_errors' => array(),
+			'wp_force_deactivated_plugins' => array(),
+			'theme_mods_twentytwentyone' => array( 'nav_menu_locations' => array( 'primary' => $terms->menu ), 'custom_css_post_id' => -1 ),
+			'cron'                   => array( 'version' => 2 ),
+		);
+		foreach ( $fixed as $name => $value ) {
+			update_option( $name, $value );
+		}
+		$wp_rewrite->init();
+		$wp_rewrite->set_permalink_structure( $fixed['permalink_structure'] );
+		flush_rewrite_rules( false );
+		$this->db->query( "DELETE FROM wp_options WHERE option_name LIKE '%transient%'" );
+
+		// Numbered after what WordPress's installer made, whose own numbers depend on what it tried.
+		$this->db->query( 'SET @n = 0' );
+		$this->db->query( 'UPDATE wp_options SET option_id = option_id + 100000 ORDER BY option_id DESC' );
+		$this->db->query( 'UPDATE wp_options SET option_id = (@n := @n + 1) ORDER BY option_name' );
+		$this->left_behind( (int) $this->db->query( 'SELECT MAX(option_id) FROM wp_options' )->fetch_row()[0] );
+	}
+
+	private function left_behind( int $last ): void {
+		$table = new Table( $this->db, 'wp_options', array( 'option_id', 'option_name', 'option_value', 'autoload' ) );
+		for ( $i = 1; $i <= 400; $i++ ) {
+			$values = array();
+			for ( $n = 1 + $this->dice->skewed( 40, 3 ); $n > 0; $n-- ) {
+				$values[ $this->words->topic() . "_$n" ] = $this->words->sentence();
+			}
+			$table->add( ++$last, $this->words->topic() . '_plugin_' . $i, serialize( $values ), $this->dice->chance( 0.7 ) ? 'yes' : 'no' );
+		}
+		for ( $i = 1; $i <= 300; $i++ ) {
+			$name = $this->dice->hex( 32 );
+			$table->add( ++$last, "_transient_timeout_feed_$name", (string) Plan::instant( $this->dice->fraction() ), 'no' );
+			$table->add( ++$last, "_transient_feed_$name", serialize( $this->words->sentences( 12 ) ), 'no' );
+		}
+		$table->flush();
+	}
+}

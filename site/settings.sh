@@ -1,0 +1,52 @@
+# shellcheck shell=sh
+# Read by the other scripts here: the settings with their defaults, and what several of them do.
+# Empty means not said, since make passes every setting on.
+
+say() { echo "make site: $*" >&2; }
+refuse() { say "$*"; exit 2; }
+
+project=$(cd "$(dirname "$0")/.." && pwd)
+MARK=.plimsoll-site # in the folder as soon as something of ours is; holds name=, made_folder=
+IMAGE=plimsoll-site
+
+BACKEND_DIR=${BACKEND_DIR:-$project/site-data}
+case $BACKEND_DIR in /*) ;; *) BACKEND_DIR=$PWD/$BACKEND_DIR ;; esac
+BACKEND_DIR=$(realpath -m -- "$BACKEND_DIR")
+case $BACKEND_DIR in
+/ | *[:\"\$\`\\]*) refuse "BACKEND_DIR=$BACKEND_DIR cannot be mounted by Docker: name a folder without : \" \$ \` and \\." ;;
+esac
+
+marked() { # KEY: its value in the folder's mark
+    sed -n "s/^$1=//p" "$BACKEND_DIR/$MARK" 2>/dev/null || true
+}
+
+name_given=${SITE_NAME:-}
+SITE_NAME=${SITE_NAME:-plimsoll}
+SITE_PORT=${SITE_PORT:-8080}
+SITE_BIND=${SITE_BIND:-127.0.0.1}
+SITE_EDITOR=${SITE_EDITOR:-block}
+size_given=${SITE_SIZE:-}
+seed_given=${SITE_SEED:-}
+SITE_SIZE=${SITE_SIZE:-small}
+SITE_SEED=${SITE_SEED:-1}
+WP_UPGRADE_ZIP=${WP_UPGRADE_ZIP:-}
+SITE_LARGE_GIB=${SITE_LARGE_GIB:-}
+SITE_WAIT_S=${SITE_WAIT_S:-300}
+DB_BUFFER_POOL=${DB_BUFFER_POOL:-256M}
+PHP_CHILDREN=${PHP_CHILDREN:-8}
+VARNISH_STORAGE=${VARNISH_STORAGE:-128M}
+export BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_EDITOR DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE
+
+need_docker() {
+    command -v docker >/dev/null || refuse "docker is not installed. Debian: apt install docker.io docker-compose"
+    docker info >/dev/null 2>&1 || refuse "the Docker daemon does not answer. Start it (systemctl start docker), or run me as a user who may ask it."
+}
+
+compose() { "$project/site/compose" "$@"; }
+
+# A command as root on the folder, through a container, since its files belong to the site's own users.
+in_folder() {
+    program=$1
+    shift
+    docker run --rm --network none --entrypoint "$program" -v "$BACKEND_DIR:/data" "$IMAGE" "$@"
+}
