@@ -62,6 +62,34 @@ test-lab: build $(VENV)/.dev ## Run the tests against real programs (root; insta
 	@cd replay && PLIMSOLL_LAB=1 $(GO) test -count=1 ./accesslog .
 	@PLIMSOLL_LAB=1 $(VENV)/bin/pytest tests/analysis tests/lab
 
+# The site under test; empty means the default that docs/site.md names.
+BACKEND_DIR ?=
+SITE_NAME   ?=
+SITE_PORT   ?=
+SITE_BIND   ?=
+SITE_SIZE   ?=
+SITE_SEED   ?=
+SITE_EDITOR ?=
+SITE_LARGE_GIB ?=
+WP_UPGRADE_ZIP ?=
+DB_BUFFER_POOL ?=
+PHP_CHILDREN   ?=
+VARNISH_STORAGE ?=
+SITE_WAIT_S ?=
+KEEP   ?=
+IMAGES ?=
+export BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_SIZE SITE_SEED SITE_EDITOR SITE_LARGE_GIB WP_UPGRADE_ZIP
+export DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE SITE_WAIT_S KEEP IMAGES
+
+base-image: ## Make the image debian:bookworm-slim where no hub can be reached
+	@site/base-image
+
+site: ## Start the site under test: [BACKEND_DIR= SITE_PORT= SITE_SIZE=small|medium|large SITE_EDITOR=block|classic …]
+	@site/up
+
+site-down: ## End the site and remove what it made: [BACKEND_DIR= KEEP=1 IMAGES=1]
+	@site/down
+
 FUZZTIME ?= 10m
 fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
 	@tests/fuzz $(FUZZTIME)
@@ -84,4 +112,4 @@ bin/staticcheck: tests/tools/go.mod
 	@tests/need-go $(GO)
 	@cd tests/tools && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report lint test test-lab fuzz peers clean
+.PHONY: help setup build replay report base-image site site-down lint test test-lab fuzz peers clean
