@@ -89,12 +89,19 @@ class Assembler:
     sample, since k6 does not write when it started, but writes a sample within a second. `timeout_s` is what
     a request counts that timed out before it had a connection. `ramping` says that the clock of the schedule
     starts when the visitors are ready, which k6 does not tell: lag then counts from the first visit.
+    `strict` counts a status of 400 or more as an error, as scripted scenarios do.
     """
 
-    def __init__(self, base_ns: int | None = None, timeout_s: float = 60.0, ramping: bool = False) -> None:
-        self.base_ns, self._timeout_s, self._ramping = base_ns, timeout_s, ramping
+    def __init__(
+        self,
+        base_ns: int | None = None,
+        timeout_s: float = 60.0,
+        ramping: bool = False,
+        strict: bool = False,
+    ) -> None:
+        self.base_ns, self._timeout_s, self._ramping, self._strict = base_ns, timeout_s, ramping, strict
         self.strays = 0  # samples of a request whose first sample is missing
-        self.requests = self.dropped = 0
+        self.requests = self.iterations = self.dropped = 0
         self.knows_lag = False
         self._open: _Open | None = None
         self._definitions: dict[str, Definition] = {}
@@ -158,6 +165,9 @@ class Assembler:
             error = "other"
         if error == "timeout" and total_ns == 0:
             total_ns = round((DIAL_TIMEOUT_S if code == DIAL_TIMEOUT_CODE else self._timeout_s) * NS)
+        warmup = tags.get("group", "").startswith(("::setup", "::teardown"))
+        if self._strict and status >= 400 and not warmup:
+            error = "http_error"
         answered = status > 0 or whole.ms("receiving") > 0
         lag_ms = self._lag_ms.pop(tags.get("vu", ""), 0.0)
         connecting, shaking = whole.ms("connecting"), whole.ms("tls_handshaking")
@@ -174,7 +184,7 @@ class Assembler:
             reused=answered and connecting == 0 and shaking == 0,
             http2=tags.get("proto") == "HTTP/2.0",
             tls="tls_version" in tags,
-            warmup=tags.get("group", "").startswith(("::setup", "::teardown")),
+            warmup=warmup,
             iteration=_iteration(tags),
             client=_number(tags.get("vu")),
         )
@@ -189,7 +199,7 @@ class Assembler:
             ttfb_us=total_ns // 1000 if status else 0,
             route=route_of(tags),
             status=status,
-            error="none" if status else "other",
+            error="other" if not status else "http_error" if self._strict and status >= 400 else "none",
             bytes=max(int(whole.values.get("browser_data_received", 0.0)), 0),
             http2=tags.get("proto") in ("h2", "HTTP/2.0"),
             tls=tags.get("url", "").startswith("https:"),
@@ -208,6 +218,8 @@ class Assembler:
             # Iterations that were dropped have no number, so each puts the later ones one interval back.
             late_ms = self._lag_ms.get(tags.get("vu", ""), 0.0) - self.dropped * sample.value
             self._lag_ms[tags.get("vu", "")] = max(late_ms, 0.0)
+        elif metric == "iterations":
+            self.iterations += int(sample.value)
         elif metric == "dropped_iterations":
             self.dropped += int(sample.value)
             yield Dropped(int(sample.value))

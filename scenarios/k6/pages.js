@@ -1,0 +1,72 @@
+// Which pages a site has, and which files a page brings with it.
+
+import { parseHTML } from 'k6/html';
+
+const NO_PAGE = /\.(css|js|mjs|map|png|jpe?g|gif|webp|avif|svg|ico|woff2?|ttf|zip|gz|tgz|bz2|xz|zst|pdf|mp[34]|webm|xml|rss|json|txt)$/i;
+const NO_VISITOR = /\/(wp-admin|wp-login\.php|wp-json|xmlrpc\.php|feed|install|admin\.php|logout)(\/|$)|[?&](replytocom|share|action|_wpnonce)=/i;
+const KINDS = [
+  [/\.(css|m?js)$/i, 'css-js'],
+  [/\.(woff2?|ttf|otf|eot)$/i, 'font'],
+  [/\.(png|jpe?g|gif|webp|avif|svg|ico|bmp)$/i, 'image'],
+];
+
+// Adds what a visitor may ask for, in order, each once, up to `most`.
+export class Pages {
+  constructor(site, most) {
+    this.site = site;
+    this.most = most;
+    this.list = [];
+    this.seen = new Set();
+  }
+
+  get full() {
+    return this.list.length >= this.most;
+  }
+
+  add(link, from) {
+    const address = this.site.resolve(link, from);
+    if (address === null || this.full || this.seen.has(address)) return;
+    const path = address.slice(this.site.origin.length);
+    if (NO_PAGE.test(path.split('?')[0]) || NO_VISITOR.test(path)) return;
+    this.seen.add(address);
+    this.list.push(address);
+  }
+
+  addLinks(html, from) {
+    parseHTML(html).find('a[href]').each((_, element) => this.add(element.getAttribute('href'), from));
+  }
+
+  // The addresses in a sitemap or feed; those of further sitemaps are returned.
+  addListed(xml, from) {
+    const further = [];
+    for (const found of xml.matchAll(/<(?:loc|link)>\s*(?:<!\[CDATA\[)?\s*([^<\]\s]+)/g)) {
+      const link = found[1].replace(/&#0?38;|&amp;/g, '&');
+      if (/\.xml(\.gz)?$/.test(link)) further.push(link);
+      else this.add(link, from);
+    }
+    return further;
+  }
+}
+
+// The files of the same host that a browser fetches for a page, in the order in which it meets them.
+export function filesOf(html, address, site) {
+  const found = new Set();
+  parseHTML(html).find('link[href], script[src], img[src]').each((_, element) => {
+    const linked = element.nodeName() === 'link';
+    if (linked && !/(^|\s)(stylesheet|icon|preload|modulepreload)(\s|$)/i.test(attribute(element, 'rel'))) return;
+    const file = site.resolve(attribute(element, linked ? 'href' : 'src'), address);
+    if (file !== null && file !== address) found.add(file);
+  });
+  return [...found];
+}
+
+export function kindOf(address) {
+  const path = address.split('?')[0];
+  const known = KINDS.find(([pattern]) => pattern.test(path));
+  return known ? known[1] : 'other file';
+}
+
+function attribute(element, name) {
+  const found = element.getAttribute(name);
+  return found === undefined ? '' : String(found);
+}
