@@ -14,7 +14,7 @@ add_filter( 'pre_get_ready_cron_jobs', '__return_empty_array' );
 // What WordPress asks wordpress.org for when an administrator looks at a page.
 add_filter( 'pre_site_transient_update_plugins', 'plimsoll_no_updates' );
 add_filter( 'pre_site_transient_update_themes', 'plimsoll_no_updates' );
-add_filter( 'pre_site_transient_php_check_' . md5( phpversion() ), '__return_empty_array' );
+add_filter( 'pre_site_transient_php_check_' . md5( phpversion() ), 'plimsoll_php_is_fine' );
 remove_action( 'admin_init', '_maybe_update_plugins' );
 remove_action( 'admin_init', '_maybe_update_themes' );
 remove_action( 'admin_init', '_maybe_update_core' );
@@ -49,6 +49,21 @@ function plimsoll_no_updates() {
 		'response'     => array(),
 		'no_update'    => array(),
 		'translations' => array(),
+	);
+}
+
+/**
+ * What wordpress.org would have said of this PHP.
+ *
+ * @return array
+ */
+function plimsoll_php_is_fine() {
+	return array(
+		'recommended_version' => phpversion(),
+		'minimum_version'     => '5.6.20',
+		'is_supported'        => true,
+		'is_secure'           => true,
+		'is_acceptable'       => true,
 	);
 }
 
