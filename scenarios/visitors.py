@@ -1,7 +1,5 @@
 """Visitors who read pages with all their files, at a rate or ramping up: visitors.js on k6."""
 
-import json
-import socket
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -16,6 +14,7 @@ from scenarios.k6run import Job, Progress, Say, run_k6
 from scenarios.session import facts, run_directory
 from scenarios.settings import HostPort, ScenarioSettings
 from scenarios.stages import Stage, parsed_stages
+from scenarios.targets import k6_hosts
 
 Model = Literal["constant-arrival-rate", "ramping-arrival-rate", "ramping-vus"]
 
@@ -110,7 +109,7 @@ def told(settings: Settings) -> dict[str, str]:
         "SEED": settings.seed,
         "TIMEOUT_S": settings.timeout_s,
         "INSECURE": 1 if settings.insecure else None,
-        "HOSTS": hosts(settings.target, settings.connect_to) if settings.connect_to else None,
+        "HOSTS": k6_hosts(settings.target, settings.connect_to) if settings.connect_to else None,
     }
     variables = {f"PLIMSOLL_{name}": str(value) for name, value in values.items() if value is not None}
     return variables | _dashboard(settings.dashboard)
@@ -126,18 +125,6 @@ def _dashboard(where: str | None) -> dict[str, str]:
         "K6_WEB_DASHBOARD_PORT": port,
         "K6_WEB_DASHBOARD_PERIOD": "1s",
     }
-
-
-def hosts(target: str, connect_to: str) -> str:
-    """Return k6's option `hosts` as JSON: the target's name leads to `connect_to`. Raises SettingsError."""
-    _, name, port = origin(target)
-    host, _, to_port = connect_to.rpartition(":")
-    try:
-        address = socket.getaddrinfo(host.strip("[]"), int(to_port), type=socket.SOCK_STREAM)[0][4][0]
-    except OSError as error:
-        raise SettingsError(f"--connect-to: {host} cannot be resolved: {error.strerror}") from None
-    shown = f"[{address}]" if ":" in str(address) else address
-    return json.dumps({f"{name}:{port}": f"{shown}:{to_port}"})
 
 
 def expected(settings: Settings, elapsed_s: float, done: int) -> int:

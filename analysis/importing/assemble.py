@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from analysis.importing.k6errors import DIAL_TIMEOUT_CODE, error_kind
-from analysis.importing.k6names import measure_of, route_of
+from analysis.importing.k6names import FILES, measure_of, route_of
 from analysis.importing.sample import NS, Definition, Sample
 from analysis.recording.request import Request
 
@@ -22,6 +22,8 @@ _MS = 1_000_000
 # What Plimsoll's own scripts measure for this assembler's sake.
 LAG, INTERVAL, BYTES = "plimsoll_lag", "plimsoll_interval", "plimsoll_bytes"
 
+# Nothing that went through a browser's network process and a server has come back sooner.
+_FASTEST_MS = 0.5
 _BROWSER = "browser_http_req_duration"
 
 
@@ -49,6 +51,7 @@ class FailedCheck:
 
     step: str
     name: str
+    kind: str
     t_ns: int
     iteration: int
     client: int
@@ -141,7 +144,7 @@ class Assembler:
             return
         self.requests += 1
         if _BROWSER in whole.values:
-            yield FromCache() if whole.tags.get("from_cache") == "true" else self._browser_request(whole)
+            yield FromCache() if _from_cache(whole) else self._browser_request(whole)
             return
         request = self._request(whole)
         slot = whole.tags.get("slot")
@@ -166,8 +169,10 @@ class Assembler:
         if error == "timeout" and total_ns == 0:
             total_ns = round((DIAL_TIMEOUT_S if code == DIAL_TIMEOUT_CODE else self._timeout_s) * NS)
         warmup = tags.get("group", "").startswith(("::setup", "::teardown"))
-        if self._strict and status >= 400 and not warmup:
-            error = "http_error"
+        if self._strict:
+            # What is looked for before the visits may be missing; a server that is down may not.
+            error = error if status < (500 if warmup else 400) else _wrong(status)
+            warmup = warmup and error == "none"
         answered = status > 0 or whole.ms("receiving") > 0
         lag_ms = self._lag_ms.pop(tags.get("vu", ""), 0.0)
         connecting, shaking = whole.ms("connecting"), whole.ms("tls_handshaking")
@@ -193,13 +198,15 @@ class Assembler:
         tags = whole.tags
         total_ns = round(max(whole.values[_BROWSER], 0.0) * _MS)
         status = _number(tags.get("status"))
+        # Scripts of a page ask for things that they may not have; the page itself has to come.
+        needed = self._strict and status >= 400 and tags.get("resource_type") == "Document"
         return Request(
             due_ns=self._since_ns(whole.time_ns - total_ns),
             total_us=total_ns // 1000,
             ttfb_us=total_ns // 1000 if status else 0,
             route=route_of(tags),
             status=status,
-            error="other" if not status else "http_error" if self._strict and status >= 400 else "none",
+            error=_wrong(status) if not status or needed else "none",
             bytes=max(int(whole.values.get("browser_data_received", 0.0)), 0),
             http2=tags.get("proto") in ("h2", "HTTP/2.0"),
             tls=tags.get("url", "").startswith("https:"),
@@ -228,6 +235,7 @@ class Assembler:
                 yield FailedCheck(
                     route_of(tags),
                     tags.get("check", "check"),
+                    tags.get("kind", "check_failed"),
                     self._since_ns(sample.time_ns),
                     _iteration(tags),
                     _number(tags.get("vu")),
@@ -244,6 +252,20 @@ class Assembler:
 
     def _since_ns(self, time_ns: int) -> int:
         return max(time_ns - (self.base_ns or 0), 0)
+
+
+def _from_cache(whole: _Open) -> bool:
+    """Tell whether a browser's request never left it; of the cache in memory k6 does not say so."""
+    if whole.tags.get("from_cache") == "true" or whole.tags.get("from_prefetch_cache") == "true":
+        return True
+    return whole.tags.get("resource_type") in FILES and whole.values[_BROWSER] < _FASTEST_MS
+
+
+def _wrong(status: int) -> str:
+    """Return the kind of error that a status is where success was needed."""
+    if status in (502, 503, 504):
+        return "backend_dead"
+    return "http_error" if status else "other"
 
 
 def _number(text: str | None) -> int:

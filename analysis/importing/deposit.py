@@ -52,7 +52,7 @@ class Deposit:
             case FailedCheck():
                 self.failed_checks += 1
                 if self.failed_checks <= _MOST_EVENTS:
-                    about = {"step": found.step, "kind": "check_failed", "detail": found.name[:300]}
+                    about = {"step": found.step, "kind": found.kind[:40], "detail": found.name[:300]}
                     self._run.event(
                         "error", t_ns=found.t_ns, **about, iteration=found.iteration, client=found.client
                     )

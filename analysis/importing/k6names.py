@@ -5,6 +5,8 @@ from analysis.importing.sample import Definition, Sample
 
 _LONGEST = 48
 _VITALS = "browser_web_vital_"
+# What a browser fetches for a page (k6's tag `resource_type`), beside the page and the calls of its scripts.
+FILES = {"Stylesheet", "Script", "Image", "Font", "Media", "Manifest", "Other"}
 # Requests show these already; the others count things or are k6's own bookkeeping.
 _NOT_MEASURES = ("http_req", "browser_http_req", "browser_data", "plimsoll_")
 
@@ -12,10 +14,11 @@ _NOT_MEASURES = ("http_req", "browser_http_req", "browser_data", "plimsoll_")
 def route_of(tags: dict[str, str]) -> str:
     """Return the route of a request.
 
-    Its tag `step`; else `name` where the script gave one; else its group; else the kind of its address.
+    Its tag `step` (a browser's files apart); else `name` where the script gave one; else its group; else the
+    kind of its address.
     """
     if step := tags.get("step"):
-        return _short(step)
+        return f"{_short(step)}: files" if tags.get("resource_type") in FILES else _short(step)
     name = tags.get("name", "")
     if name and not _address(name):
         return _short(name)
@@ -32,6 +35,8 @@ def measure_of(sample: Sample, definition: Definition | None) -> tuple[str, str]
     """
     metric, tags = sample.metric, sample.tags
     if metric.startswith(_VITALS):
+        if tags.get("url", "").startswith("about:"):  # an empty frame, such as an editor's canvas
+            return None
         vital = metric.removeprefix(_VITALS)
         return f"{vital}: {_page(tags)}", "score" if vital == "cls" else "ms"
     if metric.startswith(_NOT_MEASURES) or definition is None:

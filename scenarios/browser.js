@@ -1,0 +1,206 @@
+// An author's day in a real browser. Run by `plimsoll scenario browser`, or alone:
+//   PLIMSOLL_TARGET=http://127.0.0.1:8080 PLIMSOLL_USER=author PLIMSOLL_PASSWORD=… bin/k6 run scenarios/browser.js
+// docs/k6.md lists what it can be told.
+
+import exec from 'k6/execution';
+import encoding from 'k6/encoding';
+import { browser } from 'k6/browser';
+import { check } from 'k6';
+import { Trend } from 'k6/metrics';
+import { Site } from './k6/address.js';
+import { publicPages } from './k6/author.js';
+import { openEditor, publish, saveAgain, write } from './k6/editor.js';
+import { flag, number, text } from './k6/settings.js';
+import { Trouble } from './k6/trouble.js';
+
+const site = new Site(text('TARGET'));
+const timeout = number('TIMEOUT_S', 60) * 1000;
+const shots = text('SCREENSHOTS');
+const image = text('IMAGE') ? open(text('IMAGE'), 'b') : null;
+
+export const options = {
+  scenarios: {
+    browser: {
+      executor: 'shared-iterations',
+      iterations: number('ITERATIONS', 1),
+      vus: Math.min(number('USERS', 1), number('ITERATIONS', 1)),
+      maxDuration: '168h',
+      options: { browser: { type: 'chromium' } },
+    },
+  },
+  systemTags: ['proto', 'status', 'method', 'url', 'name', 'group', 'check', 'scenario', 'vu', 'iter'],
+};
+
+const trends = {};
+for (const name of ['page_load', 'log_in', 'editor_ready', 'publish', 'save', 'upload']) {
+  trends[name] = new Trend(name, true);
+}
+
+// Pages by the names under which their loads and web vitals are recorded.
+const named = (path) => new RegExp(`^${site.front.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}${path}`);
+const KINDS = [
+  ['front page', named('$')],
+  ['login', named('wp-login\\.php')],
+  ['editor', named('wp-admin/post(-new)?\\.php')],
+  ['media', named('wp-admin/(media-new|upload)\\.php')],
+  ['dashboard', named('wp-admin/(index\\.php)?$')],
+];
+
+export default async function () {
+  const number_ = exec.scenario.iterationInTest;
+  exec.vu.metrics.tags.iteration = String(number_);
+  const context = await browser.newContext({
+    ignoreHTTPSErrors: flag('INSECURE'), viewport: { width: 1366, height: 768 },
+  });
+  context.setDefaultTimeout(timeout);
+  const page = await context.newPage();
+  page.on('metric', (metric) => KINDS.forEach(([name, url]) => metric.tag({ name, matches: [{ url }] })));
+  const day = new Day(page, number_);
+  try {
+    await day.live();
+  } finally {
+    await day.leave();
+    await page.close();
+    await context.close();
+  }
+}
+
+class Day {
+  constructor(page, iteration) {
+    Object.assign(this, { page, iteration, site, timeout, count: 0 });
+  }
+
+  async live() {
+    let post = null;
+    let article = null;
+    const steps = [
+      ['front page', async () => { await this.go(site.front, 'front page'); post = await publicPages(this); }],
+      ['read a post', async () => { if (post) await this.go(post, 'post'); }],
+      ['log in', async () => this.logIn()],
+      ['dashboard', async () => this.go(`${site.front}wp-admin/index.php`, 'dashboard')],
+      ['open editor', async () => this.timed('editor_ready', () => openEditor(this))],
+      ['write', async () => write(this, title(this.iteration), paragraphs(this.iteration))],
+      ['publish', async () => this.timed('publish', async () => { article = await publish(this); })],
+      ['save again', async () => this.timed('save', () => saveAgain(this, 'One more thought, after a second look.'))],
+      ['view article', async () => { if (article) await this.go(article, 'post'); }],
+      ['upload', async () => this.upload()],
+      ['log out', async () => this.logOut()],
+    ];
+    for (const [name, work] of steps) {
+      if (!(await this.step(name, work))) return;
+    }
+  }
+
+  // One step; what goes wrong in it is recorded under its name, with a picture, and ends the day.
+  async step(name, work) {
+    exec.vu.metrics.tags.step = name;
+    this.count += 1;
+    try {
+      await work();
+      await this.shoot(name, this.iteration === 0);
+      return true;
+    } catch (error) {
+      const kind = error instanceof Trouble ? error.kind : 'check_failed';
+      const words = String(error.message || error).replace(/::/g, ':').replace(/\s+/g, ' ').slice(0, 280);
+      await this.shoot(`${name} failed`, true);
+      check(null, { [words]: () => false }, { kind });
+      if (kind === 'login_failed') exec.test.abort(`${name}: login failed: ${words}`);
+      return false;
+    }
+  }
+
+  async shoot(name, wanted) {
+    if (!shots || !wanted) return;
+    const file = `${this.iteration + 1}-${String(this.count).padStart(2, '0')}-${name.replace(/ /g, '-')}.png`;
+    await this.page.screenshot({ path: `${shots}/${file}` });
+  }
+
+  async timed(name, work) {
+    const started = Date.now();
+    const answer = await work();
+    trends[name].add(Date.now() - started);
+    return answer;
+  }
+
+  // Opens a page of the site and records how long the browser took until its load event.
+  async go(address, kind) {
+    const url = site.resolve(address);
+    if (url === null) throw new Trouble('check_failed', `the site leads to another host: ${address}`);
+    await this.leave();
+    const answer = await this.page.goto(url, { waitUntil: 'load', timeout });
+    await this.loaded(kind);
+    const status = answer ? answer.status() : 0;
+    if (status >= 400) throw new Trouble(status === 403 ? 'no_permission' : 'http_error', `status ${status} for ${kind}`);
+  }
+
+  async loaded(kind) {
+    await this.page.waitForLoadState('load', { timeout });
+    const load_ms = await this.page.evaluate(() => {
+      const [entry] = performance.getEntriesByType('navigation');
+      return entry ? entry.loadEventStart - entry.startTime : 0;
+    });
+    if (load_ms > 0) trends.page_load.add(load_ms, { page: kind });
+  }
+
+  // Web vitals are final when a page is hidden. Leaving it would hide it too late for k6 to hear of them.
+  async leave() {
+    await this.page.evaluate(() => {
+      Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });
+      document.dispatchEvent(new Event('visibilitychange', { bubbles: true }));
+    });
+  }
+
+  // Does what leads to another page, by whichever redirects, and waits until that is there and complete.
+  async through(click) {
+    const { page } = this;
+    await this.leave();
+    await page.evaluate(() => { window.plimsollWasHere = true; });
+    await click();
+    const until = Date.now() + timeout;
+    while (Date.now() < until) {
+      try {
+        if (await page.evaluate(() => !window.plimsollWasHere && document.readyState === 'complete')) return;
+      } catch (error) { // the page was left while it was asked
+      }
+      await page.waitForTimeout(10);
+    }
+    throw new Trouble('timeout', 'no next page came');
+  }
+
+  async logIn() {
+    const { page } = this;
+    await this.go(`${site.front}wp-login.php`, 'login');
+    await page.locator('#user_login').fill(text('USER'));
+    await page.locator('#user_pass').fill(text('PASSWORD'));
+    await this.timed('log_in', () => this.through(() => page.locator('#wp-submit').click()));
+    const refused = await page.$('#login_error');
+    if (refused) throw new Trouble('login_failed', (await refused.innerText()).trim());
+  }
+
+  async upload() {
+    const { page } = this;
+    if (image === null) return;
+    await this.go(`${site.front}wp-admin/media-new.php`, 'media');
+    const input = await page.waitForSelector('.moxie-shim input[type=file], #async-upload', { state: 'attached', timeout });
+    const file = { name: `${text('NAME', 'plimsoll')}-${this.iteration + 1}.jpg`, mimetype: 'image/jpeg', buffer: encoding.b64encode(image) };
+    await this.timed('upload', async () => {
+      await input.setInputFiles(file);
+      await page.waitForSelector('#media-items .media-item .edit-attachment, #media-items .media-item .error-div', { timeout });
+    });
+    const refused = await page.$('#media-items .media-item .error-div');
+    if (refused) throw new Trouble('upload_refused', (await refused.innerText()).trim());
+  }
+
+  async logOut() {
+    const link = await this.page.waitForSelector('#wp-admin-bar-logout a', { state: 'attached', timeout });
+    const href = await link.getAttribute('href');
+    await this.go(href, 'login');
+  }
+}
+
+const title = (n) => `Plimsoll's article ${n + 1} of ${text('NAME', 'today')}`;
+const paragraphs = (n) => [
+  'Before the storage moves, somebody has to sit down and write, as on any other day.',
+  `This is paragraph two of article ${n + 1}. It was typed by a browser that nobody watches, key by key, while the disks were busy with something else.`,
+  'Whether that can be felt is what the figures say.',
+];
