@@ -1,5 +1,6 @@
 """Fixtures of the end-to-end tests."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.programs import REPLAY, Nginx, Replay, need
+from tests.lab.sitestack import Site, end_site, need_docker, running_site, start_site
 
 
 @pytest.fixture
@@ -29,3 +31,27 @@ def replay(tmp_path: Path) -> Replay:
         return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
     return run
+
+
+def _site(tmp_path_factory: pytest.TempPathFactory, editor: str) -> Iterator[Site]:
+    """A site of its own for the session; or the running one that the environment names, to write tests."""
+    running = os.environ.get(f"PLIMSOLL_SITE_{editor.upper()}")
+    need_docker()
+    if running:
+        yield running_site(running)
+        return
+    site = start_site(tmp_path_factory.mktemp(f"site-{editor}") / "data", f"plimsoll-{editor}", editor)
+    yield site
+    end_site(site)
+
+
+@pytest.fixture(scope="session")
+def site_block(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The site under test with the block editor (or the one at PLIMSOLL_SITE_BLOCK=URL:BACKEND_DIR)."""
+    yield from _site(tmp_path_factory, "block")
+
+
+@pytest.fixture(scope="session")
+def site_classic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The site under test with the forms of old (or the one at PLIMSOLL_SITE_CLASSIC=URL:BACKEND_DIR)."""
+    yield from _site(tmp_path_factory, "classic")
