@@ -5,29 +5,39 @@
  */
 
 /**
+ * The mirror's offer: asked for on the updates page, remembered on all others, so that these call nobody.
+ *
+ * @return array With version and package, or empty.
+ */
+function plimsoll_offer() {
+	static $offer = null;
+	if ( null !== $offer ) {
+		return $offer;
+	}
+	if ( ! isset( $GLOBALS['pagenow'] ) || 'update-core.php' !== $GLOBALS['pagenow'] ) {
+		$offer = get_site_transient( 'plimsoll_offer' );
+		return $offer = is_array( $offer ) ? $offer : array();
+	}
+	$reply = wp_remote_get( 'http://mirror:8081/offer.json', array( 'timeout' => 5 ) );
+	$offer = 200 === wp_remote_retrieve_response_code( $reply ) ? (array) json_decode( wp_remote_retrieve_body( $reply ), true ) : array();
+	set_site_transient( 'plimsoll_offer', $offer, DAY_IN_SECONDS );
+	return $offer;
+}
+
+/**
  * What the update check would have found: the mirror's offer, where it is newer than this site.
  *
  * @return object As the site transient `update_core`.
  */
 function plimsoll_offered_core() {
-	static $offer = null;
-	$version      = get_bloginfo( 'version' );
-	$found        = (object) array(
+	$version = get_bloginfo( 'version' );
+	$found   = (object) array(
 		'updates'         => array(),
 		'version_checked' => $version,
 		'last_checked'    => time(),
 		'translations'    => array(),
 	);
-	if ( ! is_admin() && ! wp_doing_cron() && ! ( defined( 'WP_CLI' ) && WP_CLI ) ) {
-		return $found;
-	}
-	if ( null === $offer ) {
-		$offer = array();
-		$reply = wp_remote_get( 'http://mirror:8081/offer.json', array( 'timeout' => 3 ) );
-		if ( 200 === wp_remote_retrieve_response_code( $reply ) ) {
-			$offer = (array) json_decode( wp_remote_retrieve_body( $reply ), true );
-		}
-	}
+	$offer   = plimsoll_offer();
 	if ( empty( $offer['version'] ) || empty( $offer['package'] ) ) {
 		return $found;
 	}
