@@ -1,13 +1,12 @@
 # shellcheck shell=sh
-# Read by the other scripts here: the settings with their defaults, and what several of them do.
-# Empty means not said, since make passes every setting on.
+# Read by the other scripts here, which say where the project is ($project): the settings with their defaults, and what several
+# of them do. Empty means not said, since make passes every setting on.
 
 say() { echo "make site: $*" >&2; }
 refuse() { say "$*"; exit 2; }
 
-project=$(cd "$(dirname "$0")/.." && pwd)
 MARK=.plimsoll-site # in the folder as soon as something of ours is; holds name=, made_folder=
-IMAGE=plimsoll-site
+SITE_IMAGE=plimsoll-site
 
 BACKEND_DIR=${BACKEND_DIR:-$project/site-data}
 case $BACKEND_DIR in /*) ;; *) BACKEND_DIR=$PWD/$BACKEND_DIR ;; esac
@@ -20,13 +19,10 @@ marked() { # KEY: its value in the folder's mark
     sed -n "s/^$1=//p" "$BACKEND_DIR/$MARK" 2>/dev/null || true
 }
 
-name_given=${SITE_NAME:-}
 SITE_NAME=${SITE_NAME:-plimsoll}
 SITE_PORT=${SITE_PORT:-8080}
 SITE_BIND=${SITE_BIND:-127.0.0.1}
 SITE_EDITOR=${SITE_EDITOR:-block}
-size_given=${SITE_SIZE:-}
-seed_given=${SITE_SEED:-}
 SITE_SIZE=${SITE_SIZE:-small}
 SITE_SEED=${SITE_SEED:-1}
 WP_UPGRADE_ZIP=${WP_UPGRADE_ZIP:-}
@@ -48,5 +44,5 @@ compose() { "$project/site/compose" "$@"; }
 in_folder() {
     program=$1
     shift
-    docker run --rm --network none --entrypoint "$program" -v "$BACKEND_DIR:/data" "$IMAGE" "$@"
+    docker run --rm --network none --entrypoint "$program" -v "$BACKEND_DIR:/data" "$SITE_IMAGE" "$@"
 }

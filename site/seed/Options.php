@@ -20,9 +20,10 @@ final class Options {
 			'comment_previously_approved' => '0',
 			'admin_email_lifespan'   => '4102444800',
 			'https_detection_errors' => array(),
+			'finished_updating_comment_type' => '1',
 			'wp_force_deactivated_plugins' => array(),
 			'theme_mods_twentytwentyone' => array( 'nav_menu_locations' => array( 'primary' => $terms->menu ), 'custom_css_post_id' => -1 ),
-			'cron'                   => array( 'version' => 2 ),
+			'cron'                   => self::cron(),
 		);
 		foreach ( $fixed as $name => $value ) {
 			update_option( $name, $value );
@@ -37,6 +38,30 @@ final class Options {
 		$this->db->query( 'UPDATE wp_options SET option_id = option_id + 100000 ORDER BY option_id DESC' );
 		$this->db->query( 'UPDATE wp_options SET option_id = (@n := @n + 1) ORDER BY option_name' );
 		$this->left_behind( (int) $this->db->query( 'SELECT MAX(option_id) FROM wp_options' )->fetch_row()[0] );
+	}
+
+	/** WordPress's own events, all planned: else the first visitors would plan them, and each clone at another time. */
+	private static function cron(): array {
+		$every  = array(
+			'recovery_mode_clean_expired_keys'   => 'daily',
+			'wp_privacy_delete_old_export_files' => 'hourly',
+			'wp_version_check'                   => 'twicedaily',
+			'wp_update_plugins'                  => 'twicedaily',
+			'wp_update_themes'                   => 'twicedaily',
+			'wp_https_detection'                 => 'twicedaily',
+			'wp_update_user_counts'              => 'twicedaily',
+			'wp_site_health_scheduled_check'     => 'weekly',
+			'wp_delete_temp_updater_backups'     => 'weekly',
+			'wp_scheduled_delete'                => 'daily',
+			'delete_expired_transients'          => 'daily',
+			'wp_scheduled_auto_draft_delete'     => 'daily',
+		);
+		$events = array();
+		foreach ( $every as $hook => $schedule ) {
+			$interval        = wp_get_schedules()[ $schedule ]['interval'];
+			$events[ $hook ] = array( md5( serialize( array() ) ) => array( 'schedule' => $schedule, 'args' => array(), 'interval' => $interval ) );
+		}
+		return array( Plan::instant( 1 ) => $events, 'version' => 2 );
 	}
 
 	private function left_behind( int $last ): void {
