@@ -26,6 +26,8 @@ class Deposit:
         self._values: Counter[str] = Counter()
         self._names: set[tuple[str, str]] = set()
         self.failed_checks = self.uncounted = self.last_ns = 0
+        self.good_requests = 0  # without an error, warm-up apart
+        self.first_failure: str | None = None
 
     def all_of(self, items: Iterable[Sample | Definition], assembler: Assembler) -> None:
         """Take all samples there are; raises OutputError when the disk takes no more."""
@@ -43,6 +45,7 @@ class Deposit:
         match found:
             case Request():
                 self._run.request(found)
+                self.good_requests += found.error == "none" and not found.warmup
             case Figure():
                 self._measure(found)
             case Dropped():
@@ -51,6 +54,7 @@ class Deposit:
                 self._run.skip("from_cache")
             case FailedCheck():
                 self.failed_checks += 1
+                self.first_failure = self.first_failure or f"{found.step}: {found.name}"
                 if self.failed_checks <= _MOST_EVENTS:
                     about = {"step": found.step, "kind": found.kind[:40], "detail": found.name[:300]}
                     self._run.event(

@@ -43,7 +43,7 @@ def measure_of(sample: Sample, definition: Definition | None) -> tuple[str, str]
         return None
     if definition.kind != "trend" or definition.contains != "time":
         return None
-    about = tags.get("page") or tags.get("step") or tags.get("group", "").rpartition("::")[2]
+    about = tags.get("page") or tags.get("group", "").rpartition("::")[2]
     return (f"{metric}: {_short(about)}" if about else metric), "ms"
 
 
