@@ -127,19 +127,20 @@ class Day {
     const url = site.resolve(address);
     if (url === null) throw new Trouble('check_failed', `the site leads to another host: ${address}`);
     await this.leave();
-    const answer = await this.page.goto(url, { waitUntil: 'load', timeout });
-    await this.loaded(kind);
-    const status = answer ? answer.status() : 0;
+    await this.page.goto(url, { waitUntil: 'load', timeout });
+    const status = await this.loaded(kind);
     if (status >= 400) throw new Trouble(status === 403 ? 'no_permission' : 'http_error', `status ${status} for ${kind}`);
   }
 
+  // Records how long the page that is open took, and returns its status: k6 loses the responses of errors.
   async loaded(kind) {
     await this.page.waitForLoadState('load', { timeout });
-    const load_ms = await this.page.evaluate(() => {
+    const [load_ms, status] = await this.page.evaluate(() => {
       const [entry] = performance.getEntriesByType('navigation');
-      return entry ? entry.loadEventStart - entry.startTime : 0;
+      return entry ? [entry.loadEventStart - entry.startTime, entry.responseStatus || 0] : [0, 0];
     });
     if (load_ms > 0) trends.page_load.add(load_ms, { page: kind });
+    return status;
   }
 
   // Web vitals are final when a page is hidden. Leaving it would hide it too late for k6 to hear of them.

@@ -73,6 +73,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
             ramping=False,
             iterations=lambda elapsed_s, done: settings.iterations,
             secrets=(account.password,),
+            one_failure_a_day=True,
         )
         if not settings.no_screenshots:
             (directory / SCREENSHOTS).mkdir()

@@ -68,9 +68,7 @@ def _own(given: str) -> tuple[Path, str]:
     if found is None or version is None:
         raise NoK6Error(f"PLIMSOLL_K6: {given} is no k6 that can be run; unset it to use the pinned one")
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
-        raise NoK6Error(
-            f"PLIMSOLL_K6: {given} is k6 {version}, too old: 1.0 or newer is needed, or unset it"
-        )
+        raise NoK6Error(f"PLIMSOLL_K6: {given} is k6 {version}, too old: 1.0 or newer is needed, or unset it")
     return Path(found).resolve(), version
 
 

@@ -51,6 +51,7 @@ class Job:
     ramping: bool
     iterations: Callable[[float, int], int]
     secrets: tuple[str, ...] = ()
+    one_failure_a_day: bool = False  # whether an iteration ends with the first check that fails
 
 
 def arguments(job: Job, pipe: Path, directory: Path) -> list[str]:
@@ -90,7 +91,7 @@ def last_error(log: str) -> str | None:
     """Return the first sentence of the last error in k6's log, without the stack that follows it. Pure."""
     found = re.findall(r"^(?:test aborted: |GoError: |Uncaught \(in promise\) )?(\S.*)$", log, re.M)
     lines = [line for line in found if not re.match(r"(at |hint|executor=|\s)", line)]
-    return lines[0][:300] if lines else None
+    return re.sub(r"\s+at \S+ \(file:.*$", "", lines[0])[:300] if lines else None
 
 
 def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: Say) -> bool:
@@ -118,7 +119,7 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
         )
         try:
             with _Interrupts(process, say) as interrupts:
-                reader, assembler, failed_checks = _take(job, run, process, descriptor, progress)
+                taken = _take(job, run, process, descriptor, progress)
                 code = process.wait()
         finally:
             if process.poll() is None:
@@ -126,14 +127,46 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
                 process.wait()
             os.close(descriptor)
             log = _censor(directory / LOG, job.secrets)
-        return _finish(
-            job, run, assembler, reader, failed_checks, ending(code, interrupts.count > 0, log), code
-        )
+        status, reason = judged(ending(code, interrupts.count > 0, log), taken, job.one_failure_a_day)
+        limited = limited_reason(run, taken.assembler, job.remedy)
+        run.update(generator_limited=limited is not None, generator_limited_reason=limited)
+        run.finish(status, reason)
+    unbroken = not taken.reader.broken_count and not taken.deposit.failed_checks
+    return status == "complete" and code == 0 and unbroken
+
+
+@dataclass(frozen=True)
+class Taken:
+    """All that came of k6's samples."""
+
+    reader: Reader
+    assembler: Assembler
+    deposit: Deposit
+
+
+def judged(
+    how: tuple[Status, str | None], taken: Taken, one_failure_a_day: bool
+) -> tuple[Status, str | None]:
+    """Return status and reason: a run in which nothing succeeded has failed, however k6 ended. Pure."""
+    status, reason = how
+    deposit, assembler = taken.deposit, taken.assembler
+    if taken.reader.broken_count:
+        reason = f"{reason or 'k6 wrote what cannot be read'}; {taken.reader.broken[0]}"
+    if status != "complete":
+        return status, reason
+    why = f": {deposit.first_failure}" if deposit.first_failure else ""
+    if assembler.requests == 0:
+        return "failed", f"k6 sent no request{why}"
+    if deposit.good_requests == 0:
+        return "failed", f"not one request succeeded{why}"
+    if one_failure_a_day and 0 < assembler.iterations <= deposit.failed_checks:
+        return "failed", f"not one iteration succeeded{why}"
+    return status, reason
 
 
 def _take(
     job: Job, run: RunWriter, process: "subprocess.Popen[bytes]", descriptor: int, progress: Progress
-) -> tuple[Reader, Assembler, int]:
+) -> Taken:
     """Take all samples until k6 has ended."""
     started_s = time.monotonic()
     assembler = Assembler(_epoch_ns(run.facts.started_at), job.timeout_s, job.ramping, strict=True)
@@ -147,27 +180,7 @@ def _take(
     deposit = Deposit(run)
     deposit.all_of(reader, assembler)
     progress(assembler.iterations, assembler.iterations)
-    return reader, assembler, deposit.failed_checks
-
-
-def _finish(
-    job: Job,
-    run: RunWriter,
-    assembler: Assembler,
-    reader: Reader,
-    failed_checks: int,
-    how: tuple[Status, str | None],
-    code: int,
-) -> bool:
-    status, reason = how
-    if reader.broken_count:
-        reason = f"{reason or 'k6 wrote what cannot be read'}; {reader.broken[0]}"
-    if status == "complete" and assembler.requests == 0:
-        status, reason = "failed", "k6 sent no request"
-    limited = limited_reason(run, assembler, job.remedy)
-    run.update(generator_limited=limited is not None, generator_limited_reason=limited)
-    run.finish(status, reason)
-    return status == "complete" and code == 0 and not failed_checks and not reader.broken_count
+    return Taken(reader, assembler, deposit)
 
 
 class _Interrupts:
