@@ -1,8 +1,6 @@
-"""The command `plimsoll`: what was typed becomes calls; what comes back becomes text and exit codes."""
+"""The command `plimsoll`: each subcommand is loaded when it is asked for, so that each starts fast."""
 
-import json
-import sys
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import click
@@ -10,22 +8,42 @@ import click
 from analysis import __version__
 from analysis.errors import PlimsollError
 from analysis.hostile import printable
-from analysis.progress import progress_bar
-from analysis.report import make_report
+
+_COMMANDS = {
+    "import": "analysis.importing.command:import_",
+    "merge": "analysis.recording.command:merge",
+    "report": "analysis.report.command:report",
+    "scenario": "scenarios.command:scenario",
+}
 
 
 class _Refused(click.ClickException):
     exit_code = 2
 
+    def show(self, file: Any = None) -> None:
+        """Print every problem on a line of its own."""
+        for line in self.message.splitlines():
+            click.echo(f"Error: {printable(line, 2000)}", err=True)
+
 
 class _Plimsoll(click.Group):
-    """Turns what the user can put right into one line and exit code 2."""
+    """Loads subcommands, and turns what the user can put right into lines of text and exit code 2."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except PlimsollError as error:
-            raise _Refused(printable(str(error), 2000)) from None
+            raise _Refused(str(error)) from None
 
 
 @click.group(cls=_Plimsoll, context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,35 +53,3 @@ def main() -> None:
 
     Exit codes: 0 done; 1 it ran and the answer is no; 2 wrong usage or unreadable input.
     """
-
-
-@main.command()
-@click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Where to write the report. Default: report.html in the first DIR.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON on standard output.")
-@click.option(
-    "--progress/--no-progress",
-    default=None,
-    help="Show a progress bar on standard error. Default: when that is a terminal.",
-)
-def report(directories: tuple[Path, ...], out: Path | None, as_json: bool, progress: bool | None) -> None:
-    """Write a report on one or more run directories: one HTML file that needs no network.
-
-    \b
-    Examples:
-        plimsoll report results/latest
-        plimsoll report results/nvme results/sata --out comparison.html
-        plimsoll report results/latest --json | jq '.runs[0].response_ms'
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    shown = sys.stderr.isatty() if progress is None else progress
-    with progress_bar("reading", "requests", shown) as advance:
-        made = make_report(directories, out, advance)
-    if as_json:
-        click.echo(json.dumps(made.as_json(), indent=2, allow_nan=False))
-    else:
-        click.echo("\n".join(made.lines()))

@@ -1,10 +1,23 @@
 """A progress bar on standard error."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+progress_option = click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Show a progress bar on standard error. Default: when that is a terminal.",
+)
+
+
+def is_shown(wanted: bool | None) -> bool:
+    """Return whether to show a bar: as wanted, else when standard error is a terminal."""
+    return sys.stderr.isatty() if wanted is None else wanted
 
 
 @contextmanager

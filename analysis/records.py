@@ -41,14 +41,7 @@ class RunDirectory:
         does, or was killed. Raises a RunDirectoryError whose message is one sentence if there is nothing to
         read.
         """
-        if not path.exists():
-            raise RunDirectoryError(f"{path}: there is no such directory")
-        if not path.is_dir():
-            raise RunDirectoryError(f"{path}: is a file; give the run directory, the one that holds run.json")
-        facts = _model(path / "run.json", RunFacts)
-        if facts is None:
-            meant = f"; {path / 'latest'} is one" if (path / "latest" / "run.json").exists() else ""
-            raise RunDirectoryError(f"{path}: run.json is missing, so this is no run directory{meant}")
+        facts = read_facts(path)
         requests = _requests(path / "requests.npy", facts)
         idle_s = (time.time() if now_s is None else now_s) - requests.path.stat().st_mtime
         return cls(
@@ -82,6 +75,19 @@ class RunDirectory:
     def error_name(self, index: int) -> str:
         """Return the name of number `index` of column `error`."""
         return self.errors[index] if index < len(self.errors) else f"error {index}"
+
+
+def read_facts(path: Path) -> RunFacts:
+    """Return `run.json` of run directory `path`. Raises RunDirectoryError, one sentence."""
+    if not path.exists():
+        raise RunDirectoryError(f"{path}: there is no such directory")
+    if not path.is_dir():
+        raise RunDirectoryError(f"{path}: is a file; give the run directory, the one that holds run.json")
+    facts = _model(path / "run.json", RunFacts)
+    if facts is None:
+        meant = f"; {path / 'latest'} is one" if (path / "latest" / "run.json").exists() else ""
+        raise RunDirectoryError(f"{path}: run.json is missing, so this is no run directory{meant}")
+    return facts
 
 
 def _requests(path: Path, facts: RunFacts) -> RequestFile:

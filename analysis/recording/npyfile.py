@@ -9,7 +9,7 @@ import numpy as np
 from analysis.recording.errorkinds import error_number
 from analysis.recording.files import unwritable
 from analysis.recording.request import Request
-from analysis.requestfile import HEADER_BYTES, HTTP2, RECORD, REUSED, TLS, WARMUP
+from analysis.requestfile import BLOCK_RECORDS, HEADER_BYTES, HTTP2, RECORD, REUSED, TLS, WARMUP, Records
 
 _LARGEST_US = 0xFFFF_FFFF
 _FLUSH_S = 1.0
@@ -47,6 +47,14 @@ class RecordFile:
         self._waiting += packed(request, route)
         self.count += 1
         if time.monotonic() - self._flushed_s >= self._every_s:
+            self.flush()
+
+    def extend(self, records: Records) -> None:
+        """Append many records, shape (n,), a block at a time."""
+        for start in range(0, len(records), BLOCK_RECORDS):
+            block = records[start : start + BLOCK_RECORDS]
+            self._waiting += block.tobytes()
+            self.count += len(block)
             self.flush()
 
     def flush(self) -> None:

@@ -18,6 +18,7 @@ from analysis.recording.request import Request
 from analysis.recording.routenames import RouteNames
 from analysis.recording.summary import Unsent, summarise
 from analysis.recording.thishost import this_host
+from analysis.requestfile import RECORD, Records
 
 Status = Literal["complete", "interrupted", "failed"]
 _LONGEST_DETAIL = 300
@@ -29,6 +30,8 @@ class RunWriter:
     As a context manager it ends a run that was not finished: `interrupted` on Ctrl-C, else `failed` with the
     exception as its reason. Every method raises OutputError when the disk takes no more.
     """
+
+    record_type = RECORD
 
     def __init__(self, directory: Path, facts: RunFacts, *, at_once: bool = True) -> None:
         """Write the first `run.json` into `directory`, which is made where it is missing.
@@ -69,10 +72,18 @@ class RunWriter:
 
     def request(self, request: Request) -> None:
         """Append one record; `routes.json` grows when its route is new."""
-        route, new = self._routes.number(request.route)
+        self._records.add(request, self.route_number(request.route))
+
+    def records(self, records: Records) -> None:
+        """Append many records as they are, shape (n,): their routes and errors have this run's numbers."""
+        self._records.extend(records)
+
+    def route_number(self, name: str) -> int:
+        """Return the number of route `name`; `routes.json` grows when it is new."""
+        route, new = self._routes.number(name)
         if new:
             replace_json(self.directory / "routes.json", self._routes.names)
-        self._records.add(request, route)
+        return route
 
     def event(
         self, event: str, *, phase: str | None = None, t_ns: int | None = None, **further: object

@@ -1,0 +1,72 @@
+"""Runs a Locust scenario in this process without a web page: `plimsoll scenario NAME`."""
+
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import gevent
+from locust.env import Environment
+
+from analysis.recording.folders import point_latest
+from scenarios.session import Session, run_directory
+from scenarios.settings import IteratedSettings
+from scenarios.user import ScenarioUser
+from scenarios.work import Work
+
+Progress = Callable[[int, int], None]
+Say = Callable[[str], None]
+
+
+def run_headless(
+    user: type[ScenarioUser], settings: IteratedSettings, progress: Progress, say: Say
+) -> Session:
+    """Run `user`'s scenario to its end and return its session, whose directory is whole by then.
+
+    The first Ctrl-C ends the run after what is in flight; the second leaves at once. Both keep what was
+    recorded.
+    """
+    user.host = settings.target
+    environment = Environment(user_classes=[user], host=settings.target)
+    directory = run_directory(settings.out, user.scenario)
+    work = Work(settings.iterations)
+    session = Session(user.scenario, settings, directory, work, environment.events.request.fire)
+    environment.events.request.add_listener(session.recorded)  # type: ignore[no-untyped-call]
+    environment.plimsoll = session  # type: ignore[attr-defined]
+    runner = environment.create_local_runner()
+    handler = _Interrupts(work, runner.quit, say)
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with session.writer:
+            point_latest(directory)
+            runner.start(min(settings.users, settings.iterations), spawn_rate=100)
+            while not handler.left and not _idle(runner):
+                progress(work.done, work.mine)
+                gevent.sleep(0.05)
+            runner.quit()
+            progress(work.done, work.mine)
+            session.finish()
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+    return session
+
+
+def _idle(runner: Any) -> bool:
+    # A greenlet that is done is false: compare with None.
+    spawned = runner.spawning_greenlet is not None and runner.spawning_greenlet.ready()
+    return bool(spawned and runner.user_count == 0)
+
+
+class _Interrupts:
+    """The first interrupt ends the work, the second leaves."""
+
+    def __init__(self, work: Work, leave: Callable[[], Any], say: Say) -> None:
+        self._work, self._leave, self._say, self.left = work, leave, say, False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self._work.ended:
+            self.left = True
+            return
+        self._work.end()
+        self._say("Interrupted: finishing what is in flight. Press Ctrl-C again to leave at once.")

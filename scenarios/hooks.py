@@ -1,0 +1,130 @@
+"""Joins a scenario to its three uses: `plimsoll scenario`, Locust's web page, Locust's master and workers."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gevent
+from locust import events
+from locust.env import Environment
+from locust.runners import MasterRunner, WorkerRunner
+
+from analysis.errors import PlimsollError
+from scenarios.consent import ask_leave
+from scenarios.credentials import credentials
+from scenarios.headless import Progress, Say, run_headless
+from scenarios.options import add_to_locust, from_locust
+from scenarios.session import Session, run_directory
+from scenarios.settings import AccountSettings, ChangingSettings, IteratedSettings
+from scenarios.shards import Master, shard_of, stop_or_quit
+from scenarios.user import ScenarioUser
+from scenarios.work import Work
+
+
+def ready(user: type[ScenarioUser], settings: IteratedSettings) -> None:
+    """Return if the scenario may start. Raises SettingsError or ConsentError."""
+    if isinstance(settings, AccountSettings):
+        credentials(settings)
+    if isinstance(settings, ChangingSettings):
+        ask_leave(settings, user.scenario)
+
+
+def runs(user: type[ScenarioUser]) -> Callable[[IteratedSettings, Progress, Say], tuple[Path, bool]]:
+    """Return the function that runs the scenario headless: its directory, and whether all went well."""
+
+    def run(settings: IteratedSettings, progress: Progress, say: Say) -> tuple[Path, bool]:
+        ready(user, settings)
+        session = run_headless(user, settings, progress, say)
+        return session.directory, session.well
+
+    return run
+
+
+def locustfile(user: type[ScenarioUser]) -> None:
+    """Make the module that defines `user` a locustfile: options, a run directory for each test."""
+    run = _LocustRun(user)
+    hooks: list[tuple[Any, Callable[..., None]]] = [
+        (events.init_command_line_parser, run.options),
+        (events.init, run.init),
+        (events.test_start, run.start),
+        (events.request, run.request),
+        (events.test_stop, run.stop),
+    ]
+    for hook, listener in hooks:
+        hook.add_listener(listener)
+
+
+class _LocustRun:
+    """What one Locust process knows of its tests; between tests `session` is None."""
+
+    def __init__(self, user: type[ScenarioUser]) -> None:
+        self._user = user
+        self.session: Session | None = None
+        self.master: Master | None = None
+
+    def options(self, parser: Any, **_: Any) -> None:
+        add_to_locust(self._user.settings_type, parser)
+
+    def init(self, environment: Environment, **_: Any) -> None:
+        if isinstance(environment.runner, MasterRunner):
+            self.master = Master(environment.runner)
+
+    def start(self, environment: Environment, **_: Any) -> None:
+        try:
+            self._start(environment)
+        except PlimsollError as error:
+            for line in str(error).splitlines():
+                print(f"{self._user.scenario}: {line}", file=sys.stderr)
+            environment.process_exit_code = 2
+            environment.runner.quit() if environment.runner else sys.exit(2)
+
+    def _start(self, environment: Environment) -> None:
+        runner, options = environment.runner, vars(environment.parsed_options)
+        users = runner.target_user_count if runner and runner.target_user_count else options.get("num_users")
+        given = options | {"num_users": users}
+        settings = from_locust(self._user.settings_type, given, environment.host)
+        ready(self._user, settings)
+        if self.master:
+            self.master.start(run_directory(settings.out, self._user.scenario), options, settings)
+            return
+        if isinstance(runner, WorkerRunner):
+            directory, index, shares = shard_of(runner.client_id, options)
+        else:
+            directory, index, shares = run_directory(settings.out, self._user.scenario), 0, 1
+        work = Work(settings.iterations, index, shares)
+        self.session = Session(
+            self._user.scenario, settings, directory, work, environment.events.request.fire
+        )
+        environment.plimsoll = self.session  # type: ignore[attr-defined]
+        gevent.spawn(self._watch, environment, self.session)
+
+    def request(self, **of: Any) -> None:
+        if self.session:
+            self.session.recorded(**of)
+
+    def stop(self, environment: Environment, **_: Any) -> None:
+        session, self.session = self.session, None
+        if session:
+            well = session.finish()
+            environment.process_exit_code = 0 if well else 1
+            if isinstance(environment.runner, WorkerRunner):
+                environment.runner.send_message("plimsoll-shard", {"directory": str(session.directory)})
+            else:
+                print(f"Run directory: {session.directory}", file=sys.stderr)
+        if self.master:
+            environment.process_exit_code = 0 if self.master.merge() else 1
+
+    def _watch(self, environment: Environment, session: Session) -> None:
+        """End the test when all iterations are done, or none can be."""
+        while self.session is session:
+            gevent.sleep(0.1)
+            work, runner = session.work, environment.runner
+            if runner is None or not (work.whole or work.ended):
+                continue
+            if isinstance(runner, WorkerRunner):
+                runner.send_message("plimsoll-done", None)
+                return
+            if runner.user_count == 0:
+                stop_or_quit(environment)
+                return

@@ -1,0 +1,131 @@
+"""One run of a scenario in one process: its settings, its share of the work, its run directory."""
+
+import platform
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import locust
+
+from analysis import __version__
+from analysis.models import Program, RunFacts, Target
+from analysis.recording import Request, RunWriter
+from analysis.recording.folders import directory_name, new_directory
+from analysis.recording.redact import redacted_command
+from scenarios.client import Sent
+from scenarios.errors import StepFailedError
+from scenarios.settings import IteratedSettings
+from scenarios.work import Work
+
+# So many iterations that failed one after another, and the site is beyond help.
+HOPELESS_IN_A_ROW = 10
+_USERS_A_SHARE = 100_000
+
+
+def facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str) -> RunFacts:
+    """Return what `run.json` says of a scenario that starts now; `settings` are ScenarioSettings."""
+    users = getattr(settings, "users", 1)
+    return RunFacts.model_validate(
+        {
+            "scenario": scenario,
+            "backend": settings.backend,
+            "repeat": settings.repeat,
+            "target": Target(url=settings.target, connect_to=settings.connect_to),
+            "command": redacted_command(["plimsoll", *sys.argv[1:]]),
+            "seed": settings.seed,
+            "loop": loop,
+            "speed": f"users {users}",
+            "program": Program.model_validate(
+                {"name": "scenario", "version": __version__, "python": platform.python_version(), **program}
+            ),
+            "scenario_settings": settings.kept(),
+        }
+    )
+
+
+def run_directory(results: Path, scenario: str) -> Path:
+    """Make the folder of a run that starts now."""
+    return new_directory(results, directory_name(datetime.now(UTC), scenario))
+
+
+class Session:
+    """Takes what the users of one process do, and writes it down."""
+
+    def __init__(
+        self, scenario: str, settings: IteratedSettings, directory: Path, work: Work, fire: Callable[..., Any]
+    ) -> None:
+        """Start the run directory. `fire` is Locust's request event: its listeners see every request."""
+        self.settings, self.directory, self.work = settings, directory, work
+        self._fire = fire
+        self._users = 0
+        self.hopeless: str | None = None
+        self.writer = RunWriter(directory, facts(scenario, settings, locust=locust.__version__))
+
+    def new_client_number(self) -> int:
+        """Return the number of a user that comes in, from 1; those of another share start elsewhere."""
+        self._users += 1
+        return self.work.index * _USERS_A_SHARE + self._users
+
+    def sent(self, sent: Sent, iteration: int, client: int) -> None:
+        """Take one request: fire Locust's event for it, whose listener (`recorded`) writes it down."""
+        self._fire(
+            request_type=sent.method,
+            name=sent.step,
+            response_time=sent.total_us / 1000,
+            response_length=sent.bytes,
+            exception=StepFailedError(sent.step, sent.error, sent.detail) if sent.error != "none" else None,
+            context={"sent": sent, "iteration": iteration, "client": client},
+            url=sent.url,
+        )
+
+    def recorded(self, response_time: float, context: dict[str, Any], **further: Any) -> None:
+        """Write down one request from Locust's event, whose milliseconds are not rounded."""
+        sent = context.get("sent")
+        if not isinstance(sent, Sent):
+            return
+        iteration, client = context["iteration"], context["client"]
+        self.writer.request(
+            Request(
+                due_ns=max(self.writer.since_start_ns(sent.start_ns), 0),
+                total_us=round(response_time * 1000),
+                route=sent.step,
+                status=sent.status,
+                bytes=sent.bytes,
+                ttfb_us=sent.ttfb_us,
+                connect_us=sent.connect_us,
+                error=sent.error,
+                iteration=iteration,
+                client=client,
+                reused=sent.connect_us == 0 and sent.status > 0,
+                tls=sent.url.startswith("https:"),
+            )
+        )
+        if sent.error != "none":
+            self.writer.failed_step(sent.step, sent.error, sent.detail, iteration=iteration, client=client)
+        if sent.server_cpu_ms is not None:
+            self.writer.measure(f"server cpu: {sent.step}", sent.server_cpu_ms, "ms", iteration=iteration)
+
+    def give_up(self, reason: str) -> None:
+        """End the work: no later step can succeed."""
+        self.hopeless = self.hopeless or reason
+        self.work.end()
+
+    def finish(self) -> bool:
+        """End the run directory; return whether all was done, and all of it well."""
+        work = self.work
+        if self.hopeless:
+            self.writer.finish("failed", self.hopeless)
+        elif not work.whole:
+            self.writer.finish("interrupted", f"{work.done} of {work.mine} iterations were done")
+        elif work.mine and work.failed == work.mine:
+            self.writer.finish("failed", "not one iteration succeeded; events.jsonl says why")
+        else:
+            self.writer.finish("complete")
+        return self.well
+
+    @property
+    def well(self) -> bool:
+        """Whether the run is complete and without a failed step."""
+        return self.writer.facts.status == "complete" and not self.writer.failed_steps

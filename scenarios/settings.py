@@ -1,0 +1,79 @@
+"""What every scenario can be told. Options, Locust's form and `run.json` are all made from these models."""
+
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _base_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be a base URL, such as http://127.0.0.1:8080")
+    if parts.username or parts.password:
+        raise ValueError("must not hold a user or password; use --user and --password-file")
+    if parts.query or parts.fragment:
+        raise ValueError("must end with its path: no ? and no #")
+    return value.rstrip("/")
+
+
+def _host_port(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError("must be HOST:PORT, such as 10.0.0.5:80")
+    return value
+
+
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+HostPort = Annotated[str, AfterValidator(_host_port)]
+
+
+class ScenarioSettings(BaseModel):
+    """Settings that all scenarios share. A field's description is its help text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target: BaseUrl = Field(description="Base URL of the site, such as http://127.0.0.1:8080.")
+    connect_to: HostPort | None = Field(
+        None, description="HOST:PORT to connect to instead: the site keeps its name, a clone answers."
+    )
+    timeout_s: float = Field(300.0, gt=0, le=86400, description="Seconds until a silent server has failed.")
+    insecure: bool = Field(False, description="Accept any certificate.")
+    seed: int = Field(1, ge=0, description="The same seed writes the same articles and images.")
+    out: Path = Field(Path("results"), description="Folder for run directories.")
+    backend: str | None = Field(
+        None, max_length=80, description="Name of the storage under the site, for reports."
+    )
+    repeat: int | None = Field(None, ge=1, description="Which repeat of an experiment this run is.")
+
+    def kept(self) -> dict[str, Any]:
+        """Return what `run.json` keeps: everything but where files lie on this machine."""
+        return self.model_dump(mode="json", exclude={"out", "password_file", "site_config"})
+
+
+class IteratedSettings(ScenarioSettings):
+    """A scenario that does one thing so many times, by one user or several at a time."""
+
+    iterations: int = Field(10, ge=1, le=1_000_000, description="How often, by all users together.")
+    users: int = Field(1, ge=1, le=10_000, description="How many at a time.")
+
+
+class AccountSettings(IteratedSettings):
+    """A scenario that logs in."""
+
+    user: str | None = Field(
+        None, description="Account on the site; default: PLIMSOLL_USER. Its password: PLIMSOLL_PASSWORD."
+    )
+    password_file: Path | None = Field(
+        None, description="File whose first line is the password; only its owner may read it."
+    )
+
+
+class ChangingSettings(AccountSettings):
+    """A scenario that leaves the site changed, so that it asks for leave."""
+
+    site_config: Path | None = Field(
+        None, description="YAML file that lists the clones: default plimsoll.yml, where there is one."
+    )
+    i_may_change_this_site: bool = Field(False, description="The target is no site that anybody would miss.")

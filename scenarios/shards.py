@@ -1,0 +1,95 @@
+"""Locust's master and workers: who does which iterations, and how their shards become one run."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import gevent
+from locust.runners import MasterRunner
+
+from analysis.errors import PlimsollError
+from analysis.recording.folders import point_latest
+from analysis.recording.merge import merge
+from scenarios.errors import SettingsError
+from scenarios.settings import IteratedSettings
+
+_DIRECTORY, _SHARES = "plimsoll_directory", "plimsoll_shares"
+_WAIT_S = 30.0
+
+
+def shard_of(worker: str, options: dict[str, Any]) -> tuple[Path, int, int]:
+    """Return the worker's shard directory, its index and the number of shares, from the master's options."""
+    shares = options.get(_SHARES) or []
+    if worker not in shares:
+        raise SettingsError("this worker came after the test had begun: it has no share of the iterations")
+    index = shares.index(worker)
+    return Path(options[_DIRECTORY]) / "shards" / str(index), index, len(shares)
+
+
+class Master:
+    """The master's side: deals shares at the start, waits for shards at the end, merges them."""
+
+    def __init__(self, runner: MasterRunner) -> None:
+        self._runner = runner
+        self._directory: Path | None = None
+        self._shares: list[str] = []
+        self._done: set[str] = set()
+        self._shards: dict[str, str] = {}
+        runner.register_message("plimsoll-done", self._worker_done)
+        runner.register_message("plimsoll-shard", self._worker_shard)
+
+    def start(self, directory: Path, options: dict[str, Any], settings: IteratedSettings) -> None:
+        """Deal the shares: the options travel with the order to start. Raises SettingsError."""
+        clients = self._runner.clients
+        shares = sorted(client.id for client in clients.ready + clients.running + clients.spawning)
+        if settings.users < len(shares):
+            directory.rmdir()
+            raise SettingsError(
+                f"--users: {settings.users} for {len(shares)} workers: give at least one user a worker"
+            )
+        self._directory, self._shares = directory, shares
+        self._done, self._shards = set(), {}
+        options[_DIRECTORY], options[_SHARES] = str(directory), shares
+
+    def merge(self) -> bool:
+        """Wait for the workers' shards and merge them; return whether all went well."""
+        directory, self._directory = self._directory, None
+        if directory is None:
+            return True
+        waited_s = 0.0
+        while len(self._shards) < len(self._shares) and waited_s < _WAIT_S:
+            gevent.sleep(0.1)
+            waited_s += 0.1
+        shards = [directory / "shards" / str(index) for index in range(len(self._shares))]
+        elsewhere = [shard for shard in shards if not (shard / "run.json").exists()]
+        if elsewhere:
+            _say(f"{len(elsewhere)} of {len(shards)} shards lie elsewhere, in {directory}/shards there.")
+            _say(f"Copy them here, then: plimsoll merge {directory}/shards/* --out {directory}")
+            return False
+        try:
+            run = merge(shards, directory)
+            point_latest(directory)
+        except PlimsollError as error:
+            _say(str(error))
+            return False
+        _say(f"Run directory: {directory}")
+        return run.facts.status == "complete" and not run.failed_steps
+
+    def _worker_done(self, environment: Any, msg: Any, **_: Any) -> None:
+        self._done.add(msg.node_id)
+        if self._done >= set(self._shares):
+            gevent.spawn(stop_or_quit, environment)
+
+    def _worker_shard(self, environment: Any, msg: Any, **_: Any) -> None:
+        self._shards[msg.node_id] = msg.data["directory"]
+
+
+def stop_or_quit(environment: Any) -> None:
+    """Stop the test; without a web page there is nothing else to wait for, so leave."""
+    environment.runner.stop()
+    if environment.parsed_options.headless:
+        environment.runner.quit()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
