@@ -3,7 +3,8 @@
 # of them do. Empty means not said, since make passes every setting on.
 
 say() { echo "make site: $*" >&2; }
-refuse() { say "$*"; exit 2; }
+refuse() { say "$*"; exit 2; } # a setting, or this machine, is not what it must be
+fail() { say "$*"; exit 1; }
 
 MARK=.plimsoll-site # in the folder as soon as something of ours is; holds name=, made_folder=
 SITE_IMAGE=plimsoll-site
@@ -32,6 +33,11 @@ DB_BUFFER_POOL=${DB_BUFFER_POOL:-256M}
 PHP_CHILDREN=${PHP_CHILDREN:-8}
 VARNISH_STORAGE=${VARNISH_STORAGE:-128M}
 export BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_EDITOR DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE
+
+# Whether the folder is a site of ours, begun or whole.
+ours() {
+    [ -f "$BACKEND_DIR/$MARK" ] || grep -qs '"offered"' "$BACKEND_DIR/site.json"
+}
 
 need_docker() {
     command -v docker >/dev/null || refuse "docker is not installed. Debian: apt install docker.io docker-compose"

@@ -4,8 +4,8 @@ final class Plan {
 	public const FIRST_DAY = '2015-06-01 06:00:00'; // UTC
 	public const LAST_DAY  = '2025-05-31 22:00:00';
 
-	/** One `small` is about this many bytes of data without the static download; measured. */
-	private const SMALL_BYTES = 480_000_000;
+	/** One `small` is about this many bytes of database and pictures of WordPress; measured. */
+	private const SMALL_BYTES = 390_000_000;
 
 	private function __construct(
 		public readonly int $posts,
