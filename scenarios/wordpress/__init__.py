@@ -1,0 +1,1 @@
+"""What the scenarios on WordPress share: logging in, forms, nonces, the REST interface."""
