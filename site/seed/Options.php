@@ -4,14 +4,12 @@ final class Options {
 	public function __construct( private mysqli $db, private Dice $dice, private Words $words ) {}
 
 	public function fill( Terms $terms ): void {
-		global $wp_rewrite;
 		$this->db->query( "DELETE FROM wp_options WHERE option_name LIKE '%transient%' OR option_name IN ('recovery_keys', 'fresh_site', 'can_compress_scripts', 'user_count')" );
 		wp_cache_flush();
 		$fixed = array(
 			'blogdescription'        => 'Notes on ships, gardens and disks since 2015',
 			'siteurl'                => 'http://www.example.org',
 			'home'                   => 'http://www.example.org',
-			'permalink_structure'    => '/%year%/%monthnum%/%postname%/',
 			'thread_comments'        => '1',
 			'thread_comments_depth'  => '5',
 			'page_comments'          => '1',
@@ -28,8 +26,6 @@ final class Options {
 		foreach ( $fixed as $name => $value ) {
 			update_option( $name, $value );
 		}
-		$wp_rewrite->init();
-		$wp_rewrite->set_permalink_structure( $fixed['permalink_structure'] );
 		flush_rewrite_rules( false );
 		$this->db->query( "DELETE FROM wp_options WHERE option_name LIKE '%transient%'" );
 

@@ -10,6 +10,9 @@ from tests.lab.sitestack import Site, eventually, left_behind, make, need_docker
 PAGES = [
     ("/", "The Plimsoll Gazette", "the front page"),
     ("/page/7/", "The Plimsoll Gazette", "an old page of the list"),
+    ("/2019/06/", "The Plimsoll Gazette", "a month"),
+    ("/category/uncategorized/", "The Plimsoll Gazette", "a category"),
+    ("/author/editor/", "The Plimsoll Gazette", "an author"),
     ("/?s=harbour", "Results for", "a search"),
     ("/feed/", "<rss", "the feed"),
     ("/wp-login.php", 'name="testcookie"', "the login form"),
