@@ -1,0 +1,155 @@
+"""The upgrade as one who clicks through it sees it: log in, start, continue until there is no form left.
+
+Knows neither HTTP nor a clock that can't be replaced: what fetches a page is given to it.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import urljoin
+
+from scenarios.credentials import Credentials
+from scenarios.errors import StepFailedError
+from scenarios.recognise import Trouble
+from scenarios.reply import Reply
+from scenarios.xenforo.form import Form, form_of, seen_text, text_at
+from scenarios.xenforo.judge import Stage, is_locked, judge
+from scenarios.xenforo.names import StepNames
+from scenarios.xenforo.pages import Pages
+
+Check = Callable[[Reply], Trouble | None]
+_REDIRECTS = 5
+_LOCK_PAUSE_S = 1.0
+
+
+class Fetch(Protocol):
+    """Sends one form (or, without fields, opens an address) under the name of a step.
+
+    Returns the reply, redirects not followed. Raises StepFailedError for what `check` finds.
+    """
+
+    def __call__(self, step: str, form: Form, check: Check) -> Reply:
+        """Send it."""
+        ...
+
+
+@dataclass
+class Walked:
+    """What an upgrade took. `phases_s`: the pages' time by the title of the page that led to them."""
+
+    pages: int = 0
+    total_s: float = 0.0
+    lock_wait_s: float = 0.0
+    phases_s: dict[str, float] = field(default_factory=dict)
+
+
+class Stopped(Exception):  # noqa: N818 it is no error
+    """Somebody interrupted the run between two pages; the upgrade can be gone on with."""
+
+
+@dataclass
+class Walk:
+    """One upgrade. `site` is the target, with a slash at its end; `stopped` is asked before each page."""
+
+    pages: Pages
+    site: str
+    fetch: Fetch
+    stopped: Callable[[], bool] = lambda: False
+    pause: Callable[[float], None] = time.sleep
+    clock_s: Callable[[], float] = time.monotonic
+
+    def upgrade(self, account: Credentials) -> Walked:
+        """Go through the whole upgrade. Raises StepFailedError or Stopped."""
+        page = self._logged_in(account)
+        if self.pages.start.path:
+            page = self._open("open upgrade", self.pages.start.path, Stage.START)
+        walked, names = Walked(), StepNames()
+        begun_s = self.clock_s()
+        # An upgrade that was interrupted may show its continue form at once.
+        if not form_of(page, self.pages.continue_.form) or form_of(page, self.pages.start.form):
+            page = self._started(page, walked)
+        begun_s += walked.lock_wait_s
+        advance = Advance(self.pages.limits.same_page)
+        while form := form_of(page, self.pages.continue_.form):
+            name = names.name(text_at(page, self.pages.title))
+            advance.see(name, form, page)
+            page, took_s = self._continued(name, form)
+            walked.pages += 1
+            walked.phases_s[name] = walked.phases_s.get(name, 0.0) + took_s
+            if walked.pages >= self.pages.limits.pages and form_of(page, self.pages.continue_.form):
+                raise StepFailedError(
+                    f"continue: {name}", "upgrade_failed", f"no end after limits.pages ({walked.pages}) pages"
+                )
+        walked.total_s = self.clock_s() - begun_s
+        return walked
+
+    def _logged_in(self, account: Credentials) -> Reply:
+        page = self._open("open installer", self.pages.path, Stage.OPEN)
+        login = self.pages.login
+        form = form_of(page, login.form)
+        if form is None:
+            return page
+        names = {login.user_field: account.user, login.password_field: account.password}
+        return self._sent("log in", form.with_fields(names | login.fields), Stage.LOGIN)
+
+    def _started(self, page: Reply, walked: Walked) -> Reply:
+        """Send the start form; while another upgrade is running, again, for as long as the settings say."""
+        form = form_of(page, self.pages.start.form)
+        if form is None:
+            raise StepFailedError("start", "check_failed", "start.form is not on the page after the login")
+        form = form.with_fields(self.pages.start.fields)
+        begun_s = self.clock_s()
+        while True:
+            waited_s = self.clock_s() - begun_s
+            patient = waited_s < self.pages.limits.lock_wait_s
+            started = self._sent("start", form, Stage.UPGRADE, may_be_locked=patient)
+            if not (patient and is_locked(self.pages, started)):
+                walked.lock_wait_s = waited_s
+                return started
+            self.pause(_LOCK_PAUSE_S)
+
+    def _continued(self, name: str, form: Form) -> tuple[Reply, float]:
+        begun_s = self.clock_s()
+        page = self._sent(f"continue: {name}", form, Stage.UPGRADE)
+        return page, self.clock_s() - begun_s
+
+    def _open(self, step: str, path: str, stage: Stage) -> Reply:
+        return self._sent(step, Form(urljoin(self.site, path.lstrip("/")), "GET", ()), stage)
+
+    def _sent(self, step: str, form: Form, stage: Stage, *, may_be_locked: bool = False) -> Reply:
+        """Send a form and follow where it leads, each a request of its own under the same name."""
+
+        def check(reply: Reply) -> Trouble | None:
+            found = judge(self.pages, reply, stage)
+            return None if may_be_locked and found and found.kind == "upgrade_locked" else found
+
+        for _ in range(_REDIRECTS):
+            if self.stopped():
+                raise Stopped
+            reply = self.fetch(step, form, check)
+            if not reply.location:
+                return reply
+            form = Form(urljoin(reply.url, reply.location), "GET", ())
+        raise StepFailedError(
+            step, "check_failed", f"more than {_REDIRECTS} redirects, the last to {form.address}"
+        )
+
+
+class Advance:
+    """Notices an upgrade that shows the same page again and again."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._last, self._times = most, (Form("", "", ()), ""), 0
+
+    def see(self, name: str, form: Form, page: Reply) -> None:
+        """Look at one more page. Raises StepFailedError if form and text were the same too often."""
+        now = (form.without_token(), seen_text(page.page))
+        self._times = self._times + 1 if now == self._last else 1
+        self._last = now
+        if self._times >= self._most:
+            raise StepFailedError(
+                f"continue: {name}",
+                "upgrade_failed",
+                f"the upgrade does not advance: the same page {self._times} times (limits.same_page)",
+            )
