@@ -1,8 +1,9 @@
 """`events.jsonl`: what happened when, during a run."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 _LARGEST_BYTES = 64 << 20  # of the file; events are tens or hundreds, so more is no events file
 _NO_SPANS = {"run", "measure", "error"}  # have tables of their own, and would cover the figures
@@ -10,11 +11,15 @@ _NO_SPANS = {"run", "measure", "error"}  # have tables of their own, and would c
 
 @dataclass(frozen=True)
 class Event:
-    """One event; `t_ns` counts from the start of the run. `phase` is usually `start` or `stop`."""
+    """One event; `t_ns` counts from the start of the run. `phase` is usually `start` or `stop`.
+
+    `further` has the keys that belong to this kind of event, unchecked and hostile.
+    """
 
     t_ns: int
     name: str
     phase: str | None
+    further: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,4 +77,5 @@ def _event(line: bytes) -> Event | None:
         return None
     if not 0 <= t_ns < 1 << 62:  # neither is NaN
         return None
-    return Event(int(t_ns), name, phase if isinstance(phase, str) else None)
+    further = {key: value[key] for key in value if key not in ("t_ns", "event", "phase")}
+    return Event(int(t_ns), name, phase if isinstance(phase, str) else None, further)

@@ -11,7 +11,6 @@ from analysis.hostile import printable
 from analysis.models import RunFacts
 from analysis.recording.errorkinds import NAMES
 from analysis.recording.files import replace_json, unwritable
-from analysis.recording.measures import Measures
 from analysis.recording.npyfile import RecordFile
 from analysis.recording.redact import redacted
 from analysis.recording.request import Request
@@ -19,6 +18,7 @@ from analysis.recording.routenames import RouteNames
 from analysis.recording.summary import Unsent, summarise
 from analysis.recording.thishost import this_host
 from analysis.requestfile import RECORD, Records
+from analysis.statistics.measures import Measures
 
 Status = Literal["complete", "interrupted", "failed"]
 _LONGEST_DETAIL = 300

@@ -58,8 +58,10 @@ def _generator(run: MeasuredRun) -> list[Caution]:
 def _sample_size(run: MeasuredRun) -> list[Caution]:
     requests = run.statistics.requests
     if requests < fewest(P999):
-        text = f"Only {counted(requests, 'request')}: a p99.9 needs 1,000. Replay a longer part of the log."
-        return [Caution("warn", text)]
+        scripted = not run.directory.facts.logs
+        longer = "Look at the steps." if scripted else "Replay a longer part of the log."
+        text = f"Only {counted(requests, 'request')}: a p99.9 needs 1,000. {longer}"
+        return [Caution("note" if scripted else "warn", text)]
     if requests < _BOUND_NEEDS:
         text = f"{counted(requests, 'request')} give a p99.9, but not how far to trust it; that takes 3,688."
         return [Caution("note", text)]

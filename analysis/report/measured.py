@@ -1,10 +1,12 @@
 """A run directory and what was measured from it: what the page's sections are made of."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from analysis.events import spans
 from analysis.figures.style import RUN_COLOURS, Run
 from analysis.records import RunDirectory
+from analysis.statistics.measures import Measures
 from analysis.statistics.run import RunStatistics
 from analysis.units import counted, milliseconds
 
@@ -35,6 +37,11 @@ class MeasuredRun:
     def colour(self) -> int:
         """The number of its colour, from 1."""
         return self.number % RUN_COLOURS + 1
+
+    @cached_property
+    def measures(self) -> dict[str, dict[str, object]]:
+        """The figures that are no single request, by name (hostile), as summary.json has them."""
+        return Measures.of(self.directory.events).summary()
 
     @property
     def elapsed_s(self) -> float:
@@ -79,6 +86,7 @@ class MeasuredRun:
             "killed": self.directory.killed,
             "generator_limited": self.generator_limited,
             **self.statistics.as_json(),
+            "measures": self.measures,
         }
 
     def one_line(self) -> str:

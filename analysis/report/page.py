@@ -19,10 +19,19 @@ from analysis.figures.tail import tail_figure
 from analysis.figures.throughput import throughput_figure
 from analysis.hostile import printable, script_json
 from analysis.report.cautions import cautions_of
+from analysis.report.control import control_cautions
 from analysis.report.facts import facts_of
 from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.measured import MeasuredRun
-from analysis.report.tables import grinder_table, percentile_table, route_table, status_table
+from analysis.report.tables import (
+    Table,
+    failure_table,
+    grinder_table,
+    measure_table,
+    percentile_table,
+    route_table,
+    status_table,
+)
 from analysis.units import milliseconds
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -45,6 +54,7 @@ def page(runs: Sequence[MeasuredRun]) -> str:
         figures=figures,
         data=Markup(script_json({figure.key: figure.as_json() for figure in figures})),  # noqa: S704 escaped
         runs=[_run(run) for run in runs],
+        cautions=control_cautions(runs),
         version=__version__,
     )
 
@@ -103,6 +113,11 @@ def _figures(runs: Sequence[MeasuredRun]) -> list[Figure]:
     return [tail_figure(drawn), percentile_figure(drawn), *heat, throughput_figure(drawn), *late]
 
 
+def _tables(run: MeasuredRun) -> list[Table | None]:
+    beside = [failure_table(run), measure_table(run)]
+    return [*beside, percentile_table(run), route_table(run), grinder_table(run), status_table(run)]
+
+
 def _run(run: MeasuredRun) -> dict[str, Any]:
     cautions = cautions_of(run)
     response = run.statistics.samples["response"].figures_ms()
@@ -122,6 +137,6 @@ def _run(run: MeasuredRun) -> dict[str, Any]:
         "footnote": footnote(run),
         "cautions": [caution for caution in cautions if caution.level != "note"],
         "notes": [caution for caution in cautions if caution.level == "note"],
-        "tables": [percentile_table(run), route_table(run), grinder_table(run), status_table(run)],
+        "tables": [table for table in _tables(run) if table],
         "facts": facts_of(run),
     }

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from analysis.report.measured import MeasuredRun
 from analysis.statistics.routes import GrinderRow, RouteFigures
-from analysis.units import count, decimal, hours_minutes, plain_ms, share
+from analysis.units import ABSENT, count, decimal, hours_minutes, plain_ms, share, significant
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Table:
     rows: list[Row]
 
 
+_MOST_FAILED_STEPS = 20
 _SAMPLES = {
     "response": "response",
     "service": "service",
@@ -33,6 +34,7 @@ _SAMPLES = {
     "lag": "lag",
 }
 _ROUTE_PERCENTILES = ("p50", "p99", "p99.9", "max")
+_MEASURE_COLUMNS = ("mean", "min", "p50", "p90", "p99", "max", "sum")
 
 
 def percentile_table(run: MeasuredRun) -> Table:
@@ -55,23 +57,70 @@ def percentile_table(run: MeasuredRun) -> Table:
 def route_table(run: MeasuredRun) -> Table:
     """Return response times, errors and mismatches of each route."""
     routes = sorted(run.statistics.routes.items(), key=lambda item: -item[1].requests)
-    rows = [_route(name.partition(" ")[2], figures) for name, figures in routes]
-    rows.append(_route("all", run.statistics.total, "total"))
+    logged = bool(run.directory.facts.logs)
+    rows = [_route(name.partition(" ")[2], figures, logged) for name, figures in routes]
+    rows.append(_route("all", run.statistics.total, logged, "total"))
+    columns = ["", "requests", *_ROUTE_PERCENTILES, "errors"]
+    if not run.directory.facts.logs:
+        return Table(
+            "By step", "Response times in milliseconds, the most frequent step first.", columns, rows
+        )
     caption = (
         "Kinds of request, the most frequent first; response times in milliseconds. Other status, other "
         "size: responses that differ from the log's."
     )
-    columns = ["", "requests", *_ROUTE_PERCENTILES, "errors", "other status", "other size"]
-    return Table("By kind of request", caption, columns, rows)
+    return Table("By kind of request", caption, [*columns, "other status", "other size"], rows)
 
 
-def _route(name: str, figures: RouteFigures, look: str = "") -> Row:
+def _route(name: str, figures: RouteFigures, logged: bool, look: str = "") -> Row:
     times = [plain_ms(figures.response_ms[percentile]) for percentile in _ROUTE_PERCENTILES]
     amiss = [
         f"{count(number)} ({share(number, figures.requests)})" if number else "0"
-        for number in (figures.errors, figures.status_mismatch, figures.bytes_mismatch)
+        for number in (figures.errors, figures.status_mismatch, figures.bytes_mismatch)[: 3 if logged else 1]
     ]
     return Row(name, [count(figures.requests), *times, *amiss], look or ("amiss" if figures.errors else ""))
+
+
+def measure_table(run: MeasuredRun) -> Table | None:
+    """Return the figures that are no single request; None where there is none."""
+    rows = [
+        Row(
+            f"{name} ({one['unit']})",
+            [count(_whole(one["count"])), *(_figure(one[column]) for column in _MEASURE_COLUMNS)],
+        )
+        for name, one in run.measures.items()
+    ]
+    if not rows:
+        return None
+    caption = "What took more than one request, or was said by the site or the browser."
+    return Table("Measured beside the requests", caption, ["", "n", *_MEASURE_COLUMNS], rows)
+
+
+def failure_table(run: MeasuredRun) -> Table | None:
+    """Return the first steps that failed, with the site's own words; None where none did."""
+    failed = [event for event in run.directory.events if event.name == "error"]
+    if not failed:
+        return None
+    rows = [
+        Row(
+            f"{event.t_ns / 1e9:.3f} s",
+            [str(event.further.get(key, "")) for key in ("step", "kind", "detail")],
+            "amiss",
+        )
+        for event in failed[:_MOST_FAILED_STEPS]
+    ]
+    shown = "" if len(failed) <= len(rows) else f" The first {len(rows)} of {len(failed):,}."
+    return Table(
+        "Steps that failed", f"In the site's own words.{shown}", ["at", "step", "kind", "said"], rows
+    )
+
+
+def _figure(value: object) -> str:
+    return significant(value, 4) if isinstance(value, int | float) and value >= 0 else ABSENT
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def grinder_table(run: MeasuredRun) -> Table:

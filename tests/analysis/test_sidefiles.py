@@ -20,7 +20,7 @@ def test_events_are_read_in_order_and_a_cut_off_line_is_left_out(tmp_path: Path)
         '{"t_ns": -1, "event": "y"}\n'
         '{"t_ns": 7, "event": "inte'
     )
-    assert read_events(path) == [Event(2, "zfs-send", "start"), Event(5, "zfs-send", "stop")]
+    assert read_events(path) == [Event(2, "zfs-send", "start", {"to": "null"}), Event(5, "zfs-send", "stop")]
     assert read_events(tmp_path / "absent") == []
 
 

@@ -1,9 +1,11 @@
-"""Figures that are no single request: an image ready, a phase of an upgrade, a web vital."""
+"""Figures that are no single request, such as an image that is ready or a phase of an upgrade."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
+from analysis.events import Event
 from analysis.statistics.sample import PERCENTILES, rank
 
 _SHOWN = ("p50", "p90", "p99")
@@ -15,6 +17,21 @@ class Measures:
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}
         self._units: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> "Measures":
+        """Collect what `events` hold; an event that is no measure, or a damaged one, is left out."""
+        found = cls()
+        for event in events:
+            name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
+            if event.name != "measure" or isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if isinstance(name, str) and isinstance(unit, str):
+                try:
+                    found.add(name, value, unit)
+                except ValueError:
+                    continue
+        return found
 
     def add(self, name: str, value: float, unit: str) -> None:
         """Add one value. Raises ValueError for NaN and infinities, and for a second unit under one name."""

@@ -1,0 +1,37 @@
+"""The control experiment: a download should take the same time whatever the storage under the site."""
+
+from collections.abc import Sequence
+
+from analysis.report.cautions import Caution
+from analysis.report.measured import MeasuredRun
+from analysis.units import milliseconds
+
+DOWNLOAD = "download"
+_MOST = 1.05
+
+
+def control_cautions(runs: Sequence[MeasuredRun]) -> list[Caution]:
+    """Return a caution where the medians of the downloads differ by more than 5 %; names are hostile."""
+    medians_ms = {
+        run.name: median_ms
+        for run in runs
+        if run.directory.facts.scenario == DOWNLOAD
+        and (median_ms := run.statistics.samples["service"].figures_ms()["p50"])
+    }
+    if len(medians_ms) < 2:
+        return []
+    fastest, slowest = (
+        min(medians_ms, key=lambda n: medians_ms[n]),
+        max(medians_ms, key=lambda n: medians_ms[n]),
+    )
+    ratio = medians_ms[slowest] / medians_ms[fastest]
+    if ratio <= _MOST:
+        return []
+    more = f"{100 * (ratio - 1):.0f} % more"
+    text = (
+        f"The control experiment differs: the download takes {milliseconds(medians_ms[slowest])} on "
+        f"{slowest} and {milliseconds(medians_ms[fastest])} on {fastest}, {more}. Either the file is read "
+        "from the disks and not from memory, or the network or the processors differ too: find out which "
+        "before you blame the storage for anything else."
+    )
+    return [Caution("warn", text)]
