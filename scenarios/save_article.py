@@ -1,0 +1,109 @@
+"""An author's work: write an article, publish it, save it again and again.
+
+Through the classic editor's forms or the block editor's REST requests, whichever the site has.
+"""
+
+import time
+from typing import Literal
+
+from pydantic import Field
+
+from scenarios.articles import article, revised
+from scenarios.errors import StepFailedError
+from scenarios.hooks import locustfile, runs
+from scenarios.recognise import Trouble, trouble, words
+from scenarios.reply import Reply
+from scenarios.wordpress.account import expect_logged_in, with_login
+from scenarios.wordpress.author import Author, AuthorSettings
+from scenarios.wordpress.blocks import BlockEditor
+from scenarios.wordpress.classic import FORM, ClassicEditor
+from scenarios.wordpress.editor import Editor
+from scenarios.wordpress.forms import form_at
+
+
+class Settings(AuthorSettings):
+    """What the author can be told."""
+
+    iterations: int = Field(10, ge=1, le=1_000_000, description="How many articles, by all users together.")
+    saves: int = Field(
+        5, ge=0, le=10_000, description="How often each article is saved after it was published."
+    )
+    size_bytes: int = Field(
+        100_000,
+        ge=200,
+        le=100_000,
+        description="Size of the largest articles; the others are smaller, drawn by the seed.",
+    )
+    editor: Literal["auto", "classic", "blocks"] = Field(
+        "auto", description="Which editor: the one that the site shows, or always one of them."
+    )
+    think_s: float = Field(0.0, ge=0, le=3600, description="Seconds that the author thinks before each save.")
+
+
+class SaveArticle(Author):
+    """Writes one article an iteration."""
+
+    scenario = "save-article"
+    settings_type = Settings
+
+    def work(self, number: int) -> None:
+        """Open the editor, publish an article, read it, save it again and again."""
+        settings = self.settings
+        editor = self._open()
+        text = article(settings.seed, number, settings.size_bytes)
+        self.pause(settings.think_s)
+        editor.autosave(text)
+        for version in range(settings.saves + 1):
+            if version:
+                self.pause(settings.think_s)
+                text = revised(text, settings.seed, number, version)
+            started_ns = time.monotonic_ns()
+            (editor.save if version else editor.publish)(text)
+            if editor.post is not None:
+                self.made(editor.post)
+            editor.read_back(text)
+            self.measure("article saved", (time.monotonic_ns() - started_ns) / 1e6)
+            if not version and editor.link:
+                self.site.get_page("view", editor.link)
+
+    def _open(self) -> Editor:
+        """Open the editor for a new article, and see which one it is."""
+        path = "wp-admin/post-new.php"
+        if self.settings.editor == "classic":
+            path += "?classic-editor"  # the plugin of that name offers both
+
+        def get() -> Reply:
+            return self.site.get("open editor", path, check=expect_logged_in(_is_editor))
+
+        page = with_login(self.site, self.who, get)
+        classic = form_at(page, FORM) is not None and not _shows_blocks(page)
+        if classic and self.settings.editor != "blocks":
+            editor: Editor = ClassicEditor(self.site, self.who, page)
+        elif self.settings.editor == "classic":
+            raise StepFailedError(
+                "open editor",
+                "check_failed",
+                "the site has no classic editor: use --editor auto",
+                hopeless=True,
+            )
+        else:
+            editor = BlockEditor(self.rest, page)
+        if editor.post is not None:
+            self.made(editor.post)
+        return editor
+
+
+def _is_editor(reply: Reply) -> Trouble | None:
+    if found := trouble(reply):
+        return found
+    if form_at(reply, FORM) is None and not _shows_blocks(reply):
+        return Trouble("check_failed", f"no editor that is known here: {words(reply.text)}")
+    return None
+
+
+def _shows_blocks(reply: Reply) -> bool:
+    return "block-editor-page" in str(reply.page.xpath("string(//body/@class)")).split()
+
+
+run = runs(SaveArticle)
+locustfile(SaveArticle)
