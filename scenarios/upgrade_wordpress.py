@@ -1,0 +1,189 @@
+"""The core upgrade of WordPress: presses the button, times every phase, and verifies what came of it.
+
+A failed upgrade is status 200 as well, and "updated successfully" can stand before the end of the database's
+part. So nothing counts as success but a site that runs on its new version, with a database that fits it.
+"""
+
+import time
+from typing import Annotated, Literal
+
+import gevent
+from pydantic import AfterValidator, Field
+
+from scenarios.credentials import credentials
+from scenarios.errors import StepFailedError
+from scenarios.hooks import locustfile, runs
+from scenarios.recognise import Trouble
+from scenarios.reply import Reply
+from scenarios.settings import ChangingSettings
+from scenarios.user import ScenarioUser
+from scenarios.wordpress.account import expect_logged_in, log_in
+from scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
+from scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
+from scenarios.wordpress.upgrade_stream import Phase, Upgrade, upgrade_trouble
+
+# PHP may keep a file of the former version compiled for so long (opcache.revalidate_freq).
+_STALE_S = 10
+
+
+def _one(value: int) -> int:
+    if value != 1:
+        raise ValueError("must be 1: a clone is upgraded once, by one user; clone it again to repeat")
+    return value
+
+
+def _version(value: str) -> str:
+    if not is_version(value):
+        raise ValueError("must be a version, or the start of one, such as 6.1")
+    return value
+
+
+Version = Annotated[str, AfterValidator(_version)]
+
+
+class Settings(ChangingSettings):
+    """What the upgrade can be told."""
+
+    iterations: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1: once a clone.")
+    users: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1.")
+    timeout_s: float = Field(
+        3600.0, gt=0, le=86400, description="Seconds until a silent server has failed; a phase is silent."
+    )
+    from_version: Version | None = Field(
+        None, description="The version that the clone must have before, such as 6.1; else nothing is done."
+    )
+    to_version: Version | None = Field(
+        None, description="The version to choose among those offered, such as 6.8; else nothing is done."
+    )
+
+
+class UpgradeWordpress(ScenarioUser):
+    """Upgrades WordPress once."""
+
+    scenario = "upgrade-wordpress"
+    settings_type = Settings
+
+    def begin(self) -> None:
+        """Log in."""
+        log_in(self.site, credentials(self.settings))
+
+    def iterate(self, number: int) -> None:
+        """Do the whole upgrade."""
+        try:
+            self._upgrade()
+        except StepFailedError as error:
+            raise StepFailedError(error.step, error.kind, error.detail, hopeless=True) from None
+
+    def _upgrade(self) -> None:
+        offer = self._offer()
+        try:
+            total_ms = self._press(offer)
+            total_ms += self._finish_database()
+            self._verify(offer)
+        except StepFailedError as error:
+            raise StepFailedError(error.step, error.kind, f"{error.detail}; {self._afterwards()}") from None
+        self.measure("upgrade", total_ms)
+
+    def _offer(self) -> Offer:
+        """Return what is to be installed. Nothing is changed until then."""
+        wanted = self.settings.from_version, self.settings.to_version
+        check = expect_logged_in(lambda reply: offer_trouble(reply, *wanted))
+        page = self.site.get_page("update page", "wp-admin/update-core.php", check=check)
+        offer = choose(page, *wanted)
+        if isinstance(offer, Trouble):
+            raise StepFailedError("update page", offer.kind, offer.detail)
+        self.session.writer.event(
+            "upgrade", phase="offer", from_version=version_of(page), to_version=offer.version
+        )
+        return offer
+
+    def _press(self, offer: Offer) -> float:
+        """Press the button and read along; return how long it took, in ms."""
+        pressed_ns = time.monotonic_ns()
+        upgrade = Upgrade(pressed_ns)
+        self._tell("start", "start", pressed_ns)
+
+        def each(t_ns: int, piece: bytes) -> None:
+            for ended, begun in upgrade.take(t_ns, piece):
+                self._tell(ended.name, "stop", t_ns)
+                self._tell(begun, "start", t_ns)
+
+        try:
+            self.site.post(
+                "upgrade",
+                offer.address,
+                base=offer.address,
+                data=list(offer.fields),
+                headers={"Accept-Encoding": "identity"},  # a compressor would hold lines back
+                each=each,
+                check=expect_logged_in(lambda reply: upgrade_trouble(upgrade, upgrade.whole(reply))),
+            )
+        finally:
+            last = upgrade.end(time.monotonic_ns())
+            self._tell(last.name, "stop", last.stop_ns)
+        if upgrade.timed:
+            for phase in upgrade.phases:
+                self.measure(f"phase: {phase.name}", _ms(phase))
+        else:
+            self.session.writer.event("phases unknown", detail="the reply did not come line by line")
+        return (last.stop_ns - pressed_ns) / 1e6
+
+    def _finish_database(self) -> float:
+        """Press the database's button where WordPress did not manage that by itself; return ms."""
+        step, path = "verify: database", "wp-admin/upgrade.php"
+        shown = self.site.get(step, path, check=database_trouble)
+        button = read_database_page(shown).press
+        if button is None:
+            return 0.0
+        name = "database-pressed"
+        start_ns = time.monotonic_ns()
+        self._tell(name, "start", start_ns)
+        self.site.get("database", button, base=shown.url)
+        phase = Phase(name, start_ns, time.monotonic_ns())
+        self._tell(name, "stop", phase.stop_ns)
+        self.measure(f"phase: {name}", _ms(phase))
+        self.site.get(step, path, check=lambda reply: database_trouble(reply, pressed=True))
+        return _ms(phase)
+
+    def _verify(self, offer: Offer) -> None:
+        """See that the site runs on its new version. Raises StepFailedError."""
+        step = "verify: version"
+        for _ in range(_STALE_S):
+            about = self.site.get(step, "wp-admin/about.php", check=expect_logged_in())
+            version = version_of(about)
+            if version and same(version, offer.version):
+                break
+            gevent.sleep(1)
+        else:
+            error = StepFailedError(step, "wrong_version", f"WordPress is {version}, not {offer.version}")
+            self.fault(error)
+            raise error
+        self.site.get_page("verify: front page", "", check=front_trouble)
+        self.session.writer.event("upgrade", phase="verified", version=version)
+
+    def _afterwards(self) -> str:
+        """Return in which state a failed upgrade has left the site, in words."""
+        seen: list[str] = []
+
+        def look(reply: Reply) -> Trouble | None:
+            seen.append(state(reply))
+            return None
+
+        try:
+            self.site.get("state", "wp-admin/about.php", check=look)
+        except StepFailedError as error:
+            seen.append(f"the site does not answer now ({error.kind.replace('_', ' ')})")
+        self.session.writer.event("upgrade", phase="state", detail=seen[-1])
+        return seen[-1]
+
+    def _tell(self, name: str, phase: Literal["start", "stop"], t_ns: int) -> None:
+        writer = self.session.writer
+        writer.event(f"phase: {name}", phase=phase, t_ns=writer.since_start_ns(t_ns))
+
+
+def _ms(phase: Phase) -> float:
+    return (phase.stop_ns - phase.start_ns) / 1e6
+
+
+run = runs(UpgradeWordpress)
+locustfile(UpgradeWordpress)

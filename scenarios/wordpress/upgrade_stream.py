@@ -1,0 +1,212 @@
+"""Reads the reply of a WordPress core upgrade, which comes line by line while the work is done. Pure.
+
+Each line is a paragraph of WordPress's `show_message`. A line says what begins, so it also ends what went on
+before. English lines are known by their words. In other languages the first is known by the address of the
+package in it, the last by its link to the about page, and those between by their order.
+"""
+
+import html
+import re
+from dataclasses import dataclass
+
+from scenarios.recognise import Trouble, trouble
+from scenarios.reply import Reply
+
+# What WordPress does, in its order, and how it says so in English.
+_LINES = {
+    "download": "Downloading update from",
+    "unpack": "Unpacking the update",
+    "verify": "Verifying the unpacked files",
+    "prepare": "Preparing to install the latest version",
+    "maintenance-on": "Enabling Maintenance mode",
+    "copy": "Copying the required files",
+    "maintenance-off": "Disabling Maintenance mode",
+    "database": "Upgrading database",
+    "finish": "WordPress updated successfully",
+}
+# Before the first line there is `start`: the updater makes ready.
+PHASES = ("start", *_LINES)
+
+_WRAP, _FOOTER = b'class="wrap', b'id="wpfooter"'
+_LONGEST_LINE = 1 << 20
+_LONGEST_BODY = 4 << 20
+_TAGS = re.compile(r"<[^>]*>")
+_ADDRESS = '<span class="code">'
+_DONE = "about.php?updated"
+
+_LOCKED = re.compile(r"Another update is currently in progress")
+_FULL = re.compile(
+    r"run out of disk space|[Nn]ot enough (?:free )?disk space|Failed writing (?:body|received)"
+)
+_UNCOPIED = re.compile(r"Could not copy files?\b")
+_PERMISSION = re.compile(r"inconsistent file permissions|is unable to copy some files")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the reply, and when it was there; `t_ns` is of the caller's clock."""
+
+    t_ns: int
+    markup: str
+
+    @property
+    def text(self) -> str:
+        """What a person reads."""
+        return " ".join(html.unescape(_TAGS.sub("", self.markup)).split())
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Something that WordPress did, from the line that says it begins to the next one."""
+
+    name: str
+    start_ns: int
+    stop_ns: int
+
+
+class Lines:
+    """Takes the reply as it comes, in pieces of any size, and gives its lines."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._begun = self._ended = False
+
+    def take(self, t_ns: int, piece: bytes) -> list[Line]:
+        """Return the lines that `piece`, which came at `t_ns`, completed."""
+        if self._ended:
+            return []
+        self._buffer += piece
+        if not self._begun:
+            at = self._buffer.find(_WRAP)
+            if at < 0:
+                self._buffer = self._buffer[-len(_WRAP) :]
+                return []
+            self._begun, self._buffer = True, self._buffer[at:]
+        found = []
+        while not self._ended and (line := self._next()) is not None:
+            found.append(Line(t_ns, line.decode("utf-8", errors="replace")))
+        return found
+
+    def _next(self) -> bytes | None:
+        start, footer = self._buffer.find(b"<p>"), self._buffer.find(_FOOTER)
+        if footer >= 0 and (start < 0 or footer < start):
+            self._ended, self._buffer = True, b""
+            return None
+        if start < 0:
+            self._buffer = self._buffer[-len(_FOOTER) :]
+            return None
+        stop = self._buffer.find(b"</p>", start)
+        if stop < 0:
+            self._buffer = self._buffer[start : start + _LONGEST_LINE]
+            return None
+        line, self._buffer = self._buffer[start + 3 : stop], self._buffer[stop + 4 :]
+        return line
+
+
+class Upgrade:
+    """What is known of an upgrade from its reply so far."""
+
+    def __init__(self, start_ns: int) -> None:
+        """Begin when the button is pressed, at `start_ns`."""
+        self.lines: list[Line] = []
+        self.phases: list[Phase] = []
+        self.phase, self._since_ns = "start", start_ns
+        self.done = False
+        self._reader, self._body = Lines(), bytearray()
+        self._english = False
+
+    def take(self, t_ns: int, piece: bytes) -> list[tuple[Phase, str]]:
+        """Take a piece of the reply that came at `t_ns`; return phases that it ended, each with the next."""
+        self._body += piece[: max(_LONGEST_BODY - len(self._body), 0)]
+        before = len(self.phases)
+        for line in self._reader.take(t_ns, piece):
+            self._line(line)
+        ended = self.phases[before:]
+        begun = [phase.name for phase in ended[1:]] + [self.phase]
+        return list(zip(ended, begun, strict=False))
+
+    def end(self, t_ns: int) -> Phase:
+        """End the last phase: the reply has ended, or broken off, at `t_ns`."""
+        self.phases.append(Phase(self.phase, self._since_ns, t_ns))
+        return self.phases[-1]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the phases of an upgrade that has ended can be believed: all are there, one after another.
+
+        A proxy that holds the reply back until it is whole hides when each line was written.
+        """
+        one_by_one = len({line.t_ns for line in self.lines}) > 1
+        return one_by_one and tuple(phase.name for phase in self.phases) == PHASES
+
+    def whole(self, reply: Reply) -> Reply:
+        """Return `reply` with the body that went by."""
+        return Reply(reply.url, reply.status, reply.headers, bytes(self._body), reply.total_us)
+
+    def _line(self, line: Line) -> None:
+        self.lines.append(line)
+        if _DONE in line.markup:
+            self.done = True
+            if self.phase != "finish":
+                self._next_phase("finish", line.t_ns)
+        elif name := self._begins(line):
+            self._next_phase(name, line.t_ns)
+
+    def _begins(self, line: Line) -> str | None:
+        """Return the phase that `line` says begins; None where it says something else, e.g. a failure."""
+        text = line.text
+        for name, beginning in _LINES.items():
+            if text.startswith(beginning):
+                self._english |= name == "download"
+                return name
+        if _ADDRESS in line.markup:  # after the first: a package without a signature, which does not matter
+            return "download" if self.phase == "start" else None
+        if self._english or not _is_progress(line):
+            return None
+        following = PHASES[PHASES.index(self.phase) + 1 :]
+        return following[0] if following and following[0] not in ("download", "finish") else None
+
+    def _next_phase(self, name: str, t_ns: int) -> None:
+        self.phases.append(Phase(self.phase, self._since_ns, t_ns))
+        self.phase, self._since_ns = name, t_ns
+
+
+def upgrade_trouble(upgrade: Upgrade, reply: Reply) -> Trouble | None:
+    """Return why the upgrade whose whole reply is `reply` did not succeed; None if it says that it did."""
+    if found := trouble(reply):
+        return Trouble(found.kind, _during(upgrade, found.detail))
+    if upgrade.done:
+        return None
+    said = " ".join(line.text for line in upgrade.lines if not _is_progress(line)).strip()
+    last = upgrade.phase
+    if _LOCKED.search(said):
+        return Trouble(
+            "upgrade_locked",
+            f"{said} If none is, an earlier one broke off: wait 15 minutes, or delete the option "
+            "core_updater.lock (wp option delete core_updater.lock)",
+        )
+    if b"request-filesystem-credentials-form" in reply.body or b'name="connection_type"' in reply.body:
+        return Trouble(
+            "upgrade_failed",
+            "the site asks for FTP credentials, since PHP may not write its files: give them to PHP's user "
+            "(chown), or define FS_METHOD as direct in wp-config.php",
+        )
+    if _FULL.search(said) or (last == "unpack" and _UNCOPIED.search(said)):
+        # The folder it unpacks into was made a moment ago, by the same user: only space can be missing.
+        return Trouble("out_of_disk", _during(upgrade, said))
+    if _UNCOPIED.search(said) and not _PERMISSION.search(said):
+        said += " (the disk is full, or PHP may not write that file)"
+    if said:
+        return Trouble("upgrade_failed", _during(upgrade, said))
+    if last == "start":
+        return Trouble("upgrade_failed", "the site did nothing and gave no reason; the offer may be gone")
+    return Trouble("upgrade_failed", f"the reply ended in phase {last}, without a word of success or failure")
+
+
+def _is_progress(line: Line) -> bool:
+    """Whether `line` says what is being done: in all languages that ends in an ellipsis, a failure not."""
+    return _ADDRESS in line.markup or line.text.endswith(("…", "..."))
+
+
+def _during(upgrade: Upgrade, said: str) -> str:
+    return said if upgrade.phase == "start" else f"in phase {upgrade.phase}: {said}"
