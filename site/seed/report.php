@@ -1,7 +1,7 @@
 <?php
 /** Checks what was seeded and prints site.json: `php report.php --size small --seed 1`. Ends with 1 where a relation does not hold. */
 require __DIR__ . '/wordpress.php';
-$said = getopt( '', array( 'size:', 'seed:', 'gib:' ) );
+$said = getopt( '', array( 'size:', 'seed:' ) );
 /** @var wpdb $wpdb */
 $db   = $wpdb->dbh;
 $one  = fn( string $query ): int => (int) $db->query( $query )->fetch_row()[0];
@@ -44,7 +44,7 @@ function folder_bytes( string $folder ): int {
 }
 
 $of    = fn( string $type ): int => $one( "SELECT COUNT(*) FROM wp_posts WHERE post_type = '$type'" );
-$bytes = fn( string $schema ): int => $one( "SELECT COALESCE(SUM(data_length + index_length), 0) FROM information_schema.tables WHERE table_schema = '$schema'" );
+$bytes = fn( mysqli $as ): int => (int) $as->query( 'SELECT COALESCE(SUM(data_length + index_length), 0) FROM information_schema.tables WHERE table_schema = DATABASE()' )->fetch_row()[0];
 $offer = json_decode( file_get_contents( "$data/mirror/offer.json" ), true );
 echo json_encode(
 	array(
@@ -63,7 +63,8 @@ echo json_encode(
 			'options'    => $one( 'SELECT COUNT(*) FROM wp_options' ),
 		),
 		'bytes'    => array(
-			'database_wordpress' => $bytes( 'wordpress' ),
+			'database_wordpress' => $bytes( $db ),
+			'database_forum'     => $bytes( new mysqli( 'db', 'forum', 'forum', 'forum' ) ),
 			'uploads'            => folder_bytes( "$data/wordpress/wp-content/uploads" ),
 			'code'               => folder_bytes( "$data/wordpress/wp-includes" ) + folder_bytes( "$data/wordpress/wp-admin" ),
 			'static'             => folder_bytes( "$data/static" ),

@@ -1,6 +1,8 @@
 """The site under test: what it serves, what lies in it, and that two of them are the same."""
 
 import re
+import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -227,6 +229,25 @@ def test_a_package_that_is_no_wordpress_is_refused(site_block: Site, tmp_path: P
     assert "is no WordPress zip: it cannot be unpacked" in done.stderr
     assert not folder.exists()
     assert left_behind("no-zip") == []
+
+
+def test_a_package_of_ones_own_is_offered(site_block: Site, tmp_path: Path) -> None:
+    offered = site_block.folder / "mirror" / "wordpress-6.8.7.zip"
+    package = tmp_path / "my.zip"
+    with zipfile.ZipFile(offered) as old, zipfile.ZipFile(package, "w") as new:
+        for name in ("readme.html", "wp-includes/version.php", "wp-admin/includes/update-core.php"):
+            text = old.read(f"wordpress/{name}").replace(b"'6.8.7'", b"'6.9.1'")
+            new.writestr(f"wordpress/{name}", text)
+    port = site_block.url.rpartition(":")[2]
+    again = {"BACKEND_DIR": str(site_block.folder), "SITE_NAME": site_block.name, "SITE_PORT": port}
+    admin = site_block.browser()
+    admin.log_in()
+    kept = tmp_path / "kept.zip"
+    shutil.copy(offered, kept)
+    for zip_file, version in ((package, "6.9.1"), (kept, "6.8.7")):
+        done = make("site", again | {"WP_UPGRADE_ZIP": str(zip_file)})
+        assert done.returncode == 0, done.stderr
+        assert f'name="version" value="{version}"' in admin.ask("/wp-admin/update-core.php").text
 
 
 def test_a_seeded_folder_is_not_seeded_otherwise(site_block: Site) -> None:
