@@ -35,6 +35,7 @@ def runs(user: type[ScenarioUser]) -> Callable[[IteratedSettings, Progress, Say]
 
     def run(settings: IteratedSettings, progress: Progress, say: Say) -> tuple[Path, bool]:
         ready(user, settings)
+        user.prepare(settings, say)
         session = run_headless(user, settings, progress, say)
         return session.directory, session.well
 
@@ -88,6 +89,7 @@ class _LocustRun:
         if self.master:
             self.master.start(run_directory(settings.out, self._user.scenario), options, settings)
             return
+        self._user.prepare(settings, lambda text: print(text, file=sys.stderr))
         if isinstance(runner, WorkerRunner):
             directory, index, shares = shard_of(runner.client_id, options)
         else:

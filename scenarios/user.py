@@ -1,5 +1,6 @@
 """A user of the site, in Locust's sense: takes iterations until there are no more."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from locust import User, constant, task
@@ -32,6 +33,10 @@ class ScenarioUser(User):
         """This run's settings, of the scenario's `settings_type`."""
         return self.session.settings
 
+    @classmethod
+    def prepare(cls, settings: Any, say: Callable[[str], None]) -> None:
+        """What is made ready on this machine before the run's clock starts. Raises PlimsollError."""
+
     def begin(self) -> None:
         """What a user does once, before the first iteration, e.g. log in. Its failure ends the run."""
 
@@ -59,6 +64,9 @@ class ScenarioUser(User):
         except StepFailedError as error:
             self.session.give_up(str(error))
             raise StopUser from None
+        except Exception as error:
+            self.session.give_up(f"a fault in the scenario itself: {error!r}")
+            raise
 
     @task
     def next_iteration(self) -> None:

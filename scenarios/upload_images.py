@@ -1,0 +1,127 @@
+"""A photographer's work: upload large photographs, one after another or several at a time.
+
+WordPress makes smaller sizes of each. An image is ready when all of them are there: time to that.
+"""
+
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from scenarios.consent import origin
+from scenarios.errors import SettingsError, StepFailedError
+from scenarios.headless import Say
+from scenarios.hooks import locustfile, runs
+from scenarios.images import file_of
+from scenarios.imagestore import default_folder, prepare
+from scenarios.wordpress.author import Author, AuthorSettings
+from scenarios.wordpress.media import Library, missing_sizes, size_files
+
+_POLL_S = 0.5
+
+
+class Settings(AuthorSettings):
+    """What the photographer can be told."""
+
+    iterations: int = Field(
+        100, ge=1, le=1_000_000, description="How many photographs, by all users together."
+    )
+    ready_s: float = Field(
+        60.0, ge=0, le=86400, description="Seconds after its upload by which an image has all its sizes."
+    )
+    images: Path | None = Field(
+        None, description="Folder of photographs to upload in turn, in place of made ones."
+    )
+    cache: Path | None = Field(
+        None, description="Folder that keeps made photographs; default: plimsoll/images in the user's cache."
+    )
+
+    def kept(self) -> dict[str, Any]:
+        """Return what `run.json` keeps: where files lie on this machine is left out."""
+        kept = super().kept()
+        return {name: value for name, value in kept.items() if name not in ("images", "cache")} | {
+            "own_images": self.images is not None
+        }
+
+
+class UploadImages(Author):
+    """Uploads one photograph an iteration."""
+
+    scenario = "upload-images"
+    settings_type = Settings
+    collection = "media"
+    _begun_ns: ClassVar[dict[Path, int]] = {}
+
+    @classmethod
+    def prepare(cls, settings: Any, say: Say) -> None:
+        """Make the photographs that this machine has not yet. Raises PlimsollError."""
+        if settings.images is None:
+            prepare(settings.cache or default_folder(), settings.seed, settings.iterations, say)
+        else:
+            own_images(settings.images)
+
+    def begin(self) -> None:
+        """Log in, and open the page with the upload form."""
+        super().begin()
+        settings = self.settings
+        self._own = own_images(settings.images) if settings.images else []
+        self._elsewhere = False
+        self._library = Library(self.site, self.who, self.rest)
+        self._library.open()
+
+    def work(self, number: int) -> None:
+        """Upload one photograph, wait until it is ready, and see that all its files are served."""
+        started_ns = time.monotonic_ns()
+        first_ns = self._begun_ns.setdefault(self.session.directory, started_ns)
+        attachment = self._ready(self._library.upload(self._photograph(number), self.made))
+        done_ns = time.monotonic_ns()
+        self.measure("image ready", (done_ns - started_ns) / 1e6)
+        for address in size_files(attachment):
+            self._check_file(address)
+        work = self.session.work
+        if work.done + 1 == work.mine and not work.failed:
+            self.measure("all images ready", (done_ns - first_ns) / 1e9, "s")
+
+    def _photograph(self, number: int) -> Path:
+        if self._own:
+            return self._own[(number - 1) % len(self._own)]
+        return file_of(self.settings.cache or default_folder(), self.settings.seed, number)
+
+    def _ready(self, number: int) -> dict[str, Any]:
+        """Ask until the attachment lists all its sizes, a bounded time."""
+        until_s = time.monotonic() + self.settings.ready_s
+        while True:
+            attachment = self._library.attachment(number)
+            if not (missing := missing_sizes(attachment)):
+                return attachment
+            if time.monotonic() >= until_s:
+                late = f"after {self.settings.ready_s:g} s these sizes are missing: {', '.join(missing)}"
+                error = StepFailedError("check sizes", "check_failed", late)
+                self.fault(error)
+                raise error
+            time.sleep(_POLL_S)
+
+    def _check_file(self, address: str) -> None:
+        if origin(address) == origin(self.site.base):
+            self.site.send("size file", "HEAD", address)
+        elif not self._elsewhere:
+            self._elsewhere = True
+            self.session.writer.event(
+                "size files elsewhere", detail="they lie on another host: not asked for"
+            )
+
+
+def own_images(folder: Path) -> list[Path]:
+    """Return the files of `folder` that are not hidden, by name. Raises SettingsError if there is none."""
+    try:
+        found = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    except OSError as error:
+        raise SettingsError(f"--images: {folder} cannot be read: {error.strerror}") from None
+    if not found:
+        raise SettingsError(f"--images: {folder} holds no file")
+    return found
+
+
+run = runs(UploadImages)
+locustfile(UploadImages)
