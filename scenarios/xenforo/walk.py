@@ -99,15 +99,15 @@ class Walk:
         if form is None:
             raise StepFailedError("start", "check_failed", "start.form is not on the page after the login")
         form = form.with_fields(self.pages.start.fields)
-        begun_s = self.clock_s()
+        begun_s, waited_s = self.clock_s(), 0.0
         while True:
-            waited_s = self.clock_s() - begun_s
             patient = waited_s < self.pages.limits.lock_wait_s
             started = self._sent("start", form, Stage.UPGRADE, may_be_locked=patient)
             if not (patient and is_locked(self.pages, started)):
                 walked.lock_wait_s = waited_s
                 return started
             self.pause(_LOCK_PAUSE_S)
+            waited_s = self.clock_s() - begun_s
 
     def _continued(self, name: str, form: Form) -> tuple[Reply, float]:
         begun_s = self.clock_s()
