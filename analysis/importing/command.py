@@ -52,7 +52,6 @@ def k6(
 
     \b
     Examples:
-        k6 run --out json=result.json.gz script.js
         plimsoll import k6 result.json.gz --target http://10.0.0.5
         plimsoll report results/latest
 
