@@ -24,6 +24,7 @@ _FORBIDDEN = re.compile(
     r"[Ss]orry, you are not allowed|need a higher level of permission"
     r"|rest_cannot_\w+|rest_forbidden|rest_not_logged_in"
 )
+_MAINTENANCE = re.compile(r"Briefly unavailable for scheduled maintenance")
 _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.S)
 
 
@@ -40,6 +41,12 @@ def trouble(reply: Reply) -> Trouble | None:
     text = _ends(reply.text)
     if reply.status in (502, 503, 504) and _by_proxy(reply, text):
         return Trouble("backend_dead", f"status {reply.status} from the proxy: {words(text)}")
+    if reply.status == 503 and (_MAINTENANCE.search(text) or reply.headers.get("retry-after") == "600"):
+        return Trouble(
+            "upgrade_locked",
+            f"the site is in maintenance mode: {words(text)} If no upgrade is running, one has broken off: "
+            "delete the file .maintenance beside wp-config.php",
+        )
     if _DISK.search(text):
         return Trouble("out_of_disk", words(text, _DISK))
     if _FATAL.search(text):

@@ -87,8 +87,9 @@ class UpgradeWordpress(ScenarioUser):
     def _offer(self) -> Offer:
         """Return what is to be installed. Nothing is changed until then."""
         wanted = self.settings.from_version, self.settings.to_version
-        check = expect_logged_in(lambda reply: offer_trouble(reply, *wanted))
-        page = self.site.get_page("update page", "wp-admin/update-core.php", check=check)
+        page = self.site.get_page(
+            "update page", "wp-admin/update-core.php", check=lambda reply: offer_trouble(reply, *wanted)
+        )
         offer = choose(page, *wanted)
         if isinstance(offer, Trouble):
             raise StepFailedError("update page", offer.kind, offer.detail)

@@ -2,6 +2,7 @@
 
 from scenarios.recognise import Trouble, trouble, words
 from scenarios.reply import Reply
+from scenarios.wordpress.account import logged_out
 from scenarios.wordpress.upgrade_page import (
     Offer,
     fits,
@@ -46,7 +47,13 @@ def choose(page: Reply, from_version: str | None, to_version: str | None) -> Off
 
 
 def offer_trouble(reply: Reply, from_version: str | None, to_version: str | None) -> Trouble | None:
-    """Return why the upgrade must not be begun, or None. A redirect is none of it."""
+    """Return why the upgrade must not be begun, or None; a redirect within the admin side is no reason."""
+    if logged_out(reply):
+        return Trouble(
+            "login_failed",
+            "the site took the login, and asks to log in again: its database stores nothing (disk full?), or "
+            "the login was for another address of the site",
+        )
     if (found := trouble(reply)) or reply.location:
         return found
     chosen = choose(reply, from_version, to_version)
@@ -78,7 +85,7 @@ def state(reply: Reply) -> str:
     """Return in which state an admin page shows the site to be, after an upgrade that failed."""
     if found := trouble(reply):
         return f"now the site has trouble of its own: {found.detail}"
-    if "wp-login.php" in reply.location:
+    if logged_out(reply):
         return "now the site asks to log in again"
     if "/upgrade.php" in reply.location:
         return "now its files are new and its database is not"
