@@ -39,6 +39,7 @@ _FULL = re.compile(
     r"run out of disk space|[Nn]ot enough (?:free )?disk space|Failed writing (?:body|received)"
 )
 _UNCOPIED = re.compile(r"Could not copy files?\b")
+_CUT = re.compile(r"End of Central Dir|PCLZIP_ERR_(?:BAD_FORMAT|INVALID_ZIP)")
 _PERMISSION = re.compile(r"inconsistent file permissions|is unable to copy some files")
 
 
@@ -113,7 +114,7 @@ class Upgrade:
         self.phase, self._since_ns = "start", start_ns
         self.done = False
         self._reader, self._body = Lines(), bytearray()
-        self._english = False
+        self._english = self._one_too_many = False
 
     def take(self, t_ns: int, piece: bytes) -> list[tuple[Phase, str]]:
         """Take a piece of the reply that came at `t_ns`; return phases that it ended, each with the next."""
@@ -136,7 +137,7 @@ class Upgrade:
 
         A proxy that holds the reply back until it is whole hides when each line was written.
         """
-        one_by_one = len({line.t_ns for line in self.lines}) > 1
+        one_by_one = len({line.t_ns for line in self.lines}) > 1 and not self._one_too_many
         return one_by_one and tuple(phase.name for phase in self.phases) == PHASES
 
     def whole(self, reply: Reply) -> Reply:
@@ -163,6 +164,8 @@ class Upgrade:
             return "download" if self.phase == "start" else None
         if self._english or not _is_progress(line):
             return None
+        if self.phase in ("database", "finish"):
+            self._one_too_many = True  # so that one before has moved all that followed
         following = PHASES[PHASES.index(self.phase) + 1 :]
         return following[0] if following and following[0] not in ("download", "finish") else None
 
@@ -196,6 +199,8 @@ def upgrade_trouble(upgrade: Upgrade, reply: Reply) -> Trouble | None:
         return Trouble("out_of_disk", _during(upgrade, said))
     if _UNCOPIED.search(said) and not _PERMISSION.search(said):
         said += " (the disk is full, or PHP may not write that file)"
+    if _CUT.search(said):
+        said += " (the package came only in part: the disk is full, or the mirror's file is damaged)"
     if said:
         return Trouble("upgrade_failed", _during(upgrade, said))
     if last == "start":
