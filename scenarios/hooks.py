@@ -11,6 +11,7 @@ from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
 from analysis.errors import PlimsollError
+from analysis.recording.folders import point_latest
 from scenarios.consent import ask_leave
 from scenarios.credentials import credentials
 from scenarios.headless import Progress, Say, run_headless
@@ -113,6 +114,7 @@ class _LocustRun:
             if isinstance(environment.runner, WorkerRunner):
                 environment.runner.send_message("plimsoll-shard", {"directory": str(session.directory)})
             else:
+                point_latest(session.directory)
                 print(f"Run directory: {session.directory}", file=sys.stderr)
         if self.master:
             environment.process_exit_code = 0 if self.master.merge() else 1

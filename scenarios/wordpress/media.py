@@ -21,6 +21,7 @@ _FORM = "//form[@id='file-form']"
 # Of a WordPress too old to say what is missing (before 5.3); each only where the image is larger.
 _USUAL = {"thumbnail": 150, "medium": 300, "medium_large": 768, "large": 1024}
 _NOT_ALLOWED = re.compile(r"not allowed to upload files|not allowed to attach files")
+_NOT_MOVED = re.compile(r"uploaded file could not be moved to")
 _UNSAFE = re.compile(r"[^\w.-]")
 
 
@@ -106,6 +107,8 @@ def upload_trouble(reply: Reply) -> Trouble | None:
     if data.get("success") is True and str(inner.get("id", "")).isdigit():
         return None
     message = words(str(inner.get("message") or text))
+    if _NOT_MOVED.search(message):  # WordPress itself does not know why; a clone's folder is rarely read-only
+        return Trouble("out_of_disk", f"{message} (The disk is full, or PHP may not write there.)")
     if _NOT_ALLOWED.search(message):
         return Trouble("no_permission", message)
     if data.get("success") is False:
