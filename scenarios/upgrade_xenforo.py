@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import gevent
-from locust.exception import StopUser
 from pydantic import AfterValidator, Field, model_validator
 
 from analysis.hostile import printable
@@ -105,7 +104,8 @@ class UpgradeXenforo(ScenarioUser):
         try:
             self._by_command() if self.settings.ssh else self._by_pages()
         except Stopped:
-            raise StopUser from None
+            # Leave as a user leaves whom Locust stops: the iteration counts neither as done nor as failed.
+            raise gevent.GreenletExit from None
         except StepFailedError as error:
             if writer.failed_steps == failed_before:
                 self.fault(error)

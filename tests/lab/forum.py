@@ -164,8 +164,19 @@ class Forum:
     def reset(self) -> None:
         """The old version again, and nobody's upgrade under way."""
         self.must("fault.php", "off")
-        self.database.sql("DELETE FROM upgrade_lease; DELETE FROM session")
-        self.must("reset.php")
+        wait_for("the upgrade can be taken back", self._taken_back)
+        self.database.sql("DELETE FROM session")
+
+    def _taken_back(self) -> bool:
+        self.database.sql("DELETE FROM upgrade_lease")
+        return self.php("reset.php").returncode == 0
+
+    def upgrade_until(self, step: str) -> None:
+        """Does the steps before `step`, so that it comes next."""
+        self.must("fault.php", "error", step)
+        assert self.php("cmd.php", "upgrade").returncode == 1
+        self.must("fault.php", "off")
+        self.database.sql("DELETE FROM upgrade_lease")
 
     def version(self) -> str:
         return self.database.value("SELECT value FROM setting WHERE name = 'version'")
