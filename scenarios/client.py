@@ -109,7 +109,7 @@ class SiteClient:
 
         Redirects are not followed. `check` looks at the reply; what it finds makes the request an error and
         raises StepFailedError, as does a response that does not come. `each` takes the body as it comes, with
-        the instant of each piece, and the reply's body is then empty.
+        the instant of each piece, and the reply's body is then empty, but that of an error is not.
         """
         url = self.url(step, path, base)
         request = self._session.prepare_request(requests.Request(method, url, headers=headers, **body))
@@ -150,7 +150,7 @@ class SiteClient:
         with closing(answer):
             for piece in answer.raw.stream(_CHUNK, decode_content=True):
                 one.bytes += len(piece)
-                if each:
+                if each and one.status < 400:
                     each(time.monotonic_ns(), piece)
                 else:
                     collected += piece

@@ -141,8 +141,8 @@ class Upgrade:
         return one_by_one and tuple(phase.name for phase in self.phases) == PHASES
 
     def whole(self, reply: Reply) -> Reply:
-        """Return `reply` with the body that went by."""
-        return Reply(reply.url, reply.status, reply.headers, bytes(self._body), reply.total_us)
+        """Return `reply` with the body that went by; an error has its own."""
+        return Reply(reply.url, reply.status, reply.headers, bytes(self._body) or reply.body, reply.total_us)
 
     def _line(self, line: Line) -> None:
         self.lines.append(line)
