@@ -91,6 +91,7 @@ def told(
         "PLIMSOLL_PASSWORD": account.password,
         "PLIMSOLL_ITERATIONS": settings.iterations,
         "PLIMSOLL_USERS": settings.users,
+        "PLIMSOLL_SEED": settings.seed,
         "PLIMSOLL_TIMEOUT_S": settings.timeout_s,
         "PLIMSOLL_INSECURE": 1 if settings.insecure else None,
         "PLIMSOLL_IMAGE": image,

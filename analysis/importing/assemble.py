@@ -211,7 +211,7 @@ class Assembler:
             http2=tags.get("proto") in ("h2", "HTTP/2.0"),
             tls=tags.get("url", "").startswith("https:"),
             iteration=_iteration(tags),
-            client=_number(tags.get("vu")),
+            client=_number(tags.get("client")),  # k6 gives a browser's requests no tag vu
         )
 
     def _other(self, sample: Sample) -> Iterator[Found]:

@@ -3,6 +3,7 @@
 import { Trouble } from './trouble.js';
 
 const TITLE = '.editor-post-title__input';
+const SAVE = '#publish:not(.disabled)'; // the editor ignores its button while it saves a draft of its own accord
 const CLASSIC_TITLE = '#titlewrap #title';
 
 // Opens the editor and waits until one could type.
@@ -92,7 +93,7 @@ async function saved(page, timeout) {
 
 async function classicSave(day, link) {
   const { page } = day;
-  await day.through(() => page.locator('#publish').click());
+  await day.through(() => page.locator(SAVE).click(), SAVE);
   await day.loaded('editor');
   const message = await page.$('#message.updated, #message.notice-success');
   if (!message) throw new Trouble('check_failed', 'the editor did not say that the article was saved');

@@ -83,7 +83,7 @@ def test_the_authors_day(site: Site, tmp_path: Path) -> None:
     own = run.path.resolve().name
     published = site.sql(
         "SELECT ID, post_title, post_content FROM wp_posts WHERE post_status = 'publish'"
-        " AND post_type = 'post' ORDER BY ID"
+        " AND post_type = 'post' AND post_title LIKE 'Plimsoll%' ORDER BY ID"
     )
     rows = [row for row in published if row[1].endswith(own)]
     assert len(rows) == 2
@@ -159,6 +159,8 @@ def test_a_clone_answers_under_the_sites_name_and_nobody_else_does(site_block: S
     done = day("http://blog.example", tmp_path, "--connect-to", where, "--users", "2", "--iterations", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert failures(tmp_path / "latest") == []
+    clients = RunDirectory.open(tmp_path / "latest").requests.mapped()["client"]
+    assert set(clients.tolist()) == {1, 2}
 
 
 def test_it_asks_for_leave_first(tmp_path: Path) -> None:
