@@ -3,6 +3,7 @@
 import errno
 import ssl
 from collections.abc import Iterator
+from http.client import RemoteDisconnected
 
 import requests
 import urllib3.exceptions as u3
@@ -13,6 +14,8 @@ def error_kind(error: BaseException) -> str:
     chain = list(_causes(error))
     if any(isinstance(cause, ssl.SSLError | requests.exceptions.SSLError) for cause in chain):
         return "tls_failed"
+    if any(isinstance(cause, RemoteDisconnected) for cause in chain):  # to Python this is a reset as well
+        return "closed_early"
     for cause in chain:
         if isinstance(cause, ConnectionRefusedError):
             return "connect_refused"

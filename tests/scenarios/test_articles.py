@@ -48,7 +48,7 @@ def test_a_long_article_has_what_articles_have() -> None:
 @pytest.mark.parametrize("number", range(1, 20))
 def test_markup_is_well_formed(number: int) -> None:
     one = article(5, number, 30_000)
-    open_blocks = []
+    open_blocks: list[str] = []
     for closing, name, _ in BLOCK.findall(one.blocks()):
         if closing:
             assert open_blocks.pop() == name

@@ -1,6 +1,7 @@
 """Photographs are large, different each, the same for each seed; the store makes those that are missing."""
 
 import io
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,12 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[int]]:
 def test_only_what_is_missing_is_made(quick: list[list[int]], tmp_path: Path) -> None:
     said: list[str] = []
     prepare(tmp_path, 1, 5, said.append)
-    assert sorted(sum(quick, [])) == [1, 2, 3, 4, 5]
+    assert sorted(chain.from_iterable(quick)) == [1, 2, 3, 4, 5]
     assert "5 photographs" in said[0]
     quick.clear()
     file_of(tmp_path, 1, 3).write_bytes(b"\xff\xd8 cut off")
     prepare(tmp_path, 1, 6, said.append)
-    assert sorted(sum(quick, [])) == [3, 6], "one that is no whole JPEG is made again"
+    assert sorted(chain.from_iterable(quick)) == [3, 6], "one that is no whole JPEG is made again"
     quick.clear()
     prepare(tmp_path, 1, 6, said.append)
     assert quick == []
