@@ -123,6 +123,11 @@ def test_a_whole_upgrade_is_recorded_page_by_page(forum: Forum, tmp_path: Path) 
     phases_s = sum(m["sum"] for name, m in summary["measures"].items() if name.startswith("phase: "))
     assert 0 < phases_s <= total_s
     assert PASSWORD not in scenario.everything()
+    reported(scenario)
+
+
+def reported(scenario: Scenario) -> None:
+    """`plimsoll report` reads it."""
     report = subprocess.run(
         [sys.executable, "-m", "analysis", "report", str(scenario.results / "latest")],
         capture_output=True,
@@ -325,6 +330,7 @@ def test_an_upgrade_by_command_over_ssh(forum: Forum, sshd: Sshd, tmp_path: Path
     assert measures["lines"]["sum"] == len(output)
     phases_s = sum(m["sum"] for name, m in measures.items() if name.startswith("phase: "))
     assert phases_s == pytest.approx(measures["upgrade_total"]["sum"])
+    reported(scenario)
 
 
 SSH_FAILURES = [
