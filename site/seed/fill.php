@@ -40,5 +40,4 @@ $tell( "$plan->posts posts, $plan->pages pages, $plan->revisions revisions, $pla
 $tell( "$plan->comments comments" );
 
 ( new Options( $db, $dice( 'options' ), $words ) )->fill( $terms );
-$db->query( 'ANALYZE TABLE wp_posts, wp_postmeta, wp_comments, wp_term_relationships, wp_options, wp_users, wp_usermeta' );
 $tell( 'options' );

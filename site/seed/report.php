@@ -44,7 +44,16 @@ function folder_bytes( string $folder ): int {
 }
 
 $of    = fn( string $type ): int => $one( "SELECT COUNT(*) FROM wp_posts WHERE post_type = '$type'" );
-$bytes = fn( mysqli $as ): int => (int) $as->query( 'SELECT COALESCE(SUM(data_length + index_length), 0) FROM information_schema.tables WHERE table_schema = DATABASE()' )->fetch_row()[0];
+
+/** Bytes of a connection's database; MariaDB counts them when it analyses the tables. */
+function database_bytes( mysqli $db ): int {
+	$tables = array_column( $db->query( 'SHOW TABLES' )->fetch_all(), 0 );
+	if ( $tables ) {
+		$db->query( 'ANALYZE TABLE ' . implode( ', ', $tables ) );
+	}
+	return (int) $db->query( 'SELECT COALESCE(SUM(data_length + index_length), 0) FROM information_schema.tables WHERE table_schema = DATABASE()' )->fetch_row()[0];
+}
+
 $offer = json_decode( file_get_contents( "$data/mirror/offer.json" ), true );
 echo json_encode(
 	array(
@@ -63,8 +72,8 @@ echo json_encode(
 			'options'    => $one( 'SELECT COUNT(*) FROM wp_options' ),
 		),
 		'bytes'    => array(
-			'database_wordpress' => $bytes( $db ),
-			'database_forum'     => $bytes( new mysqli( 'db', 'forum', 'forum', 'forum' ) ),
+			'database_wordpress' => database_bytes( $db ),
+			'database_forum'     => database_bytes( new mysqli( 'db', 'forum', 'forum', 'forum' ) ),
 			'uploads'            => folder_bytes( "$data/wordpress/wp-content/uploads" ),
 			'code'               => folder_bytes( "$data/wordpress/wp-includes" ) + folder_bytes( "$data/wordpress/wp-admin" ),
 			'static'             => folder_bytes( "$data/static" ),

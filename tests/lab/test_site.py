@@ -169,7 +169,8 @@ def test_two_sites_of_one_seed_are_the_same(site_block: Site, site_classic: Site
         pytest.skip("a site that ran already has been used")
     assert site_block.tables == site_classic.tables
     assert site_block.files == site_classic.files
-    assert site_block.facts() == site_classic.facts()
+    for key in ("size", "seed", "counts", "versions"):  # and bytes, but MariaDB estimates those of its tables
+        assert site_block.facts()[key] == site_classic.facts()[key]
 
 
 def test_the_cache_answers_for_a_dead_backend(site_classic: Site) -> None:
@@ -262,4 +263,7 @@ def test_a_folder_has_one_site_and_a_name_one_folder(site_block: Site, tmp_path:
     assert f"the site '{site_block.name}' runs on" in done.stderr
     done = make("site", {"BACKEND_DIR": str(tmp_path / "new"), "SITE_NAME": site_block.name})
     assert f"a site named '{site_block.name}' runs on" in done.stderr
+    port = {"SITE_PORT": site_block.url.rpartition(":")[2]}
+    done = make("site", port | {"BACKEND_DIR": str(tmp_path / "new"), "SITE_NAME": "another"})
+    assert f"port {port['SITE_PORT']} of 127.0.0.1 cannot be had" in done.stderr
     assert not (tmp_path / "new").exists()
