@@ -27,13 +27,17 @@ def error_kind(error: BaseException) -> str:
         return "connect_failed"
     if any(isinstance(cause, requests.Timeout | u3.TimeoutError | TimeoutError) for cause in chain):
         return "timeout"
-    if any(isinstance(cause, u3.IncompleteRead) or "closed connection" in str(cause) for cause in chain):
+    if any(isinstance(cause, u3.IncompleteRead) or _ended(cause) for cause in chain):
         return "closed_early"
     if any(isinstance(cause, u3.ProtocolError | requests.exceptions.ChunkedEncodingError) for cause in chain):
         return "bad_response"
     if any(isinstance(cause, requests.ConnectionError) for cause in chain):
         return "connect_failed"
     return "bad_response" if isinstance(error, requests.RequestException | u3.HTTPError) else "other"
+
+
+def _ended(error: BaseException) -> bool:
+    return any(words in str(error) for words in ("closed connection", "ended prematurely"))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
