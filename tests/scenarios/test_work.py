@@ -1,0 +1,41 @@
+"""Every iteration is done once, by whoever's share it is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from scenarios.work import Work
+
+
+@given(total=some.integers(0, 500), shares=some.integers(1, 12))
+def test_the_shares_together_are_all_iterations_each_once(total: int, shares: int) -> None:
+    works = [Work(total, index, shares) for index in range(shares)]
+    done = []
+    for work in works:
+        while (number := work.next()) is not None:
+            done.append(number)
+            work.tell(True)
+    assert sorted(done) == list(range(1, total + 1))
+    assert all(work.whole for work in works)
+
+
+def test_work_that_was_ended_hands_out_no_more_and_is_not_whole() -> None:
+    work = Work(3)
+    assert work.next() == 1
+    work.tell(True)
+    work.end()
+    assert work.next() is None
+    assert not work.whole
+
+
+def test_failures_are_counted_in_all_and_in_a_row() -> None:
+    work = Work(9)
+    for well in (False, False, True, False):
+        work.next()
+        work.tell(well)
+    assert (work.done, work.failed, work.failed_in_a_row) == (4, 3, 1)
+
+
+def test_a_share_outside_the_shares_is_refused() -> None:
+    with pytest.raises(ValueError, match="share 2 of 2"):
+        Work(1, 2, 2)
