@@ -186,3 +186,13 @@ class Forum:
         names = ("board", "member", "thread", "post", "post_like", "search_index")
         query = "; ".join(f"SHOW CREATE TABLE {name}; CHECKSUM TABLE {name}" for name in names)
         return [" ".join(row) for row in self.database.sql(query)]
+
+
+def serving(root: Path, posts: int, **settings: str) -> Iterator[Forum]:
+    """Yields a forum of so many posts, and ends it with its database."""
+    database = MariaDB(root)
+    site = Forum(database, **settings)
+    site.must("seed.php", "--rows", str(posts))
+    yield site
+    site.kill()
+    database.stop()

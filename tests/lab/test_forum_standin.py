@@ -9,24 +9,14 @@ import pytest
 import requests
 from lxml import html
 
-from tests.lab.forum import COMPLETE, FORUM, PASSWORD, Forum, MariaDB, wait_for
+from tests.lab.forum import COMPLETE, FORUM, PASSWORD, Forum, serving, wait_for
 
 POSTS = 8000
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDB]:
-    server = MariaDB(tmp_path_factory.mktemp("db"))
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def site(database: MariaDB) -> Iterator[Forum]:
-    site = Forum(database, FORUM_PAGE_ROWS="2000", FORUM_BATCH_ROWS="500")
-    site.must("seed.php", "--rows", str(POSTS))
-    yield site
-    site.kill()
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forum]:
+    yield from serving(tmp_path_factory.mktemp("db"), POSTS, FORUM_PAGE_ROWS="2000", FORUM_BATCH_ROWS="500")
 
 
 @pytest.fixture
@@ -83,9 +73,7 @@ class Browser:
         raise AssertionError("500 pages")
 
 
-def test_the_same_seed_gives_the_same_forum_and_another_gives_another(
-    database: MariaDB, forum: Forum
-) -> None:
+def test_the_same_seed_gives_the_same_forum_and_another_gives_another(forum: Forum) -> None:
     def seeded(seed: int) -> list[str]:
         forum.must("seed.php", "--rows", "1000", "--seed", str(seed), "--force")
         return forum.tables()
@@ -97,7 +85,7 @@ def test_the_same_seed_gives_the_same_forum_and_another_gives_another(
         refused = forum.php("seed.php", "--rows", "1000", "--seed", "3")
         assert (refused.returncode, "--force" in refused.stderr) == (2, True)
         # What a seeding that was interrupted leaves is made anew without being asked.
-        database.sql("DELETE FROM setting WHERE name = 'seeded'")
+        forum.database.sql("DELETE FROM setting WHERE name = 'seeded'")
         forum.must("seed.php", "--rows", "1000", "--seed", "2")
         assert forum.tables() == other
     finally:
@@ -314,10 +302,8 @@ def test_php_killed_in_mid_batch(forum: Forum, upgraded: list[str]) -> None:
     assert forum.tables() == upgraded
 
 
-def test_two_upgrades_do_not_run_at_once_and_one_that_stopped_is_taken_over(
-    database: MariaDB, forum: Forum
-) -> None:
-    slow = Forum(database, FORUM_LEASE_SECONDS="600", FORUM_PAGE_ROWS="500")
+def test_two_upgrades_do_not_run_at_once_and_one_that_stopped_is_taken_over(forum: Forum) -> None:
+    slow = Forum(forum.database, FORUM_LEASE_SECONDS="600", FORUM_PAGE_ROWS="500")
     try:
         first, second = Browser(slow), Browser(slow)
         first.send()
@@ -327,7 +313,7 @@ def test_two_upgrades_do_not_run_at_once_and_one_that_stopped_is_taken_over(
         assert "locked" in slow.php("cmd.php", "upgrade").stderr
         first.send()
         assert first.fields()["cursor"] == "500", "the first goes on undisturbed"
-        database.sql("UPDATE upgrade_lease SET expires_at = 1")
+        forum.database.sql("UPDATE upgrade_lease SET expires_at = 1")
         assert second.begun()
         assert second.fields()["cursor"] == "500"
         first.send()
