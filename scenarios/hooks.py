@@ -25,7 +25,7 @@ from scenarios.work import Work
 
 def ready(user: type[ScenarioUser], settings: IteratedSettings) -> None:
     """Return if the scenario may start. Raises SettingsError or ConsentError."""
-    if isinstance(settings, AccountSettings):
+    if isinstance(settings, AccountSettings) and settings.needs_account:
         credentials(settings)
     if isinstance(settings, ChangingSettings):
         ask_leave(settings, user.scenario)
@@ -117,18 +117,19 @@ class _LocustRun:
                 point_latest(session.directory)
                 print(f"Run directory: {session.directory}", file=sys.stderr)
         if self.master:
-            environment.process_exit_code = 0 if self.master.merge() else 1
+            merged = 0 if self.master.merge() else 1
+            environment.process_exit_code = environment.process_exit_code or merged
 
     def _watch(self, environment: Environment, session: Session) -> None:
         """End the test when all iterations are done, or none can be."""
         while self.session is session:
             gevent.sleep(0.1)
             work, runner = session.work, environment.runner
-            if runner is None or not (work.whole or work.ended):
+            # Users that have left have cleaned up as well.
+            if runner is None or not (work.whole or work.ended) or runner.user_count:
                 continue
             if isinstance(runner, WorkerRunner):
                 runner.send_message("plimsoll-done", None)
-                return
-            if runner.user_count == 0:
+            else:
                 stop_or_quit(environment)
-                return
+            return

@@ -69,6 +69,11 @@ class AccountSettings(IteratedSettings):
         None, description="File whose first line is the password; only its owner may read it."
     )
 
+    @property
+    def needs_account(self) -> bool:
+        """Whether these settings log in."""
+        return True
+
 
 class ChangingSettings(AccountSettings):
     """A scenario that leaves the site changed, so that it asks for leave."""

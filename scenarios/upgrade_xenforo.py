@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import gevent
+from locust.exception import StopUser
 from pydantic import AfterValidator, Field, model_validator
 
 from analysis.hostile import printable
 from analysis.recording.redact import redacted
-from scenarios.consent import ask_leave
 from scenarios.credentials import credentials
 from scenarios.errors import SettingsError, StepFailedError
-from scenarios.headless import Progress, Say, run_headless
 from scenarios.hooks import locustfile, runs
 from scenarios.reply import Reply
 from scenarios.settings import ChangingSettings
@@ -81,6 +80,11 @@ class Settings(ChangingSettings):
         """What the file of `installer` says."""
         return read_pages(self.installer)
 
+    @property
+    def needs_account(self) -> bool:
+        """Whether these settings log in: the command over SSH does not."""
+        return self.ssh is None
+
     def kept(self) -> dict[str, Any]:
         """Return what `run.json` keeps: the pages' description in place of the file it was read from."""
         kept = super().kept()
@@ -99,16 +103,11 @@ class UpgradeXenforo(ScenarioUser):
 
     def iterate(self, number: int) -> None:
         """Do the whole upgrade. An interrupted one is gone on with by the next run."""
-        writer = self.session.writer
-        failed_before = writer.failed_steps
         try:
             self._by_command() if self.settings.ssh else self._by_pages()
         except Stopped:
-            # Leave as a user leaves whom Locust stops: the iteration counts neither as done nor as failed.
-            raise gevent.GreenletExit from None
+            raise StopUser from None
         except StepFailedError as error:
-            if writer.failed_steps == failed_before:
-                self.fault(error)
             raise StepFailedError(error.step, error.kind, error.detail, hopeless=True) from None
 
     def _by_pages(self) -> None:
@@ -152,16 +151,5 @@ class UpgradeXenforo(ScenarioUser):
         return self.session.work.ended
 
 
-def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
-    """Upgrade the forum; return the run directory, and whether all went well.
-
-    Raises SettingsError or ConsentError.
-    """
-    if settings.ssh is None:
-        return runs(UpgradeXenforo)(settings, progress, say)
-    ask_leave(settings, UpgradeXenforo.scenario)  # but no account: SSH logs in by key
-    session = run_headless(UpgradeXenforo, settings, progress, say)
-    return session.directory, session.well
-
-
+run = runs(UpgradeXenforo)
 locustfile(UpgradeXenforo)

@@ -1,6 +1,7 @@
 """A user of the site, in Locust's sense: takes iterations until there are no more."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from locust import User, constant, task
@@ -60,7 +61,8 @@ class ScenarioUser(User):
     def on_start(self) -> None:
         """Begin, when Locust starts this user."""
         try:
-            self.begin()
+            with self._noted():
+                self.begin()
         except StepFailedError as error:
             self.session.give_up(str(error))
             raise StopUser from None
@@ -77,8 +79,11 @@ class ScenarioUser(User):
             raise StopUser
         self.iteration, well = number, False
         try:
-            self.iterate(number)
+            with self._noted():
+                self.iterate(number)
             well = True
+        except StopUser:  # the iteration was left half-way: neither done nor failed
+            raise
         except StepFailedError as error:
             if error.hopeless:
                 self.session.give_up(str(error))
@@ -100,6 +105,17 @@ class ScenarioUser(User):
             self.session.writer.event("clean-up failed", detail=str(error)[:300])
         finally:
             self.site.close()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Note a failed step that no request of its own stands for: the others were noted with theirs."""
+        before = self.session.writer.failed_steps
+        try:
+            yield
+        except StepFailedError as error:
+            if self.session.writer.failed_steps == before:
+                self.fault(error)
+            raise
 
     def _sent(self, sent: Sent) -> None:
         self.session.sent(sent, self.iteration, self.number)
