@@ -173,8 +173,12 @@ class Day {
     const until = clicked + timeout;
     while (Date.now() < until) {
       try {
-        if (await page.evaluate(() => !window.plimsollWasHere && document.readyState === 'complete')) return;
-        if (again && Date.now() > clicked + IGNORED_MS && (await page.$(again))) {
+        const state = await page.evaluate((button) => {
+          if (window.plimsollWasHere) return button && document.querySelector(button) ? 'ignored' : 'leaving';
+          return document.readyState === 'complete' ? 'there' : 'coming';
+        }, again || '');
+        if (state === 'there') return;
+        if (state === 'ignored' && Date.now() > clicked + IGNORED_MS) {
           clicked = Date.now();
           await click();
         }

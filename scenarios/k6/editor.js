@@ -77,14 +77,17 @@ export async function saveAgain(day, sentence) {
   if (close) await close.click();
   await page.evaluate((text) => wp.data.dispatch('core/block-editor').insertBlocks(
     wp.blocks.createBlock('core/paragraph', { content: text })), sentence);
+  await page.waitForFunction(() => wp.data.select('core/editor').isEditedPostDirty(), { timeout });
   await page.locator('.editor-post-publish-button').first().click();
   await saved(page, timeout);
 }
 
+// There is something to save when this is called, or it is not published: so nothing of before can be mistaken for it.
 async function saved(page, timeout) {
   await page.waitForFunction(() => {
     const editor = wp.data.select('core/editor');
-    return editor.didPostSaveRequestFail() || (editor.didPostSaveRequestSucceed() && !editor.isSavingPost() && !editor.isEditedPostDirty());
+    if (editor.isSavingPost()) return false;
+    return editor.didPostSaveRequestFail() || (editor.isCurrentPostPublished() && !editor.isEditedPostDirty());
   }, { timeout });
   const failed = await page.evaluate(() => wp.data.select('core/editor').didPostSaveRequestFail()
     && wp.data.select('core/notices').getNotices().map((notice) => notice.content).join(' '));
