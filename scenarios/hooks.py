@@ -130,6 +130,8 @@ class _LocustRun:
                 continue
             if isinstance(runner, WorkerRunner):
                 runner.send_message("plimsoll-done", None)
+            elif runner.spawning_greenlet is None or not runner.spawning_greenlet.ready():
+                continue
             else:
                 stop_or_quit(environment)
             return

@@ -78,7 +78,15 @@ class Master:
     def _worker_done(self, environment: Any, msg: Any, **_: Any) -> None:
         self._done.add(msg.node_id)
         if self._done >= set(self._shares):
-            gevent.spawn(stop_or_quit, environment)
+            gevent.spawn(self._stop, environment)
+
+    def _stop(self, environment: Any) -> None:
+        """End the test, but not while users are still being spawned: the worker would begin it anew."""
+        directory = self._directory
+        while not self._runner.spawning_completed:
+            gevent.sleep(0.1)
+        if self._directory is directory:  # nobody ended it meanwhile
+            stop_or_quit(environment)
 
     def _worker_shard(self, environment: Any, msg: Any, **_: Any) -> None:
         self._shards[msg.node_id] = msg.data["directory"]

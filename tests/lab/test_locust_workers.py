@@ -9,7 +9,9 @@ from tests.lab.scenario import LOCUST, LONGEST_S, Ran, account
 from tests.lab.sitestack import Site
 
 SCENARIO = ROOT / "scenarios" / "save_article.py"
-SETTINGS = ("--iterations", "5", "--saves", "1", "--clean-up", "always", "--i-may-change-this-site")
+LEAVE = "--i-may-change-this-site"
+# Thinking, so that the second user comes before all is done.
+SETTINGS = ("--iterations", "5", "--saves", "1", "--think-s", "0.5", "--clean-up", "always")
 
 
 def locust(*args: str) -> "subprocess.Popen[str]":
@@ -24,7 +26,7 @@ def locust(*args: str) -> "subprocess.Popen[str]":
 
 def headless(site: Site, out: Path, users: int, *further: str) -> "subprocess.Popen[str]":
     where = ("--host", site.url, "--out", str(out), "--users", str(users), "--spawn-rate", "1")
-    return locust("--headless", "--only-summary", *where, *SETTINGS, *further)
+    return locust("--headless", "--only-summary", *where, *SETTINGS, LEAVE, *further)
 
 
 def finished(process: "subprocess.Popen[str]", out: Path) -> Ran:
@@ -67,7 +69,7 @@ def test_two_workers_send_the_same_requests_as_one_process(site_block: Site, tmp
 
 
 def test_a_worker_without_work_does_not_hold_the_others(site_block: Site, tmp_path: Path) -> None:
-    run = with_workers(site_block, tmp_path, 2, "--iterations", "1")
+    run = with_workers(site_block, tmp_path, 2, "--iterations", "1", "--think-s", "0")
     assert run.code == 0, run.said
     assert run.iterations == {1}
     assert run.steps["publish"] == 1
