@@ -77,11 +77,11 @@ class Day {
   }
 
   async live() {
-    let post = null;
+    let posts = [];
     let article = null;
     const steps = [
-      ['front page', async () => { await this.go(site.front, 'front page'); post = await publicPages(this); }],
-      ['read a post', async () => { if (post) await this.go(post, 'post'); }],
+      ['front page', async () => { await this.go(site.front, 'front page'); posts = await publicPages(this); }],
+      ['read a post', async () => this.readOne(posts)],
       ['log in', async () => this.logIn()],
       ['dashboard', async () => this.go(`${site.front}wp-admin/index.php`, 'dashboard')],
       ['open editor', async () => this.timed('editor_ready', () => openEditor(this))],
@@ -126,6 +126,18 @@ class Day {
     const answer = await work();
     trends[name].add(Date.now() - started);
     return answer;
+  }
+
+  // A cached front page can lead to a post that is no more: then a reader takes the next one.
+  async readOne(posts) {
+    for (const [i, post] of posts.entries()) {
+      try {
+        await this.go(post, 'post');
+        return;
+      } catch (error) {
+        if (error.kind !== 'http_error' || i === posts.length - 1) throw error;
+      }
+    }
   }
 
   // Opens a page of the site and records how long the browser took until its load event.

@@ -2,9 +2,11 @@
 
 const POST_LINKS = '.wp-block-post-title a[href], .entry-title a[href], article h2 a[href], h2 a[href], main a[href]';
 
-// The first post that the front page, which is open, links to; null if there is none.
+const MOST = 5;
+
+// The first posts that the front page, which is open, links to.
 export async function publicPages({ page, site }) {
   const links = await page.evaluate((selector) => [...document.querySelectorAll(selector)].map((a) => a.href), POST_LINKS);
   const posts = links.map((link) => site.resolve(link)).filter((link) => link !== null && link !== site.front);
-  return posts.length > 0 ? posts[0] : null;
+  return [...new Set(posts)].slice(0, MOST);
 }
