@@ -56,6 +56,7 @@ test: build $(VENV)/.dev ## Run every test that needs neither root nor Docker
 	@cd replay && $(GO) test ./...
 	@cd tests/peers/go && $(GO) test ./...
 	@$(VENV)/bin/pytest
+	@$(VENV)/bin/pytest tests/scenarios
 
 test-lab: build $(VENV)/.dev ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
 	@tests/need-lab

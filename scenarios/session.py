@@ -4,10 +4,9 @@ import platform
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import locust
 
 from analysis import __version__
 from analysis.models import Program, RunFacts, Target
@@ -61,7 +60,7 @@ class Session:
         self._fire = fire
         self._users = 0
         self.hopeless: str | None = None
-        self.writer = RunWriter(directory, facts(scenario, settings, locust=locust.__version__))
+        self.writer = RunWriter(directory, facts(scenario, settings, locust=version("locust")))
 
     def new_client_number(self) -> int:
         """Return the number of a user that comes in, from 1; those of another share start elsewhere."""

@@ -1,4 +1,4 @@
-"""Fixtures of the end-to-end tests."""
+"""Fixtures of the end-to-end tests, and which of them `make test` runs as well."""
 
 import os
 import subprocess
@@ -9,6 +9,18 @@ import pytest
 
 from tests.lab.programs import REPLAY, Nginx, Replay, need
 from tests.lab.sitestack import Site, end_site, need_docker, running_site, start_site
+
+# Quick, and with programs that many machines have; the others need sites, databases and browsers.
+_QUICK = {"test_interrupt", "test_kill", "test_nginx"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves all but the quick ones to `make test-lab`."""
+    if os.environ.get("PLIMSOLL_LAB") == "1":
+        return
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.path.stem not in _QUICK:
+            item.add_marker(pytest.mark.skip(reason="part of make test-lab (PLIMSOLL_LAB=1)"))
 
 
 @pytest.fixture
