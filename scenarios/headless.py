@@ -34,7 +34,7 @@ def run_headless(
     environment.events.request.add_listener(session.recorded)  # type: ignore[no-untyped-call]
     environment.plimsoll = session  # type: ignore[attr-defined]
     runner = environment.create_local_runner()
-    handler = _Interrupts(work, runner.quit, say)
+    handler = _Interrupts(work, say)
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with session.writer:
@@ -61,8 +61,8 @@ def _idle(runner: Any) -> bool:
 class _Interrupts:
     """The first interrupt ends the work, the second leaves."""
 
-    def __init__(self, work: Work, leave: Callable[[], Any], say: Say) -> None:
-        self._work, self._leave, self._say, self.left = work, leave, say, False
+    def __init__(self, work: Work, say: Say) -> None:
+        self._work, self._say, self.left = work, say, False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self._work.ended:
