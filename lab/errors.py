@@ -1,0 +1,52 @@
+"""What can go wrong in the lab. Every message is one sentence for whoever typed the command."""
+
+import shlex
+from collections.abc import Sequence
+
+from analysis.errors import PlimsollError
+from analysis.recording.redact import redacted
+
+_LONGEST = 200
+
+
+class LabError(PlimsollError):
+    """Anything in the lab that the user can put right."""
+
+
+class LabSettingsError(LabError):
+    """A file or option that cannot be used; the message has all problems, a line each."""
+
+
+class MachineError(LabError):
+    """A machine cannot be reached, or a command on it did not do what it is for.
+
+    Without `command` it is the machine itself. `words` are the last that the command wrote to its errors,
+    without secrets; `status` is None where there is none.
+    """
+
+    def __init__(
+        self, machine: str, what: str, command: Sequence[str] = (), err: str = "", status: int | None = None
+    ) -> None:
+        self.machine, self.what, self.command, self.status = machine, what, tuple(command), status
+        self.words = redacted(last_words(err))
+        parts = [
+            machine,
+            *([_shown(command)] if command else []),
+            what,
+            *([self.words] if self.words else []),
+        ]
+        super().__init__(": ".join(parts))
+
+
+def last_words(text: str) -> str:
+    """Return the last line of `text` that is not empty, cut to 200 characters."""
+    lines = [line.strip() for line in text[-10_000:].splitlines() if line.strip()]
+    return _cut(lines[-1]) if lines else ""
+
+
+def _shown(command: Sequence[str]) -> str:
+    return _cut(redacted(shlex.join(command)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
