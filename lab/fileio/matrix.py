@@ -1,0 +1,127 @@
+"""Measures the matrix on a machine: makes the files, runs what is not finished yet, removes the files."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lab.errors import MachineError
+from lab.fileio import sysbench
+from lab.fileio.cell import Cell, append_cell, cell_of, key_of, latest, read_cells
+from lab.fileio.output import FileioError, parse_output
+from lab.fileio.settings import FileioSettings, Test
+from lab.fileio.size import size_text
+from lab.machine import Machine
+
+_SLOWEST_BYTES_PER_S = 1 << 20  # that files are written at, before we give up
+_END_S = 600.0  # that a run may take beyond its time: the last fsync of a slow disk
+
+
+def plan(settings: FileioSettings) -> list[tuple[Test, int]]:
+    """Return the cells in the order in which they are measured. Pure."""
+    return [(test, threads) for test in settings.tests for threads in settings.threads]
+
+
+def space_problem(settings: FileioSettings, free: int) -> str | None:
+    """Return what is wrong with `free` bytes of space, if anything. Pure."""
+    needed = settings.file_size + settings.file_size // 20
+    if free >= needed:
+        return None
+    return (
+        f"{settings.directory}: {free >> 20} MiB are free, and the files need {needed >> 20} MiB: "
+        "make room, or give a smaller --file-size"
+    )
+
+
+def cache_caution(settings: FileioSettings, meminfo: str) -> str | None:
+    """Return a warning where the files fit into memory, so that its speed is measured. Pure."""
+    for line in meminfo.splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[0] == "MemTotal:" and words[1].isdecimal():
+            if settings.direct or settings.file_size > int(words[1]) << 10:
+                return None
+            return (
+                f"the files ({size_text(settings.file_size)}) fit into memory ({int(words[1]) >> 20} GiB): "
+                "reads come from the page cache, not from the disk; give a larger --file-size, or --direct"
+            )
+    return None
+
+
+async def run_matrix(
+    machine: Machine,
+    settings: FileioSettings,
+    kept_in: Path,
+    *,
+    resume: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Cell]:
+    """Measure what `kept_in` does not hold yet, and return all cells.
+
+    The files are removed at the end, however it comes. Raises FileioError, MachineError, OutputError.
+    """
+    cells = plan(settings)
+    keys = [key_of(settings, test, threads) for test, threads in cells]
+    finished = latest(read_cells(kept_in), keys)
+    if finished and not resume:
+        raise FileioError(
+            f"{kept_in}: {len(finished)} cells of this matrix are finished there: "
+            "give --resume to go on, or another --out to measure them again"
+        )
+    done = {cell.key for cell in finished}
+    on_progress(len(done), len(cells))
+    to_do = [cell for cell, key in zip(cells, keys, strict=True) if key not in done]
+    if to_do:
+        await _claim(machine, settings, resume)
+        try:
+            await _check_space(machine, settings)
+            await machine.run(
+                sysbench.prepare(settings), timeout_s=_END_S + settings.file_size / _SLOWEST_BYTES_PER_S
+            )
+            for number, (test, threads) in enumerate(to_do, len(done) + 1):
+                append_cell(kept_in, await _measured(machine, settings, test, threads))
+                on_progress(number, len(cells))
+        finally:
+            await _clean_up(machine, settings)
+    return latest(read_cells(kept_in), keys)
+
+
+async def _claim(machine: Machine, settings: FileioSettings, resume: bool) -> None:
+    """Make our folder; a run that goes on takes over that of the run before. Raises FileioError."""
+    made = await machine.run(sysbench.make_folder(settings.directory), check=False)
+    if made.status == 0:
+        return
+    folder = sysbench.own_folder(settings.directory)
+    there = (await machine.run(sysbench.is_folder(settings.directory), check=False)).out
+    if there and resume:
+        return
+    if there:
+        raise FileioError(
+            f"{folder} exists: another plimsoll fileio measures there, or one was killed; "
+            "if none is running, give --resume, or remove the folder"
+        )
+    raise FileioError(f"{folder} cannot be made: {made.err.strip() or 'no reason was given'}")
+
+
+async def _check_space(machine: Machine, settings: FileioSettings) -> None:
+    said = (await machine.run(sysbench.free_bytes(settings.directory))).out.split()
+    free = int(said[-1]) if said and said[-1].isdecimal() else 0
+    if problem := space_problem(settings, free):
+        raise FileioError(problem)
+
+
+async def _measured(machine: Machine, settings: FileioSettings, test: Test, threads: int) -> Cell:
+    command = sysbench.run(settings, test, threads)
+    ran = await machine.run(command, timeout_s=settings.time_s + _END_S, check=False)
+    if ran.status:
+        # sysbench says what went wrong as FATAL on either stream.
+        words: Sequence[str] = [line for line in (ran.err + ran.out).splitlines() if "FATAL" in line]
+        raise FileioError(
+            f"{test} with {threads} threads: sysbench ended with status {ran.status}: "
+            f"{words[0] if words else 'it gave no reason'}; finished cells are kept: go on with --resume"
+        )
+    return cell_of(settings, test, threads, parse_output(ran.out))
+
+
+async def _clean_up(machine: Machine, settings: FileioSettings) -> None:
+    for command in sysbench.clean_up(settings):
+        done = await machine.run(command, timeout_s=_END_S, check=False)
+    if done.status:
+        raise MachineError(machine.name, "the test files' folder stays", command, done.err, done.status)

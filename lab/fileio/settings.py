@@ -1,0 +1,64 @@
+"""What is measured: one volume, and which cells of the matrix."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from lab.fileio.size import parse_size
+
+Test = Literal["rndrd", "seqrd", "rndwr", "seqwr", "rndrw"]
+TESTS: tuple[Test, ...] = ("rndrd", "seqrd", "rndwr", "seqwr", "rndrw")
+THREADS = (1, 8, 12, 16, 20, 24, 32)
+BLOCK_BYTES = 16 << 10
+FILES = 128  # sysbench's own default, said aloud
+_STEP_BYTES = FILES * BLOCK_BYTES
+
+
+def _bytes(value: Any) -> Any:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+def _whole(value: int) -> int:
+    if value % _STEP_BYTES:
+        raise ValueError(f"must be a multiple of {_STEP_BYTES >> 20}M: {FILES} files of whole blocks")
+    return value
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith("/") or "\0" in value:
+        raise ValueError("must be an absolute path, such as /srv/data")
+    return value
+
+
+def _once(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(set(value)) != len(value):
+        raise ValueError("must name each only once")
+    return value
+
+
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+
+
+class FileioSettings(BaseModel):
+    """Which cells are measured where. A field's description is its help text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    directory: AbsolutePath = Field(description="Folder on the volume to be measured.")
+    volume: str = Field("", max_length=200, description="What to call the volume; default: the folder.")
+    file_size: Annotated[int, BeforeValidator(_bytes), AfterValidator(_whole)] = Field(
+        2 << 30, gt=0, le=1 << 50, description="Size of all test files together."
+    )
+    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(_once)] = Field(
+        THREADS, min_length=1, description="Numbers of threads."
+    )
+    tests: Annotated[tuple[Test, ...], AfterValidator(_once)] = Field(
+        TESTS, min_length=1, description="Tests: rndrd, seqrd, rndwr, seqwr, rndrw."
+    )
+    time_s: int = Field(30, ge=1, le=86_400, description="Seconds that each cell takes.")
+    direct: bool = Field(False, description="Go past the page cache (O_DIRECT).")
+
+    @property
+    def name(self) -> str:
+        """What the table calls the volume."""
+        return self.volume or self.directory
