@@ -1,0 +1,159 @@
+"""Texts that the parsers of the lab are tested with.
+
+Those of /proc were recorded on a Linux 6.18 virtual machine. Those of ZFS are written after the sources and
+manual pages of OpenZFS 2.x (zpool-iostat(8), zpool-status(8), module/zfs/arc.c) and of zfs-fuse 0.7, and
+that of MariaDB after its manual: no pool was at hand where these tests were written.
+"""
+
+DISKSTATS = """\
+   7       0 loop0 16232 1677 3045942 25195 58174 76022 14846383 684358 0 64672 727790 0 0 0 0 6174 18236
+   7       1 loop1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+ 254       0 vda 2272947 145155 88802850 1644472 1961832 1178148 250590712 1739586 0 410048 3526838 586805 137 206262640 74585 458650 68193
+ 254       1 vda1 2272000 145155 88802000 1644000 1961832 1178148 250590712 1739586 0 410048 3526838 586805 137 206262640 74585 0 0
+ 253       0 zram0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+"""  # noqa: E501 as the kernel prints it
+
+# One second later: 100 reads of 16 KiB in 250 ms, 50 writes of 8 KiB in 400 ms, 10 flushes in 30 ms.
+DISKSTATS_LATER = """\
+ 254       0 vda 2273047 145155 88806050 1644722 1961882 1178148 250591512 1739986 3 410548 3527488 586805 137 206262640 74585 458660 68223
+"""  # noqa: E501
+
+# Linux 4.17 and before: neither discards nor flushes.
+DISKSTATS_OLD = "   8       0 sda 10 0 80 5 20 0 160 40 0 45 45\n"
+
+PRESSURE = {
+    "cpu": "some avg10=6.12 avg60=19.22 avg300=15.69 total=2304938678\n"
+    "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+    "io": "some avg10=10.93 avg60=3.07 avg300=1.77 total=235695759\n"
+    "full avg10=9.70 avg60=2.56 avg300=1.27 total=76521074\n",
+    "memory": "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+    "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+}
+
+STAT = """\
+cpu  566632 19063 184853 589465 11782 0 8196 6699 0 0
+cpu0 265132 10424 86513 321724 3056 0 2497 3613 0 0
+cpu1 301500 8638 98339 267740 8726 0 5699 3086 0 0
+intr 92929611 0 0 0
+ctxt 152929611
+btime 1763691133
+processes 2109391
+procs_running 3
+procs_blocked 1
+softirq 41205122 2 5108113 1 0
+"""
+
+MEMINFO = """\
+MemTotal:       24684096 kB
+MemFree:        19123204 kB
+MemAvailable:   22403912 kB
+Buffers:           28552 kB
+Cached:          3394504 kB
+SwapTotal:       1048576 kB
+SwapFree:        1000000 kB
+Dirty:               628 kB
+Writeback:             0 kB
+Slab:             539188 kB
+AnonHugePages:     10240 kB
+HugePages_Total:       0
+Hugepagesize:       2048 kB
+"""
+
+ARCSTATS = """\
+13 1 0x01 147 39984 8423515563 94718472618272
+name                            type data
+hits                            4    1000000
+iohits                          4    120
+misses                          4    20000
+demand_data_misses              4    15000
+demand_metadata_misses          4    4000
+prefetch_data_misses            4    1000
+c                               4    8589934592
+c_min                           4    789891072
+c_max                           4    12638257152
+size                            4    6442450944
+data_size                       4    5368709120
+metadata_size                   4    805306368
+l2_hits                         4    0
+l2_misses                       4    0
+l2_size                         4    0
+memory_throttle_count           4    7
+arc_no_grow                     4    0
+"""
+
+# zpool iostat -H -p -y -l tank 1: with -l also the waits in nanoseconds, `-` where nothing waited.
+IOSTAT_LATENCY = (
+    "tank\t644245094400\t1352914698240\t120\t340\t2015232\t45088768\t1048576\t3145728\t917504\t851968\t960\t828"
+    "\t-\t3014656\t-\t-\t-"
+)
+IOSTAT_EXACT = "tank\t644245094400\t1352914698240\t120\t340\t2015232\t45088768"
+# zfs-fuse: a header, then rounded figures; the first of them are means since the import.
+IOSTAT_FUSE = """\
+               capacity     operations    bandwidth
+pool        alloc   free   read  write   read  write
+----------  -----  -----  -----  -----  -----  -----
+tank        74.5K   246M      0      3     85  10.3K
+tank         150M  96.0M      0    212      0  26.1M
+"""
+
+MARIADB = """\
+Aborted_clients\t0
+Innodb_buffer_pool_dump_status\t
+Innodb_buffer_pool_pages_dirty\t412
+Innodb_buffer_pool_read_requests\t91234567
+Innodb_data_fsyncs\t5120
+Innodb_os_log_written\t104857600
+Queries\t120000
+Rpl_semi_sync_master_status\tOFF
+Slow_queries\t3
+Threads_connected\t12
+Threads_running\t4
+Uptime\t3600
+"""
+
+ZPOOL_STATUS = """\
+  pool: tank
+ state: ONLINE
+status: Some supported and requested features are not enabled on the pool.
+  scan: scrub repaired 0B in 00:10:02 with 0 errors on Sun Nov  8 00:34:03 2026
+config:
+
+\tNAME                                  STATE     READ WRITE CKSUM
+\ttank                                  ONLINE       0     0     0
+\t  mirror-0                            ONLINE       0     0     0
+\t    ata-DISK_ONE-part3                ONLINE       0     0     0
+\t    ata-DISK_TWO-part3                ONLINE       0     0     0
+\t  mirror-1                            DEGRADED     0     0     0
+\t    ata-DISK_THREE                    ONLINE       0     0     0
+\t    ata-DISK_FOUR                     OFFLINE      0     0     0
+\tlogs
+\t  nvme-LOG-part1                      ONLINE       0     0     0
+\tcache
+\t  nvme-LOG-part2                      ONLINE       0     0     0
+
+errors: No known data errors
+"""
+ZPOOL_STATUS_LOOP = """\
+  pool: cache
+ state: ONLINE
+config:
+
+\tNAME        STATE     READ WRITE CKSUM
+\tcache       ONLINE       0     0     0
+\t  loop3     ONLINE       0     0     0
+
+errors: No known data errors
+"""
+
+ZFS_GET = """\
+tank/site\tcompression\tlz4\tinherited from tank
+tank/site\trecordsize\t131072\tdefault
+tank/site\tatime\toff\tlocal
+tank/site\tlogbias\tlatency\tdefault
+tank/site\tsync\tstandard\treceived
+tank/site\tcompressratio\t1.52x\t-
+"""
+
+CPUINFO = "processor\t: 0\nmodel name\t: AMD EPYC\ncache size\t: 1024 KB\n\n" * 2
+SCHEDULER = "none [mq-deadline] kyber bfq \n"
+HUGEPAGE = "always [madvise] never\n"

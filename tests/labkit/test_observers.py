@@ -1,0 +1,429 @@
+"""What the observers make of the texts that a host gives, second by second."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from analysis.errors import OutputError
+from analysis.host import read_host
+from lab.machine import LocalMachine
+from lab.observers import (
+    HostCsv,
+    ObserverSettings,
+    Sampler,
+    arcstats,
+    cpu,
+    diskstats,
+    mariadb,
+    memory,
+    pressure,
+    sampler_of,
+    zpool,
+)
+from lab.observers.counters import Pair
+from lab.observers.files import command, parted, read_files
+from lab.observers.hostcsv import shown
+from lab.observers.sampler import next_due_ns
+from lab.observers.settings import MariadbSettings, ObserverName
+from lab.observers.source import Source, file_source
+from tests.labkit.fakemachine import FakeMachine, FakeProcess
+from tests.labkit.recorded import (
+    ARCSTATS,
+    DISKSTATS,
+    DISKSTATS_LATER,
+    DISKSTATS_OLD,
+    IOSTAT_EXACT,
+    IOSTAT_FUSE,
+    IOSTAT_LATENCY,
+    MARIADB,
+    MEMINFO,
+    PRESSURE,
+    STAT,
+)
+
+SECOND_NS = 1_000_000_000
+
+
+def _named(source: Source, texts: list[str], at_s: float) -> dict[str, float | None]:
+    values = source.sample(texts, int(at_s * SECOND_NS))
+    return dict(zip((column.name for column in source.columns), values, strict=True))
+
+
+def _two(
+    name: ObserverName, before: list[str], after: list[str], seconds: float = 1.0
+) -> dict[str, float | None]:
+    source = file_source(name, ["vda"])
+    assert source
+    _named(source, before, 10)
+    return _named(source, after, 10 + seconds)
+
+
+def test_a_disk_is_told_by_what_it_did_since_the_last_sample() -> None:
+    figures = _two("diskstats", [DISKSTATS], [DISKSTATS_LATER])
+    assert figures == pytest.approx(
+        {
+            "vda_reads_per_s": 100,
+            "vda_writes_per_s": 50,
+            "vda_read_bytes_per_s": 3200 * 512,
+            "vda_write_bytes_per_s": 800 * 512,
+            "vda_read_latency_ms": 2.5,
+            "vda_write_latency_ms": 8,
+            "vda_flushes_per_s": 10,
+            "vda_flush_latency_ms": 3,
+            "vda_in_flight_count": 3,
+            "vda_queue_count": 0.65,
+            "vda_util_percent": 50,
+        }
+    )
+
+
+MISSING = [
+    ("the first sample has nothing to compare with", None, DISKSTATS, "vda_reads_per_s", None),
+    ("a disk that did nothing has a rate of 0", DISKSTATS, DISKSTATS, "vda_reads_per_s", 0),
+    ("and no latency, not one of 0", DISKSTATS, DISKSTATS, "vda_read_latency_ms", None),
+    ("counters that fell were reset or wrapped around", DISKSTATS_LATER, DISKSTATS, "vda_reads_per_s", None),
+    ("what a disk stands at is known at once", None, DISKSTATS_LATER, "vda_in_flight_count", 3),
+    ("a disk that is gone has no figures", DISKSTATS, DISKSTATS_OLD, "vda_util_percent", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "column", "value"), [row[1:] for row in MISSING], ids=[row[0] for row in MISSING]
+)
+def test_what_is_missing_is_none(before: str | None, after: str, column: str, value: float | None) -> None:
+    source = file_source("diskstats", ["vda"])
+    assert source
+    if before:
+        _named(source, [before], 1)
+    assert _named(source, [after], 2)[column] == value
+
+
+def test_old_kernels_count_no_flushes() -> None:
+    assert "flushes" not in diskstats.parse(DISKSTATS_OLD)["sda"]
+    assert diskstats.parse(DISKSTATS_OLD)["sda"]["ms queued"] == 45
+
+
+WATCHED = [
+    ("whole disks, without loop devices and partitions", ["loop0", "vda", "zram0"], [], ("vda",)),
+    ("what is chosen, loop devices too, in that order", ["loop0", "vda"], ["loop0", "vda"], ("loop0", "vda")),
+    ("a chosen one that is yet to come", ["vda"], ["loop9"], ("loop9",)),
+    ("what the kernel lists and counts only", ["vda", "sdb"], [], ("vda",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("whole", "chosen", "devices"), [row[1:] for row in WATCHED], ids=[row[0] for row in WATCHED]
+)
+def test_which_disks_are_watched(whole: list[str], chosen: list[str], devices: tuple[str, ...]) -> None:
+    assert diskstats.watched(DISKSTATS, whole, chosen) == devices
+
+
+def test_pressure_is_the_share_of_the_time_between_two_samples() -> None:
+    before = [PRESSURE[resource] for resource in pressure.RESOURCES]
+    after = [text.replace("total=235695759", "total=235895759") for text in before]
+    assert _two("pressure", before, after)["io_some_percent"] == pytest.approx(20)
+    assert _two("pressure", before, after, seconds=2)["io_some_percent"] == pytest.approx(10)
+    assert _two("pressure", before, after)["memory_full_percent"] == 0
+
+
+def test_the_processor_s_shares_make_a_hundred() -> None:
+    later = STAT.replace("566632 19063 184853 589465 11782", "566652 19063 184863 589525 11792")
+    figures = _two("cpu", [STAT], [later])
+    assert figures["user_percent"] == pytest.approx(20)
+    assert figures["system_percent"] == pytest.approx(10)
+    assert figures["iowait_percent"] == pytest.approx(10)
+    assert figures["idle_percent"] == pytest.approx(60)
+    assert figures["blocked_count"] == 1
+
+
+def test_iowait_that_falls_is_missing_alone() -> None:
+    later = STAT.replace("589465 11782", "589565 11780")
+    figures = _two("cpu", [STAT], [later])
+    assert figures["iowait_percent"] is None
+    assert figures["user_percent"] == 0
+
+
+def test_memory_is_in_bytes() -> None:
+    figures = _two("memory", [MEMINFO], [MEMINFO])
+    assert figures["dirty_bytes"] == 628 * 1024
+    assert figures["swap_used_bytes"] == 48576 * 1024
+
+
+def test_the_arc_s_hits_are_those_of_the_second() -> None:
+    later = ARCSTATS.replace("4    1000000", "4    1000090").replace("4    20000\n", "4    20010\n")
+    figures = _two("arcstats", [ARCSTATS], [later])
+    assert figures["hits_per_s"] == 90
+    assert figures["hit_percent"] == pytest.approx(90)
+    assert figures["size_bytes"] == 6442450944
+    assert _two("arcstats", [ARCSTATS], [ARCSTATS])["hit_percent"] is None
+
+
+def test_a_database_that_was_started_anew_has_no_rates() -> None:
+    source = Source(
+        "mariadb", mariadb.COLUMNS, lambda texts: mariadb.parse(texts[0]), earlier=mariadb.earlier
+    )
+    _named(source, [MARIADB], 1)
+    assert _named(source, [MARIADB.replace("120000", "120500")], 2)["queries_per_s"] == 500
+    anew = MARIADB.replace("Uptime\t3600", "Uptime\t2").replace("120000", "999999")
+    assert _named(source, [anew], 3)["queries_per_s"] is None
+    assert _named(source, [anew], 4)["threads_running_count"] == 4
+
+
+def test_no_secret_is_on_the_client_s_command_line() -> None:
+    settings = MariadbSettings(defaults_file="/root/lab.cnf", client=("docker", "exec", "db", "mariadb"))
+    assert mariadb.command(settings)[:5] == [
+        "docker",
+        "exec",
+        "db",
+        "mariadb",
+        "--defaults-file=/root/lab.cnf",
+    ]
+
+
+POOL_LINES = [
+    (
+        "with waits in nanoseconds",
+        IOSTAT_LATENCY,
+        {"reads": 120, "read wait": 1048576, "write disk wait": 851968},
+    ),
+    ("exact, without waits", IOSTAT_EXACT, {"writes": 340, "write bytes": 45088768}),
+    ("rounded, as zfs-fuse prints", IOSTAT_FUSE.splitlines()[4], {"allocated": 150 * 1024**2, "writes": 212}),
+    (
+        "a wait that did not happen is missing",
+        IOSTAT_LATENCY.replace("1048576", "-"),
+        {"write wait": 3145728},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "some"), [row[1:] for row in POOL_LINES], ids=[row[0] for row in POOL_LINES]
+)
+def test_a_line_of_zpool_iostat(line: str, some: dict[str, float]) -> None:
+    found = zpool.parse(line)
+    assert found
+    assert found[0] == "tank"
+    assert found[1].items() >= some.items()
+
+
+@pytest.mark.parametrize("line", IOSTAT_FUSE.splitlines()[:3])
+def test_headers_and_rules_are_no_samples(line: str) -> None:
+    assert zpool.parse(line) is None
+
+
+def test_the_first_line_of_an_old_zpool_is_a_mean_and_left_out() -> None:
+    lines = zpool.Lines(zpool.FORMS[-1])
+    for line in IOSTAT_FUSE.splitlines()[:4]:
+        lines.add(line)
+    assert lines.take().now == {}
+    lines.add(IOSTAT_FUSE.splitlines()[4])
+    assert lines.take().gauge("tank writes") == 212
+    assert lines.take().now == {}, "no line is told twice"
+
+
+@given(st.binary())
+def test_no_bytes_crash_a_parser(data: bytes) -> None:
+    text = data.decode("utf-8", "backslashreplace")
+    for parse in (
+        arcstats.parse,
+        cpu.parse,
+        diskstats.parse,
+        mariadb.parse,
+        memory.parse,
+        pressure.parse,
+        zpool.parse,
+    ):
+        parse(text)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [*DISKSTATS.split(), *ARCSTATS.split(), *STAT.split(), "\n", "²", "9" * 400, "-1", "nan"]
+        )
+    )
+)
+def test_no_words_in_the_wrong_place_crash_one_either(words: list[str]) -> None:
+    text = " ".join(words)
+    for name in ("arcstats", "cpu", "diskstats", "memory"):
+        _two(name, [text], [text[::-1]])
+    zpool.parse(text)
+
+
+@given(
+    st.dictionaries(st.sampled_from("ab"), st.floats(0, 2**64)),
+    st.none() | st.dictionaries(st.sampled_from("ab"), st.floats(0, 2**64)),
+    st.floats(-1, 100),
+)
+def test_no_rate_is_ever_negative(
+    now: dict[str, float], before: dict[str, float] | None, elapsed_s: float
+) -> None:
+    rate = Pair(now, before, elapsed_s).rate("a")
+    assert rate is None or rate >= 0
+
+
+DUE = [
+    ("the next whole second", 0, 1, 1),
+    ("a deadline that is met counts as past", 0, 1_000_000_000, 2),
+    ("seconds that were missed are left out", 0, 3_500_000_000, 4),
+    ("before the start", 5_000_000_000, 0, 6),
+]
+
+
+@pytest.mark.parametrize(
+    ("start_ns", "now_ns", "due_s"), [row[1:] for row in DUE], ids=[row[0] for row in DUE]
+)
+def test_deadlines_are_absolute(start_ns: int, now_ns: int, due_s: int) -> None:
+    assert next_due_ns(start_ns, now_ns) == due_s * SECOND_NS
+
+
+def test_the_marks_part_the_files_and_say_which_is_missing() -> None:
+    assert parted("\x1eone\n\x1e\x1ethree\x1e", 3) == ["one\n", None, "three"]
+
+
+@pytest.mark.parametrize("out", ["", "\x1eone\x1e", "sudo: no\n\x1eone\x1etwo\x1e", "\x1eone\x1etwo"])
+def test_an_answer_of_another_shape_is_not_trusted(out: str) -> None:
+    with pytest.raises(ValueError, match="2 files"):
+        parted(out, 2)
+
+
+def test_the_script_reads_real_files_in_one_go(tmp_path: Path) -> None:
+    odd = tmp_path / "a '$(x)' name"
+    odd.write_text("inside\n")
+
+    async def run() -> list[str | None]:
+        machine = LocalMachine()
+        done = await machine.run(command(["/proc/stat", str(tmp_path / "absent"), str(odd)]))
+        assert (await read_files(machine, [str(odd), "/absent"])) == ["inside\n", None]
+        return parted(done.out, 3)
+
+    stat, absent, inside = asyncio.run(run())
+    assert stat
+    assert "user" in cpu.parse(stat)
+    assert absent is None
+    assert inside == "inside\n"
+
+
+SHOWN = [
+    ("missing", None, ""),
+    ("no number", float("nan"), ""),
+    ("whole", 6442450944.0, "6442450944"),
+    ("six digits", 1.23456789, "1.23457"),
+    ("bytes keep their digits", 45088768.4, "45088768"),
+    ("none is not nothing", 0.0, "0"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), [row[1:] for row in SHOWN], ids=[row[0] for row in SHOWN])
+def test_how_a_figure_is_written(value: float | None, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_what_is_written_is_what_the_analysis_reads(tmp_path: Path) -> None:
+    path = tmp_path / "host.csv"
+    with HostCsv(path, ["cpu.user_percent", 'diskstats.a"b,c_queue_count']) as file:
+        file.sample(17, [12.5, None])
+        file.sample(1_000_000_017, [0.0, 3.0])
+        columns = read_host(path)  # before it is closed: a kill loses nothing
+    assert list(columns) == ["t_ns", "cpu.user_percent", 'diskstats.a"b,c_queue_count']
+    assert columns["t_ns"].tolist() == [17, 1_000_000_017]
+    assert columns["cpu.user_percent"].tolist() == [12.5, 0]
+    assert str(columns['diskstats.a"b,c_queue_count'].tolist()) == "[nan, 3.0]"
+
+
+def test_a_run_has_one_host_csv(tmp_path: Path) -> None:
+    HostCsv(tmp_path / "host.csv", []).close()
+    with pytest.raises(OutputError, match=r"host\.csv: cannot be written: File exists"):
+        HostCsv(tmp_path / "host.csv", [])
+    with pytest.raises(OutputError):
+        HostCsv(tmp_path / "absent" / "host.csv", [])
+
+
+def _far(**answers: str) -> FakeMachine:
+    files = {"/proc/diskstats": DISKSTATS, "/proc/stat": STAT, "/proc/meminfo": MEMINFO}
+    files |= {f"/proc/pressure/{resource}": text for resource, text in PRESSURE.items()}
+    return FakeMachine(files, {"ls /sys/block": "loop0\nvda\nzram0\n"} | answers)
+
+
+def test_all_files_take_one_round_trip_and_what_is_absent_is_said_once() -> None:
+    async def run() -> tuple[FakeMachine, list[str], Sampler, list[list[float | None]]]:
+        machine, said = _far(), list[str]()
+        found = await sampler_of(machine, ObserverSettings(), said.append)
+        machine.ran.clear()
+        rows = [(await found.once())[1] for _ in range(3)]
+        return machine, said, found, rows
+
+    machine, said, found, rows = asyncio.run(run())
+    assert len(machine.ran) == 3
+    assert len(found.columns) == len(set(found.columns)) == len(rows[0])
+    assert said == [
+        "zpool: no pool is imported here, so none is observed",
+        "arcstats: /proc/spl/kstat/zfs/arcstats cannot be read here; its columns stay empty",
+    ]
+    by_name = dict(zip(found.columns, rows[2], strict=True))
+    assert by_name["diskstats.vda_reads_per_s"] == 0
+    assert by_name["arcstats.size_bytes"] is None
+
+
+def test_a_host_that_does_not_answer_gives_empty_rows() -> None:
+    async def run() -> tuple[list[str], list[float | None]]:
+        machine, said = _far(), list[str]()
+        found = await sampler_of(machine, ObserverSettings(observe=("cpu",)), said.append)
+        machine.refuses = lambda _command, _stdin: True
+        await found.once()
+        return said, (await found.once())[1]
+
+    said, row = asyncio.run(run())
+    assert set(row) == {None}
+    assert len(said) == 1
+
+
+def test_pools_and_database_stand_in_the_same_row(tmp_path: Path) -> None:
+    settings = ObserverSettings(
+        observe=("zpool", "cpu", "mariadb"), mariadb=MariadbSettings(defaults_file="/root/lab.cnf")
+    )
+
+    async def run() -> FakeMachine:
+        machine = _far(**{"zpool list": "tank\n", "zpool iostat": "", "mariadb": MARIADB})
+        machine.process = FakeProcess([IOSTAT_LATENCY])
+        stop = asyncio.Event()
+        found = await sampler_of(machine, settings, lambda _: None)
+        with HostCsv(tmp_path / "host.csv", found.columns) as file:
+            running = asyncio.create_task(found.run(file, time.monotonic_ns(), stop))
+            while len((tmp_path / "host.csv").read_text().splitlines()) < 3:
+                await asyncio.sleep(0.01)
+            stop.set()
+            await running
+        return machine
+
+    machine = asyncio.run(run())
+    assert machine.process.stopped
+    assert ("stdbuf", "-oL", "zpool", "iostat", "-H", "-p", "-y", "-l", "tank", "1") in machine.ran
+    columns = read_host(tmp_path / "host.csv")
+    assert set(columns["mariadb.threads_running_count"]) == {4}
+    assert 1.04858 in columns["zpool.tank_read_latency_ms"]
+    assert columns["zpool.tank_read_latency_ms"][0] != columns["zpool.tank_read_latency_ms"][1]
+
+
+REFUSED = [
+    ("a device with a path", {"disks": ["../../etc"]}, "disks.0"),
+    ("a device with a semicolon", {"disks": ["sda;reboot"]}, "disks.0"),
+    ("a pool that is an option", {"pools": ["-v"]}, "pools.0"),
+    ("a pool with a space", {"pools": ["my pool"]}, "pools.0"),
+    ("an observer that there is not", {"observe": ["weather"]}, "observe.0"),
+    ("something twice", {"disks": ["sda", "sda"]}, ""),
+    ("a database that nobody said how to ask", {"observe": ["mariadb"]}, ""),
+    ("a defaults file of no absolute path", {"mariadb": {"defaults_file": "x.cnf"}}, "mariadb.defaults_file"),
+]
+
+
+@pytest.mark.parametrize(("given_", "where"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_cannot_be_observed_is_refused(given_: dict[str, object], where: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ObserverSettings.model_validate(given_)
+    assert where in [".".join(str(part) for part in error["loc"]) for error in caught.value.errors()]
