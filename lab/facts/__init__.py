@@ -1,0 +1,7 @@
+"""What the host under a run is: read, kept in `run.json`, and compared between two backends."""
+
+from lab.facts.difference import Difference, difference
+from lab.facts.model import DiskFacts, HostFacts, PoolFacts
+from lab.facts.read import read_facts
+
+__all__ = ["Difference", "DiskFacts", "HostFacts", "PoolFacts", "difference", "read_facts"]

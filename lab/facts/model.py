@@ -1,0 +1,62 @@
+"""The facts of a host. What cannot be read is None."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class DiskFacts(_Facts):
+    """One disk and its queue, as the kernel shows them in /sys/block."""
+
+    device: str
+    model: str | None = None
+    size_bytes: int | None = None
+    rotational: bool | None = None
+    logical_block_bytes: int | None = None
+    physical_block_bytes: int | None = None
+    write_cache: str | None = None
+    scheduler: str | None = None
+    nr_requests: int | None = None
+    read_ahead_kib: int | None = None
+    max_sectors_kib: int | None = None
+    nomerges: int | None = None
+    rq_affinity: int | None = None
+    wbt_lat_us: int | None = None
+
+
+class PoolFacts(_Facts):
+    """One ZFS pool: how it is built of what, with the names of its devices left out of `layout`."""
+
+    pool: str
+    layout: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    ashift: str | None = None
+
+
+class DatasetFacts(_Facts):
+    """One dataset: the properties that matter here, and how well its data compress."""
+
+    dataset: str
+    properties: dict[str, str] = {}
+    compress_ratio: float | None = None
+
+
+class HostFacts(_Facts):
+    """Everything that is read of a host."""
+
+    kernel: str | None = None
+    cpu: str | None = None
+    cpus: int | None = None
+    governor: str | None = None
+    memory_bytes: int | None = None
+    transparent_hugepage: str | None = None
+    zfs_version: str | None = None
+    zfs_arc_min_bytes: int | None = None
+    zfs_arc_max_bytes: int | None = None
+    arc_c_min_bytes: int | None = None
+    arc_c_max_bytes: int | None = None
+    disks: tuple[DiskFacts, ...] = ()
+    pools: tuple[PoolFacts, ...] = ()
+    datasets: tuple[DatasetFacts, ...] = ()

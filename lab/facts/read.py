@@ -1,0 +1,136 @@
+"""Reads the facts of a host through a Machine."""
+
+from collections.abc import Sequence
+
+from lab.errors import MachineError
+from lab.facts import parse
+from lab.facts.model import DatasetFacts, DiskFacts, HostFacts, PoolFacts
+from lab.machine import Machine
+from lab.observers import arcstats, memory
+from lab.observers.files import read_files
+
+_PATHS = {
+    "kernel": "/proc/sys/kernel/osrelease",
+    "cpuinfo": "/proc/cpuinfo",
+    "meminfo": "/proc/meminfo",
+    "governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",  # a virtual machine has none
+    "hugepage": "/sys/kernel/mm/transparent_hugepage/enabled",
+    "zfs_version": "/sys/module/zfs/version",
+    "arc_min": "/sys/module/zfs/parameters/zfs_arc_min",
+    "arc_max": "/sys/module/zfs/parameters/zfs_arc_max",
+    "arcstats": arcstats.PATHS[0],
+}
+_DISK_FILES = (
+    *("device/model", "size", "queue/rotational", "queue/logical_block_size", "queue/physical_block_size"),
+    *("queue/write_cache", "queue/scheduler", "queue/nr_requests", "queue/read_ahead_kb"),
+    *("queue/max_sectors_kb", "queue/nomerges", "queue/rq_affinity", "queue/wbt_lat_usec"),
+)
+_SECTOR_BYTES = 512  # the unit of `size`, whatever the disk's own is
+
+
+def disk_paths(device: str) -> list[str]:
+    """Return the files that tell about `device`, a checked name. Pure."""
+    return [f"/sys/block/{device}/{file}" for file in _DISK_FILES]
+
+
+def get_command(datasets: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the command that prints properties of `datasets`, checked names. Pure."""
+    return ["zfs", "get", "-H", "-o", "name,property,value,source", ",".join(names), *datasets]
+
+
+def status_command(pool: str) -> list[str]:
+    """Return the command that prints how `pool`, a checked name, is built. Pure."""
+    return ["zpool", "status", pool]
+
+
+async def read_facts(machine: Machine, disks: Sequence[str] = (), datasets: Sequence[str] = ()) -> HostFacts:
+    """Return the facts of the host, of `disks` and of `datasets` with their pools, in the order given.
+
+    The names must be checked (`lab.names`). What the host has not, or does not tell, is None; raises
+    MachineError only if it cannot be reached.
+    """
+    files = [*_PATHS.values(), *(path for disk in disks for path in disk_paths(disk))]
+    text = dict(zip(files, await read_files(machine, files), strict=True))
+    host = {name: text[path] for name, path in _PATHS.items()}
+    arc = arcstats.parse(host["arcstats"] or "")
+    total = memory.parse(host["meminfo"] or "").get("MemTotal")
+    return HostFacts(
+        kernel=parse.line(host["kernel"]),
+        cpu=parse.cpu_model(host["cpuinfo"]),
+        cpus=parse.cpu_count(host["cpuinfo"]),
+        governor=parse.line(host["governor"]),
+        memory_bytes=None if total is None else int(total),
+        transparent_hugepage=parse.chosen(host["hugepage"]),
+        zfs_version=parse.line(host["zfs_version"]),
+        zfs_arc_min_bytes=parse.whole(host["arc_min"]),
+        zfs_arc_max_bytes=parse.whole(host["arc_max"]),
+        arc_c_min_bytes=int(arc["c_min"]) if "c_min" in arc else None,
+        arc_c_max_bytes=int(arc["c_max"]) if "c_max" in arc else None,
+        disks=tuple(disk_facts(disk, [text[path] for path in disk_paths(disk)]) for disk in disks),
+        pools=tuple(
+            [await _pool(machine, pool) for pool in dict.fromkeys(name.split("/")[0] for name in datasets)]
+        ),
+        datasets=await _datasets(machine, datasets),
+    )
+
+
+def disk_facts(device: str, texts: Sequence[str | None]) -> DiskFacts:
+    """Return the facts that the files of `disk_paths` hold. Pure."""
+    file = dict(zip(_DISK_FILES, texts, strict=True))
+    sectors, rotational = parse.whole(file["size"]), parse.whole(file["queue/rotational"])
+    return DiskFacts(
+        device=device,
+        model=parse.line(file["device/model"]),
+        size_bytes=None if sectors is None else sectors * _SECTOR_BYTES,
+        rotational=None if rotational is None else rotational == 1,
+        logical_block_bytes=parse.whole(file["queue/logical_block_size"]),
+        physical_block_bytes=parse.whole(file["queue/physical_block_size"]),
+        write_cache=parse.line(file["queue/write_cache"]),
+        scheduler=parse.chosen(file["queue/scheduler"]),
+        nr_requests=parse.whole(file["queue/nr_requests"]),
+        read_ahead_kib=parse.whole(file["queue/read_ahead_kb"]),
+        max_sectors_kib=parse.whole(file["queue/max_sectors_kb"]),
+        nomerges=parse.whole(file["queue/nomerges"]),
+        rq_affinity=parse.whole(file["queue/rq_affinity"]),
+        wbt_lat_us=parse.whole(file["queue/wbt_lat_usec"]),
+    )
+
+
+def dataset_facts(dataset: str, found: dict[str, tuple[str, str]]) -> DatasetFacts:
+    """Return the facts in what `zfs get` printed of one dataset. Pure."""
+    kept = {name: found[name][0] for name in parse.PROPERTIES if name in found and found[name][0] != "-"}
+    return DatasetFacts(
+        dataset=dataset, properties=kept, compress_ratio=parse.ratio(found.get("compressratio", ("", ""))[0])
+    )
+
+
+async def _pool(machine: Machine, pool: str) -> PoolFacts:
+    layout, devices = parse.pool_layout(await _printed(machine, status_command(pool)))
+    row = (await _printed(machine, ["zpool", "get", "-H", "ashift", pool])).split("\t")
+    return PoolFacts(
+        pool=pool, layout=layout, devices=devices, ashift=row[2] if len(row) > 2 and row[2] != "-" else None
+    )
+
+
+async def _datasets(machine: Machine, datasets: Sequence[str]) -> tuple[DatasetFacts, ...]:
+    if not datasets:
+        return ()
+    # zfs-fuse prints nothing at all where it does not know one property (relatime): then all are asked for.
+    facts = []
+    for dataset in datasets:
+        found: dict[str, tuple[str, str]] = {}
+        for names in ((*parse.PROPERTIES, "compressratio"), ()):
+            text = await _printed(machine, get_command([dataset], names or ["all"]))
+            if found := parse.properties(text).get(dataset, {}):
+                break
+        facts.append(dataset_facts(dataset, found))
+    return tuple(facts)
+
+
+async def _printed(machine: Machine, command: Sequence[str]) -> str:
+    """Return what a command prints; nothing where it fails or is not there, as on a host without ZFS."""
+    try:
+        done = await machine.run(command, check=False)
+    except MachineError:
+        return ""
+    return done.out if done.status == 0 else ""
