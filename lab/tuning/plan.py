@@ -1,0 +1,162 @@
+"""What is to be set, and what sets it back. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lab.tuning.errors import TuningError
+from lab.tuning.settings import Tuning
+from lab.tuning.values import (
+    HugepageValue,
+    PropertyValue,
+    QueueValue,
+    Step,
+    Value,
+    VmValue,
+    ZfsValue,
+)
+
+# A new scheduler starts with its own, whatever was set before; so they are set after it.
+_RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
+_ARC_MIN, _ARC_MAX = "zfs.zfs_arc_min", "zfs.zfs_arc_max"
+_TWINS = {
+    "dirty_bytes": "dirty_ratio",
+    "dirty_ratio": "dirty_bytes",
+    "dirty_background_bytes": "dirty_background_ratio",
+    "dirty_background_ratio": "dirty_background_bytes",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Values to set, in this order, and values to put back, in this order."""
+
+    apply: tuple[Value, ...]
+    put_back: tuple[Value, ...]
+
+    @property
+    def apply_steps(self) -> tuple[Step, ...]:
+        """The commands that apply it."""
+        return tuple(value.step for value in self.apply)
+
+    @property
+    def put_back_steps(self) -> tuple[Step, ...]:
+        """The commands that put everything back."""
+        return tuple(value.step for value in self.put_back)
+
+
+Current = Mapping[str, Value]  # by key; a key that the host has not is missing
+
+
+def wanted(tuning: Tuning) -> list[Value]:
+    """Return the values that `tuning` asks for, in the order in which they can be set."""
+    values: list[Value] = []
+    for device, disk in tuning.disks.items():
+        values += [QueueValue(device=device, name=name, value=text) for name, text in _given(disk)]
+    if tuning.transparent_hugepage:
+        values.append(HugepageValue(value=tuning.transparent_hugepage))
+    for dataset, properties in tuning.datasets.items():
+        values += [PropertyValue(dataset=dataset, name=name, value=text) for name, text in _given(properties)]
+    values += [ZfsValue(name=name, value=text) for name, text in _given(tuning.zfs)]
+    values += [VmValue(name=name, value=text) for name, text in _given(tuning.vm)]
+    return values
+
+
+def touched(tuning: Tuning) -> list[Value]:
+    """Return `wanted`, and what changes along with it, which must be known to put it back.
+
+    The values of the latter mean nothing.
+    """
+    values = {value.key: value for value in wanted(tuning)}
+    for value in list(values.values()):
+        for besides in _besides(value):
+            values.setdefault(besides.key, besides)
+    return list(values.values())
+
+
+def plan(current: Current, tuning: Tuning) -> Plan:
+    """Return what makes a host of the values `current` (of `touched`) as `tuning` wants it, and back.
+
+    What is so already is left alone. Raises TuningError naming all that this host has not.
+    """
+    values = wanted(tuning)
+    if problems := [
+        f"{value.key}: this host has no such setting; leave it out"
+        for value in values
+        if value.key not in current
+    ]:
+        raise TuningError("\n".join(problems))
+    apply = [
+        value
+        for value in values
+        if current[value.key].value != value.value or _would_inherit(value, current[value.key], values)
+    ]
+    # A scheduler that changes resets what was right before it.
+    switched = {
+        value.device for value in apply if isinstance(value, QueueValue) and value.name == "scheduler"
+    }
+    apply = [
+        value
+        for value in values
+        if value in apply
+        or (isinstance(value, QueueValue) and value.device in switched and value.name in _RESET_BY_SCHEDULER)
+    ]
+    before: dict[str, Value] = {}
+    for value in apply:
+        before[value.key] = current[value.key]
+        for besides in _besides(value):
+            if besides.key in current:
+                before[besides.key] = current[besides.key]
+    grows = _arc_grows(apply, current)
+    back = _without_zero_twins(before)
+    return Plan(tuple(_in_order(apply, grows)), tuple(_in_order(back, not grows)))
+
+
+def _given(model: object) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in model if value is not None]  # type: ignore[attr-defined]
+
+
+def _would_inherit(value: Value, now: Value, values: Iterable[Value]) -> bool:
+    """Whether a property is right only by what it inherits, which is about to change."""
+    return (
+        isinstance(value, PropertyValue)
+        and isinstance(now, PropertyValue)
+        and now.source != "local"
+        and any(
+            isinstance(other, PropertyValue)
+            and other.name == value.name
+            and value.dataset.startswith(f"{other.dataset}/")
+            for other in values
+        )
+    )
+
+
+def _besides(value: Value) -> list[Value]:
+    if isinstance(value, QueueValue) and value.name == "scheduler":
+        return [QueueValue(device=value.device, name=name, value="0") for name in _RESET_BY_SCHEDULER]
+    if isinstance(value, VmValue) and value.name in _TWINS:
+        return [VmValue(name=_TWINS[value.name], value="0")]
+    return []
+
+
+def _without_zero_twins(before: Mapping[str, Value]) -> Iterable[Value]:
+    """Leave out the one of two settings that was off: the kernel refuses 0 bytes, and sets it itself."""
+    for value in before.values():
+        if isinstance(value, VmValue) and value.name in _TWINS and value.value == "0":
+            twin = before.get(f"vm.{_TWINS[value.name]}")
+            if value.name.endswith("_bytes") or (twin is not None and twin.value != "0"):
+                continue
+        yield value
+
+
+def _arc_grows(apply: Iterable[Value], current: Current) -> bool:
+    return any(value.key == _ARC_MAX and int(value.value) > int(current[_ARC_MAX].value) for value in apply)
+
+
+def _in_order(values: Iterable[Value], most_first: bool) -> list[Value]:
+    """Put the ARC's limits so that its least never exceeds its most on the way."""
+    ordered = list(values)
+    places = [place for place, value in enumerate(ordered) if value.key in (_ARC_MIN, _ARC_MAX)]
+    limits = sorted((ordered[place] for place in places), key=lambda value: value.key == _ARC_MAX)
+    for place, value in zip(places, reversed(limits) if most_first else limits, strict=True):
+        ordered[place] = value
+    return ordered
