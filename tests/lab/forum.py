@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import requests
+
 from tests.lab.programs import ROOT, free_port, need
 
 FORUM = ROOT / "site" / "forum"
@@ -136,7 +138,12 @@ class Forum:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        wait_for("php listens", lambda: listens(self.port))
+        wait_for("php answers", self._answers)
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(requests.RequestException):
+            return requests.get(self.url + "/style.css", timeout=10).status_code == 200
+        return False
 
     def kill(self) -> None:
         """Kills the server and its workers at once."""

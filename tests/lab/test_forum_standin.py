@@ -248,10 +248,11 @@ def test_mariadbd_killed_in_an_alter_and_in_a_batch(forum: Forum, upgraded: list
     browser.send()
     for step, blocker, statement in (
         ("post-charset", "SELECT 1 FROM post LIMIT 1", "ALTER TABLE `post` CONVERT"),
-        ("search-index", "SELECT 1 FROM post WHERE post_id = 3000 FOR UPDATE", "INSERT INTO search_index"),
+        ("search-index", "SELECT 1 FROM post WHERE post_id = {} FOR UPDATE", "INSERT INTO search_index"),
     ):
         browser.until(step)
-        with database.blocking(blocker):
+        row = int(browser.fields()["cursor"] or 0) + 700  # within the next page, and not in its first batch
+        with database.blocking(blocker.format(row)):
             thread = in_background(browser)
             wait_for(statement, lambda statement=statement: database.busy_with(statement))  # type: ignore[misc]
             database.kill()
@@ -260,7 +261,7 @@ def test_mariadbd_killed_in_an_alter_and_in_a_batch(forum: Forum, upgraded: list
         assert browser.text(".error-box")
         database.start()
         done_before = int(dict(database.sql("SELECT step, position FROM upgrade_step"))[step])
-        assert done_before < 3000
+        assert done_before < row
         browser = Browser(forum)
         assert "goes on" in browser.text("main")
         wait_for("the lease is over", browser.begun)
@@ -275,14 +276,15 @@ def test_php_killed_in_mid_batch(forum: Forum, upgraded: list[str]) -> None:
     browser = Browser(forum)
     browser.send()
     browser.until("post-reactions")
-    with database.blocking("SELECT 1 FROM post WHERE post_id = 1200 FOR UPDATE"):
+    done = int(browser.fields()["cursor"] or 0)
+    with database.blocking("SELECT 1 FROM post WHERE post_id = {} FOR UPDATE".format(done + 1200)):
         thread = in_background(browser)
         wait_for("the third batch waits", lambda: database.busy_with("UPDATE post p"))
         wait_for(
             "two batches are done",
             lambda: (
                 database.value("SELECT MAX(position) FROM upgrade_step WHERE step = 'post-reactions'")
-                == "1000"
+                == str(done + 1000)
             ),
         )
         forum.kill()
@@ -296,7 +298,7 @@ def test_php_killed_in_mid_batch(forum: Forum, upgraded: list[str]) -> None:
         "_xfToken": "",
         "action": "run",
         "step": "post-reactions",
-        "cursor": "1000",
+        "cursor": str(done + 1000),
     }
     browser.until(None)
     assert forum.tables() == upgraded

@@ -83,7 +83,15 @@ def _begin(settings: dict[str, str], log: Path, reached: Callable[[], bool]) -> 
     with log.open("w") as file:
         command = [need("make"), "-C", str(ROOT), "site"]
         environment = os.environ | settings
-        up = subprocess.Popen(command, env=environment, stdout=file, stderr=file, start_new_session=True)
+        up = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+            # A shell cannot trap what its parent ignored, as a job in the background does.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
     assert eventually(reached), log.read_text()
     return up
 
