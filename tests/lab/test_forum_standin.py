@@ -277,7 +277,8 @@ def test_php_killed_in_mid_batch(forum: Forum, upgraded: list[str]) -> None:
     browser.send()
     browser.until("post-reactions")
     done = int(browser.fields()["cursor"] or 0)
-    with database.blocking("SELECT 1 FROM post WHERE post_id = {} FOR UPDATE".format(done + 1200)):
+    blocked = f"SELECT 1 FROM post WHERE post_id = {done + 1200} FOR UPDATE"  # noqa: S608
+    with database.blocking(blocked):
         thread = in_background(browser)
         wait_for("the third batch waits", lambda: database.busy_with("UPDATE post p"))
         wait_for(
