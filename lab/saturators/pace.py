@@ -1,0 +1,100 @@
+"""Copies what a command writes to a sink, counts it, and keeps to a rate: `python -m lab.saturators.pace`.
+
+Standard library only: on machines without Plimsoll the text of this file is run by `python3 -c`. It prints
+the bytes so far once a second, as `bytes N`. It ends with the command's status, or with the receiver's.
+"""
+
+import argparse
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+
+_CHUNK = 1 << 20
+
+
+def pause_s(rate, copied, elapsed_s):
+    # type: (int | None, int, float) -> float
+    """Return how long to wait until `copied` bytes in `elapsed_s` seconds are what `rate` allows."""
+    return max(copied / rate - elapsed_s, 0.0) if rate else 0.0
+
+
+def chunk_bytes(rate):
+    # type: (int | None) -> int
+    """Return how much to copy at once: at a rate a tenth of a second's worth, so that it flows."""
+    return _CHUNK if not rate else max(min(rate // 10, _CHUNK), 1)
+
+
+def write_all(sink, data):
+    # type: (int, bytes) -> None
+    """Write all of `data`."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sink, view) :]
+
+
+def copy(source, sink, rate, wrap):
+    # type: (int, int, int | None, int | None) -> None
+    """Copy until `source` ends; after `wrap` bytes the sink starts anew."""
+    copied, at, began_s = 0, 0, time.monotonic()
+    say_s = began_s + 1
+    while True:
+        now_s = time.monotonic()
+        if now_s >= say_s:
+            print("bytes", copied, flush=True)
+            say_s += max(int(now_s - say_s) + 1, 1)
+            continue
+        wait_s = pause_s(rate, copied, now_s - began_s)
+        if wait_s > 0:
+            time.sleep(min(wait_s, say_s - now_s))
+            continue
+        if not select.select([source], [], [], say_s - now_s)[0]:
+            continue
+        data = os.read(source, chunk_bytes(rate))
+        if not data:
+            break
+        if wrap and at and at + len(data) > wrap:
+            os.lseek(sink, 0, os.SEEK_SET)
+            at = 0
+        write_all(sink, data)
+        at += len(data)
+        copied += len(data)
+    print("bytes", copied, flush=True)
+
+
+def main():
+    # type: () -> int
+    """Run the command, copy, and return its status."""
+    parser = argparse.ArgumentParser(prog="pace", description="Copies what COMMAND writes.")
+    parser.add_argument("--rate", type=int, help="bytes a second")
+    parser.add_argument("--to", default=os.devnull, help="file to write")
+    parser.add_argument("--wrap", type=int, help="bytes after which the file starts anew")
+    parser.add_argument("--into", type=json.loads, help="command that receives, as a JSON list")
+    parser.add_argument("command", nargs="+", metavar="COMMAND")
+    asked = parser.parse_args()
+    receiver = subprocess.Popen(asked.into, stdin=subprocess.PIPE) if asked.into else None  # noqa: S603
+    if receiver and receiver.stdin:
+        sink = receiver.stdin.fileno()
+    else:
+        # Followed, a link would have us write wherever somebody made it lead.
+        sink = os.open(asked.to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    sender = subprocess.Popen(asked.command, stdout=subprocess.PIPE)  # noqa: S603
+    assert sender.stdout  # noqa: S101 it is a pipe
+    try:
+        copy(sender.stdout.fileno(), sink, asked.rate, asked.wrap)
+    except OSError as error:
+        print("pace: cannot write:", error.strerror, file=sys.stderr)
+        sender.kill()
+    sender.stdout.close()
+    received = 0
+    if receiver and receiver.stdin:
+        receiver.stdin.close()
+        received = receiver.wait()
+    sent = sender.wait()
+    return 1 if sent or received else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
