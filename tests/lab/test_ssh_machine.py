@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.errors import MachineError
+from lab.hosts.command import hosts
 from lab.machine import Access, SshMachine
 from tests.lab.forum import wait_for
 from tests.lab.sshd import Sshd
@@ -148,3 +150,18 @@ def test_what_runs_ends_with_the_connection(access: Access) -> None:
 
     found = on_machine(access, act)
     wait_for("the command is ended", lambda: not any(map(alive, found)))
+
+
+def test_a_fleet(sshd: Sshd, access: Access, tmp_path: Path) -> None:
+    login = f"address: 127.0.0.1, port: {sshd.port}, user: {access.user}, known_hosts: {sshd.known_hosts}"
+    entries = [f"{{name: web-{i}, key: {sshd.key}, {login}}}" for i in range(6)]
+    entries.append(f"{{name: locked-out, key: {sshd.other_key}, {login}}}")
+    file = tmp_path / "hosts.yml"
+    file.write_text("hosts:\n" + "".join(f"- {entry}\n" for entry in entries))
+    ran = CliRunner().invoke(
+        hosts, ["run", "--hosts", str(file), "--parallel", "3", "--", "printf", "\\033[2J;%s", "$HOME"]
+    )
+    assert ran.exit_code == 1, ran.output
+    assert all(f"web-{i} | \\x1b[2J;$HOME" in ran.output for i in range(6))
+    assert "7 hosts: 6 ok, 1 failed, 0 not done\nfirst failure: locked-out: " in ran.output
+    assert "accepted no key" in ran.output

@@ -1,0 +1,1 @@
+"""A fleet: one command on many hosts at once."""

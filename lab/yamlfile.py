@@ -1,0 +1,124 @@
+"""Reads a YAML file into a model. All problems are told at once, each with its line, key and remedy."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from lab.errors import LabSettingsError
+
+_LARGEST_BYTES = 1 << 20
+_REMEDY = {
+    "missing": "is missing",
+    "extra_forbidden": "is no key here",
+    "string_type": "must be text: put it in quotes",
+    "list_type": "must be a list: [one, another]",
+    "too_short": "must not be empty",
+    "model_type": "must hold further keys, indented below it",
+    "model_attributes_type": "must hold further keys, indented below it",
+    "dict_type": "must hold further keys, indented below it",
+}
+
+Model = TypeVar("Model", bound=BaseModel)
+Location = tuple[str | int, ...]
+
+
+def read_model(
+    path: Path,
+    model: type[Model],
+    manual: str,
+    further: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
+) -> Model:
+    """Read `path`. `manual` is the document that has all keys; `further` finds what a model cannot.
+
+    Raises LabSettingsError with all problems.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_BYTES + 1)
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise LabSettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LabSettingsError(f"{path}: is no UTF-8 text") from None
+    if len(data) > _LARGEST_BYTES:
+        raise LabSettingsError(f"{path}: is larger than {_LARGEST_BYTES >> 20} MiB: is it the right file?")
+    return parse_model(text, str(path), model, manual, further)
+
+
+def parse_model(
+    text: str,
+    name: str,
+    model: type[Model],
+    manual: str,
+    further: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
+) -> Model:
+    """Return what `text` holds; `name` is the file's, for messages. Raises LabSettingsError. Pure."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise LabSettingsError(_unreadable(name, error)) from None
+    except (RecursionError, ValueError) as error:  # ValueError: a date such as 2026-02-31
+        what = "is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise LabSettingsError(f"{name}:1: {what}: see {manual}") from None
+    if not isinstance(value, dict) or root is None:
+        raise LabSettingsError(f"{name}:1: must hold keys: see {manual}")
+    lines: dict[Location, int] = {}
+    problems = _walk(root, (), lines, set())
+    found = None
+    try:
+        found = model.model_validate(value)
+        problems += [(_line(at, lines), f"{_dotted(at)}: {what}") for at, what in further(found)]
+    except ValidationError as error:
+        problems += [_problem(e, lines, manual) for e in error.errors(include_url=False, include_input=False)]
+    if problems or found is None:
+        raise LabSettingsError("\n".join(f"{name}:{line}: {what}" for line, what in sorted(problems)))
+    return found
+
+
+def _walk(node: yaml.Node, at: Location, lines: dict[Location, int], seen: set[int]) -> list[tuple[int, str]]:
+    """Note each key's line, and return the keys that stand twice: YAML takes the last in silence."""
+    lines.setdefault(at, node.start_mark.line + 1)
+    if id(node) in seen:
+        return []
+    seen.add(id(node))
+    problems: list[tuple[int, str]] = []
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            below = (*at, str(key.value))
+            line = key.start_mark.line + 1
+            if below in lines and key.value != "<<":
+                problems.append((line, f"{_dotted(below)}: stands twice, first in line {lines[below]}"))
+            lines[below] = line
+            problems += _walk(value, below, lines, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for i, value in enumerate(node.value):
+            problems += _walk(value, (*at, i), lines, seen)
+    return problems
+
+
+def _problem(error: Any, lines: dict[Location, int], manual: str) -> tuple[int, str]:
+    location: Location = error["loc"]
+    what = str(error["msg"]).removeprefix("Value error, ")
+    what = _REMEDY.get(error["type"], f"{what[0].lower()}{what[1:]}")
+    see = f" (see {manual})" if error["type"] in ("missing", "extra_forbidden") else ""
+    return _line(location, lines), f"{_dotted(location)}: {what}{see}"
+
+
+def _line(location: Location, lines: dict[Location, int]) -> int:
+    while location and location not in lines:
+        location = location[:-1]
+    return lines.get(location, 1)
+
+
+def _dotted(location: Location) -> str:
+    return ".".join(map(str, location)) or "the file"
+
+
+def _unreadable(name: str, error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or str(error)
+    return f"{name}:{mark.line + 1 if mark else 1}: is no YAML: {' '.join(str(what).split())}"
