@@ -1,6 +1,6 @@
 """Measures the matrix on a machine: makes the files, runs what is not finished yet, removes the files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from lab.errors import MachineError
@@ -12,6 +12,7 @@ from lab.fileio.size import size_text
 from lab.machine import Machine
 
 _SLOWEST_BYTES_PER_S = 1 << 20  # that files are written at, before we give up
+_NOT_FOUND = 127  # what env ends with
 _END_S = 600.0  # that a run may take beyond its time: the last fsync of a slow disk
 
 
@@ -72,14 +73,14 @@ async def run_matrix(
         await _claim(machine, settings, resume)
         try:
             await _check_space(machine, settings)
-            await machine.run(
-                sysbench.prepare(settings), timeout_s=_END_S + settings.file_size / _SLOWEST_BYTES_PER_S
-            )
+            await _prepare(machine, settings)
             for number, (test, threads) in enumerate(to_do, len(done) + 1):
                 append_cell(kept_in, await _measured(machine, settings, test, threads))
                 on_progress(number, len(cells))
         finally:
             await _clean_up(machine, settings)
+    elif await _is_there(machine, settings):  # killed between the last cell and the end
+        await _clean_up(machine, settings)
     return latest(read_cells(kept_in), keys)
 
 
@@ -89,8 +90,10 @@ async def _claim(machine: Machine, settings: FileioSettings, resume: bool) -> No
     if made.status == 0:
         return
     folder = sysbench.own_folder(settings.directory)
-    there = (await machine.run(sysbench.is_folder(settings.directory), check=False)).out
+    there = await _is_there(machine, settings)
     if there and resume:
+        # Its files count as used space, and are written anew.
+        await machine.run(sysbench.clean_up(settings)[0], timeout_s=_END_S, check=False)
         return
     if there:
         raise FileioError(
@@ -98,6 +101,21 @@ async def _claim(machine: Machine, settings: FileioSettings, resume: bool) -> No
             "if none is running, give --resume, or remove the folder"
         )
     raise FileioError(f"{folder} cannot be made: {made.err.strip() or 'no reason was given'}")
+
+
+async def _is_there(machine: Machine, settings: FileioSettings) -> bool:
+    return bool((await machine.run(sysbench.is_folder(settings.directory), check=False)).out)
+
+
+async def _prepare(machine: Machine, settings: FileioSettings) -> None:
+    patience_s = _END_S + settings.file_size / _SLOWEST_BYTES_PER_S
+    command = sysbench.prepare(settings)
+    done = await machine.run(command, timeout_s=patience_s, check=False)
+    if done.status == _NOT_FOUND:
+        raise FileioError(f"{machine.name}: sysbench is not installed: apt-get install sysbench")
+    if done.status:
+        words = done.err + _fatal(done.out)
+        raise MachineError(machine.name, "the test files cannot be written", command, words, done.status)
 
 
 async def _check_space(machine: Machine, settings: FileioSettings) -> None:
@@ -111,13 +129,17 @@ async def _measured(machine: Machine, settings: FileioSettings, test: Test, thre
     command = sysbench.run(settings, test, threads)
     ran = await machine.run(command, timeout_s=settings.time_s + _END_S, check=False)
     if ran.status:
-        # sysbench says what went wrong as FATAL on either stream.
-        words: Sequence[str] = [line for line in (ran.err + ran.out).splitlines() if "FATAL" in line]
+        words = _fatal(ran.err + ran.out)
         raise FileioError(
             f"{test} with {threads} threads: sysbench ended with status {ran.status}: "
-            f"{words[0] if words else 'it gave no reason'}; finished cells are kept: go on with --resume"
+            f"{words or 'it gave no reason'}; finished cells are kept: go on with --resume"
         )
     return cell_of(settings, test, threads, parse_output(ran.out))
+
+
+def _fatal(output: str) -> str:
+    """Return what sysbench says went wrong: on either stream, as FATAL."""
+    return next((line for line in output.splitlines() if "FATAL" in line), "")
 
 
 async def _clean_up(machine: Machine, settings: FileioSettings) -> None:

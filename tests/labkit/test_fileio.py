@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.errors import LabSettingsError, MachineError
+from lab.errors import LabError, LabSettingsError, MachineError
 from lab.fileio import sysbench
 from lab.fileio.cell import Cell, append_cell, cell_of, key_of, latest, read_cells
 from lab.fileio.command import fileio, settings_of
@@ -284,10 +284,22 @@ def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
     after = machine(folder_exists=True)
     cells = asyncio.run(run_matrix(after, SMALL, tmp_path / "c", resume=True))
     assert [one.test for one in cells] == list(TESTS)
-    assert verbs(after).count("run") == 3
+    assert verbs(after) == [
+        "mkdir",
+        "find",
+        "cleanup",
+        "df",
+        "prepare",
+        *["run"] * 3,
+        "cleanup",
+        "rmdir",
+    ], "old files make room first"
     finished = machine()
     assert asyncio.run(run_matrix(finished, SMALL, tmp_path / "c", resume=True)) == cells
-    assert finished.commands == [], "nothing is left to do"
+    assert verbs(finished) == ["find"], "nothing is left to do"
+    killed = machine(folder_exists=True)
+    assert asyncio.run(run_matrix(killed, SMALL, tmp_path / "c", resume=True)) == cells
+    assert verbs(killed) == ["find", "cleanup", "rmdir"], "killed between the last cell and the end"
     other = SMALL.model_copy(update={"time_s": 3})
     assert len(asyncio.run(run_matrix(machine(), other, tmp_path / "c"))) == 5, "another time, other cells"
 
@@ -325,6 +337,23 @@ def test_files_are_removed_when_it_is_interrupted(tmp_path: Path) -> None:
         asyncio.run(run_matrix(on, SMALL, tmp_path / "c", on_progress=interrupted))
     assert verbs(on)[-2:] == ["cleanup", "rmdir"]
     assert len(read_cells(tmp_path / "c")) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "out", "says"),
+    [
+        (127, "", "apt-get install sysbench"),
+        (1, "FATAL: errno = 28 (No space left on device)\nCreating", "cannot be written.*No space left"),
+    ],
+)
+def test_files_that_cannot_be_made_are_told(tmp_path: Path, status: int, out: str, says: str) -> None:
+    whole = machine()
+    on = ScriptedMachine(
+        lambda command: (status, out, "") if command[-1] == "prepare" else whole._answer(command)
+    )
+    with pytest.raises(LabError, match=says):
+        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
+    assert verbs(on)[-2:] == ["cleanup", "rmdir"]
 
 
 def test_a_folder_that_stays_is_told(tmp_path: Path) -> None:
