@@ -55,6 +55,15 @@ def properties(text: str) -> dict[str, dict[str, tuple[str, str]]]:
     return found
 
 
+def pool_property(text: str, name: str) -> str | None:
+    """Return the value of property `name` in what `zpool get` printed, with or without a header."""
+    for row in text.split("\n"):
+        words = row.split()
+        if len(words) >= 3 and words[1] == name and words[2] != "-":
+            return words[2]
+    return None
+
+
 def ratio(text: str | None) -> float | None:
     """Return a compress ratio: `1.52x` (rounded) or `1.52` (with -p)."""
     found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)x?", (text or "").strip())

@@ -33,9 +33,12 @@ def disk_paths(device: str) -> list[str]:
     return [f"/sys/block/{device}/{file}" for file in _DISK_FILES]
 
 
-def get_command(datasets: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the command that prints properties of `datasets`, checked names. Pure."""
-    return ["zfs", "get", "-H", "-o", "name,property,value,source", ",".join(names), *datasets]
+def get_command(dataset: str) -> list[str]:
+    """Return the command that prints all properties of `dataset`, a checked name. Pure.
+
+    All, since zfs-fuse refuses a list with one that it does not know, such as `sync`.
+    """
+    return ["zfs", "get", "-H", "-o", "name,property,value,source", "all", dataset]
 
 
 def status_command(pool: str) -> list[str]:
@@ -70,7 +73,7 @@ async def read_facts(machine: Machine, disks: Sequence[str] = (), datasets: Sequ
         pools=tuple(
             [await _pool(machine, pool) for pool in dict.fromkeys(name.split("/")[0] for name in datasets)]
         ),
-        datasets=await _datasets(machine, datasets),
+        datasets=tuple([await _dataset(machine, dataset) for dataset in datasets]),
     )
 
 
@@ -106,25 +109,14 @@ def dataset_facts(dataset: str, found: dict[str, tuple[str, str]]) -> DatasetFac
 
 async def _pool(machine: Machine, pool: str) -> PoolFacts:
     layout, devices = parse.pool_layout(await _printed(machine, status_command(pool)))
-    row = (await _printed(machine, ["zpool", "get", "-H", "ashift", pool])).split("\t")
-    return PoolFacts(
-        pool=pool, layout=layout, devices=devices, ashift=row[2] if len(row) > 2 and row[2] != "-" else None
-    )
+    # Without -H, which zfs-fuse does not know here.
+    ashift = parse.pool_property(await _printed(machine, ["zpool", "get", "ashift", pool]), "ashift")
+    return PoolFacts(pool=pool, layout=layout, devices=devices, ashift=ashift)
 
 
-async def _datasets(machine: Machine, datasets: Sequence[str]) -> tuple[DatasetFacts, ...]:
-    if not datasets:
-        return ()
-    # zfs-fuse prints nothing at all where it does not know one property (relatime): then all are asked for.
-    facts = []
-    for dataset in datasets:
-        found: dict[str, tuple[str, str]] = {}
-        for names in ((*parse.PROPERTIES, "compressratio"), ()):
-            text = await _printed(machine, get_command([dataset], names or ["all"]))
-            if found := parse.properties(text).get(dataset, {}):
-                break
-        facts.append(dataset_facts(dataset, found))
-    return tuple(facts)
+async def _dataset(machine: Machine, dataset: str) -> DatasetFacts:
+    printed = await _printed(machine, get_command(dataset))
+    return dataset_facts(dataset, parse.properties(printed).get(dataset, {}))
 
 
 async def _printed(machine: Machine, command: Sequence[str]) -> str:

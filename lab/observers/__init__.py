@@ -4,7 +4,8 @@ Each observer is a table of columns over one text that the host gives; `sampler`
 """
 
 from lab.observers.hostcsv import HostCsv
+from lab.observers.place import place
 from lab.observers.sampler import Sampler, sampler_of
 from lab.observers.settings import ObserverName, ObserverSettings
 
-__all__ = ["HostCsv", "ObserverName", "ObserverSettings", "Sampler", "sampler_of"]
+__all__ = ["HostCsv", "ObserverName", "ObserverSettings", "Sampler", "place", "sampler_of"]

@@ -51,10 +51,10 @@ async def put_back(machine: Machine, journal: Path) -> None:
     if found.machine != machine.name:
         raise TuningError(f"{journal}: is of the machine {found.machine}, not of {machine.name}")
     problems = []
-    there = await read_current(machine, found.put_back)
     for value in found.put_back:
         try:
-            if value.key in there:
+            # Looked for one by one: a setting may come back with the scheduler that was put back before it.
+            if value.key in await read_current(machine, [value]):
                 await _set(machine, value)
             elif isinstance(value, PropertyValue) and not await has_pool(machine, value.dataset):
                 problems.append(f"{value.key}: its pool is not imported; import it and put back again")

@@ -15,9 +15,12 @@ from lab.tuning.values import PropertyValue, Value, ZfsValue
 _DEFAULTED = {"zfs_arc_min": "c_min", "zfs_arc_max": "c_max"}
 
 
-def get_command(dataset: str, names: Sequence[str]) -> list[str]:
-    """Return the command that prints properties with exact values. Pure."""
-    return ["zfs", "get", "-H", "-p", "-o", "name,property,value,source", ",".join(names), dataset]
+def get_command(dataset: str) -> list[str]:
+    """Return the command that prints all properties with exact values. Pure.
+
+    All, since zfs-fuse refuses a list with one that it does not know, such as `sync`.
+    """
+    return ["zfs", "get", "-H", "-p", "-o", "name,property,value,source", "all", dataset]
 
 
 async def read_current(machine: Machine, values: Sequence[Value]) -> dict[str, Value]:
@@ -28,7 +31,7 @@ async def read_current(machine: Machine, values: Sequence[Value]) -> dict[str, V
     properties = [value for value in values if isinstance(value, PropertyValue)]
     for dataset in dict.fromkeys(value.dataset for value in properties):
         asked = [value for value in properties if value.dataset == dataset]
-        done = await machine.run(get_command(dataset, [value.name for value in asked]), check=False)
+        done = await machine.run(get_command(dataset), check=False)
         rows = parse.properties(done.out).get(dataset, {})
         found |= {value.key: property_value(value, rows) for value in asked}
     return {key: value for key, value in found.items() if value is not None}

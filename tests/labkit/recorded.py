@@ -1,8 +1,9 @@
 """Texts that the parsers of the lab are tested with.
 
-Those of /proc were recorded on a Linux 6.18 virtual machine. Those of ZFS are written after the sources and
-manual pages of OpenZFS 2.x (zpool-iostat(8), zpool-status(8), module/zfs/arc.c) and of zfs-fuse 0.7, and
-that of MariaDB after its manual: no pool was at hand where these tests were written.
+Those of /proc were recorded on a Linux 6.18 virtual machine, and those of zfs-fuse from its version 0.7.0,
+with a pool on a file. Those of OpenZFS are written after its manual pages (zpool-iostat(8),
+zpool-status(8), zfs-get(8)) and output that others published, and that of MariaDB after its manual: neither
+was at hand where these tests were written.
 """
 
 DISKSTATS = """\
@@ -92,8 +93,8 @@ IOSTAT_FUSE = """\
                capacity     operations    bandwidth
 pool        alloc   free   read  write   read  write
 ----------  -----  -----  -----  -----  -----  -----
-tank        74.5K   246M      0      3     85  10.3K
-tank         150M  96.0M      0    212      0  26.1M
+tank         136K  95.4M     29  1.18K   641K  12.0M
+tank        6.61M  88.9M      0    402      0  7.14M
 """
 
 MARIADB = """\
@@ -147,7 +148,7 @@ errors: No known data errors
 
 ZFS_GET = """\
 tank/site\tcompression\tlz4\tinherited from tank
-tank/site\trecordsize\t131072\tdefault
+tank/site\trecordsize\t128K\tdefault
 tank/site\tatime\toff\tlocal
 tank/site\tlogbias\tlatency\tdefault
 tank/site\tsync\tstandard\treceived
@@ -157,3 +158,30 @@ tank/site\tcompressratio\t1.52x\t-
 CPUINFO = "processor\t: 0\nmodel name\t: AMD EPYC\ncache size\t: 1024 KB\n\n" * 2
 SCHEDULER = "none [mq-deadline] kyber bfq \n"
 HUGEPAGE = "always [madvise] never\n"
+
+# zfs-fuse: neither relatime nor sync; the rest is cut.
+ZFS_FUSE_GET = """\
+tank/site\ttype\tfilesystem\t-
+tank/site\tcreation\tSat Nov 21  4:31 2026\t-
+tank/site\tcompressratio\t1.00x\t-
+tank/site\trecordsize\t128K\tdefault
+tank/site\tmountpoint\t/mnt/site\tinherited from tank
+tank/site\tcompression\toff\tdefault
+tank/site\tatime\toff\tlocal
+tank/site\txattr\ton\tdefault
+tank/site\tprimarycache\tall\tdefault
+tank/site\tsecondarycache\tall\tdefault
+tank/site\tusedbysnapshots\t0\t-
+"""
+ZPOOL_STATUS_FUSE = """\
+  pool: tank
+ state: ONLINE
+ scrub: none requested
+config:
+
+\tNAME         STATE     READ WRITE CKSUM
+\ttank         ONLINE       0     0     0
+\t  /srv/disk  ONLINE       0     0     0
+
+errors: No known data errors
+"""

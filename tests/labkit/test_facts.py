@@ -16,8 +16,10 @@ from tests.labkit.recorded import (
     HUGEPAGE,
     MEMINFO,
     SCHEDULER,
+    ZFS_FUSE_GET,
     ZFS_GET,
     ZPOOL_STATUS,
+    ZPOOL_STATUS_FUSE,
     ZPOOL_STATUS_LOOP,
 )
 
@@ -44,6 +46,7 @@ LAYOUTS = [
         6,
     ),
     ("a pool whose name is that of a class of devices", ZPOOL_STATUS_LOOP, ("disk",), 1),
+    ("zfs-fuse's own form, a file for a disk", ZPOOL_STATUS_FUSE, ("disk",), 1),
     ("no pool", "no pools available\n", (), 0),
 ]
 
@@ -88,7 +91,7 @@ def _machine() -> FakeMachine:
         {
             "zfs get": ZFS_GET,
             "zpool status tank": ZPOOL_STATUS,
-            "zpool get -H ashift tank": "tank\tashift\t12\tlocal\n",
+            "zpool get ashift tank": "NAME  PROPERTY  VALUE   SOURCE\ntank  ashift    12      local\n",
         },
     )
 
@@ -102,7 +105,7 @@ def test_the_facts_of_a_host() -> None:
     assert (vda.scheduler, vda.nr_requests, vda.wbt_lat_us) == ("mq-deadline", 256, 75000)
     assert absent == DiskFacts(device="sdz")
     assert facts.pools[0].ashift == "12"
-    assert facts.datasets[0].properties["recordsize"] == "131072"
+    assert facts.datasets[0].properties["recordsize"] == "128K"
     assert facts.datasets[0].compress_ratio == 1.52
     assert HostFacts.model_validate_json(facts.model_dump_json()) == facts
 
@@ -116,10 +119,16 @@ def test_a_host_that_has_nothing_of_it_is_read_all_the_same() -> None:
     }
 
 
-def test_a_zfs_that_does_not_know_a_property_is_asked_for_all() -> None:
-    machine = FakeMachine(answers={"zfs get -H -o name,property,value,source all": ZFS_GET})
-    facts = asyncio.run(read_facts(machine, [], ["tank/site"]))
-    assert facts.datasets[0].properties["atime"] == "off"
+def test_a_zfs_without_some_property_tells_the_others() -> None:
+    facts = asyncio.run(read_facts(FakeMachine(answers={"zfs get": ZFS_FUSE_GET}), [], ["tank/site"]))
+    assert facts.datasets[0].properties == {
+        "compression": "off",
+        "recordsize": "128K",
+        "primarycache": "all",
+        "secondarycache": "all",
+        "atime": "off",
+        "xattr": "on",
+    }
 
 
 A = HostFacts(
@@ -167,6 +176,7 @@ def test_no_bytes_crash_a_parser(data: bytes) -> None:
     for read in (parse.line, parse.whole, parse.chosen, parse.cpu_model, parse.cpu_count, parse.ratio):
         read(text)
     parse.properties(text)
+    parse.pool_property(text, "ashift")
     parse.pool_layout(text)
     parse.pool_layout(f"NAME STATE\n{text}")
 

@@ -1,6 +1,8 @@
 """What the observers make of the texts that a host gives, second by second."""
 
 import asyncio
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from lab.observers import (
     diskstats,
     mariadb,
     memory,
+    place,
     pressure,
     sampler_of,
     zpool,
@@ -28,6 +31,7 @@ from lab.observers import (
 from lab.observers.counters import Pair
 from lab.observers.files import command, parted, read_files
 from lab.observers.hostcsv import shown
+from lab.observers.place import shifted
 from lab.observers.sampler import next_due_ns
 from lab.observers.settings import MariadbSettings, ObserverName
 from lab.observers.source import Source, file_source
@@ -46,6 +50,7 @@ from tests.labkit.recorded import (
     STAT,
 )
 
+ROOT = Path(__file__).parents[2]
 SECOND_NS = 1_000_000_000
 
 
@@ -192,7 +197,11 @@ POOL_LINES = [
         {"reads": 120, "read wait": 1048576, "write disk wait": 851968},
     ),
     ("exact, without waits", IOSTAT_EXACT, {"writes": 340, "write bytes": 45088768}),
-    ("rounded, as zfs-fuse prints", IOSTAT_FUSE.splitlines()[4], {"allocated": 150 * 1024**2, "writes": 212}),
+    (
+        "rounded, as zfs-fuse prints",
+        IOSTAT_FUSE.splitlines()[4],
+        {"write bytes": 7.14 * 1024**2, "writes": 402},
+    ),
     (
         "a wait that did not happen is missing",
         IOSTAT_LATENCY.replace("1048576", "-"),
@@ -222,7 +231,7 @@ def test_the_first_line_of_an_old_zpool_is_a_mean_and_left_out() -> None:
         lines.add(line)
     assert lines.take().now == {}
     lines.add(IOSTAT_FUSE.splitlines()[4])
-    assert lines.take().gauge("tank writes") == 212
+    assert lines.take().gauge("tank writes") == 402
     assert lines.take().now == {}, "no line is told twice"
 
 
@@ -342,6 +351,45 @@ def test_a_run_has_one_host_csv(tmp_path: Path) -> None:
         HostCsv(tmp_path / "host.csv", [])
     with pytest.raises(OutputError):
         HostCsv(tmp_path / "absent" / "host.csv", [])
+
+
+WRITES = """
+import itertools, sys
+from pathlib import Path
+from lab.observers import HostCsv
+file = HostCsv(Path(sys.argv[1]), ["cpu.user_percent"])
+for number in itertools.count():
+    file.sample(number, [number / 4])
+"""
+
+
+def test_a_kill_leaves_every_row_whole(tmp_path: Path) -> None:
+    path = tmp_path / "host.csv"
+    with subprocess.Popen([sys.executable, "-c", WRITES, str(path)], cwd=ROOT) as writer:
+        while not path.exists() or path.stat().st_size < 10_000:
+            time.sleep(0.01)
+        writer.kill()
+    columns = read_host(path)
+    assert path.read_bytes().endswith(b"\n")
+    assert columns["t_ns"].tolist() == list(range(len(columns["t_ns"])))
+    assert (columns["cpu.user_percent"] * 4).tolist() == columns["t_ns"].tolist()
+
+
+def test_samples_are_moved_to_a_run_that_began_later(tmp_path: Path) -> None:
+    source = tmp_path / "early.csv"
+    source.write_text("t_ns,cpu.user_percent\n0,\n1000000000,5\n2000000000,6\n30000")
+    (tmp_path / "run").mkdir()
+    columns = read_host(place(source, tmp_path / "run", 1_500_000_000))
+    assert columns["t_ns"].tolist() == [-1_500_000_000, -500_000_000, 500_000_000]
+    assert columns["cpu.user_percent"].tolist()[1:] == [5, 6]
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["host.csv"]
+    with pytest.raises(OutputError):
+        place(source, tmp_path / "absent", 0)
+
+
+@given(st.text(), st.integers(-(2**63), 2**63))
+def test_no_text_crashes_the_move(text: str, later_ns: int) -> None:
+    assert shifted(text, later_ns).endswith("\n")
 
 
 def _far(**answers: str) -> FakeMachine:
