@@ -39,7 +39,8 @@ class PoolWatch:
             with suppress(asyncio.CancelledError):
                 await self._reading
         if self._process:
-            await self._process.stop()
+            with suppress(MachineError):  # where the connection broke, the process ended with it
+                await self._process.stop()
 
     async def _read(self, process: Process, say: Callable[[str], None]) -> None:
         try:

@@ -55,7 +55,8 @@ def parse(line: str) -> tuple[str, dict[str, float]] | None:
 
     Reads exact figures (-p) and rounded ones (`1.50M`: times 1024 × 1024). `-` is a figure that there is not.
     """
-    pool, *words = line.split() or [""]
+    # With -H there are tabs, and a pool's name may hold spaces.
+    pool, *words = (line.split("\t") if "\t" in line else line.split()) or [""]
     values = [_figure(word) for word in words]
     if len(values) < _PLAIN or None in values[2:_PLAIN]:
         return None

@@ -14,6 +14,7 @@ class FakeProcess:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self.stopped = False
+        self.broken = False
 
     async def lines(self) -> AsyncIterator[Line]:
         for text in self._lines:
@@ -24,6 +25,8 @@ class FakeProcess:
 
     async def stop(self, grace_s: float = 5.0) -> int:
         self.stopped = True
+        if self.broken:
+            raise MachineError("far", "the connection broke")
         return 143
 
 

@@ -220,6 +220,13 @@ def test_a_line_of_zpool_iostat(line: str, some: dict[str, float]) -> None:
     assert found[1].items() >= some.items()
 
 
+def test_a_pool_s_name_may_hold_spaces() -> None:
+    found = zpool.parse(IOSTAT_EXACT.replace("tank", "my pool"))
+    assert found
+    assert found[0] == "my pool"
+    assert found[1]["reads"] == 120
+
+
 @pytest.mark.parametrize("line", IOSTAT_FUSE.splitlines()[:3])
 def test_headers_and_rules_are_no_samples(line: str) -> None:
     assert zpool.parse(line) is None
@@ -439,6 +446,7 @@ def test_pools_and_database_stand_in_the_same_row(tmp_path: Path) -> None:
     async def run() -> FakeMachine:
         machine = _far(**{"zpool list": "tank\n", "zpool iostat": "", "mariadb": MARIADB})
         machine.process = FakeProcess([IOSTAT_LATENCY])
+        machine.process.broken = True  # at the end: what was sampled is not lost by it
         stop = asyncio.Event()
         found = await sampler_of(machine, settings, lambda _: None)
         with HostCsv(tmp_path / "host.csv", found.columns) as file:
