@@ -53,6 +53,11 @@ class GuardedProcess:
         self._pumps = asyncio.gather(self._pump("out", channel.out), self._pump("err", channel.err))
         self._pumps.add_done_callback(lambda _: self._queue.put_nowait(None))
 
+    @property
+    def runs(self) -> bool:
+        """Whether it may still write."""
+        return not self._pumps.done()
+
     def lines(self) -> AsyncIterator[Line]:
         """Yield what it writes as it comes."""
         self._asked = True

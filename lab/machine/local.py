@@ -19,6 +19,7 @@ class LocalMachine:
         """`become`: run commands as root, by `sudo -n`."""
         self.name, self._become = name, become
         self._channels: list[_LocalChannel] = []
+        self._processes: list[GuardedProcess] = []
 
     async def run(
         self,
@@ -34,7 +35,9 @@ class LocalMachine:
 
     async def start(self, command: Sequence[str]) -> Process:
         """Start `command`. Raises MachineError."""
-        return GuardedProcess(await self._channel(command, None))
+        process = GuardedProcess(await self._channel(command, None))
+        self._processes = [one for one in self._processes if one.runs] + [process]
+        return process
 
     async def read_text(self, path: str) -> str:
         """Return what the file at `path` holds. Raises MachineError."""
@@ -47,6 +50,7 @@ class LocalMachine:
 
     async def close(self) -> None:
         """End what still runs."""
+        await asyncio.gather(*(process.stop() for process in self._processes if process.runs))
         for channel in self._channels:
             channel.close()
         await asyncio.gather(*(channel.status() for channel in self._channels))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,12 +12,15 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import asyncssh
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.errors import MachineError, last_words
-from lab.machine import Line, LocalMachine
+from lab.machine import Access, Done, Line, LocalMachine
+from lab.machine.access import connect_options, connect_trouble
+from lab.machine.guard import guarded
 from lab.machine.linesplit import LineSplit
 
 ROOT = Path(__file__).parents[2]
@@ -182,9 +186,12 @@ def test_a_cancelled_command_is_ended() -> None:
     on_machine(act)
 
 
-def test_close_ends_what_was_just_begun() -> None:
+@pytest.mark.parametrize("command", [["sleep", "900"], ["yes"]], ids=["silent", "loud, and nobody listens"])
+@pytest.mark.parametrize("after_s", [0, 0.3], ids=["just begun", "begun before"])
+def test_close_ends_what_runs(command: list[str], after_s: float) -> None:
     async def act(machine: LocalMachine) -> int:
-        process = await machine.start(["sleep", "900"])
+        process = await machine.start(command)
+        await asyncio.sleep(after_s)
         await machine.close()
         return await process.wait()
 
@@ -235,3 +242,61 @@ def test_last_words() -> None:
     assert last_words("first\nlast \n\n") == "last"
     assert last_words("") == ""
     assert len(last_words("x" * 5000)) == 200
+
+
+def test_root_is_asked_for_without_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sudo = tmp_path / "sudo"
+    sudo.write_text('#!/bin/sh\necho "asked: $1 $2" >&2\nshift 2\nexec "$@"\n')
+    sudo.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "file").write_text("text")
+
+    async def act() -> tuple[Done, str]:
+        machine = LocalMachine(become=True)
+        return await machine.run(["cat"], stdin=b"in"), await machine.read_text(str(tmp_path / "file"))
+
+    done, text = asyncio.run(act())
+    assert (done.out, done.err, text) == ("in", "asked: -n --\n", "text")
+
+
+def test_only_what_is_given_is_told_to_ssh() -> None:
+    bare = connect_options(Access("a", "host"), 30)
+    assert bare["preferred_auth"] == ["publickey"], "never a password"
+    assert bare["password"] is None
+    assert not {"port", "username", "client_keys", "known_hosts"} & bare.keys(), "ssh's own settings count"
+    full = connect_options(Access("a", "host", 2222, "me", Path("/k"), Path("/kh")), 30)
+    assert (full["port"], full["username"], full["client_keys"], full["known_hosts"]) == (
+        2222,
+        "me",
+        ["/k"],
+        "/kh",
+    )
+
+
+TROUBLE: list[tuple[Exception, str]] = [
+    (
+        asyncssh.HostKeyNotVerifiable("x"),
+        "the host key of me@[fe80::1]:22 is not in /kh: connect once with ssh",
+    ),
+    (asyncssh.PermissionDenied("x"), "accepted no key: say which with key, or load one into the agent"),
+    (asyncssh.KeyEncryptionError("locked"), "load a key with a passphrase into ssh-agent"),
+    (ConnectionRefusedError(), "nobody listens at me@[fe80::1]:22: is sshd running"),
+    (TimeoutError(), "no answer from me@[fe80::1]:22: is the machine up"),
+    (socket.gaierror(), "there is no host fe80::1"),
+    (FileNotFoundError(2, "No such file", "/k"), "/k cannot be read: No such file"),
+    (asyncssh.ConnectionLost("gone"), "no connection to me@[fe80::1]:22: gone"),
+]
+
+
+@pytest.mark.parametrize(("error", "said"), TROUBLE, ids=[type(t[0]).__name__ for t in TROUBLE])
+def test_no_connection_is_one_sentence_with_the_remedy(error: Exception, said: str) -> None:
+    access = Access("a", "fe80::1", 22, "me", Path("/k"), Path("/kh"))
+    assert said in connect_trouble(error, access)
+
+
+def test_a_command_is_not_begun_with_half_of_its_input(tmp_path: Path) -> None:
+    command = guarded(["touch", str(tmp_path / "begun")], 10, False)
+    ran = subprocess.run(command, input=b"123", capture_output=True, timeout=60)
+    assert ran.returncode == 125
+    assert ran.stderr == b"its input did not arrive whole\n"
+    assert not list(tmp_path.iterdir())
