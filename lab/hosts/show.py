@@ -26,7 +26,8 @@ def summary_lines(outcomes: Sequence[Outcome], not_done: Sequence[str]) -> list[
     """Return how it went on all hosts. Pure."""
     failed = [outcome for outcome in outcomes if not outcome.well]
     counts = f"{len(outcomes) - len(failed)} ok, {len(failed)} failed"
-    lines = [f"{len(outcomes) + len(not_done)} hosts: {counts}, {len(not_done)} not done"]
+    total = len(outcomes) + len(not_done)
+    lines = [f"{total} host{'' if total == 1 else 's'}: {counts}, {len(not_done)} not done"]
     if failed:
         first = failed[0]
         words = last_words("\n".join(line.text for line in first.lines if line.stream == "err"))

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from lab.errors import MachineError
 from lab.hosts.command import hosts
 from lab.machine import Access, SshMachine
 from tests.lab.forum import wait_for
+from tests.lab.programs import ROOT
 from tests.lab.sshd import Sshd
 
 T = TypeVar("T")
@@ -165,3 +168,24 @@ def test_a_fleet(sshd: Sshd, access: Access, tmp_path: Path) -> None:
     assert all(f"web-{i} | \\x1b[2J;$HOME" in ran.output for i in range(6))
     assert "7 hosts: 6 ok, 1 failed, 0 not done\nfirst failure: locked-out: " in ran.output
     assert "accepted no key" in ran.output
+
+
+def test_an_interrupted_fleet_leaves_nothing_running(sshd: Sshd, access: Access, tmp_path: Path) -> None:
+    login = f"address: 127.0.0.1, port: {sshd.port}, user: {access.user}, known_hosts: {sshd.known_hosts}"
+    entries = [f"- {{name: web-{i}, key: {sshd.key}, {login}}}\n" for i in range(3)]
+    (tmp_path / "hosts.yml").write_text("hosts:\n" + "".join(entries))
+    (tmp_path / "pids").mkdir()
+    program = "import sys; from lab.hosts.command import hosts; hosts(sys.argv[1:])"
+    script = f"touch {tmp_path}/pids/$$; exec sleep 900"
+    arguments = ["run", "--hosts", str(tmp_path / "hosts.yml"), "--parallel", "2", "--", "sh", "-c", script]
+    us = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    wait_for("two hosts are at it", lambda: len(list((tmp_path / "pids").iterdir())) == 2)
+    us.send_signal(signal.SIGINT)
+    out, _ = us.communicate(timeout=60)
+    assert us.returncode == 1
+    assert out == "3 hosts: 0 ok, 0 failed, 3 not done\nnot done: web-0, web-1, web-2\n"
+    pids = list((tmp_path / "pids").iterdir())
+    assert len(pids) == 2
+    assert not any(alive(int(path.name)) for path in pids)

@@ -204,7 +204,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     well = ran(monkeypatch, "--hosts", file, "--group", "db", "--", "echo", "-n", "$HOME")
     assert well.exit_code == 0
     assert "db-1 | $HOME" in well.stdout
-    assert well.stdout.endswith("1 hosts: 1 ok, 0 failed, 0 not done\n")
+    assert well.stdout.endswith("1 host: 1 ok, 0 failed, 0 not done\n")
     failed = ran(monkeypatch, "--hosts", file, "--json", "--", "sh", "-c", "echo no >&2; exit 3")
     assert failed.exit_code == 1
     data = json.loads(failed.stdout)
