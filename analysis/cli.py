@@ -10,6 +10,8 @@ from analysis.errors import PlimsollError
 from analysis.hostile import printable
 
 _COMMANDS = {
+    "fileio": "lab.fileio.command:fileio",
+    "hosts": "lab.hosts.command:hosts",
     "import": "analysis.importing.command:import_",
     "merge": "analysis.recording.command:merge",
     "report": "analysis.report.command:report",

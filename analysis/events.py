@@ -7,6 +7,7 @@ from typing import Any
 
 _LARGEST_BYTES = 64 << 20  # of the file; events are tens or hundreds, so more is no events file
 _NO_SPANS = {"run", "measure", "error"}  # have tables of their own, and would cover the figures
+_BYTES = " bytes"  # a saturator's throughput, once a second
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,13 @@ def read_events(path: Path) -> list[Event]:
 def spans(events: list[Event], end_s: float) -> list[Span]:
     """Pair each `start` with the next `stop` of the same name; what was not stopped lasts until `end_s`.
 
-    The run's own start and stop, measures and failed steps are left out. Pure.
+    The run's own start and stop, measures, failed steps and throughputs are left out. Pure.
     """
     found: list[Span] = []
     open_since: dict[str, float] = {}
     for event in events:
         t_s = event.t_ns / 1e9
-        if event.name in _NO_SPANS or t_s > end_s:
+        if event.name in _NO_SPANS or event.name.endswith(_BYTES) or t_s > end_s:
             continue
         if event.phase == "start":
             open_since.setdefault(event.name, t_s)

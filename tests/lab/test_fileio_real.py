@@ -48,7 +48,13 @@ def test_ctrl_c_removes_the_files_and_resume_goes_on(tmp_path: Path) -> None:
     cells = tmp_path / "cells"
     options = [*SMALL, "--out", str(cells), "--time-s", "2", "--tests", "rndrd,seqrd,rndwr"]
     running = subprocess.Popen(
-        [*COMMAND, str(folder), *options], cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*COMMAND, str(folder), *options],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Python takes no Ctrl-C where its parent ignored it, as a job in the background does.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     until = time.monotonic() + 60
     while not cells.exists() and time.monotonic() < until:

@@ -1,6 +1,7 @@
 """Texts that the parsers of the lab are tested with.
 
-Those of /proc were recorded on a Linux 6.18 virtual machine, and those of zfs-fuse from its version 0.7.0,
+Those of /proc are after recordings on a Linux 6.18 virtual machine (later samples, older kernels' lines and
+some numbers are made up), and those of zfs-fuse from its version 0.7.0,
 with a pool on a file. Those of OpenZFS are written after its manual pages (zpool-iostat(8),
 zpool-status(8), zfs-get(8)) and output that others published, and that of MariaDB after its manual: neither
 was at hand where these tests were written.
