@@ -5,6 +5,10 @@ class PlimsollError(Exception):
     """Anything that the user can put right; the command prints the message and exits 2."""
 
 
+class SettingsError(PlimsollError):
+    """Options or a file that cannot be used; the message has all problems, a line each."""
+
+
 class RunDirectoryError(PlimsollError):
     """The directory is not a run directory, or not one that can be read."""
 

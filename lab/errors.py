@@ -13,10 +13,6 @@ class LabError(PlimsollError):
     """Anything in the lab that the user can put right."""
 
 
-class LabSettingsError(LabError):
-    """A file or option that cannot be used; the message has all problems, a line each."""
-
-
 class MachineError(LabError):
     """A machine cannot be reached, or a command on it did not do what it is for.
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from scenarios.errors import ConsentError, SettingsError
+from analysis.yamlfile import read_model
+from scenarios.errors import ConsentError
 from scenarios.settings import BaseUrl, ChangingSettings
 
 DEFAULT = Path("plimsoll.yml")
@@ -38,20 +38,7 @@ def ask_leave(settings: ChangingSettings, scenario: str) -> None:
 
 def read_config(path: Path) -> SiteConfig:
     """Read and check `path`. Raises SettingsError with all problems."""
-    try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
-    try:
-        return SiteConfig.model_validate({} if value is None else value)
-    except ValidationError as error:
-        problems = [
-            f"{path}: {'.'.join(map(str, e['loc'])) or 'the file'}: {e['msg']}"
-            for e in error.errors(include_url=False, include_input=False)
-        ]
-        raise SettingsError("\n".join(problems)) from None
+    return read_model(path, SiteConfig, "docs/scenarios.md")
 
 
 def origin(url: str) -> tuple[str, str, int]:

@@ -1,10 +1,8 @@
 """What can go wrong in a scenario: what the user can put right, and steps that failed on the site."""
 
-from analysis.errors import PlimsollError
+from analysis.errors import PlimsollError, SettingsError
 
-
-class SettingsError(PlimsollError):
-    """Settings that cannot be used; the message has all problems, a line each."""
+__all__ = ["ConsentError", "SettingsError", "StepFailedError"]
 
 
 class ConsentError(PlimsollError):

@@ -10,9 +10,9 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
+from analysis.errors import SettingsError
 from analysis.hostile import printable
 from analysis.progress import is_shown, progress_bar, progress_option
-from lab.errors import LabSettingsError
 from lab.fileio.cell import Cell
 from lab.fileio.matrix import cache_caution, run_matrix
 from lab.fileio.settings import TESTS, THREADS, FileioSettings
@@ -82,7 +82,7 @@ def fileio(
 
 
 def settings_of(directory: Path, given: dict[str, Any]) -> FileioSettings:
-    """Return checked settings; lists come as `1,8`. Raises LabSettingsError with all problems."""
+    """Return checked settings; lists come as `1,8`. Raises SettingsError with all problems."""
     values = {name: value for name, value in given.items() if value is not None}
     for name in ("threads", "tests"):
         values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
@@ -93,7 +93,7 @@ def settings_of(directory: Path, given: dict[str, Any]) -> FileioSettings:
     # A list whose items are refused counts as too short as well: that is no problem of its own.
     items = {_option(one) for one in problems if len(one["loc"]) > 1}
     told = [one for one in problems if len(one["loc"]) > 1 or _option(one) not in items]
-    raise LabSettingsError("\n".join(f"--{_option(one)}: {_message(one)}" for one in told))
+    raise SettingsError("\n".join(f"--{_option(one)}: {_message(one)}" for one in told))
 
 
 def _option(problem: Any) -> str:

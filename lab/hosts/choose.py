@@ -5,21 +5,21 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lab.errors import LabSettingsError
+from analysis.errors import SettingsError
 from lab.hosts.settings import Host, host_of, read_hosts
 
 
 def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> list[Host]:
     """Return the hosts of `file` that `names` or `groups` name, all where there are neither.
 
-    Without `file`, `names` are addresses. Raises LabSettingsError with all problems.
+    Without `file`, `names` are addresses. Raises SettingsError with all problems.
     """
     if file is not None:
         return among(read_hosts(file), names, groups, str(file))
     if groups:
-        raise LabSettingsError("--group: groups are in a hosts file: give --hosts FILE")
+        raise SettingsError("--group: groups are in a hosts file: give --hosts FILE")
     if not names:
-        raise LabSettingsError("--hosts: say on which hosts: --hosts FILE, or --host user@host")
+        raise SettingsError("--hosts: say on which hosts: --hosts FILE, or --host user@host")
     hosts: dict[str, Host] = {}
     problems = []
     for text in names:
@@ -36,12 +36,12 @@ def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> li
                 host = host.model_copy(update={"name": text})
             hosts[host.name] = host
     if problems:
-        raise LabSettingsError("\n".join(problems))
+        raise SettingsError("\n".join(problems))
     return list(hosts.values())
 
 
 def among(hosts: Sequence[Host], names: Sequence[str], groups: Sequence[str], file: str) -> list[Host]:
-    """Return those of `hosts` that are named or in a group, in the file's order. Raises LabSettingsError."""
+    """Return those of `hosts` that are named or in a group, in the file's order. Raises SettingsError."""
     there = {host.name for host in hosts}
     grouped = {group for host in hosts for group in host.groups}
     problems = [f"--host {name}: {file} has no host of that name" for name in names if name not in there]
@@ -51,7 +51,7 @@ def among(hosts: Sequence[Host], names: Sequence[str], groups: Sequence[str], fi
         if group not in grouped
     ]
     if problems:
-        raise LabSettingsError("\n".join(problems))
+        raise SettingsError("\n".join(problems))
     if not names and not groups:
         return list(hosts)
     return [host for host in hosts if host.name in names or set(groups) & set(host.groups)]

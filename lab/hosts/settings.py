@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from analysis.yamlfile import Location, read_model
 from lab.machine import Access
-from lab.yamlfile import Location, read_model
 
 MANUAL = "docs/hosts.md"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -69,7 +69,7 @@ class HostsFile(BaseModel):
 
 
 def read_hosts(path: Path) -> list[Host]:
-    """Read and check `path`. Raises LabSettingsError with all problems."""
+    """Read and check `path`. Raises SettingsError with all problems."""
     return read_model(path, HostsFile, MANUAL, _twice).hosts
 
 

@@ -1,10 +1,8 @@
 """sysbench's matrix: what is run, how its output is read, what is kept, and what is left behind."""
 
-import asyncio
 import json
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.errors import LabError, LabSettingsError, MachineError
+from analysis.errors import SettingsError
 from lab.fileio import sysbench
 from lab.fileio.cell import Cell, append_cell, cell_of, key_of, latest, read_cells
 from lab.fileio.command import fileio, settings_of
 from lab.fileio.histogram import Bucket, p999
-from lab.fileio.matrix import cache_caution, plan, run_matrix, space_problem
+from lab.fileio.matrix import plan
 from lab.fileio.output import FileioError, parse_output
 from lab.fileio.settings import TESTS, THREADS, FileioSettings
 from lab.fileio.size import parse_size, size_text
 from lab.fileio.table import COLUMNS, row, table
-from tests.labkit.scripted import ScriptedMachine
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "fileio"
@@ -184,13 +181,13 @@ OPTIONS: dict[str, Any] = {"file_size": "64M", "threads": "1,8", "tests": "rndrd
     ],
 )
 def test_options_that_are_refused(given_: dict[str, Any], problem: str, says: str) -> None:
-    with pytest.raises(LabSettingsError) as refused:
+    with pytest.raises(SettingsError) as refused:
         settings_of(Path("/"), OPTIONS | given_)
     assert str(refused.value).startswith(problem), says
 
 
 def test_all_problems_are_told_at_once() -> None:
-    with pytest.raises(LabSettingsError) as refused:
+    with pytest.raises(SettingsError) as refused:
         settings_of(Path("/"), {"file_size": "x", "threads": "y", "tests": "z", "time_s": "t"})
     assert len(str(refused.value).splitlines()) == 4
 
@@ -238,160 +235,6 @@ def test_the_table_has_its_columns_and_hostile_names_harm_nothing() -> None:
     assert "\x1b" not in first and "\\x1b[2Jdisk\\x0a\\u202e" in first
     assert second.endswith("–"), "a percentile that cannot be given"
     assert len(row(cell())) == len(COLUMNS)
-
-
-def machine(folder_exists: bool = False, free: int = 1 << 30, fails: str = "") -> ScriptedMachine:
-    """A machine with sysbench, as recorded."""
-
-    def answer(command: Sequence[str]) -> tuple[int, str, str]:
-        words = list(command)
-        if words[0] == "mkdir":
-            return (1, "", "File exists") if folder_exists else (0, "", "")
-        if words[0] == "find":
-            return 0, words[1] + "\n" if folder_exists else "", ""
-        if words[0] == "df":
-            return 0, f"Avail\n{free}\n", ""
-        mode = next((w.partition("=")[2] for w in words if w.startswith("--file-test-mode=")), "")
-        if mode and mode == fails:
-            return 1, "FATAL: Failed to read file! errno = 5 (Input/output error)\n", ""
-        return 0, recorded(mode) if mode else "", ""
-
-    return ScriptedMachine(answer)
-
-
-def verbs(on: ScriptedMachine) -> list[str]:
-    return [command[-1] if "sysbench" in command else command[0] for command in on.commands]
-
-
-def test_a_matrix_is_prepared_run_and_cleaned_up(tmp_path: Path) -> None:
-    on, seen = machine(), []
-    cells = asyncio.run(
-        run_matrix(on, SMALL, tmp_path / "c", on_progress=lambda done, total: seen.append((done, total)))
-    )
-    assert [one.test for one in cells] == list(TESTS)
-    assert verbs(on) == ["mkdir", "df", "prepare", *["run"] * 5, "cleanup", "rmdir"]
-    assert seen == [(i, 5) for i in range(6)]
-
-
-def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
-    failing = machine(fails="rndwr")
-    with pytest.raises(FileioError, match=r"rndwr with 2 threads.*Input/output error.*--resume"):
-        asyncio.run(run_matrix(failing, SMALL, tmp_path / "c"))
-    assert verbs(failing)[-2:] == ["cleanup", "rmdir"], "files are removed after a failure too"
-
-    with pytest.raises(FileioError, match="2 cells of this matrix are finished"):
-        asyncio.run(run_matrix(machine(), SMALL, tmp_path / "c"))
-    after = machine(folder_exists=True)
-    cells = asyncio.run(run_matrix(after, SMALL, tmp_path / "c", resume=True))
-    assert [one.test for one in cells] == list(TESTS)
-    assert verbs(after) == [
-        "mkdir",
-        "find",
-        "cleanup",
-        "df",
-        "prepare",
-        *["run"] * 3,
-        "cleanup",
-        "rmdir",
-    ], "old files make room first"
-    finished = machine()
-    assert asyncio.run(run_matrix(finished, SMALL, tmp_path / "c", resume=True)) == cells
-    assert verbs(finished) == ["find"], "nothing is left to do"
-    killed = machine(folder_exists=True)
-    assert asyncio.run(run_matrix(killed, SMALL, tmp_path / "c", resume=True)) == cells
-    assert verbs(killed) == ["find", "cleanup", "rmdir"], "killed between the last cell and the end"
-    other = SMALL.model_copy(update={"time_s": 3})
-    assert len(asyncio.run(run_matrix(machine(), other, tmp_path / "c"))) == 5, "another time, other cells"
-
-
-def test_a_folder_that_we_did_not_make_is_left_alone(tmp_path: Path) -> None:
-    on = machine(folder_exists=True)
-    with pytest.raises(FileioError, match="another plimsoll fileio"):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
-    assert verbs(on) == ["mkdir", "find"]
-
-
-def test_no_symbolic_link_is_taken_over(tmp_path: Path) -> None:
-    on = ScriptedMachine(lambda command: (1, "", "File exists") if command[0] == "mkdir" else (0, "", ""))
-    with pytest.raises(FileioError, match="cannot be made: File exists"):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c", resume=True))
-    assert verbs(on) == ["mkdir", "find"]
-
-
-def test_a_full_disk_is_seen_before_anything_is_written(tmp_path: Path) -> None:
-    on = machine(free=64 << 20)
-    with pytest.raises(FileioError, match="64 MiB are free, and the files need 67 MiB"):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
-    assert verbs(on) == ["mkdir", "df", "cleanup", "rmdir"]
-    assert space_problem(SMALL, 68 << 20) is None
-
-
-def test_files_are_removed_when_it_is_interrupted(tmp_path: Path) -> None:
-    on = machine()
-
-    def interrupted(done: int, total: int) -> None:
-        if done == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c", on_progress=interrupted))
-    assert verbs(on)[-2:] == ["cleanup", "rmdir"]
-    assert len(read_cells(tmp_path / "c")) == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "out", "says"),
-    [
-        (127, "", "apt-get install sysbench"),
-        (1, "FATAL: errno = 28 (No space left on device)\nCreating", "cannot be written.*No space left"),
-    ],
-)
-def test_files_that_cannot_be_made_are_told(tmp_path: Path, status: int, out: str, says: str) -> None:
-    whole = machine()
-    on = ScriptedMachine(
-        lambda command: (status, out, "") if command[-1] == "prepare" else whole._answer(command)
-    )
-    with pytest.raises(LabError, match=says):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
-    assert verbs(on)[-2:] == ["cleanup", "rmdir"]
-
-
-def test_a_folder_that_stays_is_told(tmp_path: Path) -> None:
-    whole = machine()
-    on = ScriptedMachine(
-        lambda command: (1, "", "Directory not empty") if command[0] == "rmdir" else whole._answer(command)
-    )
-    with pytest.raises(MachineError, match="Directory not empty"):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "meminfo", "warned", "says"),
-    [
-        ({}, "MemTotal:  8388608 kB\n", True, "64 MiB of 8 GiB"),
-        ({"direct": True}, "MemTotal:  8388608 kB\n", False, "the cache is not used"),
-        ({"file_size": 16 << 30}, "MemTotal:  8388608 kB\n", False, "larger than memory"),
-        ({}, "", False, "nothing is known"),
-        ({}, "MemTotal:\nMemTotal: many kB", False, "nothing that makes sense"),
-    ],
-)
-def test_files_in_memory_are_warned_of(
-    changes: dict[str, Any], meminfo: str, warned: bool, says: str
-) -> None:
-    assert bool(cache_caution(SMALL.model_copy(update=changes), meminfo)) == warned, says
-
-
-@pytest.mark.parametrize("directory", ["relative", "", "/a\0b", "-rf"])
-def test_folders_that_are_refused(directory: str) -> None:
-    with pytest.raises(ValueError, match="absolute path"):
-        FileioSettings(directory=directory)
-
-
-@pytest.mark.parametrize("directory", ["/srv/a b", "/srv/'; rm -rf ~ #", "/srv/$(id)", "/srv/é\n"])
-def test_odd_folders_stay_one_argument(directory: str) -> None:
-    settings = SMALL.model_copy(update={"directory": directory})
-    for command in (sysbench.prepare(settings), *sysbench.clean_up(settings), sysbench.free_bytes(directory)):
-        assert sum(directory in word for word in command) == 1
 
 
 def test_every_option_and_column_is_documented() -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from lab.errors import LabError, LabSettingsError, MachineError
+from analysis.errors import PlimsollError, SettingsError
+from lab.errors import MachineError
 from lab.hosts import command as hosts_command
 from lab.hosts.choose import chosen
 from lab.hosts.command import hosts
@@ -74,7 +75,7 @@ BAD = [
 
 @pytest.mark.parametrize(("why", "text", "said"), BAD, ids=[bad[0] for bad in BAD])
 def test_a_bad_hosts_file(tmp_path: Path, why: str, text: str, said: list[str]) -> None:
-    with pytest.raises(LabSettingsError) as caught:
+    with pytest.raises(SettingsError) as caught:
         read_hosts(written(tmp_path, text))
     problems = str(caught.value).splitlines()
     assert len(problems) == len(said), why
@@ -84,10 +85,10 @@ def test_a_bad_hosts_file(tmp_path: Path, why: str, text: str, said: list[str]) 
 
 
 def test_a_hosts_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(LabSettingsError, match="cannot be read: No such file"):
+    with pytest.raises(SettingsError, match="cannot be read: No such file"):
         read_hosts(tmp_path / "nope.yml")
     (tmp_path / "latin").write_bytes(b"\xe9")
-    with pytest.raises(LabSettingsError, match="is no UTF-8 text"):
+    with pytest.raises(SettingsError, match="is no UTF-8 text"):
         read_hosts(tmp_path / "latin")
 
 
@@ -107,12 +108,12 @@ def test_hosts_are_chosen(
 
 
 def test_hosts_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(LabSettingsError) as caught:
+    with pytest.raises(SettingsError) as caught:
         chosen(written(tmp_path, GOOD), ["web-9", "x"], ["mail"])
     assert str(caught.value).splitlines()[0].startswith("--host web-9: ")
     assert str(caught.value).splitlines()[2].endswith("groups: db, old, web")
     for names, groups, said in (([], [], "--hosts: say"), (["a"], ["g"], "--group: groups are in")):
-        with pytest.raises(LabSettingsError, match=said):
+        with pytest.raises(SettingsError, match=said):
             chosen(None, names, groups)
 
 
@@ -120,7 +121,7 @@ def test_hosts_by_address() -> None:
     assert host_of("root@10.0.0.1:2222") == Host(name="10.0.0.1", address="10.0.0.1", user="root", port=2222)
     assert host_of("[fe80::1]:22").address == "fe80::1"
     assert [host.name for host in chosen(None, ["a:1", "a:2", "a:1"], [])] == ["a", "a:2", "a:1"]
-    with pytest.raises(LabSettingsError) as caught:
+    with pytest.raises(SettingsError) as caught:
         chosen(None, ["a b", "a:70000", "-oX"], [])
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
         "--host a b",
@@ -226,7 +227,7 @@ def test_wrong_usage(monkeypatch: pytest.MonkeyPatch, why: str, arguments: list[
 
 
 def test_no_hosts_is_an_error_that_the_command_line_turns_into_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(ran(monkeypatch, "--", "true").exception, LabError)
+    assert isinstance(ran(monkeypatch, "--", "true").exception, PlimsollError)
 
 
 def test_interrupted_it_ends_what_runs_and_says_what_was_not_done(tmp_path: Path) -> None:

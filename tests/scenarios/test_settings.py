@@ -138,7 +138,6 @@ def config(path: Path, text: str) -> Path:
         ("clones: [https://127.0.0.1:8080]", False, "another scheme is another site"),
         ("clones: [http://127.0.0.1]", False, "no port is port 80"),
         ("clones: []", False, "none is listed"),
-        ("", False, "an empty file lists none"),
     ],
 )
 def test_a_target_is_changed_only_if_it_is_listed(
@@ -156,9 +155,10 @@ def test_a_target_is_changed_only_if_it_is_listed(
     ("text", "problem"),
     [
         ("clones: [http://a", "is no YAML"),
-        ("clone: [http://a]", "clone: Extra inputs"),
+        ("clone: [http://a]", r"1: clone: is no key here \(see docs/scenarios.md\)"),
+        ("", "must hold keys"),
         ("clones: [nonsense]", "clones.0"),
-        ("- http://a", "the file"),
+        ("- http://a", "must hold keys"),
         ("clones: http://a", "clones"),
     ],
 )

@@ -22,7 +22,7 @@ def line_of(text: str, part: str) -> int:
 
 
 CASES = [
-    ("a key that there is not", "path:", "paths: x\npath:", "paths: is no key here: docs/xenforo.md"),
+    ("a key that there is not", "path:", "paths: x\npath:", "paths: is no key here (see docs/xenforo.md)"),
     (
         "a key of a part that there is not",
         "form: form.login",

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from lab.errors import LabSettingsError
+from analysis.errors import SettingsError
 
 _LARGEST_BYTES = 1 << 20
 _REMEDY = {
@@ -16,6 +16,7 @@ _REMEDY = {
     "string_type": "must be text: put it in quotes",
     "list_type": "must be a list: [one, another]",
     "too_short": "must not be empty",
+    "string_too_short": "is too short",
     "model_type": "must hold further keys, indented below it",
     "model_attributes_type": "must hold further keys, indented below it",
     "dict_type": "must hold further keys, indented below it",
@@ -33,18 +34,18 @@ def read_model(
 ) -> Model:
     """Read `path`. `manual` is the document that has all keys; `further` finds what a model cannot.
 
-    Raises LabSettingsError with all problems.
+    Raises SettingsError with all problems.
     """
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST_BYTES + 1)
         text = data.decode("utf-8")
     except OSError as error:
-        raise LabSettingsError(f"{path}: cannot be read: {error.strerror}") from None
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise LabSettingsError(f"{path}: is no UTF-8 text") from None
+        raise SettingsError(f"{path}: is no UTF-8 text") from None
     if len(data) > _LARGEST_BYTES:
-        raise LabSettingsError(f"{path}: is larger than {_LARGEST_BYTES >> 20} MiB: is it the right file?")
+        raise SettingsError(f"{path}: is larger than {_LARGEST_BYTES >> 20} MiB: is it the right file?")
     return parse_model(text, str(path), model, manual, further)
 
 
@@ -55,17 +56,17 @@ def parse_model(
     manual: str,
     further: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
 ) -> Model:
-    """Return what `text` holds; `name` is the file's, for messages. Raises LabSettingsError. Pure."""
+    """Return what `text` holds; `name` is the file's, for messages. Raises SettingsError. Pure."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise LabSettingsError(_unreadable(name, error)) from None
+        raise SettingsError(_unreadable(name, error)) from None
     except (RecursionError, ValueError) as error:  # ValueError: a date such as 2026-02-31
         what = "is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise LabSettingsError(f"{name}:1: {what}: see {manual}") from None
+        raise SettingsError(f"{name}:1: {what}: see {manual}") from None
     if not isinstance(value, dict) or root is None:
-        raise LabSettingsError(f"{name}:1: must hold keys: see {manual}")
+        raise SettingsError(f"{name}:1: must hold keys: see {manual}")
     lines: dict[Location, int] = {}
     problems = _walk(root, (), lines, set())
     found = None
@@ -75,7 +76,7 @@ def parse_model(
     except ValidationError as error:
         problems += [_problem(e, lines, manual) for e in error.errors(include_url=False, include_input=False)]
     if problems or found is None:
-        raise LabSettingsError("\n".join(f"{name}:{line}: {what}" for line, what in sorted(problems)))
+        raise SettingsError("\n".join(f"{name}:{line}: {what}" for line, what in sorted(problems)))
     return found
 
 
