@@ -1,0 +1,1 @@
+"""Drivers that clone the site, one a file: static, compose, qemu, libvirt, proxmox."""

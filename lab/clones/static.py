@@ -1,0 +1,80 @@
+"""Driver `static`: hosts that exist. Nothing is made or removed; the user's commands start it anew."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from lab.clones.clone import Found, Target
+from lab.machine import Machine
+from lab.steps import Command, Serve, Step, no_reference
+from scenarios.settings import BaseUrl, HostPort
+
+Word = Annotated[str, AfterValidator(no_reference)]
+
+
+class StaticSettings(BaseModel):
+    """A clone that somebody else made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    driver: Literal["static"] = Field(description="`static`: a host that exists.")
+    target: BaseUrl = Field(description="Base URL of the site there.")
+    connect_to: HostPort | None = Field(None, description="HOST:PORT to connect to instead.")
+    reset: tuple[tuple[Word, ...], ...] = Field(
+        (), description="Commands, each a list of words, that start it anew before each run: [[reboot-site]]."
+    )
+    restore: tuple[tuple[Word, ...], ...] = Field(
+        (), description="Commands that bring back its data before a run that follows a change."
+    )
+    timeout_s: float = Field(600.0, gt=0, description="Seconds for each of these commands, and for the site.")
+
+
+class Static:
+    """See Clone."""
+
+    driver = "static"
+
+    def __init__(self, settings: StaticSettings) -> None:
+        self._settings = settings
+
+    def create(self) -> list[Step]:
+        """See that it serves."""
+        return [self._serves()]
+
+    def reset(self, restore: bool) -> list[Step]:
+        """Run the commands that lab.yml has for it."""
+        said = self._settings
+        return [
+            *(
+                Command("bring back its data", words, timeout_s=said.timeout_s)
+                for words in said.restore
+                if restore
+            ),
+            *(Command("start it anew", words, timeout_s=said.timeout_s) for words in said.reset),
+            self._serves(),
+        ]
+
+    def stop(self) -> list[Step]:
+        """Leave it as it is."""
+        return []
+
+    def destroy(self) -> list[Step]:
+        """Leave it as it is."""
+        return []
+
+    def target(self, captured: Mapping[str, str]) -> Target:
+        """Return what lab.yml says."""
+        return Target(self._settings.target, self._settings.connect_to)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what lab.yml says."""
+        return {"driver": self.driver, "target": self._settings.target}
+
+    async def find(self, machine: Machine) -> list[Found]:
+        """Find nothing: none of it is ours."""
+        return []
+
+    def _serves(self) -> Serve:
+        said = self._settings
+        return Serve("see that it serves", said.target, said.connect_to, said.timeout_s)
