@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"plimsoll/replay/engine"
 	"plimsoll/replay/route"
@@ -37,6 +38,7 @@ func (c *runCmd) check() (*asked, error) {
 	a.speed, err = parseSpeed(c.Speed)
 	note(err)
 	note(c.checkNumbers())
+	note(c.checkName())
 	note(c.checkPace())
 	note(c.checkFiles())
 	a.from, err = parseInstant("--from", c.From)
@@ -92,6 +94,18 @@ func (c *runCmd) checkNumbers() error {
 		if !(n.value >= n.least) || n.value > 1e12 {
 			wrong = append(wrong, fmt.Errorf("%s: %v is out of range, give at least %v", n.flag, n.value, n.least))
 		}
+	}
+	return errors.Join(wrong...)
+}
+
+// checkName looks at what the run is called in reports.
+func (c *runCmd) checkName() error {
+	var wrong []error
+	if c.Backend != nil && (*c.Backend == "" || utf8.RuneCountInString(*c.Backend) > 80) {
+		wrong = append(wrong, errors.New("--backend: give a name of 1 to 80 characters"))
+	}
+	if c.Repeat != nil && *c.Repeat < 1 {
+		wrong = append(wrong, fmt.Errorf("--repeat: %d is out of range, give at least 1", *c.Repeat))
 	}
 	return errors.Join(wrong...)
 }

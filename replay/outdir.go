@@ -14,10 +14,10 @@ import (
 // createDir makes the run directory and points OUT/latest at it.
 func (c *runCmd) createDir(a *asked, l *logs, target *engine.Target) (*record.Dir, error) {
 	run := record.Run{
-		Scenario: "replay",
-		Target:   record.Target{URL: target.URL, Addresses: target.Addresses},
-		Command:  record.RedactArgs(os.Args),
-		Seed:     c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
+		Scenario: "replay", Backend: c.Backend, Repeat: c.Repeat,
+		Target:  record.Target{URL: target.URL, Addresses: target.Addresses},
+		Command: record.RedactArgs(os.Args),
+		Seed:    c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
 		Logs:    l.described(),
 		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(),
 	}

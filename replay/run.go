@@ -51,6 +51,8 @@ type runCmd struct {
 	KeepGoing      bool          `help:"Go on when the target no longer accepts connections." group:"Requests"`
 
 	Out        string        `help:"Folder for run directories; OUT/latest is a link to the last one." default:"results" placeholder:"DIR" group:"Results"`
+	Backend    *string       `help:"Name of the storage under the site, for reports." placeholder:"NAME" group:"Results"`
+	Repeat     *int          `help:"Which repeat of an experiment this run is, from 1." placeholder:"N" group:"Results"`
 	Warmup     time.Duration `help:"Mark requests due before this time, and leave them out of the figures." placeholder:"D" group:"Results"`
 	GrinderLog bool          `help:"Write The Grinder's data log too." group:"Results"`
 	HDRLog     bool          `name:"hdr-log" help:"Write an HdrHistogram log too." group:"Results"`

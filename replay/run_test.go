@@ -97,6 +97,46 @@ func TestRunFilters(t *testing.T) {
 	}
 }
 
+func TestARunSaysWhatItIsCalled(t *testing.T) {
+	server := newSite(t)
+	rows := []struct {
+		why     string
+		args    []string
+		backend string
+		repeat  int
+		refused string
+	}{
+		{"nothing is nothing", nil, "", 0, ""},
+		{"both are kept", []string{"--backend", "sata mirror", "--repeat", "3"}, "sata mirror", 3, ""},
+		{"a name may have 80 characters", []string{"--backend", strings.Repeat("ä", 80)}, strings.Repeat("ä", 80), 0, ""},
+		{"and no more", []string{"--backend", strings.Repeat("x", 81)}, "", 0, "--backend: give a name"},
+		{"no name is none", []string{"--backend="}, "", 0, "--backend: give a name"},
+		{"repeats count from 1", []string{"--repeat", "0"}, "", 0, "--repeat: 0 is out of range"},
+	}
+	for _, row := range rows {
+		out := t.TempDir()
+		args := []string{"run", writeLog(t, logLine(0, "GET / HTTP/1.1", "UA")), "--target", server.URL, "--out", out, "--quiet"}
+		code, _, errOut := call(append(args, row.args...)...)
+		if row.refused != "" {
+			if code != exitUsage || !strings.Contains(errOut, row.refused) {
+				t.Errorf("%s: exit %d: %s", row.why, code, errOut)
+			}
+			continue
+		}
+		run := latest(t, out).Run
+		backend, repeat := "", 0
+		if run.Backend != nil {
+			backend = *run.Backend
+		}
+		if run.Repeat != nil {
+			repeat = *run.Repeat
+		}
+		if code != 0 || backend != row.backend || repeat != row.repeat {
+			t.Errorf("%s: exit %d, backend %q, repeat %d: %s", row.why, code, backend, repeat, errOut)
+		}
+	}
+}
+
 func TestLoopsCountWhatTheySkip(t *testing.T) {
 	server := newSite(t)
 	log := writeLog(t, logLine(0, "GET /a HTTP/1.1", "UA"), logLine(0, "POST /b HTTP/1.1", "UA"))

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll/replay/record"
+)
+
+// A signal ends a replay in good order: what was sent is recorded, and the run says that it was interrupted.
+func TestASignalEndsTheRun(t *testing.T) {
+	var lines []string
+	for second := range 100 {
+		lines = append(lines, logLine(second, fmt.Sprintf("GET /%d HTTP/1.1", second), "UA"))
+	}
+	log := writeLog(t, lines...)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		server := newSite(t)
+		out := t.TempDir()
+		replay := exec.Command(os.Args[0], "run", log, "--target", server.URL, "--out", out, "--quiet", "--rate", "1")
+		replay.Env = append(os.Environ(), asProgram+"=1")
+		if err := replay.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for len(server.requests()) == 0 && replay.ProcessState == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := replay.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		var exit *exec.ExitError
+		if err := replay.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitNo {
+			t.Errorf("%v: it ended with %v", signal, err)
+		}
+		run, err := record.OpenRun(filepath.Join(out, "latest"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run.Run.Status != record.Interrupted || run.Summary == nil || run.Len() == 0 {
+			t.Errorf("%v: %s with %d records, summary %v", signal, run.Run.Status, run.Len(), run.Summary)
+		}
+		run.Close()
+	}
+}
