@@ -24,7 +24,7 @@ class Api(Protocol):
     async def call(self, call: Call) -> Any:
         """Return what it answers, after the task that it started where that is to be waited for.
 
-        Raises LabError.
+        None where it is gone and may be. Raises LabError.
         """
         ...
 
@@ -72,6 +72,12 @@ class Doer:
         if self._api is None:
             raise LabError(f"{shown(step)}: there is no API to ask")
         answer = await self._api.call(step)
+        if answer is None and step.may_be_gone:
+            return
+        for key, value in step.expects:
+            found = answer.get(key) if isinstance(answer, dict) else None
+            if found != value:
+                raise LabError(f"{shown(step)}: {key} is {found}, not {value}: it is not ours, so it is left")
         if step.capture:
             if step.field is not None:
                 answer = answer.get(step.field) if isinstance(answer, dict) else None

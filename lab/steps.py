@@ -35,7 +35,9 @@ class Command:
 class Call:
     """A request to an API, such as Proxmox's. With `task_timeout_s` the task that it starts is waited for.
 
-    `capture` keeps what it answers (`data`), or the value there under `field`.
+    `capture` keeps what it answers (`data`), or the value there under `field`. With `until_s` it is tried
+    again while it may yet succeed, at most so long. `expects` are values that the answer must have: what has
+    others is not ours. With `may_be_gone` there may be nothing any more at `path`.
     """
 
     says: str
@@ -45,6 +47,9 @@ class Call:
     capture: str | None = None
     field: str | None = None
     task_timeout_s: float | None = None
+    until_s: float = 0.0
+    expects: tuple[tuple[str, str], ...] = ()
+    may_be_gone: bool = False
 
 
 @dataclass(frozen=True)

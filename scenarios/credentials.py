@@ -42,17 +42,20 @@ def _password(path: Path | None, environment: Mapping[str, str]) -> str:
     return secret_in(path)
 
 
-def secret_in(path: Path) -> str:
-    """Return the first line of `path`. Raises SettingsError if others may read the file, or it is empty."""
+def secret_in(path: Path, key: str = "password_file") -> str:
+    """Return the first line of `path`, which the setting `key` names.
+
+    Raises SettingsError if others may read the file, or it is empty.
+    """
     try:
         mode = path.stat().st_mode
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise SettingsError(f"password_file: {path} is open to others; run: chmod 600 {path}")
+            raise SettingsError(f"{key}: {path} is open to others; run: chmod 600 {path}")
         line = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
     except OSError as error:
-        raise SettingsError(f"password_file: {path} cannot be read: {error.strerror}") from None
+        raise SettingsError(f"{key}: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"password_file: {path} is no UTF-8 text") from None
+        raise SettingsError(f"{key}: {path} is no UTF-8 text") from None
     if not line:
-        raise SettingsError(f"password_file: the first line of {path} is empty")
+        raise SettingsError(f"{key}: the first line of {path} is empty")
     return line
