@@ -20,16 +20,19 @@ const shots = text('SCREENSHOTS');
 const IGNORED_MS = 1000;
 const image = text('IMAGE') ? open(text('IMAGE'), 'b') : null;
 
+// So many days, or as many as begin within so many seconds; none is cut off.
+const LONGEST = '168h';
+const until = text('DURATION_S')
+  ? { executor: 'constant-vus', vus: number('USERS', 1), duration: `${number('DURATION_S') * 1000}ms`, gracefulStop: LONGEST }
+  : {
+    executor: 'shared-iterations',
+    iterations: number('ITERATIONS', 1),
+    vus: Math.min(number('USERS', 1), number('ITERATIONS', 1)),
+    maxDuration: LONGEST,
+  };
+
 export const options = {
-  scenarios: {
-    browser: {
-      executor: 'shared-iterations',
-      iterations: number('ITERATIONS', 1),
-      vus: Math.min(number('USERS', 1), number('ITERATIONS', 1)),
-      maxDuration: '168h',
-      options: { browser: { type: 'chromium' } },
-    },
-  },
+  scenarios: { browser: { ...until, options: { browser: { type: 'chromium' } } } },
   systemTags: ['proto', 'status', 'method', 'url', 'name', 'group', 'check', 'scenario', 'vu', 'iter'],
 };
 

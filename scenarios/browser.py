@@ -7,10 +7,11 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar, Self
 
 import numpy as np
 from PIL import Image
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from analysis.errors import PlimsollError
 from scenarios.consent import ask_leave, origin
@@ -37,12 +38,25 @@ SCREENSHOTS = "screenshots"
 class Settings(ChangingSettings):
     """What the browser can be told."""
 
-    iterations: int = Field(1, ge=1, le=1_000_000, description="How many days, by all users together.")
+    usual_iterations: ClassVar[int] = 1
+
+    iterations: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="How many days, by all users together; default: 1, or without limit with --duration-s.",
+    )
     timeout_s: float = Field(60.0, gt=0, le=86400, description="Seconds until a step has failed.")
     chromium: Path | None = Field(
         None, description="The browser; default: chromium, where the system has it."
     )
     no_screenshots: bool = Field(False, description="Take no picture of the first day's steps.")
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if self.iterations is not None and self.duration_s is not None:
+            raise ValueError("--duration-s: cannot be given with --iterations: k6 takes one of them")
+        return self
 
 
 class NoBrowserError(PlimsollError):
@@ -71,7 +85,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
             timeout_s=settings.timeout_s,
             remedy="give fewer users at a time",
             ramping=False,
-            iterations=lambda elapsed_s, done: settings.iterations,
+            iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
             secrets=(account.password,),
             one_failure_a_day=True,
         )
@@ -89,7 +103,8 @@ def told(
         "PLIMSOLL_TARGET": settings.target,
         "PLIMSOLL_USER": account.user,
         "PLIMSOLL_PASSWORD": account.password,
-        "PLIMSOLL_ITERATIONS": settings.iterations,
+        "PLIMSOLL_ITERATIONS": settings.planned,
+        "PLIMSOLL_DURATION_S": settings.duration_s,
         "PLIMSOLL_USERS": settings.users,
         "PLIMSOLL_SEED": settings.seed,
         "PLIMSOLL_TIMEOUT_S": settings.timeout_s,
@@ -102,6 +117,13 @@ def told(
         "K6_BROWSER_ARGS": ",".join((*_FLAGS, "no-sandbox") if root else _FLAGS),
     }
     return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def expected(settings: Settings, elapsed_s: float, done: int) -> int:
+    """Return how many days there will be, as far as that can be said. Pure."""
+    if settings.duration_s is None:
+        return settings.planned or done
+    return round(done * max(settings.duration_s / max(elapsed_s, 0.1), 1.0))
 
 
 def resolver_rules(target: str, connect_to: str | None) -> str:

@@ -28,23 +28,23 @@ def run_headless(
     """
     user.host = settings.target
     environment = Environment(user_classes=[user], host=settings.target)
-    directory = run_directory(settings.out, user.scenario)
-    work = Work(settings.iterations)
-    session = Session(user.scenario, settings, directory, work, environment.events.request.fire)
-    environment.events.request.add_listener(session.recorded)  # type: ignore[no-untyped-call]
-    environment.plimsoll = session  # type: ignore[attr-defined]
-    runner = environment.create_local_runner()
+    work = Work(settings.planned)
     handler = _Interrupts(work, say)
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        directory = run_directory(settings.out, user.scenario)
+        session = Session(user.scenario, settings, directory, work, environment.events.request.fire)
+        environment.events.request.add_listener(session.recorded)  # type: ignore[no-untyped-call]
+        environment.plimsoll = session  # type: ignore[attr-defined]
+        runner = environment.create_local_runner()
         with session.writer:
             point_latest(directory)
-            runner.start(min(settings.users, settings.iterations), spawn_rate=100)
+            runner.start(min(settings.users, settings.planned or settings.users), spawn_rate=100)
             while not handler.left and not _idle(runner):
-                progress(work.done, work.mine)
+                progress(work.done, max(session.expected(), work.done))
                 gevent.sleep(0.05)
             runner.quit()
-            progress(work.done, work.mine)
+            progress(work.done, work.done if work.whole else session.expected())
             session.finish()
     finally:
         for number, former in before.items():

@@ -95,7 +95,7 @@ class _LocustRun:
             directory, index, shares = shard_of(runner.client_id, options)
         else:
             directory, index, shares = run_directory(settings.out, self._user.scenario), 0, 1
-        work = Work(settings.iterations, index, shares)
+        work = Work(settings.planned, index, shares)
         self.session = Session(
             self._user.scenario, settings, directory, work, environment.events.request.fire
         )

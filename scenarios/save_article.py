@@ -24,7 +24,13 @@ from scenarios.wordpress.forms import form_at
 class Settings(AuthorSettings):
     """What the author can be told."""
 
-    iterations: int = Field(10, ge=1, le=1_000_000, description="How many articles, by all users together.")
+    iterations: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="How many articles, by all users together; default: 10, or without limit with "
+        "--duration-s.",
+    )
     saves: int = Field(
         5, ge=0, le=10_000, description="How often each article is saved after it was published."
     )

@@ -62,6 +62,20 @@ class Session:
         self.hopeless: str | None = None
         self.writer = RunWriter(directory, facts(scenario, settings, locust=version("locust")))
 
+    @property
+    def in_time(self) -> bool:
+        """Whether an iteration may still begin."""
+        longest_s = self.settings.duration_s
+        return longest_s is None or self.writer.now_ns() <= longest_s * 1e9
+
+    def expected(self) -> int:
+        """Return how many iterations there will be, as far as that can be said."""
+        work, longest_s = self.work, self.settings.duration_s
+        if longest_s is None:
+            return work.mine or 0
+        foreseen = round(work.done * max(longest_s * 1e9 / max(self.writer.now_ns(), 1), 1.0))
+        return foreseen if work.mine is None else min(foreseen, work.mine)
+
     def new_client_number(self) -> int:
         """Return the number of a user that comes in, from 1; those of another share start elsewhere."""
         self._users += 1
@@ -117,8 +131,11 @@ class Session:
         if self.hopeless:
             self.writer.finish("failed", self.hopeless)
         elif not work.whole:
-            self.writer.finish("interrupted", f"{work.done} of {work.mine} iterations were done")
-        elif work.mine and work.failed == work.mine:
+            of = "" if work.mine is None else f" of {work.mine}"
+            self.writer.finish("interrupted", f"{work.done}{of} iterations were done")
+        elif work.mine != 0 and not work.begun:
+            self.writer.finish("failed", f"no iteration began within {self.settings.duration_s:g} s")
+        elif work.done and work.failed == work.done:
             self.writer.finish("failed", "not one iteration succeeded; events.jsonl says why")
         else:
             self.writer.finish("complete")

@@ -1,7 +1,7 @@
 """What every scenario can be told. Options, Locust's form and `run.json` are all made from these models."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -23,6 +23,12 @@ def _host_port(value: str) -> str:
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ValueError("must be HOST:PORT, such as 10.0.0.5:80")
     return value
+
+
+def never(value: float | None) -> None:
+    """Refuse a duration, for scenarios that are done once and whole."""
+    if value is not None:
+        raise ValueError("must not be given: an upgrade is done once, and whole")
 
 
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
@@ -55,8 +61,29 @@ class ScenarioSettings(BaseModel):
 class IteratedSettings(ScenarioSettings):
     """A scenario that does one thing so many times, by one user or several at a time."""
 
-    iterations: int = Field(10, ge=1, le=1_000_000, description="How often, by all users together.")
+    usual_iterations: ClassVar[int] = 10
+
+    iterations: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="How often, by all users together; default: 10, or without limit with --duration-s.",
+    )
+    duration_s: float | None = Field(
+        None, gt=0, le=604_800, description="Begin nothing later than so many seconds after the start."
+    )
     users: int = Field(1, ge=1, le=10_000, description="How many at a time.")
+
+    @property
+    def planned(self) -> int | None:
+        """How many iterations there will be; None where only the time ends them."""
+        if self.iterations is None and self.duration_s is None:
+            return self.usual_iterations
+        return self.iterations
+
+    def kept(self) -> dict[str, Any]:
+        """Return what `run.json` keeps: `iterations` is how many were planned."""
+        return super().kept() | {"iterations": self.planned}
 
 
 class AccountSettings(IteratedSettings):

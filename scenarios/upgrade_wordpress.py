@@ -15,7 +15,7 @@ from scenarios.errors import StepFailedError
 from scenarios.hooks import locustfile, runs
 from scenarios.recognise import Trouble
 from scenarios.reply import Reply
-from scenarios.settings import ChangingSettings
+from scenarios.settings import ChangingSettings, never
 from scenarios.user import ScenarioUser
 from scenarios.wordpress.account import expect_logged_in, log_in
 from scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
@@ -46,6 +46,9 @@ class Settings(ChangingSettings):
 
     iterations: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1: once a clone.")
     users: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1.")
+    duration_s: Annotated[float | None, AfterValidator(never)] = Field(
+        None, description="Never: an upgrade takes the time that it takes."
+    )
     timeout_s: float = Field(
         3600.0, gt=0, le=86400, description="Seconds until a silent server has failed; a phase is silent."
     )

@@ -17,7 +17,7 @@ from scenarios.credentials import credentials
 from scenarios.errors import SettingsError, StepFailedError
 from scenarios.hooks import locustfile, runs
 from scenarios.reply import Reply
-from scenarios.settings import ChangingSettings
+from scenarios.settings import ChangingSettings, never
 from scenarios.user import ScenarioUser
 from scenarios.xenforo.form import Form
 from scenarios.xenforo.pages import Pages
@@ -45,6 +45,9 @@ class Settings(ChangingSettings):
 
     iterations: int = Field(1, ge=1, le=1, description="Always 1: an upgrade is done once a clone.")
     users: int = Field(1, ge=1, le=1, description="Always 1: nobody upgrades a forum twice at a time.")
+    duration_s: Annotated[float | None, AfterValidator(never)] = Field(
+        None, description="Never: an upgrade takes the time that it takes."
+    )
     timeout_s: float = Field(
         3600.0, gt=0, le=86400, description="Seconds until a silent page, or a silent command, has failed."
     )

@@ -24,8 +24,14 @@ _POLL_S = 0.5
 class Settings(AuthorSettings):
     """What the photographer can be told."""
 
-    iterations: int = Field(
-        100, ge=1, le=1_000_000, description="How many photographs, by all users together."
+    usual_iterations: ClassVar[int] = 100
+
+    iterations: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="How many photographs, by all users together; default: 100, or with --duration-s as many "
+        "as there is time for, 100 of them different.",
     )
     ready_s: float = Field(
         60.0, ge=0, le=86400, description="Seconds after its upload by which an image has all its sizes."
@@ -36,6 +42,11 @@ class Settings(AuthorSettings):
     cache: Path | None = Field(
         None, description="Folder that keeps made photographs; default: plimsoll/images in the user's cache."
     )
+
+    @property
+    def different(self) -> int:
+        """How many photographs are made; after the last the first comes again."""
+        return self.planned or self.usual_iterations
 
     def kept(self) -> dict[str, Any]:
         """Return what `run.json` keeps: where files lie on this machine is left out."""
@@ -57,7 +68,7 @@ class UploadImages(Author):
     def prepare(cls, settings: Any, say: Say) -> None:
         """Make the photographs that this machine has not yet. Raises PlimsollError."""
         if settings.images is None:
-            prepare(settings.cache or default_folder(), settings.seed, settings.iterations, say)
+            prepare(settings.cache or default_folder(), settings.seed, settings.different, say)
         else:
             own_images(settings.images)
 
@@ -86,7 +97,8 @@ class UploadImages(Author):
     def _photograph(self, number: int) -> Path:
         if self._own:
             return self._own[(number - 1) % len(self._own)]
-        return file_of(self.settings.cache or default_folder(), self.settings.seed, number)
+        again = (number - 1) % self.settings.different + 1
+        return file_of(self.settings.cache or default_folder(), self.settings.seed, again)
 
     def _ready(self, number: int) -> dict[str, Any]:
         """Ask until the attachment lists all its sizes, a bounded time."""

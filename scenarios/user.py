@@ -74,7 +74,7 @@ class ScenarioUser(User):
     def next_iteration(self) -> None:
         """Do the next iteration, or leave when there is none."""
         work = self.session.work
-        number = work.next()
+        number = work.next(in_time=self.session.in_time)
         if number is None:
             raise StopUser
         self.iteration, well = number, False

@@ -1,24 +1,31 @@
 """Which iterations are whose."""
 
+from itertools import count
+
 
 class Work:
     """Hands out the iterations 1 … total, each once; of `shares` processes this one has share `index`.
 
-    Shares are dealt like cards, so that their union is all iterations, each exactly once.
+    Shares are dealt like cards, so that their union is all iterations, each exactly once. Without a total
+    there are more and more, until the time is up. `mine` is how many this process has.
     """
 
-    def __init__(self, total: int, index: int = 0, shares: int = 1) -> None:
+    def __init__(self, total: int | None, index: int = 0, shares: int = 1) -> None:
         if not 0 <= index < shares:
             raise ValueError(f"share {index} of {shares}")
-        self._numbers = iter(range(index + 1, total + 1, shares))
+        numbers = None if total is None else range(index + 1, total + 1, shares)
+        self._numbers = count(index + 1, shares) if numbers is None else iter(numbers)
         self.index = index
-        self.mine = len(range(index + 1, total + 1, shares))
+        self.mine = None if numbers is None else len(numbers)
         self.begun = self.done = self.failed = self.failed_in_a_row = 0
-        self.ended = False
+        self.ended = self.time_is_up = False
 
-    def next(self) -> int | None:
-        """Return the next iteration's number, or None when there is no more or the work was ended."""
+    def next(self, *, in_time: bool = True) -> int | None:
+        """Return the next iteration's number; None when there is no more, or none may begin any more."""
         if self.ended:
+            return None
+        if not in_time:
+            self.time_is_up = True
             return None
         number = next(self._numbers, None)
         if number is not None:
@@ -37,5 +44,5 @@ class Work:
 
     @property
     def whole(self) -> bool:
-        """Whether all iterations were done."""
-        return self.done == self.mine
+        """Whether all iterations were done: when the time is up, all that were begun."""
+        return self.done == (self.begun if self.time_is_up else self.mine)

@@ -11,7 +11,7 @@ from tests.lab.programs import REPLAY, Nginx, Replay, need
 from tests.lab.sitestack import Site, end_site, need_docker, running_site, start_site
 
 # Quick, and with programs that many machines have; the others need sites, databases and browsers.
-_QUICK = {"test_interrupt", "test_kill", "test_nginx"}
+_QUICK = {"test_interrupt", "test_kill", "test_nginx", "test_scenario_end"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

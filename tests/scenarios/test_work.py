@@ -19,6 +19,44 @@ def test_the_shares_together_are_all_iterations_each_once(total: int, shares: in
     assert all(work.whole for work in works)
 
 
+@given(total=some.none() | some.integers(0, 50), shares=some.integers(1, 5), late=some.integers(0, 60))
+def test_when_the_time_is_up_no_more_begin_and_what_was_begun_is_all(
+    total: int | None, shares: int, late: int
+) -> None:
+    works = [Work(total, index, shares) for index in range(shares)]
+    done = []
+    for work in works:
+        while (number := work.next(in_time=work.begun < late)) is not None:
+            assert not (work.time_is_up and work.whole), "one is in flight"
+            done.append(number)
+            work.tell(True)
+        assert work.whole
+        assert work.next() is None or total is None or late < (work.mine or 0)
+    assert len(set(done)) == len(done)
+    if total is None:
+        assert sorted(done) == list(range(1, shares * late + 1)), "no number is left out"
+    else:
+        assert set(done) <= set(range(1, total + 1))
+
+
+def test_an_iteration_that_was_left_half_way_is_not_done_although_the_time_is_up() -> None:
+    work = Work(None)
+    assert work.next() == 1
+    assert work.next(in_time=False) is None
+    assert not work.whole
+    work.tell(True)
+    assert work.whole
+
+
+def test_work_that_was_ended_before_its_time_was_up_is_not_whole() -> None:
+    work = Work(None)
+    work.next()
+    work.tell(True)
+    work.end()
+    assert work.next(in_time=False) is None
+    assert not work.whole
+
+
 def test_work_that_was_ended_hands_out_no_more_and_is_not_whole() -> None:
     work = Work(3)
     assert work.next() == 1
