@@ -91,6 +91,14 @@ site: ## Start the site under test: [BACKEND_DIR= SITE_PORT= SITE_SIZE=small|med
 site-down: ## End the site and remove what it made: [BACKEND_DIR= KEEP=1 IMAGES=1]
 	@site/down
 
+# A disk of the site for virtual machines; docs/vm.md.
+VM_IMAGE    ?=
+VM_SSH_KEY  ?=
+VM_FREE_GIB ?=
+export VM_IMAGE VM_SSH_KEY VM_FREE_GIB
+vm-image: ## Make a bootable disk of the site: [VM_IMAGE=vm/plimsoll-site.qcow2 VM_SSH_KEY=KEY.pub SITE_SIZE= …]
+	@site/vm-image
+
 FUZZTIME ?= 10m
 fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
 	@tests/fuzz $(FUZZTIME)
@@ -113,4 +121,4 @@ bin/staticcheck: tests/tools/go.mod
 	@tests/need-go $(GO)
 	@cd tests/tools && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report base-image site site-down lint test test-lab fuzz peers clean
+.PHONY: help setup build replay report base-image site site-down vm-image lint test test-lab fuzz peers clean
