@@ -17,6 +17,15 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Data:
+    """What a clone's data lie in, for a saturator to be pointed at; None where there is no such thing."""
+
+    folder: str | None = None  # on the disk under test, where others may make files too
+    dataset: str | None = None
+    subvolume: str | None = None
+
+
+@dataclass(frozen=True)
 class Found:
     """Something of ours that is there, and how it is removed."""
 
@@ -52,6 +61,10 @@ class Clone(Protocol):
 
     def target(self, captured: Mapping[str, str]) -> Target:
         """Return where it is reached, after `reset`. Raises KeyError where a step did not capture it."""
+        ...
+
+    def data(self) -> Data:
+        """Return what its data lie in. Pure; known before anything is made."""
         ...
 
     def describe(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from lab.clones.clone import Found, Target
+from lab.clones.clone import Data, Found, Target
 from lab.machine import Machine
 from lab.steps import Command, Serve, Step, no_reference
 from scenarios.settings import BaseUrl, HostPort
@@ -66,6 +66,10 @@ class Static:
     def target(self, captured: Mapping[str, str]) -> Target:
         """Return what lab.yml says."""
         return Target(self._settings.target, self._settings.connect_to)
+
+    def data(self) -> Data:
+        """Nothing is known of it."""
+        return Data()
 
     def describe(self) -> dict[str, Any]:
         """Return what lab.yml says."""

@@ -34,6 +34,9 @@ def _host(value: str) -> str:
     return value
 
 
+# What stands for the clone's own dataset, subvolume or folder, whatever the backend; see pointed.py.
+CLONE: Literal["@clone"] = "@clone"
+
 Dataset = Annotated[str, AfterValidator(_dataset)]
 Folder = Annotated[str, AfterValidator(_folder)]
 Host = Annotated[str, AfterValidator(_host)]
@@ -84,7 +87,9 @@ class ZfsSend(_Send):
     """`zfs send` of one dataset."""
 
     kind: Literal["zfs-send"] = Field(description="`zfs-send`.")
-    dataset: Dataset = Field(description="Dataset that is sent.")
+    dataset: Dataset | Literal["@clone"] = Field(
+        CLONE, description="Dataset that is sent. Default: the clone's."
+    )
 
     def model_post_init(self, _: object) -> None:
         """Check that what receives is a dataset."""
@@ -96,8 +101,12 @@ class BtrfsSend(_Send):
     """`btrfs send` of one subvolume."""
 
     kind: Literal["btrfs-send"] = Field(description="`btrfs-send`.")
-    subvolume: Folder = Field(description="Subvolume that is sent.")
-    snapshots: Folder = Field(description="Folder on the same file system that snapshots are made in.")
+    subvolume: Folder | Literal["@clone"] = Field(
+        CLONE, description="Subvolume that is sent. Default: the clone's."
+    )
+    snapshots: Folder | Literal["@clone"] = Field(
+        CLONE, description="Folder on the same file system that snapshots are made in. Default: the disk's."
+    )
 
     def model_post_init(self, _: object) -> None:
         """Check that what receives is a folder."""
@@ -109,7 +118,9 @@ class Fio(_Model):
     """fio on files of its own."""
 
     kind: Literal["fio"] = Field(description="`fio`.")
-    folder: Annotated[Folder, AfterValidator(_no_colon)] = Field(description="Folder for its files.")
+    folder: Annotated[Folder, AfterValidator(_no_colon)] | Literal["@clone"] = Field(
+        CLONE, description="Folder for its files. Default: the disk's."
+    )
     size_bytes: int = Field(1 << 30, ge=1 << 20, description="Size of each file.")
     rw: Literal["read", "write", "randread", "randwrite", "rw", "randrw"] = Field(
         "randrw", description="What it does, as fio calls it."

@@ -1,0 +1,87 @@
+"""Finds and removes what experiments of one name left: by name, never by memory."""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.errors import PlimsollError
+from lab.experiment.folder import folders
+from lab.experiment.lock import held
+from lab.experiment.rig import Rig
+from lab.experiment.rigs import Machines, rig_of
+from lab.experiment.settings import Lab
+from lab.tuning import put_back
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is there of one backend."""
+
+    backend: str
+    machine: str
+    what: tuple[str, ...]
+
+
+def versions(lab: Lab) -> list[Lab]:
+    """Return `lab`, and what earlier experiments of its name began with: they may have had other backends."""
+    found = [lab]
+    for folder in folders(lab.out, lab.name):
+        with contextlib.suppress(PlimsollError):
+            found.append(folder.settings())
+    return found
+
+
+def tunings(lab: Lab) -> list[tuple[str, Path]]:
+    """Return what is still to be put back: the backend, and its journal."""
+    return [
+        (path.stem, path)
+        for folder in folders(lab.out, lab.name)
+        for path in sorted((folder.path / "tuning").glob("*.json"))
+    ]
+
+
+async def clean(lab: Lab, remove: bool, say: Say) -> list[Left]:
+    """Return what is there of all experiments of this name; with `remove`, what stays once it is removed.
+
+    Raises LabError where another experiment is at work, or a machine cannot be asked.
+    """
+    found: list[Left] = []
+    seen: set[tuple[str, str, str]] = set()
+    for version in versions(lab):
+        new = [
+            backend.name
+            for backend in version.backends
+            if (key := (backend.name, backend.host, backend.clone.driver)) not in seen and not seen.add(key)  # type: ignore[func-returns-value]
+        ]
+        if new:
+            found += await _clean(version, new, lab, remove, say)
+    return found
+
+
+async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, say: Say) -> list[Left]:
+    machines, found = Machines(version), list[Left]()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(machines.close)
+        for machine in machines.used(version) if remove else []:
+            await stack.enter_async_context(held(machine, f"plimsoll lab clean of {lab.name}"))
+        for name in backends:
+            backend = version.backend(name)
+            rig = await rig_of(version, backend, machines.of(backend), lambda _name, _step: None)
+            if remove:
+                await _remove(rig, lab, say)
+            there = [one.what for one in await rig.found()]
+            there += [f"a tuning to be put back: {path}" for of, path in tunings(lab) if of == name]
+            if there:
+                found.append(Left(name, rig.machine.name, tuple(there)))
+    return found
+
+
+async def _remove(rig: Rig, lab: Lab, say: Say) -> None:
+    for name, path in tunings(lab):
+        if name == rig.name:
+            say(f"puts back what {path} holds")
+            await put_back(rig.machine, path)
+    await rig.clear(say)

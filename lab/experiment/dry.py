@@ -1,0 +1,64 @@
+"""A machine that does nothing and says that all went well: what would be run on it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from lab.experiment.told import Tell
+from lab.machine import Done, Line, Process
+from lab.steps import Command
+
+
+class DryMachine:
+    """A Machine. What is started on it runs until it is stopped; `started` is set when something is."""
+
+    def __init__(self, name: str, tell: Tell, statuses: Mapping[tuple[str, ...], int]) -> None:
+        """`statuses`: what commands end with that ask for something; all others end well."""
+        self.name, self._tell, self._statuses = name, tell, statuses
+        self.started = asyncio.Event()
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        check: bool = True,
+    ) -> Done:
+        """Tell it."""
+        words = tuple(command)
+        self._tell(Command("", words, stdin=None if stdin is None else stdin.decode(errors="replace")))
+        return Done(words, self._statuses.get(words, 0), "", "")
+
+    async def start(self, command: Sequence[str]) -> Process:
+        """Tell it."""
+        self._tell(Command("", tuple(command)))
+        self.started.set()
+        return _Lasting()
+
+    async def read_text(self, path: str) -> str:
+        """Return nothing."""
+        return ""
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+class _Lasting:
+    def __init__(self) -> None:
+        self._stopped = asyncio.Event()
+
+    async def lines(self) -> AsyncIterator[Line]:
+        """Yield nothing, until it is stopped."""
+        await self._stopped.wait()
+        return
+        yield
+
+    async def wait(self) -> int:
+        """Return when it is stopped."""
+        await self._stopped.wait()
+        return 0
+
+    async def stop(self, grace_s: float = 5.0) -> int:
+        """End it."""
+        self._stopped.set()
+        return 0

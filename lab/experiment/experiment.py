@@ -1,0 +1,183 @@
+"""The experiment: all runs in order, each finished once, whatever happens in between."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from analysis.errors import PlimsollError
+from lab.errors import LabError
+from lab.experiment.files import append_line
+from lab.experiment.folder import Folder
+from lab.experiment.lock import held
+from lab.experiment.onerun import OneRun
+from lab.experiment.order import PlannedRun, runs_in_order
+from lab.experiment.rig import Rig
+from lab.experiment.rigs import Machines, rigs_of
+from lab.experiment.settings import Lab
+from lab.steps import Command, Step, shown
+from lab.tuning import put_back
+
+Say = Callable[[str], None]
+Advance = Callable[[int, int], None]
+
+
+@dataclass
+class Outcome:
+    """What came of it."""
+
+    finished: list[str] = field(default_factory=list)
+    not_done: list[str] = field(default_factory=list)
+    set_aside: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def well(self) -> bool:
+        """Whether every run is finished."""
+        return not self.not_done
+
+
+def planned(lab: Lab) -> list[PlannedRun]:
+    """Return all runs of `lab` in their order. Pure."""
+    backends = [backend.name for backend in lab.backends]
+    return runs_in_order(
+        backends, [choice.called for choice in lab.scenarios], lab.repeats, lab.order, lab.seed
+    )
+
+
+class Experiment:
+    """An experiment in its folder, new or begun. `changing`: the scenarios that change the site."""
+
+    def __init__(self, lab: Lab, folder: Folder, changing: set[str], say: Say, advance: Advance) -> None:
+        self._lab, self._folder, self._changing = lab, folder, changing
+        self._say, self._advance = say, advance
+        self._runs = planned(lab)
+
+    async def carry_out(self) -> Outcome:
+        """Do what is not finished yet, and remove everything that was made. Raises LabError.
+
+        Cancelled, it removes everything as well; the runs that are finished stay.
+        """
+        self._folder.journal.note("begun")
+        async with contextlib.AsyncExitStack() as stack:
+            machines = Machines(self._lab)
+            stack.push_async_callback(machines.close)
+            for machine in machines.used(self._lab):
+                who = f"experiment {self._lab.name} in {self._folder.path}"
+                await stack.enter_async_context(held(machine, who))
+            rigs = await rigs_of(self._lab, machines, self._tell)
+            try:
+                await self._with(rigs, machines)
+            finally:
+                await self._removed(rigs)
+        outcome = self._outcome()
+        self._folder.journal.note("ended", finished=len(outcome.finished), not_done=len(outcome.not_done))
+        return outcome
+
+    async def _with(self, rigs: list[Rig], machines: Machines) -> None:
+        standing = {rig.name: rig for rig in rigs if rig.name not in self._folder.journal.set_aside}
+        for rig in standing.values():
+            await self._tidied(rig)
+        todo = [run for run in self._runs if not self._folder.finished(run.name)]
+        made: set[str] = set()
+        for run in todo:
+            self._advance(sum(self._folder.finished(run.name) for run in self._runs), len(self._runs))
+            while run.backend in standing and not self._folder.finished(run.name):
+                rig = standing[run.backend]
+                try:
+                    if run.backend not in made:
+                        await self._made(rig)
+                        made.add(run.backend)
+                    await self._once(run, rig, machines)
+                except PlimsollError as error:
+                    made.discard(run.backend)
+                    if self._failed(run, rig, str(error)):
+                        del standing[run.backend]
+                    with contextlib.suppress(
+                        PlimsollError
+                    ):  # what stays is found again, and named at the end
+                        await rig.clear(self._say)
+        self._advance(len(self._outcome().finished), len(self._runs))
+
+    async def _tidied(self, rig: Rig) -> None:
+        """Remove what a crash left of this backend, and put back what it had tuned."""
+        try:
+            await put_back(rig.machine, self._folder.tuning(rig.name))
+            await rig.clear(self._say)
+        except PlimsollError as error:
+            raise LabError(
+                f"{rig.name}: what an earlier experiment left cannot be removed: {error}"
+            ) from None
+
+    async def _made(self, rig: Rig) -> None:
+        self._say(f"{rig.name}: is made ...")
+        await rig.clear(self._say)
+        await rig.made(self._folder.tuning(rig.name))
+
+    async def _once(self, run: PlannedRun, rig: Rig, machines: Machines) -> None:
+        self._say(
+            f"run {run.number} of {len(self._runs)}: {run.scenario} on {run.backend}, repeat {run.repeat} ..."
+        )
+        self._folder.journal.note("run begun", run=run.name, backend=run.backend)
+        changes = run.scenario in self._changing
+        once = OneRun(self._lab, run, len(self._runs), rig, machines.here, self._folder, changes, self._say)
+        directory = await once.done()
+        self._folder.journal.note("run finished", run=run.name, backend=run.backend)
+        self._say(f"run {run.number} of {len(self._runs)}: finished: {directory}")
+
+    def _failed(self, run: PlannedRun, rig: Rig, why: str) -> bool:
+        """Note it, and return whether the backend is set aside."""
+        self._say(f"run {run.number} of {len(self._runs)}: failed: {why}")
+        self._folder.journal.note("run failed", run=run.name, backend=rig.name, why=why)
+        failures = self._folder.journal.failures(rig.name)
+        if failures < self._lab.limits.failures:
+            return False
+        self._say(f"{rig.name}: is set aside after {failures} failures in a row; the others go on.")
+        self._folder.journal.note("set aside", backend=rig.name, why=why)
+        return True
+
+    async def _removed(self, rigs: list[Rig]) -> None:
+        """Remove everything, also when we are told to end. Raises LabError with all that stays."""
+        problems = []
+        for rig in rigs:
+            try:
+                if rig.stands:
+                    with contextlib.suppress(
+                        LabError
+                    ):  # half of it may be gone: what is there is found below
+                        await rig.do(rig.remove())
+                await rig.clear(self._say)
+                await put_back(rig.machine, self._folder.tuning(rig.name))
+            except PlimsollError as error:
+                problems.append(f"{rig.name}: {error}")
+        if problems:
+            raise LabError("\n".join([*problems, "plimsoll lab clean removes it once the cause is gone"]))
+
+    def _outcome(self) -> Outcome:
+        names = [run.name for run in self._runs]
+        finished = [name for name in names if self._folder.finished(name)]
+        return Outcome(
+            finished, [name for name in names if name not in finished], self._folder.journal.set_aside
+        )
+
+    def _tell(self, backend: str, step: Step) -> None:
+        line = {"backend": backend, "command": shown(step)}
+        if isinstance(step, Command):
+            line |= {"words": list(step.words)}
+        append_line(self._folder.commands, line, sync=False)
+
+
+def carried_out(experiment: Experiment) -> Outcome:
+    """Carry `experiment` out; Ctrl-C, TERM and a closed terminal end it well, with KeyboardInterrupt."""
+    import signal
+
+    async def main() -> Outcome:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 we are in one
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        try:
+            return await experiment.carry_out()
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+    return asyncio.run(main())

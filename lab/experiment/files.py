@@ -1,0 +1,49 @@
+"""Lines that survive a crash: each is on the disk before the next thing is done."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from analysis.recording.files import unwritable
+
+
+def append_line(path: Path, value: dict[str, Any], sync: bool = True) -> None:
+    """Append `value` to `path` as one line of JSON; with `sync` down to the disk. Raises OutputError."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        new = not path.exists()
+        with path.open("ab", buffering=0) as file:
+            file.write(line.encode("utf-8", errors="replace"))
+            if sync:
+                os.fsync(file.fileno())
+        if new and sync:
+            sync_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of `path`; one that was cut off by a crash is left out. None there: no lines."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found
+
+
+def sync_folder(path: Path) -> None:
+    """Bring what the folder lists down to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

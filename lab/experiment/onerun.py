@@ -1,0 +1,234 @@
+"""One run: the clone begun anew, observed, put under load and under the saturator, and all of it kept."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import PlimsollError
+from analysis.recording.files import replace_json
+from lab.errors import LabError, last_words
+from lab.experiment.folder import Folder
+from lab.experiment.order import PlannedRun
+from lab.experiment.phases import Clock, Events, saturate, until_begun
+from lab.experiment.rig import Rig
+from lab.experiment.scenario import run_command
+from lab.experiment.settings import Lab
+from lab.experiment.told import ToldMachine
+from lab.facts import read_facts
+from lab.labels import Label
+from lab.machine import Machine, Process
+from lab.observers import HostCsv, place, sampler_of
+from lab.saturators.make import saturator
+from lab.steps import Command, fill
+from lab.tuning import apply, put_back
+
+_BEGIN_S = 600.0  # until a scenario has begun: the first of k6 builds k6
+_STOP_S = 60.0  # that a scenario has to end well when it is told to
+
+Say = Callable[[str], None]
+
+
+class OneRun:
+    """A run on a rig. `changes`: whether the scenario changes the site."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        run: PlannedRun,
+        of: int,
+        rig: Rig,
+        here: Machine,
+        folder: Folder,
+        changes: bool,
+        say: Say,
+    ) -> None:
+        self._lab, self._run, self._of, self._rig, self._here = lab, run, of, rig, here
+        self._folder, self._changes, self._say = folder, changes, say
+        self._told = ToldMachine(rig.machine, rig.tell)
+
+    async def done(self) -> Path:
+        """Do it, and return the finished run directory. Raises LabError where it failed.
+
+        However it ends, nothing of it runs on, and the host's settings are as they were.
+        """
+        rig, journal = self._rig, self._folder.tuning(self._run.backend)
+        await put_back(self._told, journal)  # what a crash left
+        try:
+            await apply(self._told, rig.backend.tuning, journal)
+            await rig.do([rig.reset(restore=rig.changed)])
+            rig.changed = self._changes
+            await asyncio.sleep(self._lab.limits.settle_s)
+            attempt = self._folder.attempt(self._run.name)
+            directory, facts = await self._measured(attempt)
+            self._complete(directory, facts)
+            return self._folder.finish(attempt, directory, self._run.name)
+        finally:
+            await _all(rig.do([rig.rest()]), put_back(self._told, journal))
+
+    async def _measured(self, attempt: Path) -> tuple[Path, dict[str, Any]]:
+        rig = self._rig
+        devices, datasets = self._disks()
+        facts = await read_facts(rig.machine, devices, datasets)
+        observe = self._lab.observe
+        if devices and not observe.disks:
+            observe = observe.model_copy(update={"disks": devices})
+        sampler = await sampler_of(rig.machine, observe, self._say)
+        events, stop = Events(attempt / "lab-events.jsonl"), asyncio.Event()
+        observed_from_ns = time.monotonic_ns()
+        with HostCsv(attempt / "host.csv", sampler.columns) as file:
+            observing = asyncio.create_task(sampler.run(file, observed_from_ns, stop))
+            try:
+                directory, clock = await self._loaded(attempt, events)
+            finally:
+                stop.set()
+                await observing
+        place(attempt / "host.csv", directory, clock.start_ns - observed_from_ns)
+        _merge_events(directory / "events.jsonl", events.path)
+        return directory, facts.model_dump(mode="json")
+
+    async def _loaded(self, attempt: Path, events: Events) -> tuple[Path, Clock]:
+        """Run the scenario, and the saturator in its middle."""
+        target = self._rig.clone.target(self._rig.doer.captured)
+        command = run_command(self._lab, self._run, target, str(attempt), self._rig.clone.driver != "static")
+        self._rig.tell(Command("run the scenario", tuple(command)))
+        process = await self._here.start(command)
+        program = _Program(process, attempt / "output.txt")
+        try:
+            directory, started_at = await self._guarded(program, until_begun(attempt, program.over, _BEGIN_S))
+            clock = events.clock = Clock(started_at)
+            working = asyncio.create_task(self._saturated(clock, events))
+            try:
+                await self._to_the_end(program, working)
+            finally:
+                working.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await working
+        except BaseException:
+            await process.stop(_STOP_S)
+            raise
+        finally:
+            await program.ended()
+        status = json.loads((directory / "run.json").read_bytes()).get("status")
+        if status != "complete":
+            raise LabError(
+                f"{self._run.name}: the run is {status}: {program.words or 'see ' + str(program.path)}"
+            )
+        return directory, clock
+
+    async def _guarded(self, program: "_Program", waiting: Any) -> Any:
+        try:
+            return await waiting
+        except LabError as error:
+            raise LabError(f"{self._run.name}: {error}: {program.words or 'it said nothing'}") from None
+
+    async def _saturated(self, clock: Clock, events: Events) -> None:
+        settings = self._rig.saturator(self._lab)
+        if settings is None:
+            return
+        label = Label(self._lab.name).saturator(self._run.backend)
+        busy = saturator(self._told, settings, label, events.note)
+        phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
+        await saturate(busy, clock, self._lab.warmup_s, phases)
+
+    async def _to_the_end(self, program: "_Program", working: "asyncio.Task[None]") -> None:
+        """Wait until the program ends; a saturator that gives up, or the limit of time, ends the run."""
+        limit_s = self._lab.limits.run_s + (self._lab.duration_s(self._lab.scenario(self._run.scenario)) or 0)
+        ending = asyncio.create_task(program.ended())
+        try:
+            async with asyncio.timeout(limit_s):
+                await asyncio.wait([ending, working], return_when=asyncio.FIRST_COMPLETED)
+                if working.done():
+                    working.result()
+                await ending
+        except TimeoutError:
+            raise LabError(f"{self._run.name}: still runs after {limit_s:g} s (limits.run_s)") from None
+        finally:
+            ending.cancel()
+
+    def _disks(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return devices and datasets for facts and observers."""
+        where = self._rig.place
+        if where is None:
+            return self._lab.observe.disks, ()
+        devices = tuple(
+            fill(device, self._rig.doer.captured).removeprefix("/dev/") for device in where.devices
+        )
+        return devices, (where.dataset,) if where.dataset else ()
+
+    def _complete(self, directory: Path, facts: dict[str, Any]) -> None:
+        """Write to run.json what the lab knows of the run."""
+        path = directory / "run.json"
+        where = self._rig.place
+        phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
+        replace_json(
+            path,
+            json.loads(path.read_bytes())
+            | {
+                "scenario": self._run.scenario,
+                "experiment": {"name": self._lab.name, "run": self._run.number, "of": self._of},
+                "storage": {
+                    "emulated": where.emulated if where else None,
+                    "clone": self._rig.clone.describe(),
+                    "facts": facts,
+                },
+                "phases": {"warmup_s": self._lab.warmup_s, **phases.model_dump()},
+            },
+        )
+
+
+class _Program:
+    """A scenario that runs: what it says goes to a file, and its last words are kept."""
+
+    def __init__(self, process: Process, path: Path) -> None:
+        self._process, self.path, self.words = process, path, ""
+        self._reading = asyncio.create_task(self._read())
+
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._reading.done()
+
+    async def ended(self) -> int:
+        """Wait until it has."""
+        await asyncio.shield(self._reading)
+        return await self._process.wait()
+
+    async def _read(self) -> None:
+        with self.path.open("w", encoding="utf-8", errors="replace") as file:
+            async for line in self._process.lines():
+                file.write(line.text + "\n")
+                file.flush()
+                if line.stream == "err" and line.text.strip():
+                    self.words = last_words(line.text)
+
+
+def _merge_events(path: Path, further: Path) -> None:
+    """Bring the lab's events of a run among its own, in order of time, by rename."""
+    lines = []
+    for source in (path, further):
+        with contextlib.suppress(FileNotFoundError):
+            lines += source.read_text(encoding="utf-8").splitlines()
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            found.append((json.loads(line).get("t_ns", 0), line))
+    hidden = path.with_name(".events.jsonl.new")
+    hidden.write_text(
+        "".join(line + "\n" for _, line in sorted(found, key=lambda one: one[0])), encoding="utf-8"
+    )
+    hidden.replace(path)
+
+
+async def _all(*doings: Any) -> None:
+    """Do all of `doings`, one after another, and raise what the first raised that failed."""
+    failed: PlimsollError | None = None
+    for doing in doings:
+        try:
+            await doing
+        except PlimsollError as error:
+            failed = failed or error
+    if failed:
+        raise failed

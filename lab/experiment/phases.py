@@ -1,0 +1,91 @@
+"""Before, during and after: when the saturator works in a run, and what is noted of it."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lab.errors import LabError
+from lab.experiment.settings import Phases
+from lab.saturators.runner import Saturator
+
+_LOOK_S = 0.02
+
+
+class Clock:
+    """The run's own clock: nanoseconds since its start, by this machine's monotonic one."""
+
+    def __init__(self, started_at: datetime) -> None:
+        """`started_at` is run.json's. The two clocks are read once, together."""
+        since_ns = time.time_ns() - int(started_at.timestamp() * 1_000_000) * 1000
+        self.start_ns = time.monotonic_ns() - since_ns
+
+    def now_ns(self) -> int:
+        """Return the nanoseconds since the run's start."""
+        return time.monotonic_ns() - self.start_ns
+
+    async def until(self, t_s: float) -> None:
+        """Wait until that second of the run, which may be over."""
+        await asyncio.sleep(max(t_s - self.now_ns() / 1e9, 0))
+
+
+class Events:
+    """What happened in a run, besides what its own writer notes: kept beside it, and merged in at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.clock = path, None
+
+    clock: Clock | None
+
+    def note(self, event: dict[str, Any]) -> None:
+        """Append `event` with the instant at which it came; before the run's start there is no instant."""
+        t_ns = self.clock.now_ns() if self.clock else 0
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"t_ns": t_ns, **event}, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def begun(attempt: Path) -> tuple[Path, datetime] | None:
+    """Return the run directory below `attempt` and its `started_at`, None where it is not begun yet."""
+    for path in attempt.glob("*/run.json"):
+        if path.parent.is_symlink():  # `latest`
+            continue
+        try:
+            started_at = json.loads(path.read_bytes()).get("started_at")
+            return path.parent, datetime.fromisoformat(started_at).astimezone(UTC)
+        except (OSError, ValueError, TypeError, AttributeError):
+            continue
+    return None
+
+
+async def until_begun(attempt: Path, ended: Callable[[], bool], timeout_s: float) -> tuple[Path, datetime]:
+    """Wait for the run directory. Raises LabError where the program ends without one, or takes too long."""
+    until_s = time.monotonic() + timeout_s
+    while time.monotonic() < until_s:
+        over = ended()
+        if found := begun(attempt):
+            return found
+        if over:
+            raise LabError("it ended before it began")
+        await asyncio.sleep(_LOOK_S)
+    raise LabError(f"it did not begin within {timeout_s:g} s")
+
+
+async def saturate(saturator: Saturator, clock: Clock, warmup_s: float, phases: Phases) -> None:
+    """Start the saturator when the phase before it is over, and stop it after its own.
+
+    Where the phase has no end, it goes on until this is cancelled. Raises LabError where it gave up.
+    """
+    await clock.until(warmup_s + phases.before_s)
+    try:
+        await saturator.start()
+        if phases.during_s is None:
+            await asyncio.Event().wait()
+        else:
+            await clock.until(warmup_s + phases.before_s + phases.during_s)
+    finally:
+        await saturator.stop()
+    if saturator.failure:
+        raise LabError(f"the saturator gave up: {saturator.failure}")

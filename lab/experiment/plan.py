@@ -1,0 +1,127 @@
+"""What an experiment would do, command by command: the same steps that are carried out."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lab.experiment.dry import DryMachine
+from lab.experiment.experiment import planned
+from lab.experiment.order import PlannedRun
+from lab.experiment.rig import Part, Rig
+from lab.experiment.scenario import run_command
+from lab.experiment.settings import Lab
+from lab.labels import Label
+from lab.saturators.make import saturator
+from lab.saturators.zfs import IS_OPENZFS
+from lab.steps import Command, Step, shown
+from lab.tuning.apply import planned as planned_tuning
+
+ATTEMPT = "${attempt}"  # the folder of a run that is being done
+
+# Rough, for an idea of the whole: a small site on a disk that is not slow.
+_MAKE_S, _RESET_S = 40.0, 15.0
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What is done on one machine for one purpose."""
+
+    says: str
+    machine: str
+    backend: str
+    parts: tuple[Part, ...]
+
+
+async def chapters(lab: Lab, rigs: list[Rig], changing: set[str]) -> list[Chapter]:
+    """Return all that would be done, in order. Looks at the machines, changes nothing. Raises LabError."""
+    found = {rig.name: rig for rig in rigs}
+    tunings = {rig.name: await planned_tuning(rig.machine, rig.backend.tuning) for rig in rigs}
+    openzfs = {rig.name: (await rig.machine.run(IS_OPENZFS, check=False)).status == 0 for rig in rigs}
+    told: list[Chapter] = []
+    made: set[str] = set()
+    dirty: set[str] = set()
+    for run in planned(lab):
+        rig = found[run.backend]
+        tuning = tunings[run.backend]
+        tuned = Part("tune the host", tuple(_step(step) for step in tuning.apply_steps))
+        untuned = Part("put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps))
+        if run.backend not in made:
+            made.add(run.backend)
+            parts = (rig.prepare(), rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
+            told.append(_chapter(f"make {rig.name}", rig, parts))
+        parts = (
+            tuned,
+            rig.reset(restore=run.backend in dirty),
+            Part("load", (Command("run the scenario", tuple(_load(lab, run, rig))),)),
+            await _saturating(lab, run, rig, openzfs[run.backend]),
+            rig.rest(),
+            untuned,
+        )
+        told.append(
+            _chapter(f"run {run.number}: {run.scenario} on {run.backend}, repeat {run.repeat}", rig, parts)
+        )
+        (dirty.add if run.scenario in changing else dirty.discard)(run.backend)
+    return [*told, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
+
+
+def lasts_s(lab: Lab) -> float | None:
+    """Return about how long it takes, None where a scenario has no end of its own. Pure."""
+    total_s = _MAKE_S * len(lab.backends)
+    for run in planned(lab):
+        duration_s = lab.duration_s(lab.scenario(run.scenario))
+        if duration_s is None:
+            return None
+        total_s += duration_s + _RESET_S + lab.limits.settle_s
+    return total_s
+
+
+def lines(chapter: Chapter) -> list[str]:
+    """Return a chapter as it is printed: a script with comments. Pure."""
+    told = [f"# {chapter.says} (on {chapter.machine})"]
+    for part in chapter.parts:
+        told.append(f"## {part.says}")
+        told += [f"{shown(step)}   # {step.says}" if step.says else shown(step) for step in part.steps]
+    return told
+
+
+def as_data(chapter: Chapter) -> dict[str, Any]:
+    """Return a chapter for `--json`. Pure."""
+    steps = [
+        {"part": part.says, "says": step.says, "command": shown(step)}
+        | ({"words": list(step.words)} if isinstance(step, Command) else {})
+        for part in chapter.parts
+        for step in part.steps
+    ]
+    return {"says": chapter.says, "machine": chapter.machine, "backend": chapter.backend, "steps": steps}
+
+
+def _chapter(says: str, rig: Rig, parts: tuple[Part, ...]) -> Chapter:
+    return Chapter(says, rig.machine.name, rig.name, tuple(part for part in parts if part.steps))
+
+
+def _load(lab: Lab, run: PlannedRun, rig: Rig) -> list[str]:
+    return run_command(lab, run, rig.clone.target(_Unknown()), ATTEMPT, rig.clone.driver != "static")
+
+
+async def _saturating(lab: Lab, run: PlannedRun, rig: Rig, openzfs: bool) -> Part:
+    """Return the commands of the saturator's first round: it works on a machine that does nothing."""
+    settings = rig.saturator(lab)
+    if settings is None:
+        return Part("saturate", ())
+    steps: list[Step] = []
+    dry = DryMachine(rig.machine.name, steps.append, {tuple(IS_OPENZFS): 0 if openzfs else 1})
+    busy = saturator(dry, settings, Label(lab.name).saturator(run.backend), lambda _event: None)
+    await busy.start()
+    await dry.started.wait()
+    await busy.stop()
+    return Part(f"saturate, again and again: {settings.kind}", tuple(steps))
+
+
+def _step(step: Any) -> Command:
+    return Command("", tuple(step.command), stdin=step.stdin)
+
+
+class _Unknown(dict[str, str]):
+    """What steps would capture, as a reference."""
+
+    def __missing__(self, key: str) -> str:
+        return "${" + key + "}"

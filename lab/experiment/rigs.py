@@ -1,0 +1,59 @@
+"""From lab.yml to rigs: the machines, disks and clones of its backends."""
+
+from pathlib import Path
+
+from lab.clones.golden import Golden
+from lab.clones.make import clone_of
+from lab.disks.make import disk
+from lab.errors import LabError
+from lab.experiment.rig import OnStep, Rig
+from lab.experiment.settings import LOCAL, Backend, Lab
+from lab.labels import Label
+from lab.machine import LocalMachine, Machine, SshMachine
+
+PROJECT = Path(__file__).parents[2]
+
+
+class Machines:
+    """The machines of an experiment, each connected to once."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.here = LocalMachine(LOCAL)
+        self._others = {host.name: SshMachine(host.access()) for host in lab.hosts}
+
+    def of(self, backend: Backend) -> Machine:
+        """Return the machine with the backend's disks."""
+        return self.here if backend.host == LOCAL else self._others[backend.host]
+
+    def used(self, lab: Lab) -> list[Machine]:
+        """Return the machines whose disks are used, each once."""
+        return list({backend.host: self.of(backend) for backend in lab.backends}.values())
+
+    async def close(self) -> None:
+        """End all connections, and what still runs over them."""
+        for machine in (*self._others.values(), self.here):
+            await machine.close()
+
+
+async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) -> Rig:
+    """Return the rig of `backend`; looks at what a clone is made of, changes nothing. Raises LabError."""
+    label = Label(lab.name)
+    storage = disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
+    golden = Golden(lab.site, lab.work, str(PROJECT))
+    made = await clone_of(
+        backend.clone, machine, label.of(backend.name), storage.place() if storage else None, golden, PROJECT
+    )
+    return Rig(backend, machine, storage, made.clone, on_step, made.api, made.prepare)
+
+
+async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:
+    """Return all rigs. Raises LabError with all that is missing."""
+    rigs, problems = [], []
+    for backend in lab.backends:
+        try:
+            rigs.append(await rig_of(lab, backend, machines.of(backend), on_step))
+        except LabError as error:
+            problems.append(f"{backend.name}: {error}")
+    if problems:
+        raise LabError("\n".join(problems))
+    return rigs

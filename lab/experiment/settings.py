@@ -1,0 +1,181 @@
+"""lab.yml: the whole experiment. A field's description is its help text and stands in docs/lab.md."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from analysis.yamlfile import Location, read_model
+from lab.clones.golden import SiteSettings
+from lab.clones.settings import CloneSettings
+from lab.disks.settings import DiskSettings
+from lab.hosts.settings import Host, Name
+from lab.labels import LabName
+from lab.observers import ObserverSettings
+from lab.saturators.settings import Folder, SaturatorSettings
+from lab.steps import no_reference
+from lab.tuning import Tuning
+
+MANUAL = "docs/lab.md"
+LOCAL = "local"
+_ON_A_DISK = ("compose", "qemu", "libvirt")
+
+Word = Annotated[str, AfterValidator(no_reference)]
+Option = Annotated[str | int | float | bool | list[str], AfterValidator(no_reference)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Phases(_Model):
+    """Before, during and after the saturator: so each run carries its own control."""
+
+    before_s: float = Field(
+        30.0, ge=0, le=86400, description="Seconds without the saturator, after the warm-up."
+    )
+    during_s: float | None = Field(
+        60.0, gt=0, le=86400, description="Seconds with it; null: until the scenario ends by itself."
+    )
+    after_s: float = Field(30.0, ge=0, le=86400, description="Seconds without it again.")
+
+    def model_post_init(self, _: object) -> None:
+        """Check that an open end has nothing behind it."""
+        if self.during_s is None and "after_s" in self.model_fields_set and self.after_s:
+            raise ValueError("after_s: nothing comes after a during_s of null; leave it out")
+
+
+class Backend(_Model):
+    """One way of storing the site."""
+
+    name: LabName = Field(description="What it is called in figures and verdicts.")
+    host: Name = Field(LOCAL, description="Machine that has the disks: `local`, or one of `hosts`.")
+    disk: DiskSettings | None = Field(None, description="Where the clone is put: see docs/disks.md.")
+    clone: CloneSettings = Field(description="How the site is cloned: see below.")
+    tuning: Tuning = Field(
+        Tuning(), description="Settings of the host while this backend runs: docs/tuning.md."
+    )
+    saturator: SaturatorSettings | None = Field(None, description="Instead of the experiment's.")
+
+
+class ScenarioChoice(_Model):
+    """One scenario, with what it is told."""
+
+    scenario: str = Field(
+        description="`replay`, or one that `plimsoll scenario list` names.", pattern=r"^[a-z][a-z-]{0,39}$"
+    )
+    name: LabName | None = Field(None, description="What it is called here. Default: the scenario.")
+    options: dict[str, Option] = Field(
+        {}, description="Its settings, with `_`: `rate: 5`, `think_s: 1`. Those of replay are below."
+    )
+    phases: Phases | None = Field(None, description="Instead of the experiment's.")
+
+    @property
+    def called(self) -> str:
+        """What it is called here."""
+        return self.name or self.scenario
+
+
+class Limits(_Model):
+    """When to give up."""
+
+    run_s: float = Field(
+        7200.0,
+        gt=0,
+        le=604_800,
+        description="Seconds that a run may take, or this much more than its phases.",
+    )
+    failures: int = Field(3, ge=1, le=100, description="Failed runs in a row that set a backend aside.")
+    settle_s: float = Field(2.0, ge=0, le=3600, description="Seconds between a site that serves and its run.")
+
+
+class Lab(_Model):
+    """The whole file."""
+
+    name: LabName = Field(description="The experiment's label: everything that is made bears it.")
+    site: SiteSettings = Field(SiteSettings(), description="The site that is cloned by `compose`.")
+    hosts: list[Host] = Field([], description="Machines besides this one: the keys of docs/hosts.md.")
+    backends: list[Backend] = Field(min_length=1, description="What is compared.")
+    scenarios: list[ScenarioChoice] = Field(min_length=1, description="What is done to each.")
+    saturator: SaturatorSettings | None = Field(
+        None,
+        description="What keeps the disks busy: docs/saturators.md. What it is pointed at may be left out.",
+    )
+    phases: Phases = Field(Phases(), description="How long the parts of a run are.")
+    warmup_s: float = Field(
+        5.0, ge=0, le=86400, description="Seconds at the beginning of a run that count for nothing."
+    )
+    observe: ObserverSettings = Field(
+        ObserverSettings(), description="What is sampled each second: docs/observers.md."
+    )
+    repeats: int = Field(
+        4, ge=1, le=1000, description="Runs of each scenario on each backend; 4 let verdicts be given."
+    )
+    order: Literal["abba", "random"] = Field(
+        "abba", description="`abba`: forth and back; `random`: drawn anew for each repeat, by `seed`."
+    )
+    seed: int = Field(1, ge=0, description="For all that is drawn at random.")
+    limits: Limits = Field(Limits(), description="When to give up.")
+    work: Folder = Field("/var/lib/plimsoll", description="Folder on each machine for the lab's own files.")
+    out: Path = Field(Path("results"), description="Folder for results, on this machine.")
+
+    def backend(self, name: str) -> Backend:
+        """Return the backend of that name."""
+        return next(backend for backend in self.backends if backend.name == name)
+
+    def scenario(self, called: str) -> ScenarioChoice:
+        """Return the scenario that is called so."""
+        return next(choice for choice in self.scenarios if choice.called == called)
+
+    def phases_of(self, choice: ScenarioChoice) -> Phases:
+        """Return how long the parts of its runs are."""
+        return choice.phases or self.phases
+
+    def duration_s(self, choice: ScenarioChoice) -> float | None:
+        """Return how long its runs last, warm-up included; None where it ends by itself."""
+        phases = self.phases_of(choice)
+        if phases.during_s is None:
+            return None
+        return self.warmup_s + phases.before_s + phases.during_s + phases.after_s
+
+
+def read_lab(path: Path) -> Lab:
+    """Read and check `path`. Raises SettingsError with all problems."""
+    return read_model(path, Lab, MANUAL, problems)
+
+
+def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
+    """Yield what is wrong between the keys: where, and what to do. Pure."""
+    yield from _twice("backends", [backend.name for backend in lab.backends], "name")
+    yield from _twice("scenarios", [choice.called for choice in lab.scenarios], "name")
+    yield from _twice("hosts", [host.name for host in lab.hosts], "name")
+    hosts = {LOCAL, *(host.name for host in lab.hosts)}
+    for i, host in enumerate(lab.hosts):
+        if host.name == LOCAL:
+            yield ("hosts", i, "name"), f"{LOCAL} is this machine: choose another name"
+    for i, backend in enumerate(lab.backends):
+        at: Location = ("backends", i)
+        if backend.host not in hosts:
+            yield (*at, "host"), f"{backend.host} is not one of hosts: {', '.join(sorted(hosts))}"
+        on_a_disk = backend.clone.driver in _ON_A_DISK
+        if on_a_disk and backend.disk is None:
+            yield (
+                (*at, "disk"),
+                f"is missing: {backend.clone.driver} puts the clone on it (see docs/disks.md)",
+            )
+        if not on_a_disk and backend.disk is not None:
+            yield (*at, "disk"), f"must be left out: {backend.clone.driver} does not put the clone anywhere"
+
+
+def _twice(key: str, names: list[str], field: str) -> Iterator[tuple[Location, str]]:
+    first: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if name in first:
+            yield (key, i, field), f"{name} is the name of {key}.{first[name]} already"
+        first.setdefault(name, i)
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of lab.yml, for editors."""
+    return Lab.model_json_schema() | {"$schema": "https://json-schema.org/draft/2020-12/schema"}

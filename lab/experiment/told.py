@@ -1,0 +1,40 @@
+"""A machine that tells every command before it is run: for what is no list of steps, such as a saturator."""
+
+from collections.abc import Callable, Sequence
+
+from lab.machine import Done, Machine, Process
+from lab.steps import Command
+
+Tell = Callable[[Command], None]
+
+
+class ToldMachine:
+    """A Machine: the given one."""
+
+    def __init__(self, machine: Machine, tell: Tell) -> None:
+        self.name, self._machine, self._tell = machine.name, machine, tell
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        check: bool = True,
+    ) -> Done:
+        """Run `command` to its end. Raises MachineError."""
+        said = None if stdin is None else stdin.decode(errors="replace")
+        self._tell(Command("", tuple(command), stdin=said))
+        return await self._machine.run(command, stdin=stdin, timeout_s=timeout_s, check=check)
+
+    async def start(self, command: Sequence[str]) -> Process:
+        """Start `command`. Raises MachineError."""
+        self._tell(Command("", tuple(command)))
+        return await self._machine.start(command)
+
+    async def read_text(self, path: str) -> str:
+        """Return what the file at `path` holds. Raises MachineError."""
+        return await self._machine.read_text(path)
+
+    async def close(self) -> None:
+        """Leave it open: it is somebody else's."""
