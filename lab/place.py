@@ -12,8 +12,11 @@ class Place:
     `filesystem`: `zfs` (then `dataset` is mounted at `folder`), `btrfs`, or `plain`: all without snapshots.
     `devices`: whole disks as the kernel calls them, for observers and facts; may hold `${…}` of lab.steps.
     `emulated`: what the disk is made to look like, in words for the report; None for a real one.
-    `throttle`: limits that the processes on this disk must be put under; see lab.disks.
     `cold`: what makes caches cold while nothing of a clone runs here.
+    `limit`, `unlimit`: what makes an emulated disk slow, and as fast as it can be again: a clone is copied
+    and started without limits. May be done twice. Empty where there are none.
+    `group`: the control group whose members the limits hold for: what works on this disk must join it (see
+    lab.disks.limits). May hold `${…}`; None where there are no limits.
     """
 
     folder: str
@@ -21,23 +24,12 @@ class Place:
     dataset: str | None = None
     devices: tuple[str, ...] = ()
     emulated: str | None = None
-    throttle: "Throttle | None" = None
     cold: tuple[Step, ...] = ()
+    limit: tuple[Step, ...] = ()
+    unlimit: tuple[Step, ...] = ()
+    group: str | None = None
 
     @property
     def pool(self) -> str | None:
         """The pool of the dataset."""
         return self.dataset.partition("/")[0] if self.dataset else None
-
-
-@dataclass(frozen=True)
-class Throttle:
-    """Limits of one block device, for reads and for writes each; None is no limit.
-
-    `device` is `major:minor`, and may hold `${…}` of lab.steps. `group` is the control group that has them.
-    """
-
-    group: str
-    device: str
-    bytes_per_s: int | None
-    operations_per_s: int | None

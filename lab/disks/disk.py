@@ -19,6 +19,10 @@ class Disk(Protocol):
         """Make it. May rely on nothing of it being there."""
         ...
 
+    def limit(self) -> list[Step]:
+        """Make it as slow as it is to look; `create` leaves it fast, so that a site is soon copied."""
+        ...
+
     def destroy(self) -> list[Step]:
         """Remove it. No clone is on it any more."""
         ...

@@ -1,25 +1,11 @@
 """What of a host may be tuned, as lab.yml says it. What is not named here cannot be set."""
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lab.names import DatasetName, DeviceName
-
-# Sizes beyond this are slips of the pen: 1 PiB.
-_LARGEST = 1 << 50
-_SIZE = re.compile(r"(\d{1,15})(?:([KMGT])(?:i?B)?)?", re.IGNORECASE)
-
-
-def _size(value: object) -> object:
-    """Read `16K`, `1 MiB` or 131072 as bytes."""
-    if not isinstance(value, str):
-        return value
-    found = _SIZE.fullmatch(value.replace(" ", ""))
-    if not found or not value.isascii():
-        raise ValueError("must be a size, such as 16K, 1M or 131072")
-    return int(found[1]) << 10 * (" KMGT".index((found[2] or " ").upper()))
+from lab.sizes import Size, read_size
 
 
 def _power_of_two(value: int) -> int:
@@ -33,8 +19,14 @@ def _on_off(value: object) -> object:
     return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
-Size = Annotated[int, BeforeValidator(_size), Field(ge=0, le=_LARGEST)]
-RecordSize = Annotated[int, BeforeValidator(_size), Field(ge=512, le=16 << 20), AfterValidator(_power_of_two)]
+RecordSize = Annotated[
+    int, BeforeValidator(read_size), Field(ge=512, le=16 << 20), AfterValidator(_power_of_two)
+]
+Compression = Annotated[
+    str,
+    BeforeValidator(_on_off),
+    Field(pattern=r"^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-([1-9]|1[0-9]))?|zstd-fast(-[0-9]{1,4})?)$"),
+]
 Switch = Annotated[Literal["on", "off"], BeforeValidator(_on_off)]
 
 
@@ -69,13 +61,9 @@ class DiskTuning(_Model):
 class DatasetTuning(_Model):
     """Properties of one dataset. What is already written keeps its record size and compression."""
 
-    compression: Annotated[
-        str | None,
-        BeforeValidator(_on_off),
-        Field(
-            pattern=r"^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-([1-9]|1[0-9]))?|zstd-fast(-[0-9]{1,4})?)$"
-        ),
-    ] = Field(None, description="Compression of what is written from now on: lz4, zstd-3, off, …")
+    compression: Compression | None = Field(
+        None, description="Compression of what is written from now on: lz4, zstd-3, off, …"
+    )
     recordsize: RecordSize | None = Field(
         None, description="Largest block of files written from now on: 16K."
     )

@@ -1,0 +1,77 @@
+"""The pool of an emulated disk: the kernel's ZFS where the machine has it, else Debian's zfs-fuse. Pure."""
+
+from lab.disks.settings import EmulatedDisk
+from lab.steps import Command, Step
+
+MOST_S = 600.0
+
+# $1: where zfs-fuse writes its number; that file says that it is the lab's.
+START_DAEMON = r"""[ -d /sys/module/zfs ] || modprobe -q zfs 2>/dev/null || :
+zpool list >/dev/null 2>&1 && exit
+command -v zfs-fuse >/dev/null || {
+    echo "neither the kernel's ZFS nor zfs-fuse is here: apt install zfs-fuse" >&2
+    exit 1
+}
+setsid zfs-fuse --pidfile "$1" </dev/null >/dev/null 2>&1
+for _ in $(seq 50); do
+    zpool list >/dev/null 2>&1 && exit
+    sleep 0.2
+done
+echo "zfs-fuse does not answer: is the kernel's module fuse loaded?" >&2
+exit 1"""
+
+# $1: that file; $2: the group with the limits. One that is not the lab's is not moved.
+JOIN_DAEMON = r"""daemon=$(pgrep -x zfs-fuse) || exit 0
+! grep -qx "$daemon" "$2/cgroup.procs" || exit 0
+[ "$(cat "$1" 2>/dev/null)" = "$daemon" ] || {
+    echo "zfs-fuse runs already, in another control group: end it, so that the lab starts its own" >&2
+    exit 1
+}
+echo "$daemon" >"$2/cgroup.procs" """
+
+# Ends the daemon in the file $1, where no pool is left that it serves, anybody's.
+END_DAEMON = r"""daemon=$(cat "$1") || exit 0
+if [ "$(ps -o comm= -p "$daemon")" = zfs-fuse ]; then
+    pools=$(zpool list -H -o name) || exit 0
+    [ -z "$pools" ] || exit 0
+    kill "$daemon"
+    for _ in $(seq 50); do
+        kill -0 "$daemon" 2>/dev/null || break
+        sleep 0.2
+    done
+fi
+rm -f -- "$1" """
+
+# Links $2 to the device $1, or to the partition that the kernel's ZFS made of it.
+LINK = r"""ln -sfn "$(test -e "$1p1" && echo "$1p1" || echo "$1")" "$2" """
+
+
+def make_pool(settings: EmulatedDisk, pool: str, folder: str) -> list[Step]:
+    """Return what makes the pool on `${disk_loop}`, with the dataset `site` mounted in `folder`/mnt."""
+    properties = [
+        *(["-o", f"recordsize={settings.recordsize}"] if settings.recordsize else []),
+        *(["-o", f"compression={settings.compression}"] if settings.compression else []),
+    ]
+    make = ("zpool", "create", "-o", "cachefile=none", "-O", "mountpoint=none", pool, "${disk_loop}")
+    dataset = ("zfs", "create", "-o", f"mountpoint={folder}/mnt", *properties, f"{pool}/site")
+    return [
+        Command("make the pool", make, timeout_s=MOST_S),
+        Command(
+            "say where it is found again", ("sh", "-c", LINK, "sh", "${disk_loop}", f"{folder}/dev/disk")
+        ),
+        Command("make the dataset", dataset, timeout_s=MOST_S),
+    ]
+
+
+def import_anew(pool: str, folder: str) -> list[Step]:
+    """Return what empties the cache of ZFS: the pool is exported and imported."""
+    again = ("zpool", "import", "-d", f"{folder}/dev", "-o", "cachefile=none", pool)
+    return [
+        Command(
+            "export the pool, which empties its cache",
+            ("zpool", "export", pool),
+            timeout_s=MOST_S,
+            until_s=20,
+        ),
+        Command("import it", again, timeout_s=MOST_S),
+    ]
