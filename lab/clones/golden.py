@@ -1,0 +1,126 @@
+"""The site that all clones are copies of: filled once on each machine, and kept between experiments."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lab.clones.clone import Found
+from lab.clones.containers import containers
+from lab.clones.sitescripts import site_down, site_up
+from lab.disks.settings import PlainFolder
+from lab.machine import Machine
+from lab.steps import Command, Step
+
+_FILL_S = 4 * 3600.0  # with the image, from nothing; a large one is larger than memory
+
+
+class SiteSettings(BaseModel):
+    """The site that is cloned; docs/site.md says what is in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size: Literal["small", "medium", "large"] = Field("small", description="small, medium or large.")
+    seed: int = Field(1, ge=0, le=1 << 31, description="Another number gives another site of that size.")
+    editor: Literal["block", "classic"] = Field("block", description="WordPress's editor: block or classic.")
+    upgrade_zip: PlainFolder | None = Field(
+        None, description="Zip of the WordPress that the site is offered as its upgrade, on that machine."
+    )
+    data: PlainFolder | None = Field(
+        None, description="A folder that `make site` filled, to be copied instead of a new one."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "SiteSettings":
+        if self.data and self.model_fields_set & {"size", "seed", "upgrade_zip"}:
+            raise ValueError("data: that folder has its size, seed and upgrade already; leave them out")
+        return self
+
+
+@dataclass(frozen=True)
+class Golden:
+    """That site on one machine. `project` is Plimsoll's own folder there, `work` the lab's."""
+
+    settings: SiteSettings
+    work: str
+    project: str
+
+    @property
+    def name(self) -> str:
+        """What its folder and, while it is filled, its containers are called."""
+        said = self.settings
+        package = hashlib.sha256(said.upgrade_zip.encode()).hexdigest()[:8] if said.upgrade_zip else ""
+        return "-".join(["golden", said.size, str(said.seed), said.editor, *([package] if package else [])])
+
+    @property
+    def folder(self) -> str:
+        """What clones copy."""
+        return self.settings.data or f"{self._kept}/site"
+
+    async def whole(self, machine: Machine) -> bool:
+        """Return whether it is there. Raises MachineError."""
+        files = [f"{self.folder}/site.json", *([] if self.settings.data else [f"{self._kept}/whole"])]
+        return not any([(await machine.run(["test", "-f", file], check=False)).status for file in files])
+
+    def make(self) -> list[Step]:
+        """Fill it; what was filled in part is filled anew, and what is there already is left as it is."""
+        said = self.settings
+        if said.data:
+            why = f"{said.data} holds no site: fill it with make site BACKEND_DIR={said.data}"
+            words = ("sh", "-c", _IS_SITE, "sh", said.data, why)
+            return [Command("see that the folder holds a site", words)]
+        filled = {
+            "SITE_SIZE": said.size,
+            "SITE_SEED": str(said.seed),
+            "SITE_EDITOR": said.editor,
+            "WP_UPGRADE_ZIP": said.upgrade_zip or "",
+            "SITE_PORT": "${golden_port}",
+        }
+        return [
+            Command("make a folder for the site that is copied", ("mkdir", "-p", "--", self._kept)),
+            Command("choose a free port", ("python3", "-c", FREE_PORT, "127.0.0.1"), capture="golden_port"),
+            site_up(self.project, self._site, self.folder, filled, "fill it", _FILL_S),
+            self._down(),
+            Command("write it out", ("sync",), timeout_s=600),
+            Command("say that it is whole", ("touch", "--", f"{self._kept}/whole")),
+        ]
+
+    def forget(self) -> list[Step]:
+        """Remove it: the next experiment fills it again."""
+        if self.settings.data:
+            return []
+        return [
+            Command("say that it is not whole", ("rm", "-f", "--", f"{self._kept}/whole")),
+            self._down(keep=False),
+            Command("remove its folder", ("rmdir", "--", self._kept)),
+        ]
+
+    async def find(self, machine: Machine, backend: str) -> list[Found]:
+        """Return what runs of one that was being filled. Its data stay, whole or not: they are a cache."""
+        return [] if self.settings.data else await containers(machine, self._site, self.folder, backend)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `run.json` keeps of it."""
+        said = self.settings
+        return {"data": said.data} if said.data else said.model_dump(exclude={"data"}, exclude_none=True)
+
+    @property
+    def _kept(self) -> str:
+        return f"{self.work}/{self.name}"
+
+    @property
+    def _site(self) -> str:
+        return f"plimsoll-{self.name}"
+
+    def _down(self, keep: bool = True) -> Command:
+        says = "end it, and keep its data" if keep else "end it, and remove its data"
+        return site_down(self.project, self._site, self.folder, says, keep)
+
+
+_IS_SITE = '[ -f "$1/site.json" ] || { echo "$2" >&2; exit 1; }'
+
+FREE_PORT = """import socket, sys
+with socket.socket() as probe:
+    probe.bind((sys.argv[1], 0))
+    print(probe.getsockname()[1])"""

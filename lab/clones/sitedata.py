@@ -1,0 +1,129 @@
+"""A clone's data: a folder, a Btrfs subvolume or a ZFS dataset below a place, and as it was when created."""
+
+from dataclasses import dataclass
+
+from lab.clones.clone import Data, Found
+from lab.machine import Machine
+from lab.place import Place
+from lab.steps import Command, Room, Step
+
+_COPY_S = 6 * 3600.0
+_BUSY_S = 30.0
+_SNAPSHOT = "plimsoll-pristine"
+
+# $1: the folder. Not followed where it is a symbolic link, not left where something is mounted in it.
+_REMOVE = '[ -L "$1" ] || [ ! -e "$1" ] || rm -rf --one-file-system -- "$1"'
+_DELETE = '[ -L "$1" ] || [ ! -e "$1" ] || btrfs subvolume delete "$1"'
+_DESTROY = '! zfs list -H -o name "$1" >/dev/null 2>&1 || zfs destroy -r "$1"'
+
+
+@dataclass(frozen=True)
+class SiteData:
+    """The data of the clone called `name`, copied of the folder `golden`."""
+
+    place: Place
+    name: str
+    golden: str
+
+    @property
+    def folder(self) -> str:
+        """Where they lie."""
+        return f"{self.place.folder}/{self.name}"
+
+    @property
+    def data(self) -> Data:
+        """What a saturator is pointed at."""
+        return Data(
+            self.place.folder,
+            dataset=self._dataset if self.place.dataset else None,
+            subvolume=self.folder if self.place.filesystem == "btrfs" else None,
+        )
+
+    def make(self) -> list[Step]:
+        """Copy them, and remember how they were where the file system can."""
+        room = Room("see that there is room for the copy", self.place.folder, like=self.golden)
+        copy = _command("copy the site", "cp", "-a", "--reflink=auto", "--", f"{self.golden}/.", self.folder)
+        if self.place.dataset:
+            return [
+                room,
+                _command("make a dataset", "zfs", "create", self._dataset),
+                _command("see that it is mounted", "mountpoint", "-q", "--", self.folder),
+                copy,
+                _command("remember how it is now", "zfs", "snapshot", f"{self._dataset}@{_SNAPSHOT}"),
+            ]
+        if self.place.filesystem == "btrfs":
+            return [
+                room,
+                _command("make a subvolume", "btrfs", "subvolume", "create", self.folder),
+                copy,
+                _command(
+                    "remember how it is now",
+                    "btrfs",
+                    "subvolume",
+                    "snapshot",
+                    "-r",
+                    self.folder,
+                    self._pristine,
+                ),
+            ]
+        return [room, _command("make its folder", "mkdir", "--", self.folder), copy]
+
+    def restore(self) -> list[Step]:
+        """Bring them back as they were; nothing of the clone runs."""
+        if self.place.dataset:
+            words = ("zfs", "rollback", "-r", f"{self._dataset}@{_SNAPSHOT}")
+            return [Command("roll it back", words, timeout_s=_COPY_S, until_s=_BUSY_S)]
+        if self.place.filesystem == "btrfs":
+            return [
+                *self.remove(pristine=False),
+                _command(
+                    "take it from the snapshot", "btrfs", "subvolume", "snapshot", self._pristine, self.folder
+                ),
+            ]
+        return [*self.remove(), *self.make()]
+
+    def remove(self, pristine: bool = True) -> list[Step]:
+        """Remove them, and with `pristine` what remembers them, as far as they are there."""
+        if self.place.dataset:
+            return [_removal("destroy its dataset", _DESTROY, self._dataset)]
+        if self.place.filesystem == "btrfs":
+            both = [self.folder, *([self._pristine] if pristine else [])]
+            return [_removal("delete its subvolume", _DELETE, one) for one in both]
+        return [_removal("remove its folder", _REMOVE, self.folder)]
+
+    async def find(self, machine: Machine, backend: str) -> list[Found]:
+        """Return what is there of them."""
+        if self.place.dataset:
+            listed = await machine.run(["zfs", "list", "-H", "-o", "name", self._dataset], check=False)
+            there = [self._dataset] if self._dataset in listed.out.splitlines() else []
+            return [Found(f"the dataset {one}", backend, tuple(self.remove())) for one in there]
+        found = []
+        for folder in (self.folder, self._pristine):
+            looked = await machine.run(["find", folder, "-maxdepth", "0", "-printf", "%y %i\\n"], check=False)
+            kind, _, inode = looked.out.strip().partition(" ")
+            if kind != "d":
+                continue
+            if self.place.filesystem == "btrfs" and inode == "256":  # what every subvolume's root has
+                step = _removal("delete its subvolume", _DELETE, folder)
+                found.append(Found(f"the subvolume {folder}", backend, (step,)))
+            elif folder == self.folder:
+                found.append(
+                    Found(f"the folder {folder}", backend, (_removal("remove its folder", _REMOVE, folder),))
+                )
+        return found
+
+    @property
+    def _dataset(self) -> str:
+        return f"{self.place.dataset}/{self.name}"
+
+    @property
+    def _pristine(self) -> str:
+        return f"{self.folder}.pristine"
+
+
+def _command(says: str, *words: str) -> Command:
+    return Command(says, words, timeout_s=_COPY_S)
+
+
+def _removal(says: str, script: str, of: str) -> Command:
+    return Command(says, ("sh", "-c", script, "sh", of), timeout_s=_COPY_S, until_s=_BUSY_S)
