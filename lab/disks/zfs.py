@@ -71,7 +71,7 @@ def import_anew(pool: str, folder: str) -> list[Step]:
             "export the pool, which empties its cache",
             ("zpool", "export", pool),
             timeout_s=MOST_S,
-            until_s=20,
+            until_s=120,
         ),
         Command("import it", again, timeout_s=MOST_S),
     ]
