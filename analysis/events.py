@@ -3,11 +3,12 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 _LARGEST_BYTES = 64 << 20  # of the file; events are tens or hundreds, so more is no events file
 _NO_SPANS = {"run", "measure", "error"}  # have tables of their own, and would cover the figures
 _BYTES = " bytes"  # a saturator's throughput, once a second
+_SATURATORS = ("zfs-send", "btrfs-send", "fio")
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,44 @@ def spans(events: list[Event], end_s: float) -> list[Span]:
             found.append(Span(event.name, t_s, t_s))
     found += [Span(name, start_s, end_s) for name, start_s in open_since.items()]
     return sorted(found, key=lambda span: span.start_s)
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """What kept the disks busy: its kind, from when to when, and its throughput each second.
+
+    `stop_ns` is None where it was not stopped before the run ended; `error` says why it gave up, if it did.
+    """
+
+    name: str
+    start_ns: int
+    stop_ns: int | None
+    error: str | None
+    bytes_per_s: list[tuple[int, float]]
+
+
+def saturation(events: list[Event]) -> Saturation | None:
+    """Return what saturated the disks, from its first start to its last stop; None if nothing did. Pure."""
+    start = next((e for e in events if e.name in _SATURATORS and e.phase == "start"), None)
+    if start is None:
+        return None
+    stops = [e for e in events if e.name == start.name and e.phase == "stop" and e.t_ns >= start.t_ns]
+    error = stops[-1].further.get("error") if stops else None
+    return Saturation(
+        name=start.name,
+        start_ns=start.t_ns,
+        stop_ns=stops[-1].t_ns if stops else None,
+        error=error if isinstance(error, str) else None,
+        bytes_per_s=[
+            (e.t_ns, float(value))
+            for e in events
+            if e.name == start.name + _BYTES and _is_count(value := e.further.get("bytes_per_s"))
+        ],
+    )
+
+
+def _is_count(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
 def _event(line: bytes) -> Event | None:

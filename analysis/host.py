@@ -1,6 +1,7 @@
 """`host.csv`: what the observers counted, once a second."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,11 @@ from analysis.errors import DamagedFileError
 Column = NDArray[np.float64]
 
 
-def read_host(path: Path) -> dict[str, Column]:
+def read_host(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> dict[str, Column]:
     """Return the columns of `path` by name, each of shape (samples,), NaN where a sample is missing.
 
-    Empty if there is no such file. A last line that was cut off is left out. Raises DamagedFileError if the
-    first column is not `t_ns`.
+    Of all but `t_ns` only those whose names are `wanted`. Empty if there is no such file. A last line that
+    was cut off is left out. Raises DamagedFileError if the first column is not `t_ns`.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -32,6 +33,7 @@ def read_host(path: Path) -> dict[str, Column]:
     return {
         name: np.array([_number(row[index]) for row in samples], dtype=np.float64)
         for index, name in enumerate(names)
+        if index == 0 or wanted(name)
     }
 
 

@@ -66,6 +66,33 @@ class Host(_Model):
     memory_bytes: int | None = Field(default=None, ge=0, le=1 << 60)
 
 
+class Experiment(_Model):
+    """Which experiment a run is part of: it is number `run` of `of`."""
+
+    name: str
+    run: int | None = None
+    of: int | None = None
+
+
+class Storage(_Model):
+    """What the site lay on. `emulated` says what was imitated by slowing another disk down, else None.
+
+    `clone` is how the site was copied there, `facts` what the lab read of the host (lab/facts).
+    """
+
+    emulated: str | None = None
+    clone: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+
+
+class PhaseLengths(_Model):
+    """How long the load was to last before, during and after the saturator."""
+
+    before_s: float | None = None
+    during_s: float | None = None
+    after_s: float | None = None
+
+
 class RunFacts(_Model):
     """`run.json`: what was run, on what, by what, and how it ended."""
 
@@ -90,6 +117,13 @@ class RunFacts(_Model):
     program: Program = Program()
     host: Host = Host()
     scenario_settings: dict[str, Any] = {}
+    experiment: Experiment | None = None
+    storage: Storage | None = None
+    phases: PhaseLengths | None = None
+
+
+# What the lab writes into run.json after a run: absent where no lab was.
+LAB_KEYS = ("experiment", "storage", "phases")
 
 
 class RequestCounts(_Model):

@@ -2,7 +2,19 @@
 
 from collections.abc import Sequence
 
-from analysis.figures.style import Figure, Json, Run, axis, layout, log_ticks, points, rounded, trace_name
+from analysis.figures.style import (
+    Figure,
+    Json,
+    Run,
+    axis,
+    colour_of,
+    layout,
+    log_ticks,
+    points,
+    rounded,
+    trace_name,
+)
+from analysis.hostile import plotly_text
 from analysis.units import milliseconds, significant
 
 _TICKS = {
@@ -24,10 +36,7 @@ def percentile_figure(runs: Sequence[Run]) -> Figure:
         service = {"color": run.colour if len(runs) > 1 else "var(--run-2)", "width": 1.5, "dash": "dot"}
         data.append(_curve(run, runs, "service", service))
         data.append(_curve(run, runs, "response", {"color": run.colour, "width": 2.5}))
-    most = max(run.statistics.samples["response"].n for run in runs)
-    ticks = {at: text for at, text in _TICKS.items() if at <= most}
-    x_axis = axis("of the requests were at least as fast", "log")
-    x_axis |= {"tickmode": "array", "tickvals": list(ticks), "ticktext": list(ticks.values()), "tickangle": 0}
+    x_axis = _x_axis(max(run.statistics.samples["response"].n for run in runs))
     values = [value for trace in data for value in trace["y"] if value]
     scale = "log" if values and max(values) > 50 * min(values) else "linear"
     return Figure(
@@ -46,6 +55,53 @@ def percentile_figure(runs: Sequence[Run]) -> Figure:
         ),
         scale=scale,
     )
+
+
+def pooled_figure(
+    key: str, title: str, curves: Sequence[tuple[str, int, list[tuple[float, float]]]]
+) -> Figure:
+    """Return the response time of each backend at every percentile, of all its repeats together.
+
+    `curves` are names (hostile), colours and points (1/(1−q), ms).
+    """
+    data = [
+        points(
+            plotly_text(name),
+            [rounded(one_in) for one_in, _ in curve],
+            [value_ms for _, value_ms in curve],
+            mode="lines",
+            line={"color": colour_of(shade), "width": 2.5, "shape": "vh"},
+            hovertext=[
+                f"{plotly_text(name)}: one in {significant(one_in)} took {milliseconds(value_ms)} or more"
+                for one_in, value_ms in curve
+            ],
+            hoverinfo="text",
+        )
+        for name, shade, curve in curves
+    ]
+    values = [value for trace in data for value in trace["y"] if value]
+    scale = "log" if values and max(values) > 50 * min(values) else "linear"
+    return Figure(
+        key=key,
+        title=title,
+        caption=(
+            "At 99.9 % stands the time that all but one in a thousand requests took at most, from the "
+            "instant at which they were due. All repeats of a backend together."
+        ),
+        data=data,
+        layout=layout(
+            _x_axis(max(one_in for _, _, curve in curves for one_in, _ in curve)),
+            axis("ms", scale) | log_ticks(values),
+        ),
+        scale=scale,
+    )
+
+
+def _x_axis(most: float) -> Json:
+    """Return the axis of percentiles for at most so many requests."""
+    ticks = {at: text for at, text in _TICKS.items() if at <= most}
+    ticking = {"tickmode": "array", "tickvals": list(ticks), "ticktext": list(ticks.values()), "tickangle": 0}
+    return axis("of the requests were at least as fast", "log") | ticking
 
 
 def _curve(run: Run, runs: Sequence[Run], sample: str, line: Json) -> Json:

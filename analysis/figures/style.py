@@ -18,7 +18,8 @@ _MOST_SPANS = 40
 class Run:
     """What figures know of a run: its name (hostile), its figures, what happened during it, its colour.
 
-    `paced_by` is what made requests due: `the log`, `the rate`, or, in a closed loop, nothing ("").
+    `paced_by` is what made requests due: `the log`, `the rate`, or, in a closed loop, nothing (""). `shade`
+    is the number of its colour, from 0: runs of one backend share it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Run:
     spans: Sequence[Span]
     paced_by: str
     number: int
+    shade: int = 0
 
     @property
     def label(self) -> str:
@@ -34,8 +36,13 @@ class Run:
 
     @property
     def colour(self) -> str:
-        """The run's colour; the ninth run has the first's again."""
-        return f"var(--run-{self.number % RUN_COLOURS + 1})"
+        """The run's colour; the ninth has the first's again."""
+        return colour_of(self.shade)
+
+
+def colour_of(shade: int) -> str:
+    """Return colour number `shade`, from 0."""
+    return f"var(--run-{shade % RUN_COLOURS + 1})"
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class Figure:
     """One figure: its place on the page, what it shows in one sentence, and plotly's data and layout.
 
     `scale` is the first scale of the y axis, `log` or `linear`, where the reader may switch; else None.
+    `tall` counts the rows below the first.
     """
 
     key: str
@@ -51,6 +59,7 @@ class Figure:
     data: list[Json]
     layout: Json
     scale: str | None = None
+    tall: int = 0
 
     def as_json(self) -> Json:
         """Return what the page's script draws."""
@@ -72,7 +81,11 @@ class TimeUnit:
 
 def time_unit(runs: Sequence[Run]) -> TimeUnit:
     """Return the unit that suits the longest of `runs`."""
-    longest_s = max(run.statistics.duration_s for run in runs)
+    return unit_for(max(run.statistics.duration_s for run in runs))
+
+
+def unit_for(longest_s: float) -> TimeUnit:
+    """Return the unit that suits `longest_s` seconds."""
     if longest_s <= 300:
         return TimeUnit("seconds", 1, longest_s)
     if longest_s <= 3 * 3600:

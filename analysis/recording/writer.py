@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from analysis.hostile import printable
-from analysis.models import RunFacts
+from analysis.models import LAB_KEYS, RunFacts
 from analysis.recording.errorkinds import NAMES
 from analysis.recording.files import replace_json, unwritable
 from analysis.recording.npyfile import RecordFile
@@ -157,4 +157,6 @@ class RunWriter:
             self.finish("failed", str(error) or kind.__name__)
 
     def _write_facts(self) -> None:
-        replace_json(self.directory / "run.json", self.facts.model_dump(mode="json"))
+        facts = self.facts.model_dump(mode="json")
+        told = {key: value for key, value in facts.items() if value is not None or key not in LAB_KEYS}
+        replace_json(self.directory / "run.json", told)

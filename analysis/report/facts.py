@@ -1,5 +1,6 @@
 """What was run: on what, by what, how."""
 
+from analysis.models import Experiment
 from analysis.report.measured import MeasuredRun
 from analysis.units import counted, seconds
 
@@ -14,6 +15,8 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("directory", str(run.directory.path)),
         ("scenario", facts.scenario),
         ("backend", facts.backend),
+        ("emulated", run.emulated),
+        ("experiment", _experiment(facts.experiment)),
         ("repeat", None if facts.repeat is None else str(facts.repeat)),
         ("target", target.url if target else None),
         ("connected to", (target.connect_to or ", ".join(target.addresses)) if target else None),
@@ -27,6 +30,13 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("generator's machine", _host(run)),
     ]
     return [(what, value) for what, value in pairs if value]
+
+
+def _experiment(experiment: Experiment | None) -> str | None:
+    if experiment is None:
+        return None
+    number = f", run {experiment.run}" if experiment.run is not None else ""
+    return experiment.name + number + (f" of {experiment.of}" if number and experiment.of is not None else "")
 
 
 def _log(run: MeasuredRun, index: int) -> str:

@@ -7,11 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.errors import OutputError
+from analysis.errors import OutputError, RunDirectoryError
 from analysis.hostile import printable
-from analysis.records import RunDirectory
+from analysis.report.backends import by_scenario, numbered
+from analysis.report.comparison import differences_json
+from analysis.report.find import open_all
 from analysis.report.measured import MeasuredRun
 from analysis.report.page import page
+from analysis.report.phasefigures import ScenarioFigures, figures_of_scenario
 from analysis.statistics.run import measure
 
 Progress = Callable[[int, int], None]
@@ -23,10 +26,18 @@ class Made:
 
     path: Path
     runs: list[MeasuredRun]
+    compared: list[ScenarioFigures]
+    unreadable: list[str]
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
-        return {"format": 1, "runs": [run.as_json() for run in self.runs]}
+        return {
+            "format": 1,
+            "runs": [run.as_json() for run in self.runs],
+            "phases": [each.as_json() for each in self.compared],
+            "differences": differences_json(self.runs),
+            "unreadable": self.unreadable,
+        }
 
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
@@ -38,10 +49,12 @@ class Made:
 def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progress = lambda *_: None) -> Made:
     """Read the run directories `paths` and write one report on all of them.
 
-    Written to `out`, by default `report.html` in the first directory, whole or not at all. `progress` is
-    called with the number of records read so far and that of all runs. Raises PlimsollError.
+    A folder of run directories stands for those in it. Written to `out`, by default `report.html` in the
+    first of `paths`, whole or not at all. `progress` is called with the number of records read so far and
+    that of all runs. Raises PlimsollError.
     """
-    directories = [RunDirectory.open(path) for path in paths]
+    found = open_all(paths)
+    directories, unreadable = found.runs, list(found.unreadable)
     target = out or paths[0] / "report.html"
     if target.is_dir():
         raise OutputError(f"{target}: is a directory; give the name of a file with --out")
@@ -52,9 +65,21 @@ def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progre
         read += records
         progress(read, total)
 
-    runs = [MeasuredRun(run, measure(run, advance), number) for number, run in enumerate(directories)]
-    _write(target, page(runs))
-    return Made(target, runs)
+    several = len(directories) > 1
+    measured = []
+    for run in directories:
+        try:
+            measured.append((run, measure(run, advance, compared=several)))
+        except RunDirectoryError as error:
+            if run.path in found.named or len(directories) == 1:
+                raise
+            unreadable.append(str(error))
+    if not measured:
+        raise RunDirectoryError("\n".join(unreadable))
+    runs = numbered(measured)
+    compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
+    _write(target, page(runs, compared, unreadable))
+    return Made(target, runs, compared, unreadable)
 
 
 def _write(target: Path, text: str) -> None:

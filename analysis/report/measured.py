@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.events import spans
+from analysis.events import Saturation, saturation, spans
 from analysis.figures.style import RUN_COLOURS, Run
 from analysis.records import RunDirectory
 from analysis.statistics.measures import Measures
@@ -17,16 +17,39 @@ _LIMIT_FRACTION = 0.05
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """One run of a report; `number` counts from 0 and gives it its colour."""
+    """One run of a report; `number` counts from 0.
+
+    `shade` is the number of its colour, from 0: that of its backend. `among_scenarios` says that the report
+    has several, so that its name has to tell which one this is.
+    """
 
     directory: RunDirectory
     statistics: RunStatistics
     number: int
+    shade: int | None = None
+    among_scenarios: bool = False
 
     @property
     def name(self) -> str:
         """What the run is called (hostile)."""
-        return self.directory.name
+        which = f"{self.directory.facts.scenario}, " if self.among_scenarios else ""
+        return which + self.directory.name
+
+    @property
+    def backend(self) -> str:
+        """Which backend it ran on (hostile); a run without one is its own."""
+        return self.directory.facts.backend or self.directory.name
+
+    @property
+    def emulated(self) -> str | None:
+        """What its storage imitated (hostile); None for storage that is what it is called."""
+        storage = self.directory.facts.storage
+        return storage.emulated if storage else None
+
+    @cached_property
+    def saturation(self) -> Saturation | None:
+        """What kept its disks busy."""
+        return saturation(self.directory.events)
 
     @property
     def status(self) -> str:
@@ -36,7 +59,7 @@ class MeasuredRun:
     @property
     def colour(self) -> int:
         """The number of its colour, from 1."""
-        return self.number % RUN_COLOURS + 1
+        return (self.number if self.shade is None else self.shade) % RUN_COLOURS + 1
 
     @cached_property
     def measures(self) -> dict[str, dict[str, object]]:
@@ -67,6 +90,7 @@ class MeasuredRun:
             spans=spans(self.directory.events, self.elapsed_s),
             paced_by=self._paced_by(),
             number=self.number,
+            shade=self.number if self.shade is None else self.shade,
         )
 
     def _paced_by(self) -> str:

@@ -18,11 +18,16 @@ from analysis.figures.style import Figure
 from analysis.figures.tail import tail_figure
 from analysis.figures.throughput import throughput_figure
 from analysis.hostile import printable, script_json
+from analysis.report.backends import by_scenario
 from analysis.report.cautions import cautions_of
+from analysis.report.comparison import comparing_figures, differences_table
 from analysis.report.control import control_cautions
+from analysis.report.doubts import comparison_cautions
 from analysis.report.facts import facts_of
 from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.measured import MeasuredRun
+from analysis.report.phasefigures import ScenarioFigures
+from analysis.report.phasetable import phase_table
 from analysis.report.tables import (
     Table,
     failure_table,
@@ -39,9 +44,23 @@ _MOST_HEAT_MAPS = 4
 _LONGEST_TEXT = 4000
 
 
-def page(runs: Sequence[MeasuredRun]) -> str:
-    """Return the HTML of a report on `runs` (one or more)."""
-    figures = _figures(runs)
+_MOST_OPEN = 4  # runs whose own tables are open at once
+
+
+def page(
+    runs: Sequence[MeasuredRun],
+    compared: Sequence[ScenarioFigures] = (),
+    unreadable: Sequence[str] = (),
+) -> str:
+    """Return the HTML of a report on `runs` (one or more).
+
+    `compared` are the figures by scenario and backend, where there are any; `unreadable` says which run
+    directories were left out.
+    """
+    scenarios = by_scenario(runs)
+    comparing = _comparing(runs, compared)
+    own = [] if any(scenario.repeated for scenario in scenarios) else _figures(runs)
+    figures = [*comparing, *own]
     behaviour = _script((_TEMPLATES / "report.js").read_text(encoding="utf-8"))
     plotly = _script(get_plotlyjs())
     template = _environment().get_template("report.html")
@@ -53,10 +72,26 @@ def page(runs: Sequence[MeasuredRun]) -> str:
         behaviour=behaviour,
         figures=figures,
         data=Markup(script_json({figure.key: figure.as_json() for figure in figures})),  # noqa: S704 escaped
+        comparing=comparing,
+        own=own,
+        phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
+        differences=differences_table(runs),
+        folded=len(runs) > _MOST_OPEN,
         runs=[_run(run) for run in runs],
-        cautions=control_cautions(runs),
+        cautions=[*comparison_cautions(scenarios, compared, unreadable), *control_cautions(runs)],
         version=__version__,
     )
+
+
+def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures]) -> list[Figure]:
+    if len(runs) == 1:
+        return []
+    return [figure for each in compared for figure in comparing_figures(each, len(compared) == 1)]
+
+
+def _says_more(each: ScenarioFigures) -> bool:
+    """Whether the table of phases says what the table of runs does not."""
+    return each.saturated or each.scenario.repeated
 
 
 def _environment() -> Environment:
@@ -97,6 +132,10 @@ def _sha256(text: str) -> bytes:
 
 def _title(runs: Sequence[MeasuredRun]) -> str:
     if len(runs) > 1:
+        experiments = {run.directory.facts.experiment for run in runs}
+        names = {experiment.name if experiment else None for experiment in experiments}
+        if len(names) == 1 and (name := names.pop()):
+            return f"Experiment {name}: {len(runs)} runs"
         return f"{len(runs)} runs compared"
     facts = runs[0].directory.facts
     what = facts.scenario.replace("-", " ").capitalize()
@@ -125,6 +164,7 @@ def _run(run: MeasuredRun) -> dict[str, Any]:
     return {
         "name": run.name,
         "colour": run.colour,
+        "emulated": run.emulated,
         "status": run.status,
         "generator_limited": run.generator_limited,
         "target": target.url if target else "",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import DamagedFileError
 from analysis.requestfile import QUEUED, WARMUP, Records
+from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.routes import RouteTotals
 from analysis.statistics.sample import Microseconds, Sample, narrow
 from analysis.statistics.timeline import Timeline
@@ -23,7 +24,9 @@ class Collection:
     `first_start_ns` and `last_done_ns` are of those outside the warm-up.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, phases: PhaseSlices | None = None) -> None:
+        """Begin with nothing; `phases`, where given, gets the response times too."""
+        self.phases = phases
         self.requests = 0
         self.warmup = 0
         self.queued = 0
@@ -67,6 +70,8 @@ class Collection:
         self._service.append(total_us)
         self._ttfb.append(ttfb_us[ttfb_us > 0])
         self.timeline.add(due_ns, response_us, lag_us, queued, failed)
+        if self.phases is not None:
+            self.phases.add(due_ns, response_us)
         self._add_to_routes(block, response_us, total_us, ttfb_us, failed)
         self.error_counts += np.bincount(error, minlength=256)
 

@@ -37,6 +37,10 @@ class Groups:
         """Return the keys that have values, ascending."""
         return sorted(self._parts)
 
+    def sizes(self) -> dict[int, int]:
+        """Return how many values each key has."""
+        return {key: sum(map(len, parts)) for key, parts in self._parts.items()}
+
     def of(self, start: int, stop: int | None = None) -> Microseconds:
         """Return the values under the keys `start` … `stop`−1 (default: `start` alone) as a new array."""
         keys = range(start, start + 1 if stop is None else stop)

@@ -17,6 +17,20 @@ def upper_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float 
     return None if above is None else float(sample.sorted_us[sample.n - above - 1]) / 1000
 
 
+def lower_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float | None:
+    """Return the lower end of the same interval: the largest X₍ᵣ₎ with P(Bin(n, q) ≤ r−1) ≤ (1−confidence)/2.
+
+    None where even the smallest is not enough.
+    """
+    above, alpha, cumulated, k = 1 - ppm / MILLION, (1 - confidence) / 2, 0.0, 0
+    while k < sample.n:
+        cumulated += math.exp(_log_binomial(sample.n, k, above))
+        if 1 - cumulated <= alpha:
+            return float(sample.sorted_us[sample.n - k - 1]) / 1000
+        k += 1
+    return None
+
+
 def largest_count_above(n: int, ppm: int, alpha: float) -> int | None:
     """Return the largest k with P(Y ≤ k) ≤ alpha for Y ~ Bin(n, 1−q): so many may stand above a bound.
 

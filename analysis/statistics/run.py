@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from analysis.errors import NoRequestsError
+from analysis.events import saturation
 from analysis.records import RunDirectory
 from analysis.statistics.collect import Collection
 from analysis.statistics.interval import upper_bound_ms
+from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.routes import RouteFigures
 from analysis.statistics.sample import P999, Sample
 from analysis.statistics.timeline import Timeline
@@ -31,6 +33,7 @@ class RunStatistics:
     total: RouteFigures
     errors: dict[str, int]
     statuses: dict[int, int]
+    phases: PhaseSlices | None = None
 
     def as_json(self) -> dict[str, object]:
         """Return what `plimsoll report --json` prints of the run; absent figures are None."""
@@ -61,12 +64,17 @@ class RunStatistics:
         }
 
 
-def measure(run: RunDirectory, progress: Progress = lambda _: None) -> RunStatistics:
+def measure(
+    run: RunDirectory, progress: Progress = lambda _: None, *, compared: bool = False
+) -> RunStatistics:
     """Read every record of `run` once and return its figures.
 
-    `progress` is called with the number of records that were read since its last call.
+    `progress` is called with the number of records that were read since its last call. Phases are measured
+    of a run whose disks were saturated, and of one that is `compared` with others.
     """
-    collection = Collection()
+    busy = saturation(run.events)
+    phases = PhaseSlices(busy.start_ns, busy.stop_ns) if busy else PhaseSlices() if compared else None
+    collection = Collection(phases)
     for block in run.requests.blocks():
         collection.add(block)
         progress(len(block))
@@ -80,9 +88,11 @@ def measure(run: RunDirectory, progress: Progress = lambda _: None) -> RunStatis
 def figures_of(
     collection: Collection, route_name: Callable[[int], str], error_name: Callable[[int], str]
 ) -> RunStatistics:
-    """Return the figures of what was collected. Pure; names are looked up by number."""
+    """Return the figures of what was collected, which gives its times away; names are looked up by number."""
     samples = collection.samples()
     response, elapsed_s = samples["response"], collection.elapsed_s
+    windows = make_windows(collection.timeline)
+    collection.timeline.forget_times()
     return RunStatistics(
         requests=collection.requests,
         warmup=collection.warmup,
@@ -90,7 +100,7 @@ def figures_of(
         duration_s=collection.end_ns / 1e9,
         samples=samples,
         p999_upper_ms=upper_bound_ms(response, P999),
-        windows=make_windows(collection.timeline),
+        windows=windows,
         timeline=collection.timeline,
         routes={
             _distinct(route_name, number): collection.routes.figures(number, elapsed_s)
@@ -103,6 +113,7 @@ def figures_of(
             if number and count
         },
         statuses={status: int(count) for status, count in enumerate(collection.status_counts) if count},
+        phases=collection.phases,
     )
 
 

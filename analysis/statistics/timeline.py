@@ -15,10 +15,10 @@ Counts = NDArray[np.int64]
 MOST_BINS = 1000
 HEAT_PER_DECADE = 12
 HEAT_ROWS = 10 * HEAT_PER_DECADE  # 1 µs to 10⁴ s
-_NARROWEST_NS = 100_000_000
+NARROWEST_NS = 100_000_000
 # Each width is a multiple of the last, so that slices fold into wider ones without the records:
 # 0.1 s, 0.2 s, 1, 2, 10, 20, 60 s, 2 min, 10, 20, 60 min, then twice as wide each time.
-_FACTORS = (2, 5, 2, 5, 2, 3, 2, 5, 2, 3)
+FACTORS = (2, 5, 2, 5, 2, 3, 2, 5, 2, 3)
 
 
 class Timeline:
@@ -30,7 +30,7 @@ class Timeline:
     """
 
     def __init__(self) -> None:
-        self.width_ns = _NARROWEST_NS
+        self.width_ns = NARROWEST_NS
         self.used = 0
         self.due: Counts = np.zeros(MOST_BINS, dtype=np.int64)
         self.done: Counts = np.zeros(MOST_BINS, dtype=np.int64)
@@ -40,7 +40,7 @@ class Timeline:
         self.heat: Counts = np.zeros((MOST_BINS, HEAT_ROWS), dtype=np.int64)
         self.response = Groups()
         self.lag = Groups()
-        self._factors = chain(_FACTORS, repeat(2))
+        self._factors = chain(FACTORS, repeat(2))
 
     @property
     def width_s(self) -> float:
@@ -73,6 +73,10 @@ class Timeline:
             slot, lag_us = slot[~queued], lag_us[~queued]
         np.maximum.at(self.latest_us, slot, lag_us.astype(np.uint64))
         self.lag.add(slot, lag_us)
+
+    def forget_times(self) -> None:
+        """Give up the single response times and lags, which take eight bytes a request; counts stay."""
+        self.response, self.lag = Groups(), Groups()
 
     def _fold(self, factor: int) -> None:
         self.width_ns *= factor

@@ -9,9 +9,9 @@ from analysis.statistics.timeline import Timeline
 
 MOST_WINDOWS = 300
 # Tried in this order: the first of which the whole run has enough requests is what each window shows.
-_SHOWN = ("p99.9", "p99")
+SHOWN = ("p99.9", "p99")
 # Slices per window: numbers that make a width which people can read (15 s rather than 13 s).
-_ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500)
+ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def make_windows(timeline: Timeline) -> Windows:
     """
     counts = np.trim_zeros(timeline.due, "b").tolist()  # after the last due instant there is only waiting
     total = sum(counts)
-    shown = next((name for name in _SHOWN if total >= fewest(PERCENTILES[name])), "max")
+    shown = next((name for name in SHOWN if total >= fewest(PERCENTILES[name])), "max")
     enough = 1 if shown == "max" else fewest(PERCENTILES[shown])
     slices = _slices_per_window(counts, enough)
     edges = merged_edges(counts, slices, enough)
@@ -124,7 +124,7 @@ def average_line(points: list[tuple[float, float, int]]) -> Line | None:
 def _slices_per_window(counts: list[int], enough: int) -> int:
     array = np.array(counts, dtype=np.int64)
     fewest_slices = -(-len(counts) // MOST_WINDOWS)
-    for slices in (slices for slices in _ROUND if fewest_slices <= slices < len(counts)):
+    for slices in (slices for slices in ROUND if fewest_slices <= slices < len(counts)):
         windows = np.add.reduceat(array, np.arange(0, len(array), slices))
         if np.count_nonzero(windows >= enough) * 2 > np.count_nonzero(windows):
             return slices

@@ -10,6 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from analysis.report import make_report
+from tests.analysis.experiment import write_experiment
+from tests.analysis.test_comparison import hostile_experiment
 from tests.analysis.test_page import hostile_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -110,6 +112,68 @@ def test_the_switch_changes_the_scale_and_stays_when_the_colours_change(opened: 
 def test_it_prints(opened: Opened) -> None:
     assert opened.page.pdf().startswith(b"%PDF")
     assert opened.complaints == []
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("experiment")
+    write_experiment(folder)
+    return make_report([folder]).path
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (390, "dark")])
+def test_an_experiment_is_drawn_without_a_word(
+    browser: Browser, compared: Path, width: int, scheme: str
+) -> None:
+    opened = Opened(browser, compared, color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = opened.page
+    assert opened.complaints == []
+    assert opened.requests == [compared.as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".phases tbody").count() == 2
+    assert page.locator("#figure-scatter-0 .scatterlayer .point").count() > 40
+    assert page.locator("#figure-scatter-0 .subplot").count() == 4
+    assert page.locator("#figure-repeats-0 .scatterlayer .point").count() == 24
+    assert page.locator("#differences tbody tr").count() == 3
+    assert page.locator("main details").count() == 8
+    page.close()
+
+
+def test_a_backend_is_hidden_and_shown_by_its_place_in_the_legend(browser: Browser, compared: Path) -> None:
+    opened = Opened(browser, compared, viewport={"width": 1300, "height": 900})
+    page = opened.page
+    page.locator("#figure-scatter-0").scroll_into_view_if_needed()
+    all_points = page.locator("#figure-scatter-0 .scatterlayer .point").count()
+    hidden = (
+        "document.getElementById('figure-scatter-0')._fullData"
+        ".filter((trace) => trace.visible === 'legendonly').length"
+    )
+    page.locator("#figure-scatter-0 .legendtoggle").first.click()
+    opened.until(f"{hidden} >= 5")
+    assert page.locator("#figure-scatter-0 .scatterlayer .point").count() < all_points
+    for scale in ("linear", "log"):
+        page.click(f"button[data-figure=scatter-0][data-scale={scale}]")
+        opened.until(f"document.getElementById('figure-scatter-0').layout.yaxis.type === '{scale}'")
+    below = "document.getElementById('figure-scatter-0').layout.yaxis2.type"
+    assert page.evaluate(below) == "linear", "what is below has a scale of its own"
+    assert opened.complaints == []
+    page.close()
+
+
+def test_nothing_of_a_hostile_experiment_is_executed(browser: Browser, tmp_path: Path) -> None:
+    hostile_experiment(tmp_path)
+    report = make_report([tmp_path], tmp_path / "report.html").path
+    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
+    for summary in opened.page.locator("main details > summary").all():
+        summary.click()
+    for figure in opened.page.locator(".plot").all():
+        figure.scroll_into_view_if_needed()
+        figure.hover()
+    assert opened.page.evaluate("window.owned") is None
+    assert opened.page.locator("main img, main a, main iframe, .plot a").count() == 0
+    assert opened.complaints == []
+    assert opened.requests == [report.as_uri()]
+    opened.page.close()
 
 
 @pytest.mark.parametrize("runs", [1, 2])

@@ -1,0 +1,80 @@
+"""Runs by scenario and backend: what the comparing parts of a report are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from analysis.records import RunDirectory
+from analysis.report.measured import MeasuredRun
+from analysis.statistics.run import RunStatistics
+
+
+@dataclass(frozen=True)
+class BackendRuns:
+    """All runs of one scenario on one backend. Its name is hostile; `shade` is its colour on all the page."""
+
+    name: str
+    shade: int
+    runs: list[MeasuredRun]
+
+    @property
+    def emulated(self) -> str | None:
+        """What the storage imitated (hostile), where any of the runs says so."""
+        return next((run.emulated for run in self.runs if run.emulated), None)
+
+    @property
+    def called(self) -> str:
+        """Its name (hostile), which says when it is emulated."""
+        return f"{self.name} (emulated)" if self.emulated else self.name
+
+
+@dataclass(frozen=True)
+class ScenarioRuns:
+    """All runs of one scenario, whose name is hostile, by backend in the order in which they came."""
+
+    number: int
+    name: str
+    backends: list[BackendRuns]
+
+    @property
+    def runs(self) -> list[MeasuredRun]:
+        """All runs."""
+        return [run for backend in self.backends for run in backend.runs]
+
+    @property
+    def saturators(self) -> list[str]:
+        """The kinds of saturator that ran, each once."""
+        return list(dict.fromkeys(run.saturation.name for run in self.runs if run.saturation))
+
+    @property
+    def repeated(self) -> bool:
+        """Whether any backend has more runs than one."""
+        return any(len(backend.runs) > 1 for backend in self.backends)
+
+
+def numbered(measured: Sequence[tuple[RunDirectory, RunStatistics]]) -> list[MeasuredRun]:
+    """Return the runs of a report, numbered, with the colours of their backends."""
+    runs = [MeasuredRun(directory, statistics, n) for n, (directory, statistics) in enumerate(measured)]
+    shades: dict[str, int] = {}
+    for run in runs:
+        shades.setdefault(_key(run), len(shades))
+    several = len({run.directory.facts.scenario for run in runs}) > 1
+    return [replace(run, shade=shades[_key(run)], among_scenarios=several) for run in runs]
+
+
+def by_scenario(runs: Sequence[MeasuredRun]) -> list[ScenarioRuns]:
+    """Group runs by scenario and, within, by backend."""
+    found: dict[str, dict[str, BackendRuns]] = {}
+    for run in runs:
+        backends = found.setdefault(run.directory.facts.scenario, {})
+        shade = run.number if run.shade is None else run.shade
+        backends.setdefault(_key(run), BackendRuns(run.backend, shade, [])).runs.append(run)
+    return [
+        ScenarioRuns(number, name, list(backends.values()))
+        for number, (name, backends) in enumerate(found.items())
+    ]
+
+
+def _key(run: MeasuredRun) -> str:
+    """Runs that name no backend have nothing in common."""
+    backend = run.directory.facts.backend
+    return f"backend {backend}" if backend else f"run {run.number}"

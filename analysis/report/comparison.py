@@ -1,0 +1,194 @@
+"""What a report says of several backends: tables, figures and cautions on all of them together."""
+
+from collections.abc import Sequence
+
+from analysis.differing import differing
+from analysis.figures.percentiles import pooled_figure
+from analysis.figures.repeats import Repeats, repeats_figure
+from analysis.figures.scatter import Row, Scatter, Shown, scatter_figure
+from analysis.figures.style import Figure
+from analysis.report.measured import MeasuredRun
+from analysis.report.phasefigures import BackendFigures, ScenarioFigures
+from analysis.report.tables import Row as TableRow
+from analysis.report.tables import Table
+from analysis.statistics.sample import PERCENTILES, fewest
+from analysis.units import ABSENT, significant
+
+_MOST_STEPS = 10
+_RUN_LEVEL = ("p99.9", "p99")
+
+
+def comparing_figures(figures: ScenarioFigures, alone: bool) -> list[Figure]:
+    """Return the scatter, the percentile curves and the repeats of one scenario with several runs."""
+    number, of = figures.scenario.number, "" if alone else f": {figures.scenario.name}"
+    scatter = Scatter(
+        key=f"scatter-{number}",
+        of=of,
+        backends=[_shown(each) for each in figures.backends],
+        shown=figures.windows.shown,
+        width_s=figures.windows.width_s,
+        left_out=figures.windows.left_out,
+        saturators=figures.scenario.saturators,
+        busy_s=_busy_s(figures.scenario.runs),
+    )
+    when = "while the saturator ran" if figures.saturated else "of the whole run"
+    curves = [
+        (each.backend.called, each.backend.shade, each.curve) for each in figures.backends if each.curve
+    ]
+    found = [scatter_figure(scatter)]
+    if curves:
+        found.append(pooled_figure(f"curves-{number}", f"How slow, for how many, {when}{of}", curves))
+    return [*found, _repeats(figures, f"repeats-{number}", of)]
+
+
+def _shown(each: BackendFigures) -> Shown:
+    return Shown(
+        name=each.backend.called,
+        shade=each.backend.shade,
+        repeats=[(repeat.run.name, repeat.windows) for repeat in each.repeats],
+        rows=[
+            Row("requests/s", "requests/s", [(r.done.t_s, r.done.value) for r in each.repeats]),
+            Row("send (MB/s)", "MB/s", [(r.send.t_s, r.send.value / 1e6) for r in each.repeats]),
+            Row("disk read (ms)", "ms a read", [(r.disk.t_s, r.disk.value) for r in each.repeats]),
+        ],
+    )
+
+
+def _busy_s(runs: Sequence[MeasuredRun]) -> float | None:
+    """Return how long the saturator ran: the median of the runs."""
+    lasted = sorted(
+        ((run.elapsed_s * 1e9 if busy.stop_ns is None else busy.stop_ns) - busy.start_ns) / 1e9
+        for run in runs
+        if (busy := run.saturation)
+    )
+    return lasted[len(lasted) // 2] if lasted else None
+
+
+def _repeats(figures: ScenarioFigures, key: str, of: str) -> Figure:
+    """Return every run's p99.9 in each phase; p99 where that is too much to ask; else the steps' medians."""
+    for shown in _RUN_LEVEL:
+        enough = fewest(PERCENTILES[shown])
+        counts = [
+            phase.requests for each in figures.backends for r in each.repeats for phase in r.phases.values()
+        ]
+        if sum(count >= enough for count in counts) * 2 > len(counts):
+            return _run_level(figures, key, of, shown)
+    return _steps(figures, key, of)
+
+
+def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Figure:
+    backends = [
+        Repeats(
+            each.backend.called,
+            each.backend.shade,
+            [
+                [
+                    (repeat.run.name, value)
+                    for repeat in each.repeats
+                    if phase in repeat.phases
+                    and (value := repeat.phases[phase].response_ms[shown]) is not None
+                ]
+                for phase in figures.phases
+            ],
+        )
+        for each in figures.backends
+    ]
+    caption = (
+        f"Each point is the {shown} of one run in that phase, each bar the median of a backend's runs. Where "
+        "the points of two backends overlap, the runs do not tell the backends apart."
+    )
+    return repeats_figure(key, f"Every repeat: {shown}{of}", caption, figures.phases, backends)
+
+
+def _steps(figures: ScenarioFigures, key: str, of: str) -> Figure:
+    names = _step_names(figures.scenario.runs)
+    backends = [
+        Repeats(
+            each.backend.called,
+            each.backend.shade,
+            [
+                [
+                    (r.run.name, value)
+                    for r in each.repeats
+                    if (value := _steps_of(r.run).get(name)) is not None
+                ]
+                for name in names
+            ],
+        )
+        for each in figures.backends
+    ]
+    caption = (
+        "Each point is the median of a step in one whole run, each bar the median of a backend's runs: for a "
+        "p99 of each phase there were too few requests. First comes what took more than one request, then "
+        "the steps that took longest."
+    )
+    return repeats_figure(key, f"Every repeat: medians of the steps{of}", caption, names, backends)
+
+
+def _steps_of(run: MeasuredRun) -> dict[str, float]:
+    """Return the medians in ms of measures and steps, by name (hostile)."""
+    found = {
+        name: value
+        for name, one in run.measures.items()
+        if one["unit"] == "ms" and isinstance(value := one["p50"], int | float)
+    }
+    for name, route in run.statistics.routes.items():
+        if (median_ms := route.response_ms["p50"]) is not None:
+            found.setdefault(name.partition(" ")[2], median_ms)
+    return found
+
+
+def _step_names(runs: Sequence[MeasuredRun]) -> list[str]:
+    longest: dict[str, tuple[bool, float]] = {}
+    for run in runs:
+        for name, value in _steps_of(run).items():
+            measure, before = longest.get(name, (name in run.measures, 0.0))
+            longest[name] = (measure, max(before, value))
+    return sorted(longest, key=lambda name: (not longest[name][0], -longest[name][1]))[:_MOST_STEPS]
+
+
+def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
+    """Return what differs between the backends' facts; None where fewer than two say anything."""
+    facts = facts_by_backend(runs)
+    if len(facts) < 2:
+        return None
+    rows = [
+        TableRow(key, [_fact(value) for value in values]) for key, values in differing(list(facts.values()))
+    ]
+    caption = (
+        "What the lab read of the storage and its host, where it is not the same for all backends. Ideally "
+        "only what you want to compare stands here."
+    )
+    if not rows:
+        caption = "Nothing of what the lab read of the storage and its host differs between the backends."
+    return Table("What differs between the backends", caption, ["", *facts], rows)
+
+
+def differences_json(runs: Sequence[MeasuredRun]) -> list[dict[str, object]]:
+    """Return what differs between the backends, for `--json`."""
+    facts = facts_by_backend(runs)
+    if len(facts) < 2:
+        return []
+    return [
+        {"key": key, "backends": dict(zip(facts, values, strict=True))}
+        for key, values in differing(list(facts.values()))
+    ]
+
+
+def facts_by_backend(runs: Sequence[MeasuredRun]) -> dict[str, dict[str, object]]:
+    """Return the facts of each backend by its name (hostile), from the first of its runs that has any."""
+    found: dict[str, dict[str, object]] = {}
+    for run in runs:
+        storage = run.directory.facts.storage
+        if storage and run.directory.facts.backend:
+            own = {"emulated": storage.emulated, "clone": storage.clone, **storage.facts}
+            found.setdefault(run.backend, own)
+    return found
+
+
+def _fact(value: object) -> str:
+    if value is None:
+        return ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return significant(value, 6) if isinstance(value, float) and value >= 0 else str(value)

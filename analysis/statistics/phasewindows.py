@@ -1,0 +1,131 @@
+"""Windows of several runs on one time axis, which begins when each run's saturator started."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import lcm
+
+import numpy as np
+
+from analysis.statistics.interval import lower_bound_ms, upper_bound_ms
+from analysis.statistics.phases import PhaseSlices
+from analysis.statistics.sample import PERCENTILES, Sample, fewest
+from analysis.statistics.windows import ROUND, SHOWN, Line, average_line, merged_edges
+
+_MOST_POINTS = 6000  # of all runs together
+_FEWEST_A_RUN = 12
+
+
+@dataclass(frozen=True)
+class PhaseWindow:
+    """One slice of a phase, in seconds since the saturator started, and its `n` requests due in it.
+
+    `lower_ms` and `upper_ms` bound what is shown, at 95 %, if requests were independent; None where there are
+    too few. `widened`: it is wider than the others, since they held too few requests there.
+    """
+
+    phase: str
+    start_s: float
+    stop_s: float
+    n: int
+    widened: bool
+    value_ms: float
+    lower_ms: float | None
+    upper_ms: float | None
+
+    @property
+    def middle_s(self) -> float:
+        """Where the window's point is drawn."""
+        return (self.start_s + self.stop_s) / 2
+
+
+@dataclass(frozen=True)
+class PhaseWindows:
+    """The windows of each run, all of one width and showing one statistic: `p99.9`, `p99` or `max`.
+
+    `left_out` counts the phases of runs that have requests, but too few for one window.
+    """
+
+    width_s: float
+    shown: str
+    of_runs: list[list[PhaseWindow]]
+    left_out: int
+
+
+def make_phase_windows(runs: Sequence[PhaseSlices]) -> PhaseWindows:
+    """Cut all runs into windows of one width, in each phase apart.
+
+    What is shown is the first of p99.9 and p99 for which more than half of the busiest phases have enough
+    requests, else the slowest. The width is the least round number of slices with which more than half of all
+    windows have enough; those that have not are merged with the next ones of their phase.
+    """
+    _align(runs)
+    counts = [{phase: slices.counts(phase) for phase in slices.names} for slices in runs]
+    busiest = sorted(max(sum(each) for each in of_run.values()) for of_run in counts)
+    shown = next((name for name in SHOWN if busiest[len(busiest) // 2] >= fewest(PERCENTILES[name])), "max")
+    enough = 1 if shown == "max" else fewest(PERCENTILES[shown])
+    slices = _slices_per_window(
+        [each for of_run in counts for each in of_run.values() if each], enough, len(runs)
+    )
+    found, left_out = [], 0
+    for run, of_run in zip(runs, counts, strict=True):
+        windows = []
+        for phase, each in of_run.items():
+            edges = merged_edges(each, slices, enough)
+            left_out += bool(sum(each)) and not edges
+            windows += [
+                _window(run, phase, (start, min(stop, len(each))), stop - start > slices, shown)
+                for start, stop in edges
+            ]
+        found.append(sorted(windows, key=lambda window: window.start_s))
+    return PhaseWindows(slices * runs[0].width_ns / 1e9, shown, found, left_out)
+
+
+def line_of(windows: Sequence[PhaseWindow]) -> Line | None:
+    """Return the weighted least-squares line through `windows`; level where they are too few for a slope."""
+    if not windows:
+        return None
+    line = average_line([(window.middle_s, window.value_ms, window.n) for window in windows])
+    if line is not None:
+        return line
+    requests = sum(window.n for window in windows)
+    return Line(sum(window.value_ms * window.n for window in windows) / requests, 0.0)
+
+
+def _align(runs: Sequence[PhaseSlices]) -> None:
+    """Make the slices of all runs equally wide: those of longer runs are wider."""
+    width_ns = reduce(lcm, (slices.width_ns for slices in runs))
+    for slices in runs:
+        if slices.width_ns != width_ns:
+            slices.fold(width_ns // slices.width_ns)
+
+
+def _slices_per_window(counts: Sequence[Sequence[int]], enough: int, runs: int) -> int:
+    most_windows = max(_MOST_POINTS // runs, _FEWEST_A_RUN) * runs
+    longest = max(map(len, counts), default=1)
+    for slices in (slices for slices in ROUND if slices < longest):
+        windows = np.concatenate(
+            [np.add.reduceat(np.array(each), np.arange(0, len(each), slices)) for each in counts]
+        )
+        used = np.count_nonzero(windows)
+        if used <= most_windows and np.count_nonzero(windows >= enough) * 2 > used:
+            return slices
+    return max(longest, 1)
+
+
+def _window(run: PhaseSlices, phase: str, edge: tuple[int, int], widened: bool, shown: str) -> PhaseWindow:
+    start, stop = edge
+    sample = Sample.of(run.within(phase, start, stop))
+    ppm = PERCENTILES.get(shown)
+    value_ms = sample.max_ms if ppm is None else sample.percentile_ms(ppm)
+    start_s, stop_s = run.span_s(phase, start, stop)
+    return PhaseWindow(
+        phase=phase,
+        start_s=start_s,
+        stop_s=stop_s,
+        n=sample.n,
+        widened=widened,
+        value_ms=value_ms or 0.0,
+        lower_ms=None if ppm is None else lower_bound_ms(sample, ppm),
+        upper_ms=None if ppm is None else upper_bound_ms(sample, ppm),
+    )
