@@ -38,7 +38,8 @@ for _ in $(seq 100); do
     losetup "$1" >/dev/null 2>&1 || exit 0
     sleep 0.1
 done
-echo "$1 is still in use" >&2
+by=$(grep -ls " $1 " /proc/[0-9]*/mountinfo | tr -cd '0-9\\n' | xargs -r ps -o comm= -p | sort -u)
+echo "$1 is still in use; mounted, where these run:" $by >&2
 exit 1"""
 
 _REMOVE = f"""for one in "$1" "$1/mnt" "$1/dev"; do
