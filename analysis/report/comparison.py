@@ -24,7 +24,7 @@ def comparing_figures(figures: ScenarioFigures, alone: bool) -> list[Figure]:
     scatter = Scatter(
         key=f"scatter-{number}",
         of=of,
-        backends=[_shown(each) for each in figures.backends],
+        backends=[_shown(each, figures.scenario.saturators) for each in figures.backends],
         shown=figures.windows.shown,
         width_s=figures.windows.width_s,
         left_out=figures.windows.left_out,
@@ -41,14 +41,15 @@ def comparing_figures(figures: ScenarioFigures, alone: bool) -> list[Figure]:
     return [*found, _repeats(figures, f"repeats-{number}", of)]
 
 
-def _shown(each: BackendFigures) -> Shown:
+def _shown(each: BackendFigures, saturators: Sequence[str]) -> Shown:
+    saturator = saturators[0].replace("-", " ") if len(saturators) == 1 else "saturator"
     return Shown(
         name=each.backend.called,
         shade=each.backend.shade,
         repeats=[(repeat.run.name, repeat.windows) for repeat in each.repeats],
         rows=[
             Row("requests/s", "requests/s", [(r.done.t_s, r.done.value) for r in each.repeats]),
-            Row("send (MB/s)", "MB/s", [(r.send.t_s, r.send.value / 1e6) for r in each.repeats]),
+            Row(f"{saturator} (MB/s)", "MB/s", [(r.send.t_s, r.send.value / 1e6) for r in each.repeats]),
             Row("disk read (ms)", "ms a read", [(r.disk.t_s, r.disk.value) for r in each.repeats]),
         ],
     )

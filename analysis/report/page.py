@@ -61,6 +61,7 @@ def page(
     comparing = _comparing(runs, compared)
     own = [] if any(scenario.repeated for scenario in scenarios) else _figures(runs)
     figures = [*comparing, *own]
+    shown = [_run(run) for run in runs]
     behaviour = _script((_TEMPLATES / "report.js").read_text(encoding="utf-8"))
     plotly = _script(get_plotlyjs())
     template = _environment().get_template("report.html")
@@ -77,7 +78,8 @@ def page(
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
         differences=differences_table(runs),
         folded=len(runs) > _MOST_OPEN,
-        runs=[_run(run) for run in runs],
+        runs=shown,
+        warned=sum(caution.level == "warn" for run in shown for caution in run["cautions"]),
         cautions=[*comparison_cautions(scenarios, compared, unreadable), *control_cautions(runs)],
         version=__version__,
     )

@@ -102,7 +102,7 @@ def test_the_scatter_has_every_repeat_a_line_each_and_what_happened_below(experi
     below = {trace.get("yaxis", "y") for trace in slow if trace["mode"] == "lines"}
     assert below == {"y", "y2", "y3", "y4"}
     titles = [figure["layout"][f"yaxis{n}"]["title"]["text"] for n in ("", 2, 3, 4)]
-    assert titles == ["response time (ms)", "requests/s", "send (MB/s)", "disk read (ms)"]
+    assert titles == ["response time (ms)", "requests/s", "zfs send (MB/s)", "disk read (ms)"]
     band = figure["layout"]["shapes"][0]
     assert (band["x0"], band["x1"]) == (0, 40)
 
@@ -180,6 +180,19 @@ def test_what_makes_a_comparison_doubtful_is_said(
     text = text_of(made)
     assert says in text[text.index('id="warnings"') : text.index('class="card')], what
     assert len(made.runs) + len(made.unreadable) == 4, "none is lost in silence"
+
+
+def test_warnings_on_single_runs_do_not_hide_the_answer(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 3)
+    for path in paths:
+        rewrite(path, status="interrupted", reason="by Ctrl-C")
+    rewrite(paths[0], status="failed", reason="disk full")
+    text = text_of(make_report([tmp_path]))
+    warnings = text[text.index('id="warnings"') : text.index('id="warnings-of-runs"')]
+    assert "The run failed: disk full." in warnings
+    assert "by Ctrl-C" not in warnings
+    assert "5 warnings on single runs" in text
+    assert text.count("The run was interrupted: by Ctrl-C.") == 5
 
 
 def test_one_run_a_backend_is_no_comparison(tmp_path: Path) -> None:
