@@ -99,6 +99,11 @@ export VM_IMAGE VM_SSH_KEY VM_FREE_GIB
 vm-image: ## Make a bootable disk of the site: [VM_IMAGE=vm/plimsoll-site.qcow2 VM_SSH_KEY=KEY.pub SITE_SIZE= …]
 	@site/vm-image
 
+LAB ?= examples/one-machine.yml
+bench: build $(VENV)/.runtime ## The whole on this machine: clones on a slow and a fast disk, load under zfs send, report (root, Docker): [LAB=]
+	@lab/need
+	@$(VENV)/bin/plimsoll run $(LAB) $(ARGS)
+
 FUZZTIME ?= 10m
 fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
 	@tests/fuzz $(FUZZTIME)
@@ -121,4 +126,4 @@ bin/staticcheck: tests/tools/go.mod
 	@tests/need-go $(GO)
 	@cd tests/tools && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report base-image site site-down vm-image lint test test-lab fuzz peers clean
+.PHONY: help setup build replay report base-image site site-down bench vm-image lint test test-lab fuzz peers clean

@@ -12,8 +12,10 @@ from analysis.hostile import printable
 _COMMANDS = {
     "fileio": "lab.fileio.command:fileio",
     "hosts": "lab.hosts.command:hosts",
+    "lab": "lab.command:lab",
     "import": "analysis.importing.command:import_",
     "merge": "analysis.recording.command:merge",
+    "run": "lab.experiment.command:run",
     "report": "analysis.report.command:report",
     "scenario": "scenarios.command:scenario",
 }

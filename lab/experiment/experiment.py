@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from analysis.errors import PlimsollError
 from lab.errors import LabError
 from lab.experiment.files import append_line
 from lab.experiment.folder import Folder
+from lab.experiment.kinds import Kinds
 from lab.experiment.lock import held
 from lab.experiment.onerun import OneRun
 from lab.experiment.order import PlannedRun, runs_in_order
@@ -45,11 +47,12 @@ def planned(lab: Lab) -> list[PlannedRun]:
 
 
 class Experiment:
-    """An experiment in its folder, new or begun. `changing`: the scenarios that change the site."""
+    """An experiment in its folder, new or begun. `kinds`: what is to be known of its scenarios."""
 
-    def __init__(self, lab: Lab, folder: Folder, changing: set[str], say: Say, advance: Advance) -> None:
-        self._lab, self._folder, self._changing = lab, folder, changing
+    def __init__(self, lab: Lab, folder: Folder, kinds: Kinds, say: Say, advance: Advance) -> None:
+        self._lab, self._folder, self._kinds = lab, folder, kinds
         self._say, self._advance = say, advance
+        self._said: set[str] = set()
         self._runs = planned(lab)
 
     async def carry_out(self) -> Outcome:
@@ -57,13 +60,13 @@ class Experiment:
 
         Cancelled, it removes everything as well; the runs that are finished stay.
         """
-        self._folder.journal.note("begun")
         async with contextlib.AsyncExitStack() as stack:
             machines = Machines(self._lab)
             stack.push_async_callback(machines.close)
             for machine in machines.used(self._lab):
                 who = f"experiment {self._lab.name} in {self._folder.path}"
                 await stack.enter_async_context(held(machine, who))
+            self._folder.journal.note("begun")
             rigs = await rigs_of(self._lab, machines, self._tell)
             try:
                 await self._with(rigs, machines)
@@ -118,11 +121,17 @@ class Experiment:
             f"run {run.number} of {len(self._runs)}: {run.scenario} on {run.backend}, repeat {run.repeat} ..."
         )
         self._folder.journal.note("run begun", run=run.name, backend=run.backend)
-        changes = run.scenario in self._changing
-        once = OneRun(self._lab, run, len(self._runs), rig, machines.here, self._folder, changes, self._say)
+        kind, total = self._kinds[run.scenario], len(self._runs)
+        once = OneRun(self._lab, run, total, rig, machines.here, self._folder, kind, self._once_only)
         directory = await once.done()
         self._folder.journal.note("run finished", run=run.name, backend=run.backend)
         self._say(f"run {run.number} of {len(self._runs)}: finished: {directory}")
+
+    def _once_only(self, text: str) -> None:
+        """Say what is the same in every run, such as what a host has not, once."""
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
 
     def _failed(self, run: PlannedRun, rig: Rig, why: str) -> bool:
         """Note it, and return whether the backend is set aside."""
@@ -160,7 +169,7 @@ class Experiment:
         )
 
     def _tell(self, backend: str, step: Step) -> None:
-        line = {"backend": backend, "command": shown(step)}
+        line: dict[str, Any] = {"backend": backend, "command": shown(step)}
         if isinstance(step, Command):
             line |= {"words": list(step.words)}
         append_line(self._folder.commands, line, sync=False)

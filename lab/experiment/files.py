@@ -2,6 +2,7 @@
 
 import json
 import os
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ def append_line(path: Path, value: dict[str, Any], sync: bool = True) -> None:
     line = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
     try:
         new = not path.exists()
-        with path.open("ab", buffering=0) as file:
+        with path.open("a+b", buffering=0) as file:
+            if not new and _cut_off(file):
+                line = "\n" + line
             file.write(line.encode("utf-8", errors="replace"))
             if sync:
                 os.fsync(file.fileno())
@@ -38,6 +41,14 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         if isinstance(value, dict):
             found.append(value)
     return found
+
+
+def _cut_off(file: RawIOBase) -> bool:
+    """Whether a crash left half a line at the end."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return False
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) != b"\n"
 
 
 def sync_folder(path: Path) -> None:

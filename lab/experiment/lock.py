@@ -10,10 +10,11 @@ from lab.machine import Machine, Process
 
 PATH = "/run/lock/plimsoll-lab.lock"
 # Held by a process of the machine itself, which the guard ends when we die or the connection breaks.
-# $1 is the lock, $2 what the next one is told.
-_HOLD = r"""exec 9>>"$1" || exit 3
+# $1 is the lock, $2 what the next one is told. It is opened to be read: another user's may be.
+_HOLD = r"""[ -e "$1" ] || : >>"$1" || exit 3
+exec 9<"$1" || exit 3
 flock -n 9 || { cat "$1.by" 2>/dev/null; exit 75; }
-printf '%s\n' "$2" >"$1.by"
+printf '%s\n' "$2" >"$1.by" 2>/dev/null
 echo held
 exec sleep infinity
 """

@@ -12,6 +12,7 @@ from analysis.errors import PlimsollError
 from analysis.recording.files import replace_json
 from lab.errors import LabError, last_words
 from lab.experiment.folder import Folder
+from lab.experiment.kinds import Kind
 from lab.experiment.order import PlannedRun
 from lab.experiment.phases import Clock, Events, saturate, until_begun
 from lab.experiment.rig import Rig
@@ -33,7 +34,7 @@ Say = Callable[[str], None]
 
 
 class OneRun:
-    """A run on a rig. `changes`: whether the scenario changes the site."""
+    """A run on a rig. `kind`: what is to be known of its scenario."""
 
     def __init__(
         self,
@@ -43,11 +44,11 @@ class OneRun:
         rig: Rig,
         here: Machine,
         folder: Folder,
-        changes: bool,
+        kind: Kind,
         say: Say,
     ) -> None:
         self._lab, self._run, self._of, self._rig, self._here = lab, run, of, rig, here
-        self._folder, self._changes, self._say = folder, changes, say
+        self._folder, self._kind, self._say = folder, kind, say
         self._told = ToldMachine(rig.machine, rig.tell)
 
     async def done(self) -> Path:
@@ -60,7 +61,7 @@ class OneRun:
         try:
             await apply(self._told, rig.backend.tuning, journal)
             await rig.do([rig.reset(restore=rig.changed)])
-            rig.changed = self._changes
+            rig.changed = self._kind.changes
             await asyncio.sleep(self._lab.limits.settle_s)
             attempt = self._folder.attempt(self._run.name)
             directory, facts = await self._measured(attempt)
@@ -93,7 +94,8 @@ class OneRun:
     async def _loaded(self, attempt: Path, events: Events) -> tuple[Path, Clock]:
         """Run the scenario, and the saturator in its middle."""
         target = self._rig.clone.target(self._rig.doer.captured)
-        command = run_command(self._lab, self._run, target, str(attempt), self._rig.clone.driver != "static")
+        ours = self._rig.clone.driver != "static"
+        command = run_command(self._lab, self._run, self._kind, target, str(attempt), ours)
         self._rig.tell(Command("run the scenario", tuple(command)))
         process = await self._here.start(command)
         program = _Program(process, attempt / "output.txt")
@@ -151,13 +153,12 @@ class OneRun:
 
     def _disks(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return devices and datasets for facts and observers."""
-        where = self._rig.place
+        where, dataset = self._rig.place, self._rig.clone.data().dataset
         if where is None:
             return self._lab.observe.disks, ()
-        devices = tuple(
-            fill(device, self._rig.doer.captured).removeprefix("/dev/") for device in where.devices
-        )
-        return devices, (where.dataset,) if where.dataset else ()
+        captured = self._rig.doer.captured
+        devices = tuple(fill(device, captured).removeprefix("/dev/") for device in where.devices)
+        return devices, (dataset,) if dataset else ()
 
     def _complete(self, directory: Path, facts: dict[str, Any]) -> None:
         """Write to run.json what the lab knows of the run."""

@@ -1,10 +1,11 @@
 """What an experiment would do, command by command: the same steps that are carried out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.experiment.dry import DryMachine
 from lab.experiment.experiment import planned
+from lab.experiment.kinds import Kind, Kinds
 from lab.experiment.order import PlannedRun
 from lab.experiment.rig import Part, Rig
 from lab.experiment.scenario import run_command
@@ -31,13 +32,14 @@ class Chapter:
     parts: tuple[Part, ...]
 
 
-async def chapters(lab: Lab, rigs: list[Rig], changing: set[str]) -> list[Chapter]:
+async def chapters(lab: Lab, rigs: list[Rig], kinds: Kinds) -> list[Chapter]:
     """Return all that would be done, in order. Looks at the machines, changes nothing. Raises LabError."""
     found = {rig.name: rig for rig in rigs}
     tunings = {rig.name: await planned_tuning(rig.machine, rig.backend.tuning) for rig in rigs}
     openzfs = {rig.name: (await rig.machine.run(IS_OPENZFS, check=False)).status == 0 for rig in rigs}
     told: list[Chapter] = []
     made: set[str] = set()
+    prepared: set[str] = set()
     dirty: set[str] = set()
     for run in planned(lab):
         rig = found[run.backend]
@@ -46,12 +48,15 @@ async def chapters(lab: Lab, rigs: list[Rig], changing: set[str]) -> list[Chapte
         untuned = Part("put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps))
         if run.backend not in made:
             made.add(run.backend)
-            parts = (rig.prepare(), rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
+            prepare = Part("", ()) if rig.backend.host in prepared else await rig.prepare()
+            if prepare.steps:
+                prepared.add(rig.backend.host)
+            parts = (prepare, rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
             told.append(_chapter(f"make {rig.name}", rig, parts))
         parts = (
             tuned,
             rig.reset(restore=run.backend in dirty),
-            Part("load", (Command("run the scenario", tuple(_load(lab, run, rig))),)),
+            Part("load", (Command("run the scenario", tuple(_load(lab, run, kinds[run.scenario], rig))),)),
             await _saturating(lab, run, rig, openzfs[run.backend]),
             rig.rest(),
             untuned,
@@ -59,7 +64,7 @@ async def chapters(lab: Lab, rigs: list[Rig], changing: set[str]) -> list[Chapte
         told.append(
             _chapter(f"run {run.number}: {run.scenario} on {run.backend}, repeat {run.repeat}", rig, parts)
         )
-        (dirty.add if run.scenario in changing else dirty.discard)(run.backend)
+        (dirty.add if kinds[run.scenario].changes else dirty.discard)(run.backend)
     return [*told, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
 
 
@@ -79,8 +84,19 @@ def lines(chapter: Chapter) -> list[str]:
     told = [f"# {chapter.says} (on {chapter.machine})"]
     for part in chapter.parts:
         told.append(f"## {part.says}")
-        told += [f"{shown(step)}   # {step.says}" if step.says else shown(step) for step in part.steps]
+        told += [_line(step) for step in part.steps]
     return told
+
+
+def _line(step: Step) -> str:
+    line = shown(replace(step, words=tuple(map(_short, step.words))) if isinstance(step, Command) else step)
+    return f"{line}   # {step.says}" if step.says else line
+
+
+def _short(word: str) -> str:
+    """Return the first line of a script; `--json` has all of it."""
+    first, _, further = word.strip().partition("\n")
+    return f"{first} … [{further.count(chr(10)) + 1} more lines]" if further else word
 
 
 def as_data(chapter: Chapter) -> dict[str, Any]:
@@ -98,8 +114,8 @@ def _chapter(says: str, rig: Rig, parts: tuple[Part, ...]) -> Chapter:
     return Chapter(says, rig.machine.name, rig.name, tuple(part for part in parts if part.steps))
 
 
-def _load(lab: Lab, run: PlannedRun, rig: Rig) -> list[str]:
-    return run_command(lab, run, rig.clone.target(_Unknown()), ATTEMPT, rig.clone.driver != "static")
+def _load(lab: Lab, run: PlannedRun, kind: Kind, rig: Rig) -> list[str]:
+    return run_command(lab, run, kind, rig.clone.target(_Unknown()), ATTEMPT, rig.clone.driver != "static")
 
 
 async def _saturating(lab: Lab, run: PlannedRun, rig: Rig, openzfs: bool) -> Part:

@@ -1,12 +1,14 @@
 """One backend at work: its machine, its disk, the clone on it, and what steps captured."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.clones.clone import Clone, Found
+from lab.clones.clone import Found
+from lab.clones.make import Made
 from lab.disks.disk import Disk
-from lab.doing import Api, Doer
+from lab.doing import Doer
 from lab.errors import LabError
 from lab.experiment.settings import Backend, Lab
 from lab.experiment.told import ToldMachine
@@ -16,6 +18,8 @@ from lab.saturators.pointed import pointed
 from lab.saturators.settings import SaturatorSettings
 from lab.steps import Step
 from lab.tuning import apply, put_back
+
+_PAUSES_S = (1.0, 3.0, 10.0, 20.0)  # before it is tried again: who used it may be about to end
 
 OnStep = Callable[[str, Step], None]  # the backend, and the step that is about to be carried out
 
@@ -36,14 +40,11 @@ class Rig:
         backend: Backend,
         machine: Machine,
         disk: Disk | None,
-        clone: Clone,
+        made: Made,
         on_step: OnStep,
-        api: Api | None = None,
-        prepare: tuple[Step, ...] = (),
     ) -> None:
-        """`prepare`: what has to be there before, and stays: the golden copy of the site."""
-        self.backend, self.machine, self.disk, self.clone = backend, machine, disk, clone
-        self._prepare, self._on_step, self._api = prepare, on_step, api
+        self.backend, self.machine, self.disk, self.clone = backend, machine, disk, made.clone
+        self._golden, self._api, self._on_step = made.golden, made.api, on_step
         self.changed = False  # whether a run changed the site since it was as created
         self.stands = False  # whether it was made, whole or in part, by us
         self.forget()
@@ -67,9 +68,11 @@ class Rig:
         """Note a step that is about to be carried out."""
         self._on_step(self.name, step)
 
-    def prepare(self) -> Part:
-        """What is made once, and stays."""
-        return Part("have the site that is copied", self._prepare)
+    async def prepare(self) -> Part:
+        """What is made once on a machine, and stays: the site that clones are copies of."""
+        golden = self._golden
+        steps = golden.make() if golden and not await golden.whole(self.machine) else []
+        return Part("make the site that is copied", tuple(steps))
 
     def make_disk(self) -> Part:
         """What makes the disk."""
@@ -89,7 +92,7 @@ class Rig:
         `tuning` is the journal of that. Raises LabError.
         """
         self.stands = True
-        await self.do([self.prepare(), self.make_disk()])
+        await self.do([await self.prepare(), self.make_disk()])
         try:
             await apply(ToldMachine(self.machine, self.tell), self.backend.tuning, tuning)
             await self.do([self.make_clone()])
@@ -121,29 +124,29 @@ class Rig:
         return found + (await self.disk.find(self.machine) if self.disk else [])
 
     async def clear(self, say: Callable[[str], None] = lambda _: None) -> None:
-        """Remove what is there of this backend, whoever left it. Raises LabError where something stays."""
-        for _ in range(3):  # what is removed may uncover more: a mount below a mount
+        """Remove what is there of this backend, whoever left it. Raises LabError where something stays.
+
+        What comes later in the order lies below what comes before: after a failure nothing else is removed
+        until that is gone.
+        """
+        for pause_s in (*_PAUSES_S, None):
             found = await self.found()
             if not found:
                 break
-            await self._remove(found, say)
+            try:
+                for one in found:
+                    say(f"removes {one.what}")
+                    doer = Doer(self.machine, self._api, self.tell)
+                    doer.captured.update(one.captured)
+                    await doer.do(one.remove)
+            except LabError as error:
+                if pause_s is None:
+                    raise LabError(f"{self.name}: {one.what} cannot be removed: {error}") from None
+                await asyncio.sleep(pause_s)
         else:
             if found := await self.found():
-                raise LabError(f"{self.name}: cannot be removed: " + "; ".join(one.what for one in found))
+                raise LabError(f"{self.name}: comes back: " + "; ".join(one.what for one in found))
         self.forget()
-
-    async def _remove(self, found: list[Found], say: Callable[[str], None]) -> None:
-        problems = []
-        for one in found:
-            say(f"removes {one.what}")
-            doer = Doer(self.machine, self._api, self.tell)
-            doer.captured.update(one.captured)
-            try:
-                await doer.do(one.remove)
-            except LabError as error:
-                problems.append(str(error))
-        if problems and {one.what for one in await self.found()} >= {one.what for one in found}:
-            raise LabError("\n".join(problems))
 
     def saturator(self, lab: Lab) -> SaturatorSettings | None:
         """Return what keeps this backend's disks busy, pointed at its clone. Raises ValueError."""

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from lab.clones.golden import Golden
 from lab.clones.make import clone_of
 from lab.disks.make import disk
 from lab.errors import LabError
@@ -31,7 +30,8 @@ class Machines:
 
     async def close(self) -> None:
         """End all connections, and what still runs over them."""
-        for machine in (*self._others.values(), self.here):
+        machines: list[Machine] = [*self._others.values(), self.here]
+        for machine in machines:
             await machine.close()
 
 
@@ -39,11 +39,11 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     """Return the rig of `backend`; looks at what a clone is made of, changes nothing. Raises LabError."""
     label = Label(lab.name)
     storage = disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
-    golden = Golden(lab.site, lab.work, str(PROJECT))
+    place = storage.place() if storage else None
     made = await clone_of(
-        backend.clone, machine, label.of(backend.name), storage.place() if storage else None, golden, PROJECT
+        backend.clone, machine, label.of(backend.name), place, lab.site, lab.work, str(PROJECT)
     )
-    return Rig(backend, machine, storage, made.clone, on_step, made.api, made.prepare)
+    return Rig(backend, machine, storage, made, on_step)
 
 
 async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:

@@ -1,0 +1,100 @@
+"""Looks at the machines before anything is done: what is missing there, and what would be in the way."""
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.experiment.replaying import REPLAY, ReplayOptions
+from lab.experiment.rigs import Machines, rig_of
+from lab.experiment.scenario import replay_program
+from lab.experiment.settings import LOCAL, Backend, Lab
+from lab.machine import Machine
+from lab.saturators.settings import BtrfsSend, Fio, ZfsSend
+from lab.steps import Command
+from lab.tuning.apply import planned as planned_tuning
+
+_EVERYWHERE = {"env", "sh", "rm", "cat", "tee", "mkdir", "printf"}
+
+
+async def probe(lab: Lab) -> list[str]:
+    """Return what stands in the way, one sentence each; none: the experiment can begin. Changes nothing."""
+    problems = _scenarios(lab)
+    machines = Machines(lab)
+    try:
+        for backend in lab.backends:
+            try:
+                problems += [
+                    f"{backend.name}: {what}" for what in await _backend(lab, backend, machines.of(backend))
+                ]
+            except LabError as error:
+                problems.append(f"{backend.name}: {error}")
+    finally:
+        await machines.close()
+    return list(dict.fromkeys(problems))
+
+
+async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
+    rig = await rig_of(lab, backend, machine, lambda _name, _step: None)
+    parts = [
+        await rig.prepare(),
+        rig.make_disk(),
+        rig.make_clone(),
+        rig.reset(True),
+        rig.rest(),
+        *rig.remove(),
+    ]
+    words = {step.words[0] for part in parts for step in part.steps if isinstance(step, Command)}
+    words |= _saturator(lab, backend)
+    problems = [
+        f"{machine.name} has no {word}: install it"
+        for word in sorted(words - _EVERYWHERE)
+        if (await machine.run(["sh", "-c", 'command -v -- "$1"', "sh", word], check=False)).status
+    ]
+    try:
+        rig.saturator(lab)
+    except ValueError as error:
+        problems.append(f"saturator: {error}")
+    if backend.disk and (await machine.run(["id", "-u"])).out.strip() != "0":
+        how = "run plimsoll as root" if backend.host == LOCAL else "log in as root, or say become: true"
+        problems.append(f"{machine.name}: disks and clones are made by root: {how}")
+    if not (backend.disk and backend.disk.kind == "emulated"):  # whose devices are not there yet
+        try:
+            await planned_tuning(machine, backend.tuning)
+        except LabError as error:
+            problems.append(f"tuning: {error}")
+    problems += [f"is in the way, and is removed first: {found.what}" for found in await rig.found()]
+    return problems
+
+
+def _saturator(lab: Lab, backend: Backend) -> set[str]:
+    settings = backend.saturator or lab.saturator
+    if isinstance(settings, Fio):
+        return {"fio"}
+    if isinstance(settings, BtrfsSend):
+        return {"btrfs", "python3"}
+    zfs_comes = backend.disk is not None and backend.disk.kind == "emulated"
+    return {"python3"} | (set() if zfs_comes else {"zfs"}) if isinstance(settings, ZfsSend) else set()
+
+
+def _scenarios(lab: Lab) -> list[str]:
+    problems = []
+    if any(choice.scenario == REPLAY for choice in lab.scenarios) and not Path(replay_program()).exists():
+        problems.append(f"{replay_program()}: is not built: make build")
+    for choice in lab.scenarios:
+        if choice.scenario == REPLAY:
+            logs: Iterable[str] = ReplayOptions.model_validate(choice.options).log
+            problems += [
+                f"{choice.called}: log: {log} cannot be read"
+                for log in logs
+                if not any(character in log for character in "*?[") and not os.access(log, os.R_OK)
+            ]
+    if shutil.disk_usage(_existing(lab.out)).free < 1 << 30:
+        problems.append(f"out: less than 1 GiB is free in {lab.out}: choose another folder")
+    return problems
+
+
+def _existing(path: Path) -> Path:
+    path = path.absolute()
+    return path if path.exists() else _existing(path.parent)

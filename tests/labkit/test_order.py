@@ -1,0 +1,75 @@
+"""The order of runs, and what an experiment's folder remembers."""
+
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.experiment.journal import Journal
+from lab.experiment.order import runs_in_order
+
+
+def _backends(repeats: int, order: str, seed: int = 1) -> str:
+    runs = runs_in_order(["a", "b", "c"], ["s"], repeats, order, seed)  # type: ignore[arg-type]
+    return "".join(run.backend for run in runs)
+
+
+def test_abba_goes_forth_and_back() -> None:
+    assert _backends(4, "abba") == "abccbaabccba"
+
+
+def test_random_is_drawn_by_its_seed_and_each_repeat_has_all_backends() -> None:
+    assert _backends(6, "random", 3) == _backends(6, "random", 3)
+    assert _backends(6, "random", 3) != _backends(6, "random", 4)
+    drawn = _backends(6, "random", 3)
+    assert all(sorted(drawn[i : i + 3]) == ["a", "b", "c"] for i in range(0, 18, 3))
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.sampled_from(["abba", "random"]),
+    st.integers(0, 99),
+)
+def test_each_run_is_there_once_and_has_a_name_of_its_own(
+    backends: int, scenarios: int, repeats: int, order: str, seed: int
+) -> None:
+    runs = runs_in_order(
+        [f"b{i}" for i in range(backends)],
+        [f"s{i}" for i in range(scenarios)],
+        repeats,
+        order,
+        seed,  # type: ignore[arg-type]
+    )
+    assert [run.number for run in runs] == list(range(1, len(runs) + 1))
+    assert len({run.name for run in runs}) == len(runs) == backends * scenarios * repeats
+    assert set(Counter((run.backend, run.scenario) for run in runs).values()) == {repeats}
+    assert [run.name for run in runs] == sorted(run.name for run in runs)
+
+
+def test_failures_count_in_a_row_and_for_each_backend(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    for what, backend in [
+        ("run failed", "a"),
+        ("run failed", "a"),
+        ("run finished", "b"),
+        ("run failed", "b"),
+    ]:
+        journal.note(what, backend=backend)
+    assert (journal.failures("a"), journal.failures("b"), journal.failures("c")) == (2, 1, 0)
+    journal.note("run finished", backend="a")
+    assert journal.failures("a") == 0
+
+
+def test_a_journal_whose_last_line_was_cut_off_is_read(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.note("begun")
+    journal.note("set aside", backend="a", why="it broke")
+    with journal.path.open("ab") as file:
+        file.write(b'{"what": "ended"')
+    assert journal.set_aside == {"a": "it broke"}
+    assert not journal.ended
+    journal.note("run failed", backend="a")
+    assert journal.failures("a") == 1
