@@ -98,7 +98,7 @@ def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Figur
         f"Each point is the {shown} of one run in that phase, each bar the median of a backend's runs. Where "
         "the points of two backends overlap, the runs do not tell the backends apart."
     )
-    return repeats_figure(key, f"Every repeat: {shown}{of}", caption, figures.phases, backends)
+    return repeats_figure(key, f"Every repeat, {shown}{of}", caption, figures.phases, backends)
 
 
 def _steps(figures: ScenarioFigures, key: str, of: str) -> Figure:
@@ -123,7 +123,7 @@ def _steps(figures: ScenarioFigures, key: str, of: str) -> Figure:
         "p99 of each phase there were too few requests. First comes what took more than one request, then "
         "the steps that took longest."
     )
-    return repeats_figure(key, f"Every repeat: medians of the steps{of}", caption, names, backends)
+    return repeats_figure(key, f"Every repeat, medians of the steps{of}", caption, names, backends)
 
 
 def _steps_of(run: MeasuredRun) -> dict[str, float]:

@@ -66,12 +66,14 @@ def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
 
 
 def done_of(run: MeasuredRun) -> Series:
-    """Return the requests done a second, in each slice of the run."""
+    """Return the requests done a second, in each slice of the run's whole seconds."""
     timeline = run.statistics.timeline
     slots = np.arange(timeline.used, dtype=np.float64)
     t_s: Floats = (slots + 0.5) * timeline.width_s - _zero_ns(run) / 1e9
     per_s: Floats = timeline.done[: timeline.used] / timeline.width_s
-    return Series(t_s, per_s)
+    zero_s = _zero_ns(run) / 1e9
+    whole = (t_s >= np.ceil(-zero_s)) & (t_s < np.floor(timeline.used * timeline.width_s - zero_s))
+    return Series(t_s[whole], per_s[whole])
 
 
 def _zero_ns(run: MeasuredRun) -> int:

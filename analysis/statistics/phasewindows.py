@@ -14,6 +14,7 @@ from analysis.statistics.windows import ROUND, SHOWN, Line, average_line, merged
 
 _MOST_POINTS = 6000  # of all runs together
 _FEWEST_A_RUN = 12
+_MOST_OF_SLOWEST = 60  # of one run, where each window shows but its slowest request
 
 
 @dataclass(frozen=True)
@@ -57,15 +58,16 @@ def make_phase_windows(runs: Sequence[PhaseSlices]) -> PhaseWindows:
 
     What is shown is the first of p99.9 and p99 for which more than half of the busiest phases have enough
     requests, else the slowest. The width is the least round number of slices with which more than half of all
-    windows have enough; those that have not are merged with the next ones of their phase.
+    windows have enough; those that have not are merged with the next ones of their phase, and called widened.
     """
     _align(runs)
     counts = [{phase: slices.counts(phase) for phase in slices.names} for slices in runs]
     busiest = sorted(max(sum(each) for each in of_run.values()) for of_run in counts)
     shown = next((name for name in SHOWN if busiest[len(busiest) // 2] >= fewest(PERCENTILES[name])), "max")
     enough = 1 if shown == "max" else fewest(PERCENTILES[shown])
+    most = _MOST_OF_SLOWEST if shown == "max" else max(_MOST_POINTS // len(runs), _FEWEST_A_RUN)
     slices = _slices_per_window(
-        [each for of_run in counts for each in of_run.values() if each], enough, len(runs)
+        [each for of_run in counts for each in of_run.values() if each], enough, most * len(runs)
     )
     found, left_out = [], 0
     for run, of_run in zip(runs, counts, strict=True):
@@ -74,7 +76,9 @@ def make_phase_windows(runs: Sequence[PhaseSlices]) -> PhaseWindows:
             edges = merged_edges(each, slices, enough)
             left_out += bool(sum(each)) and not edges
             windows += [
-                _window(run, phase, (start, min(stop, len(each))), stop - start > slices, shown)
+                _window(
+                    run, phase, (start, min(stop, len(each))), shown != "max" and stop - start > slices, shown
+                )
                 for start, stop in edges
             ]
         found.append(sorted(windows, key=lambda window: window.start_s))
@@ -100,15 +104,14 @@ def _align(runs: Sequence[PhaseSlices]) -> None:
             slices.fold(width_ns // slices.width_ns)
 
 
-def _slices_per_window(counts: Sequence[Sequence[int]], enough: int, runs: int) -> int:
-    most_windows = max(_MOST_POINTS // runs, _FEWEST_A_RUN) * runs
+def _slices_per_window(counts: Sequence[Sequence[int]], enough: int, most_windows: int) -> int:
     longest = max(map(len, counts), default=1)
     for slices in (slices for slices in ROUND if slices < longest):
         windows = np.concatenate(
             [np.add.reduceat(np.array(each), np.arange(0, len(each), slices)) for each in counts]
         )
         used = np.count_nonzero(windows)
-        if used <= most_windows and np.count_nonzero(windows >= enough) * 2 > used:
+        if len(windows) <= most_windows and np.count_nonzero(windows >= enough) * 2 > used:
             return slices
     return max(longest, 1)
 

@@ -50,7 +50,7 @@ def test_the_page_begins_with_the_answer(experiment: Made) -> None:
     order = [
         "Before, during and after",
         "while zfs send runs",
-        "Every repeat: p99.9",
+        "Every repeat, p99.9",
         "What differs",
         "of each run",
     ]
