@@ -91,7 +91,7 @@ class Emulated:
             loops = [detach("${disk_loop}", image)]
         return [
             *self.place().unlimit,
-            destroy_pool(self.name) if is_zfs else unmount(mounted, "${disk_loop}"),
+            destroy_pool(self.name, mounted) if is_zfs else unmount(mounted, "${disk_loop}"),
             *loops,
             remove_files(self.folder),
             *end_shared(self.work),

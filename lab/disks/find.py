@@ -38,7 +38,7 @@ async def find(machine: Machine, name: str, backend: str, work: str) -> list[Fou
     freed = tuple(free(one.number) for one in loops)
     pool = await machine.run(["zpool", "status", name], check=False)
     if pool.status == 0 and is_on(pool.out, devices):
-        found.append(Found(f"the pool {name}", backend, (*freed, destroy_pool(name))))
+        found.append(Found(f"the pool {name}", backend, (*freed, destroy_pool(name, f"{folder}/mnt"))))
     mounts = own_mounts(await machine.read_text("/proc/self/mounts"), folder, devices)
     found += [
         Found(f"{source}, mounted at {where}", backend, (*freed, unmount(where, source)))

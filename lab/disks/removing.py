@@ -4,6 +4,7 @@ Each step looks once more whether that thing is there, and is what it was: a dev
 """
 
 from lab.disks import zfs
+from lab.disks.letgo import LET_GO
 from lab.disks.limits import SET_LIMITS
 from lab.steps import Command, Step
 
@@ -25,9 +26,14 @@ for root in $(awk '$3 == "cgroup" || $3 == "cgroup2" {{ print $2 }}' "$1"); do
 done"""
 
 # $1: the mount point; $2: what must be mounted there.
-_UNMOUNT = """[ "$(findmnt -n -o SOURCE --mountpoint "$1" | tail -n 1)" != "$2" ] || umount -- "$1" """
+_UNMOUNT = f"""{LET_GO}
+[ "$(findmnt -n -o SOURCE --mountpoint "$1" | tail -n 1)" != "$2" ] || umount -- "$1" """
 
-_DESTROY_POOL = """! zpool status "$1" >/dev/null 2>&1 || zpool destroy "$1" """
+# $1: the pool; $2: the mount point.
+_DESTROY_POOL = f"""pool=$1 && shift
+{LET_GO}
+set -- "$pool"
+! zpool status "$1" >/dev/null 2>&1 || zpool destroy "$1" """
 
 # $1: the loop device; $2: what it must stand on.
 _DETACH = """on=$(losetup -n -O BACK-FILE "$1" 2>/dev/null) || exit 0
@@ -66,9 +72,9 @@ def unmount(folder: str, source: str) -> Command:
     return Command("unmount it", words, timeout_s=_MOST_S, until_s=_BUSY_S)
 
 
-def destroy_pool(pool: str) -> Command:
-    """Return what destroys a pool of ours."""
-    words = ("sh", "-c", _DESTROY_POOL, "sh", pool)
+def destroy_pool(pool: str, mounted: str) -> Command:
+    """Return what destroys a pool of ours, whose dataset is mounted there."""
+    words = ("sh", "-c", _DESTROY_POOL, "sh", pool, mounted)
     return Command("destroy the pool", words, timeout_s=_MOST_S, until_s=_BUSY_S)
 
 

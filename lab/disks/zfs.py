@@ -1,5 +1,6 @@
 """The pool of an emulated disk: the kernel's ZFS where the machine has it, else Debian's zfs-fuse. Pure."""
 
+from lab.disks.letgo import LET_GO
 from lab.disks.settings import EmulatedDisk
 from lab.steps import Command, Step
 
@@ -65,13 +66,14 @@ def make_pool(settings: EmulatedDisk, pool: str, folder: str) -> list[Step]:
 
 def import_anew(pool: str, folder: str) -> list[Step]:
     """Return what empties the cache of ZFS: the pool is exported and imported."""
+    away = ("sh", "-c", _EXPORT, "sh", f"{folder}/mnt", pool)
     again = ("zpool", "import", "-d", f"{folder}/dev", "-o", "cachefile=none", pool)
     return [
-        Command(
-            "export the pool, which empties its cache",
-            ("zpool", "export", pool),
-            timeout_s=MOST_S,
-            until_s=120,
-        ),
+        Command("export the pool, which empties its cache", away, timeout_s=MOST_S, until_s=20),
         Command("import it", again, timeout_s=MOST_S),
     ]
+
+
+# $1: the mount point; $2: the pool.
+_EXPORT = f"""{LET_GO}
+zpool export "$2" """
