@@ -125,6 +125,16 @@ def nowhere(secret: str, folder: Path) -> bool:
     return not [path for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
 
+def test_days_begin_until_the_time_is_up_and_none_is_cut_off(site_block: Site, tmp_path: Path) -> None:
+    done = day(site_block.url, tmp_path, "--duration-s", "2", "--no-screenshots")
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = RunDirectory.open(tmp_path / "latest")
+    assert run.status == "complete"
+    assert failures(run.path) == []
+    assert {f"{route}" for route in run.routes} >= set(STEPS)
+    assert not read(run.path / "summary.json")["requests"]["skipped"].get("dropped_iterations")
+
+
 def test_a_wrong_password_is_named_and_kept_secret(site_block: Site, tmp_path: Path) -> None:
     done = day(site_block.url, tmp_path, "--iterations", "3", password="not-the-password")  # noqa: S106
     run = tmp_path / "latest"

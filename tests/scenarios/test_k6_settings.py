@@ -115,6 +115,25 @@ def test_a_browsers_password_is_only_in_its_environment(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "iterations", "duration_s", "why"),
+    [
+        ({}, "1", None, "one day unless asked for more"),
+        ({"iterations": 3}, "3", None, "so many days"),
+        ({"duration_s": 40}, None, "40.0", "as many days as begin in time"),
+    ],
+)
+def test_a_browser_is_told_how_many_days_or_how_long(
+    tmp_path: Path, given: dict[str, object], iterations: str | None, duration_s: str | None, why: str
+) -> None:
+    asked = validated(browser.Settings, {"target": TARGET, **given})
+    account = Credentials("author", "hunter2")
+    told = browser.told(asked, account, tmp_path / "b", tmp_path / "i.jpg", tmp_path / "run", root=False)
+    assert told.get("PLIMSOLL_ITERATIONS") == iterations, why
+    assert told.get("PLIMSOLL_DURATION_S") == duration_s, why
+    assert browser.expected(asked, 20.0, 2) == (4 if duration_s else int(iterations or 0)), why
+
+
 def test_no_name_but_the_targets_leads_anywhere() -> None:
     assert resolver_rules("http://blog.example:8080", None) == "MAP * ~NOTFOUND , EXCLUDE blog.example"
     rules = resolver_rules("https://blog.example", "127.0.0.1:8443")
