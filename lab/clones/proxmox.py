@@ -7,7 +7,6 @@ from lab.clones.address import needs_address, serves, target
 from lab.clones.clone import Found, Target
 from lab.clones.proxmox_settings import ProxmoxSettings
 from lab.errors import LabError
-from lab.labels import Label
 from lab.machine import Machine
 from lab.proxmox import ProxmoxApi
 from lab.proxmox.api import NEXT_ID
@@ -23,11 +22,8 @@ class Proxmox:
 
     driver = "proxmox"
 
-    def __init__(
-        self, settings: ProxmoxSettings, label: Label, backend: str, api: ProxmoxApi | None = None
-    ) -> None:
-        self._settings, self._backend, self._api = settings, backend, api
-        self._name = label.of(backend)
+    def __init__(self, settings: ProxmoxSettings, name: str, api: ProxmoxApi | None = None) -> None:
+        self._settings, self._name, self._api = settings, name, api
         self._mark = f"plimsoll: {self._name}"  # in its description: a name alone anybody may choose
         self._from = settings.template_node or settings.node
 
@@ -125,7 +121,7 @@ class Proxmox:
             if self._mark in map(str.strip, lines) and not int((config or {}).get("template", 0)):
                 what = f"the virtual machine {self._name} ({vmid} on {node})"
                 steps = tuple(self._remove(node, str(vmid)))
-                found.append(Found(what, self._backend, steps, {"vmid": str(vmid)}))
+                found.append(Found(what, self._name.rpartition("--")[2], steps, {"vmid": str(vmid)}))
         return found
 
     async def _named(self, api: ProxmoxApi) -> list[tuple[str, int]]:

@@ -14,7 +14,6 @@ from lab.clones.proxmox import Proxmox
 from lab.clones.proxmox_settings import ProxmoxSettings
 from lab.doing import Doer
 from lab.errors import LabError
-from lab.labels import Label
 from lab.proxmox import ProxmoxApi, connect
 from lab.steps import Call, Serve, shown
 from tests.labkit.fakemachine import FakeMachine
@@ -62,7 +61,7 @@ def settings(server: ProxmoxServer, **keys: Any) -> ProxmoxSettings:
 def made(server: ProxmoxServer, **keys: Any) -> tuple[Proxmox, ProxmoxApi]:
     said = settings(server, **keys)
     api = ProxmoxApi(connect(said, ENVIRONMENT), pause_s=0.005, patience_s=30, lock_s=30)
-    return Proxmox(said, Label("bench"), "hdd", api), api
+    return Proxmox(said, NAME, api), api
 
 
 @pytest.mark.parametrize("restore", ["rollback", "clone"])
@@ -96,6 +95,7 @@ def test_a_clone_is_made_begun_anew_and_removed(server: ProxmoxServer, site: str
         assert server.vms[vmid].config["scsi0"].endswith("mbps_rd=150,iops_wr=120")
         assert clone.target(doer.captured).url == site
         (found,) = await clone.find(FakeMachine())
+        assert found.backend == "hdd"
         assert found.what == f"the virtual machine {NAME} ({vmid} on pve1)"
         await doer.do(found.remove)
         assert await clone.find(FakeMachine()) == []
