@@ -56,8 +56,11 @@ def read_base(xml: str) -> Base:
             )
         else:
             disks.append(BaseDisk(name, path, disk_format))
-    nvram = root.find("os/nvram")
-    kept = None if nvram is None else (nvram.text or "").strip() or None
+    kept = (root.findtext("os/nvram") or "").strip() or None
+    for source in root.findall("os/nvram/source"):  # as of libvirt 8.5
+        kept = source.get("file")
+        if kept is None:
+            problems.append("its firmware's variables are not in a file, and only that is copied")
     problems += [f"{path}: a path with ${{ or a control character" for path in _odd([*disks], kept)]
     if not disks and not problems:
         problems.append("it has no disk that could be copied")

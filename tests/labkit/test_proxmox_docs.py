@@ -7,11 +7,13 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from lab.clones.libvirt_settings import LibvirtSettings
 from lab.clones.proxmox_settings import DiskLimits, ProxmoxSettings
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES: dict[str, dict[str, type[BaseModel]]] = {
     "proxmox.md": {"": ProxmoxSettings, "limits.DISK.": DiskLimits},
+    "libvirt.md": {"": LibvirtSettings},
 }
 
 
