@@ -150,7 +150,9 @@ class Libvirt:
                 steps.append(Command(f"lay {disk.target} over the base's", words))
         copy, kept = self._nvram(base), base.nvram
         if nvram and copy and kept:
-            steps.append(Command("copy the firmware's variables", ("cp", "--", kept, copy)))
+            # None before the base's first start: then libvirt makes the clone's from their template.
+            words = ("sh", "-c", '[ ! -e "$1" ] || cp -- "$1" "$2"', "sh", kept, copy)
+            steps.append(Command("copy the firmware's variables", words))
         return steps
 
     def _forget(self) -> Command:

@@ -95,8 +95,7 @@ def clone_xml(base: Base, name: str, made: Mapping[str, tuple[str, str]], nvram:
         mac.set("address", mac_address(name, i))
     found = root.find("os/nvram")
     if found is not None and nvram:
-        for key in ("type", "format"):
-            found.attrib.pop(key, None)
+        found.attrib.pop("type", None)
         for child in list(found):
             found.remove(child)
         found.text = nvram

@@ -130,6 +130,9 @@ class _Pinned(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs, assert_fingerprint=self._fingerprint)
 
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        return super().proxy_manager_for(proxy, **kwargs, assert_fingerprint=self._fingerprint)
+
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield `error` and what lies below it."""

@@ -1,7 +1,10 @@
 """What goes wrong on Proxmox: what is tried again, what is not, and the sentences that are left."""
 
 import asyncio
+import select
 import socket
+import socketserver
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -266,6 +269,38 @@ def test_its_certificate_is_proven_by_fingerprint_or_authority_or_refused(server
     with pytest.raises(LabError, match=r"ca_file: /none.pem cannot be read"):
         ask(server, NEXT, ca_file=Path("/none.pem"))
     assert len(server.asked) == asked
+
+
+def test_its_fingerprint_is_looked_at_through_a_proxy_too(
+    server: ProxmoxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tunnel(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            line = self.rfile.readline()
+            while self.rfile.readline().strip():
+                pass
+            host, port = line.split()[1].decode().split(":")
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            with socket.create_connection((host, int(port))) as far:
+                ends = [self.connection, far]
+                while ready := select.select(ends, [], [], 5)[0]:
+                    for end in ready:
+                        data = end.recv(65536)
+                        if not data:
+                            return
+                        ends[1 - ends.index(end)].sendall(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Tunnel) as proxy:
+        proxy.daemon_threads = True
+        threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.server_address[1]}")
+        monkeypatch.setenv("NO_PROXY", "")
+        assert ask(server, NEXT, ca_file=None, fingerprint=server.fingerprint) == "100"
+        asked = len(server.asked)
+        with pytest.raises(LabError, match="its certificate is another than fingerprint says"):
+            ask(server, NEXT, ca_file=None, fingerprint=":".join(["AB"] * 32))
+        assert len(server.asked) == asked
+        proxy.shutdown()
 
 
 def test_what_answers_is_no_proxmox(server: ProxmoxServer, monkeypatch: pytest.MonkeyPatch) -> None:
