@@ -11,6 +11,7 @@ from lab.errors import LabError
 
 NAMESPACE = "urn:plimsoll:lab"
 _QEMU = "http://libvirt.org/schemas/domain/qemu/1.0"
+_NVRAM = "/var/lib/libvirt/qemu/nvram"
 _TARGET = re.compile(r"[a-z]{2,3}[a-z]{0,2}")
 _FORMAT = re.compile(r"[a-z0-9]{1,12}")
 
@@ -57,6 +58,8 @@ def read_base(xml: str) -> Base:
         else:
             disks.append(BaseDisk(name, path, disk_format))
     kept = (root.findtext("os/nvram") or "").strip() or None
+    if kept is None and root.find("os[@firmware='efi']") is not None:
+        kept = f"{_NVRAM}/{root.findtext('name')}_VARS.fd"  # where libvirt puts what it chose itself
     for source in root.findall("os/nvram/source"):  # as of libvirt 8.5
         kept = source.get("file")
         if kept is None:
@@ -93,8 +96,10 @@ def clone_xml(base: Base, name: str, made: Mapping[str, tuple[str, str]], nvram:
         _replace_disk(disk, *made[_name(disk)])
     for i, mac in enumerate(devices.findall("interface/mac")):
         mac.set("address", mac_address(name, i))
-    found = root.find("os/nvram")
-    if found is not None and nvram:
+    if nvram and (os := root.find("os")) is not None:
+        found = os.find("nvram")
+        if found is None:
+            found = etree.SubElement(os, "nvram")
         found.attrib.pop("type", None)
         for child in list(found):
             found.remove(child)

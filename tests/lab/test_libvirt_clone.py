@@ -16,11 +16,20 @@ from lab.errors import LabError
 from lab.machine import LocalMachine
 from lab.place import Place
 from lab.steps import Room, Step
+from tests.lab.disks import LABEL, clear, emulated, left, need_disks
 from tests.lab.programs import Replay
 from tests.lab.tinyguest import domain, need_libvirt, virsh
 
 BASE = f"libvirt-test-base-{os.getpid()}"
 LOG = '192.0.2.{} - - [10/Oct/2000:13:55:3{} -0700] "GET {} HTTP/1.1" 200 24 "-" "curl/8"\n'
+
+
+def define(name: str, folder: Path, efi: bool = False) -> None:
+    """Defines the guest, with its files in `folder`."""
+    xml = folder / "base.xml"
+    xml.write_text(domain(name, folder, efi))
+    done = virsh("define", str(xml))
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +39,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("libvirt")
     for parent in (folder, folder.parent, folder.parent.parent):
         parent.chmod(0o755)
-    xml = folder / "base.xml"
-    xml.write_text(domain(BASE, folder))
-    done = virsh("define", str(xml))
-    assert done.returncode == 0, done.stderr
+    define(BASE, folder)
     yield folder
     virsh("destroy", BASE)
     virsh("undefine", BASE)
@@ -182,3 +188,56 @@ def test_a_base_that_runs_is_refused_and_its_clone_can_be_looked_for(base: Path)
         asyncio.run(run())
     finally:
         virsh("destroy", BASE)
+
+
+def test_a_clone_of_a_guest_with_uefi_has_its_own_variables(base: Path) -> None:
+    machine, where, name = LocalMachine(), place(base, "uefi"), f"plimsoll-ve{os.getpid()}--hdd"
+    folder = base / "uefi-base"
+    folder.mkdir(mode=0o755)
+    define(f"{BASE}-efi", folder, efi=True)
+
+    async def run() -> None:
+        for ran in (False, True):  # a base that never ran has none to copy
+            clone = await Libvirt.prepared(settings(base=f"{BASE}-efi"), name, where, machine)
+            doer = Doer(machine)
+            try:
+                await doer.do(clone.create())
+                assert (Path(where.folder, name) / "nvram.fd").exists() == ran
+                await doer.do(clone.reset(restore=False))
+                assert get(clone.target(doer.captured).url) == "<p>a site on a disk</p>\n"
+                assert (Path(where.folder, name) / "nvram.fd").exists()
+            finally:
+                await doer.do(clone.destroy())
+            assert await clone.find(machine) == []
+            virsh("start", f"{BASE}-efi")
+            virsh("destroy", f"{BASE}-efi")
+
+    try:
+        asyncio.run(run())
+    finally:
+        virsh("undefine", f"{BASE}-efi", "--nvram")
+    assert list(Path(where.folder).iterdir()) == []
+
+
+def test_a_clone_on_an_emulated_disk_is_under_its_limits(base: Path) -> None:
+    need_disks("ext4")
+    machine, disk = LocalMachine(), emulated("ext4", base / "work", "512M", bytes_per_s="20M")
+    name = LABEL.of("ext4")
+
+    async def run() -> None:
+        doer = Doer(machine)
+        clone = await Libvirt.prepared(settings(), name, disk.place(), machine)
+        try:
+            await doer.do([*disk.create(), *clone.create(), *disk.limit(), *clone.reset(restore=False)])
+            assert get(clone.target(doer.captured).url) == "<p>a site on a disk</p>\n"
+            pid = Path(f"/run/libvirt/qemu/{name}.pid").read_text().strip()
+            members = Path(doer.captured["disk_group"], "cgroup.procs").read_text().split()
+            assert pid in members
+            await doer.do([*clone.reset(restore=True), *clone.stop()])
+        finally:
+            removed = await clear(machine, clone.find, disk.find)
+        assert [line.split()[1] for line in removed[:2]] == ["virtual", "folder"]
+        assert await clone.find(machine) == await disk.find(machine) == []
+
+    asyncio.run(run())
+    assert left(base / "work") == []

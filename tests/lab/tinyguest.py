@@ -106,15 +106,15 @@ def disk(folder: Path) -> Path:
     return made
 
 
-def domain(name: str, folder: Path) -> str:
-    """The XML of a domain that is the guest."""
+def domain(name: str, folder: Path, efi: bool = False) -> str:
+    """The XML of a domain that is the guest; with `efi` it has firmware variables of its own."""
     return f"""<domain type='qemu'>
   <name>{name}</name>
   <description>somebody's words &amp; signs</description>
-  <memory unit='MiB'>192</memory>
+  <memory unit='MiB'>256</memory>
   <vcpu>1</vcpu>
-  <os>
-    <type arch='x86_64' machine='pc'>hvm</type>
+  <os{' firmware="efi"' if efi else ""}>
+    <type arch='x86_64' machine='{"q35" if efi else "pc"}'>hvm</type>
     <kernel>{kernel()}</kernel>
     <initrd>{initrd(folder)}</initrd>
     <cmdline>console=ttyS0 quiet panic=-1</cmdline>
@@ -126,7 +126,7 @@ def domain(name: str, folder: Path) -> str:
       <source file='{disk(folder)}'/>
       <target dev='vda' bus='virtio'/>
     </disk>
-    <disk type='file' device='cdrom'><target dev='hda' bus='ide'/><readonly/></disk>
+    <disk type='file' device='cdrom'><target dev='sda' bus='sata'/><readonly/></disk>
     <interface type='network'><source network='default'/><model type='virtio'/></interface>
     <serial type='pty'/>
   </devices>

@@ -89,6 +89,7 @@ def test_a_block_device_becomes_a_file() -> None:
 
 NVRAMS = [
     ("old", "<nvram template='/t.fd' type='file'>/nvram/site.fd</nvram>"),
+    ("chosen by libvirt", ""),
     ("new", "<nvram template='/t.fd' type='file'><source file='/nvram/site.fd'/></nvram>"),
 ]
 
@@ -98,8 +99,9 @@ def test_what_is_only_read_stays_where_it_is_and_firmware_gets_its_own_variables
     why: str, nvram: str
 ) -> None:
     more = "<disk type='file' device='disk'><source file='/tools.img'/><target dev='vdb'/><readonly/></disk>"
-    head = f"<os><type>hvm</type>{nvram}</os>"
-    assert read_base(domain(DISK + more, head)).nvram == "/nvram/site.fd"
+    head = f"<os firmware='efi'><type>hvm</type>{nvram}</os>"
+    path = "/nvram/site.fd" if nvram else "/var/lib/libvirt/qemu/nvram/site_VARS.fd"
+    assert read_base(domain(DISK + more, head)).nvram == path
     root = cloned(domain(DISK + more, head), nvram=f"/backend/{NAME}/nvram.fd")
     assert [source.get("file") for source in root.findall("devices/disk/source")] == [
         f"/backend/{NAME}/vda.raw",
