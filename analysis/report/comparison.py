@@ -1,6 +1,7 @@
 """What a report says of several backends: tables, figures and cautions on all of them together."""
 
 from collections.abc import Sequence
+from math import inf, isfinite
 
 from analysis.differing import differing
 from analysis.figures.percentiles import pooled_figure
@@ -171,9 +172,14 @@ def differences_json(runs: Sequence[MeasuredRun]) -> list[dict[str, object]]:
     if len(facts) < 2:
         return []
     return [
-        {"key": key, "backends": dict(zip(facts, values, strict=True))}
+        {"key": key, "backends": {name: _finite(value) for name, value in zip(facts, values, strict=True)}}
         for key, values in differing(list(facts.values()))
     ]
+
+
+def _finite(value: object) -> object:
+    """JSON has no NaN and no infinity."""
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def facts_by_backend(runs: Sequence[MeasuredRun]) -> dict[str, dict[str, object]]:
@@ -192,4 +198,4 @@ def _fact(value: object) -> str:
         return ABSENT
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return significant(value, 6) if isinstance(value, float) and value >= 0 else str(value)
+    return significant(value, 6) if isinstance(value, float) and 0 <= value < inf else str(value)

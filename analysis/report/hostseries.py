@@ -12,6 +12,9 @@ from analysis.report.measured import MeasuredRun
 
 _LATENCY = re.compile(r"diskstats\.(.+)_read_latency_ms", re.DOTALL)
 
+# What is beyond was written by no observer of ours.
+_MOST_MS, _LATEST_NS = 1e9, float(1 << 61)
+
 Floats = NDArray[np.float64]
 
 
@@ -58,9 +61,9 @@ def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
         values for name, values in columns.items() if (found := _LATENCY.fullmatch(name)) and found[1] in own
     ]
     table = np.array(chosen or list(columns.values()), dtype=np.float64)
-    known = np.isfinite(table)
+    known = np.abs(table) < _MOST_MS  # neither is NaN
     count = known.sum(axis=0)
-    there = (count > 0) & np.isfinite(t_ns)
+    there = (count > 0) & (np.abs(t_ns) < _LATEST_NS)
     mean: Floats = np.where(known, table, 0.0).sum(axis=0)[there] / count[there]
     return Series((t_ns[there] - _zero_ns(run)) / 1e9, mean), None
 

@@ -253,6 +253,15 @@ def test_facts_are_compared_by_place_and_names_change_nothing() -> None:
     assert differing(facts, besides=("disks", "cpus")) == []
 
 
+def test_facts_that_are_no_numbers_are_shown_all_the_same(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 1)
+    for path, value in zip(paths, (float("inf"), float("nan")), strict=True):
+        rewrite(path, storage={"facts": {"cpus": value, "none": None}})
+    made = make_report([tmp_path])
+    assert "<td>inf</td><td>nan</td>" in text_of(made)
+    assert json.dumps(made.as_json(), allow_nan=False)
+
+
 def hostile_experiment(folder: Path) -> list[Path]:
     """Two hostile backends with two repeats each, whose every name is an attack."""
     paths = []

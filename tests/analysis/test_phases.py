@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,14 @@ SATURATIONS: list[tuple[str, list[Event], tuple[int, int | None, int] | None]] =
 ]
 
 
+def test_every_saturator_of_the_lab_is_known() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "saturators.md").read_text(encoding="utf-8")
+    kinds = re.search(r"^\| `kind` \| (.*) \|$", text, re.MULTILINE)
+    assert kinds
+    for kind in re.findall(r"`([a-z-]+)`", kinds[1]):
+        assert saturation([Event(0, kind, "start")]), kind
+
+
 @pytest.mark.parametrize(("why", "events", "expected"), SATURATIONS, ids=[row[0] for row in SATURATIONS])
 def test_saturators_are_known_by_their_events(why: str, events: list[Event], expected: Any) -> None:
     found = saturation(events)
@@ -221,6 +230,10 @@ def test_throughput_and_latency_are_of_the_send_and_of_the_storages_own_disk(tmp
     series, trouble = disk_latency_of(run)
     assert len(series.t_s) == 0
     assert "t_ns" in str(trouble)
+    strange = "t_ns,diskstats.loop7_read_latency_ms\n1e300,1\n1e9,inf\n2e9,1e300\nnan,1\n21e9,7\n"
+    (run.directory.path / "host.csv").write_text(strange)
+    series, trouble = disk_latency_of(run)
+    assert (series.t_s.tolist(), series.value.tolist(), trouble) == ([1.0], [7.0], None)
     (run.directory.path / "host.csv").unlink()
     assert disk_latency_of(run)[1] is None, "no observers is no trouble"
     assert len(send_of(run).t_s) == int(DURING_S)
