@@ -1,0 +1,193 @@
+"""The site in containers on disks of files, for real: cloned, changed, brought back, gone."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab.clones.compose import Compose, ComposeSettings
+from lab.clones.golden import Golden, SiteSettings
+from lab.disks.disk import Disk
+from lab.doing import Doer
+from lab.errors import MachineError
+from lab.machine import LocalMachine
+from lab.steps import Command, Step
+from tests.lab.disks import LABEL, clear, emulated, first, left, need_disks, run
+from tests.lab.programs import ROOT
+from tests.lab.sitestack import Site, eventually, left_behind, need_docker
+from tests.lab.sitestack import run as output_of
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Path]:
+    """The lab's own folder; nothing is in it at the end."""
+    folder = tmp_path / "work"
+    yield folder
+    assert left(folder) == []
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Golden]:
+    """The site that is copied; or the folder that PLIMSOLL_GOLDEN names, to write tests."""
+    need_docker()
+    if given := os.environ.get("PLIMSOLL_GOLDEN"):
+        yield Golden(SiteSettings(data=given), "/var/lib/plimsoll", str(ROOT))
+        return
+    folder = tmp_path_factory.mktemp("golden")
+    made = Golden(SiteSettings(seed=os.getpid() % 1000 + 2), str(folder), str(ROOT))
+    run(lambda machine: _filled(machine, made))
+    yield made
+    run(lambda machine: Doer(machine).do(made.forget()))
+    assert list(folder.iterdir()) == []
+
+
+async def _filled(machine: LocalMachine, golden: Golden) -> None:
+    """Fills it, cut off once in the middle."""
+    steps = golden.make()
+    site = f"plimsoll-{golden.name}"
+    await cut_off(steps, f"{site}[-_]seed", Doer(machine))
+    assert not await golden.whole(machine)
+    assert {one.what for one in await golden.find(machine, "x")} >= {f"the container {site}-db"}
+    await clear(machine, lambda there: golden.find(there, "x"))
+    assert left_behind(site) == []
+    await Doer(machine).do(steps)
+    assert await golden.whole(machine)
+    assert await golden.find(machine, "x") == []
+
+
+async def cut_off(steps: list[Step], container: str, doer: Doer) -> None:
+    """Carries out `steps`, and dies as soon as a container of that name is another than it was."""
+
+    def there() -> str:
+        return output_of("docker", "ps", "-q", "--filter", f"name=^{container}").stdout
+
+    before = there()
+    doing = asyncio.create_task(doer.do(steps))
+
+    def runs() -> bool:
+        return there() not in ("", before) or doing.done()
+
+    assert await asyncio.to_thread(eventually, runs, 600)
+    assert not doing.done(), doing.exception() if doing.done() else ""
+    doing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await doing
+
+
+def clone_on(disk: Disk, filesystem: str, golden: Golden) -> Compose:
+    settings = ComposeSettings(driver="compose", buffer_pool="64M", php_children=2)
+    return Compose(settings, LABEL.of(filesystem), disk.place(), golden)
+
+
+def site_of(clone: Compose, filesystem: str, doer: Doer) -> Site:
+    folder = Path(clone.describe()["folder"])
+    return Site(LABEL.of(filesystem), clone.target(doer.captured).url, folder, {}, {})
+
+
+def changed(site: Site) -> tuple[list[list[str]], bool]:
+    """The mark in the database, and whether there is one among the files."""
+    rows = site.sql("SELECT option_value FROM wp_options WHERE option_name = 'lab_was_here'")
+    return rows, (site.folder / "wordpress" / "lab-was-here.txt").exists()
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "btrfs", "zfs"])
+def test_a_clone_is_brought_back_and_leaves_nothing(filesystem: str, golden: Golden, work: Path) -> None:
+    need_disks(filesystem)
+    disk = emulated(filesystem, work, "4G", bytes_per_s="100M")
+    clone = clone_on(disk, filesystem, golden)
+
+    async def life(machine: LocalMachine) -> None:
+        doer = Doer(machine)
+        await doer.do([*disk.create(), *clone.create(), *disk.limit()])
+        assert left_behind(LABEL.of(filesystem)) == [], "made, not started"
+        await doer.do(clone.reset(restore=False))
+        site = site_of(clone, filesystem, doer)
+        assert site.browser().ask("/").status == 200
+        assert outside(site.name, doer.captured["disk_group"]) == [], "all of it is under the disk's limits"
+        site.sql("INSERT INTO wp_options (option_name, option_value) VALUES ('lab_was_here', 'yes')")
+        (site.folder / "wordpress" / "lab-was-here.txt").touch()
+        assert changed(site) == ([["yes"]], True)
+
+        await doer.do(clone.reset(restore=True))
+        site = site_of(clone, filesystem, doer)
+        assert changed(site) == ([], False), "as it was when it was cloned"
+        assert site.browser().ask("/").status == 200
+
+        if filesystem == "ext4":  # the lab dies in the middle
+            (site.folder / "wordpress" / "lab-was-here.txt").touch()
+            await cut_off(clone.reset(restore=False), f"{site.name}-php", doer)
+            assert (site.folder / "wordpress" / "lab-was-here.txt").exists(), "it was not brought back"
+            await clear(machine, clone.find, disk.find)
+        else:
+            await doer.do([*clone.stop(), *clone.stop(), *clone.destroy()])
+            assert await clone.find(machine) == []
+            await doer.do(disk.destroy())
+        assert left_behind(site.name) == []
+
+    run(life)
+
+
+def outside(site: str, group: str) -> list[str]:
+    """Processes of the site that are not members of the group."""
+    members = (Path(group) / "cgroup.procs").read_text().split()
+    containers = output_of("docker", "ps", "-q", "--filter", f"label=plimsoll.site={site}").stdout.split()
+    assert containers
+    found = [output_of("docker", "top", one, "-eo", "pid,comm").stdout.splitlines()[1:] for one in containers]
+    return [line for lines in found for line in lines if line.split()[0] not in members]
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "btrfs", "zfs"])
+def test_cut_off_after_any_step_nothing_is_left(filesystem: str, work: Path, tmp_path: Path) -> None:
+    need_docker()
+    need_disks(filesystem)
+    small = tmp_path / "small"
+    (small / "mysql").mkdir(parents=True)
+    (small / "site.json").write_text("{}")
+    golden = Golden(SiteSettings(data=str(small)), str(work), str(ROOT))
+    disk = emulated(filesystem, work)
+    place = replace(disk.place(), cold=())  # a pool that is exported is a matter of disks
+    clone = Compose(ComposeSettings(driver="compose"), LABEL.of(filesystem), place, golden)
+    steps = [step for step in [*clone.create(), *clone.reset(restore=True)] if _is_of_data(step)]
+
+    async def cut_offs(machine: LocalMachine) -> None:
+        await Doer(machine).do(disk.create())
+        for count in range(len(steps) + 1):
+            await first(machine, steps, count)
+            found = await clone.find(machine)
+            await clear(machine, clone.find)
+            assert await clone.find(machine) == []
+            for one in found:
+                await Doer(machine).do(one.remove)  # once more does no harm
+            there = {path.name for path in Path(disk.place().folder).iterdir()}
+            assert there <= {"lost+found"}, f"cut off after {count} steps: {steps[count - 1].says}"
+        await clear(machine, disk.find)
+
+    run(cut_offs)
+
+
+def _is_of_data(step: Step) -> bool:
+    """Whether it changes data; there is no site in this folder that could be started."""
+    programs = {"mkdir", "cp", "btrfs", "zfs", "mountpoint", "sh"}
+    return isinstance(step, Command) and step.words[0] in programs and "docker" not in " ".join(step.words)
+
+
+def test_a_site_that_runs_is_not_copied(golden: Golden, work: Path) -> None:
+    """What MariaDB has open would be no database in the copy."""
+    busy = clone_on(emulated("ext4", work), "ext4", golden).create()[0]
+
+    async def life(machine: LocalMachine) -> None:
+        await Doer(machine).do([busy])
+        label = ["--label", f"plimsoll.backend={golden.folder}", "--network", "none"]
+        started = await machine.run(
+            ["docker", "run", "-d", "--rm", *label, "--entrypoint", "sleep", "plimsoll-site", "600"]
+        )
+        try:
+            with pytest.raises(MachineError, match="make site-down KEEP=1"):
+                await Doer(machine).do([busy])
+        finally:
+            await machine.run(["docker", "rm", "-f", started.out.strip()])
+
+    run(life)
