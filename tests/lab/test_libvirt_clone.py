@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,8 +42,10 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         parent.chmod(0o755)
     define(BASE, folder)
     yield folder
-    virsh("destroy", BASE)
-    virsh("undefine", BASE)
+    ours = [name for name in names() if re.match(rf"plimsoll-\w+{os.getpid()}--", name)]
+    for name in (BASE, *ours):  # of tests that failed
+        virsh("destroy", name)
+        virsh("undefine", name, "--nvram")
 
 
 def settings(**keys: object) -> LibvirtSettings:
