@@ -2,6 +2,7 @@
 
 import os
 import re
+import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -97,9 +98,14 @@ class Connection:
                 f"{self.api}: its certificate is another than fingerprint says "
                 f"(it is {_with_colons(found[1])}): was it renewed, or does somebody else answer?"
             )
+        why = next(
+            (cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)), None
+        )
+        if why is None:
+            return ApiError(f"{self.api}: does not speak HTTPS: are host and port right?")
         return ApiError(
-            f"{self.api}: its certificate cannot be verified: give ca_file (a copy of the node's "
-            "/etc/pve/pve-root-ca.pem), or fingerprint (pvenode cert info)"
+            f"{self.api}: its certificate cannot be verified ({plain(why.verify_message)}): give ca_file "
+            "(a copy of the node's /etc/pve/pve-root-ca.pem), or fingerprint (pvenode cert info)"
         )
 
 

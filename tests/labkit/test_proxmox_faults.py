@@ -258,12 +258,27 @@ def test_nobody_listens(server: ProxmoxServer) -> None:
             ask(server, NEXT, api=api, patience_s=0.1)
 
 
+def test_somebody_listens_who_speaks_no_https(server: ProxmoxServer) -> None:
+    class Plain(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1000)
+            self.wfile.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Plain) as other:
+        threading.Thread(target=other.serve_forever, args=(0.05,), daemon=True).start()
+        with pytest.raises(LabError, match="does not speak HTTPS: are host and port right"):
+            ask(server, NEXT, api=f"127.0.0.1:{other.server_address[1]}")
+        other.shutdown()
+
+
 def test_its_certificate_is_proven_by_fingerprint_or_authority_or_refused(server: ProxmoxServer) -> None:
     assert ask(server, NEXT, ca_file=None, fingerprint=server.fingerprint) == "100"
     other = ":".join(["AB"] * 32)
     with pytest.raises(LabError, match=f"it is {server.fingerprint}.: was it renewed"):
         ask(server, NEXT, ca_file=None, fingerprint=other)
-    with pytest.raises(LabError, match="its certificate cannot be verified: give ca_file"):
+    with pytest.raises(
+        LabError, match=r"its certificate cannot be verified \(self-signed certificate\): give ca_file"
+    ):
         ask(server, NEXT, ca_file=None)
     asked = len(server.asked)
     with pytest.raises(LabError, match=r"ca_file: /none.pem cannot be read"):
