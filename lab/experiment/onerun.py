@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from analysis.errors import PlimsollError
 from analysis.recording.files import replace_json
 from lab.errors import LabError, last_words
 from lab.experiment.folder import Folder
@@ -25,7 +24,6 @@ from lab.machine import Machine, Process
 from lab.observers import HostCsv, place, sampler_of
 from lab.saturators.make import saturator
 from lab.steps import Command, fill
-from lab.tuning import apply, put_back
 
 _BEGIN_S = 600.0  # until a scenario has begun: the first of k6 builds k6
 _STOP_S = 60.0  # that a scenario has to end well when it is told to
@@ -56,19 +54,18 @@ class OneRun:
 
         However it ends, nothing of it runs on, and the host's settings are as they were.
         """
-        rig, journal = self._rig, self._folder.tuning(self._run.backend)
-        await put_back(self._told, journal)  # what a crash left
-        try:
-            await apply(self._told, rig.backend.tuning, journal)
-            await rig.do([rig.reset(restore=rig.changed)])
-            rig.changed = self._kind.changes
-            await asyncio.sleep(self._lab.limits.settle_s)
-            attempt = self._folder.attempt(self._run.name)
-            directory, facts = await self._measured(attempt)
-            self._complete(directory, facts)
-            return self._folder.finish(attempt, directory, self._run.name)
-        finally:
-            await _all(rig.do([rig.rest()]), put_back(self._told, journal))
+        rig = self._rig
+        async with rig.tuned(self._folder.tuning(self._run.backend)):
+            try:
+                await rig.do([rig.reset(restore=rig.changed)])
+                rig.changed = self._kind.changes
+                await asyncio.sleep(self._lab.limits.settle_s)
+                attempt = self._folder.attempt(self._run.name)
+                directory, facts = await self._measured(attempt)
+                self._complete(directory, facts)
+                return self._folder.finish(attempt, directory, self._run.name)
+            finally:
+                await rig.do([rig.rest()])
 
     async def _measured(self, attempt: Path) -> tuple[Path, dict[str, Any]]:
         rig = self._rig
@@ -221,15 +218,3 @@ def _merge_events(path: Path, further: Path) -> None:
         "".join(line + "\n" for _, line in sorted(found, key=lambda one: one[0])), encoding="utf-8"
     )
     hidden.replace(path)
-
-
-async def _all(*doings: Any) -> None:
-    """Do all of `doings`, one after another, and raise what the first raised that failed."""
-    failed: PlimsollError | None = None
-    for doing in doings:
-        try:
-            await doing
-        except PlimsollError as error:
-            failed = failed or error
-    if failed:
-        raise failed

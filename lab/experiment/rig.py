@@ -1,7 +1,8 @@
 """One backend at work: its machine, its disk, the clone on it, and what steps captured."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from lab.disks.disk import Disk
 from lab.doing import Doer
 from lab.errors import LabError
 from lab.experiment.settings import Backend, Lab
-from lab.experiment.told import ToldMachine
+from lab.experiment.told import ToldMachine, changes_settings
 from lab.machine import Machine
 from lab.place import Place
 from lab.saturators.pointed import pointed
@@ -93,12 +94,20 @@ class Rig:
         """
         self.stands = True
         await self.do([await self.prepare(), self.make_disk()])
-        try:
-            await apply(ToldMachine(self.machine, self.tell), self.backend.tuning, tuning)
+        async with self.tuned(tuning):
             await self.do([self.make_clone()])
-        finally:
-            await put_back(ToldMachine(self.machine, self.tell), tuning)
         await self.do([self.limit()])
+
+    @contextlib.asynccontextmanager
+    async def tuned(self, journal: Path) -> AsyncIterator[None]:
+        """Have the host tuned meanwhile; what a crash left in `journal` is put back first."""
+        machine = ToldMachine(self.machine, self.tell, changes_settings)
+        await put_back(machine, journal)
+        try:
+            await apply(machine, self.backend.tuning, journal)
+            yield
+        finally:
+            await put_back(machine, journal)
 
     def reset(self, restore: bool) -> Part:
         """What comes before a run."""

@@ -7,12 +7,21 @@ from lab.steps import Command
 
 Tell = Callable[[Command], None]
 
+_CHANGE = (("tee",), ("zfs", "set"), ("zfs", "inherit"))
+
+
+def changes_settings(words: Sequence[str]) -> bool:
+    """Return whether a command of lab.tuning changes something; the others only look. Pure."""
+    return any(tuple(words[: len(start)]) == start for start in _CHANGE)
+
 
 class ToldMachine:
-    """A Machine: the given one."""
+    """A Machine: the given one. `which` are told, by default all."""
 
-    def __init__(self, machine: Machine, tell: Tell) -> None:
-        self.name, self._machine, self._tell = machine.name, machine, tell
+    def __init__(
+        self, machine: Machine, tell: Tell, which: Callable[[Sequence[str]], bool] = lambda _: True
+    ) -> None:
+        self.name, self._machine, self._tell, self._which = machine.name, machine, tell, which
 
     async def run(
         self,
@@ -23,8 +32,9 @@ class ToldMachine:
         check: bool = True,
     ) -> Done:
         """Run `command` to its end. Raises MachineError."""
-        said = None if stdin is None else stdin.decode(errors="replace")
-        self._tell(Command("", tuple(command), stdin=said))
+        if self._which(command):
+            said = None if stdin is None else stdin.decode(errors="replace")
+            self._tell(Command("", tuple(command), stdin=said))
         return await self._machine.run(command, stdin=stdin, timeout_s=timeout_s, check=check)
 
     async def start(self, command: Sequence[str]) -> Process:

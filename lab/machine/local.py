@@ -56,6 +56,20 @@ class LocalMachine:
         await asyncio.gather(*(channel.status() for channel in self._channels))
 
     async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
+        begun = asyncio.ensure_future(self._begun(command, stdin_bytes))
+        try:
+            channel = await asyncio.shield(begun)
+        except asyncio.CancelledError:
+            # asyncio waits for ever for a process that it was still making when it was cancelled.
+            with contextlib.suppress(MachineError):
+                channel = await begun
+                channel.close()
+                await channel.drained()
+            raise
+        self._channels = [one for one in self._channels if one.runs] + [channel]
+        return channel
+
+    async def _begun(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
         try:
             process = await asyncio.create_subprocess_exec(
                 *guarded(command, stdin_bytes, self._become),
@@ -66,9 +80,7 @@ class LocalMachine:
             )
         except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
             raise MachineError(self.name, f"cannot be started: {error}", command) from None
-        channel = _LocalChannel(process)
-        self._channels = [one for one in self._channels if one.runs] + [channel]
-        return channel
+        return _LocalChannel(process)
 
 
 class _LocalChannel:
@@ -94,3 +106,7 @@ class _LocalChannel:
 
     def close(self) -> None:
         self._input.close()
+
+    async def drained(self) -> None:
+        """Wait until it has ended, whatever it still writes."""
+        await self._process.communicate()

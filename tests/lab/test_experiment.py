@@ -122,14 +122,11 @@ def test_killed_at_any_instant_it_goes_on_and_finishes_each_run_once(lab_yml: Pa
 
 
 def test_ctrl_c_ends_it_well_and_says_how_to_go_on(lab_yml: Path) -> None:
-    process = subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True)
-    assert process.stderr
-    for line in process.stderr:
-        if line.startswith("run 2"):
-            break
-    process.send_signal(signal.SIGINT)
-    said = process.stderr.read()
-    assert process.wait(60) == 1
+    with subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True) as process:
+        _until(process, "run 2")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
     assert "plimsoll run --resume" in said
     assert plimsoll("run", "--resume", folder(lab_yml)).returncode == 0
     assert len(list((folder(lab_yml) / "runs").iterdir())) == 8
@@ -149,12 +146,20 @@ def test_a_backend_that_fails_is_set_aside_and_the_others_go_on(
 
 
 def test_two_experiments_on_one_host_exclude_each_other(lab_yml: Path) -> None:
-    first = subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True)
-    assert first.stderr
-    for line in first.stderr:
-        if line.startswith("run 1"):
-            break
-    second = plimsoll("run", lab_yml)
+    lab_yml.write_text(lab_yml.read_text().replace("during_s: 0.4", "during_s: 600"))
+    with subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True) as first:
+        _until(first, "run 1")
+        second = plimsoll("run", lab_yml)
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=120)
     assert second.returncode == 2
     assert "another experiment is at work here (experiment test-" in second.stderr
-    assert first.wait(120) == 0
+    assert len(list((lab_yml.parent / "out").iterdir())) == 1
+
+
+def _until(process: "subprocess.Popen[str]", begins: str) -> None:
+    """Reads what it says up to a line that begins so."""
+    assert process.stderr
+    for line in process.stderr:
+        if line.startswith(begins):
+            return

@@ -1,6 +1,7 @@
 """Commands on this machine: what they return, how they fail, and that nothing of them is left."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -300,3 +301,18 @@ def test_a_command_is_not_begun_with_half_of_its_input(tmp_path: Path) -> None:
     assert ran.returncode == 125
     assert ran.stderr == b"its input did not arrive whole\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_command_may_be_cancelled_at_any_instant_of_its_beginning() -> None:
+    async def main() -> None:
+        machine = LocalMachine()
+        for number in range(40):
+            beginning = asyncio.create_task(machine.start(["sleep", "600"]))
+            for _ in range(number):
+                await asyncio.sleep(0)
+            beginning.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait_for(beginning, 60)
+        await machine.close()
+
+    asyncio.run(main())
