@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.disks import left, remove_all
 from tests.lab.programs import REPLAY, Nginx, Replay, need
 from tests.lab.sitestack import Site, end_site, need_docker, running_site, start_site
 
@@ -43,6 +44,17 @@ def replay(tmp_path: Path) -> Replay:
         return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
     return run
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Path]:
+    """The lab's own folder; nothing of a disk is there at the end."""
+    folder = tmp_path / "work"
+    yield folder
+    remains = left(folder)
+    if remains:
+        remove_all(folder)
+    assert remains == []
 
 
 def _site(tmp_path_factory: pytest.TempPathFactory, editor: str) -> Iterator[Site]:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from lab.clones.clone import Found
+from lab.clones.containers import containers
+from lab.clones.sitedata import SiteData
 from lab.disks.disk import Disk
 from lab.disks.make import disk
 from lab.disks.settings import EmulatedDisk
@@ -79,6 +81,23 @@ async def clear(machine: Machine, *finds: Find) -> list[str]:
             await Doer(machine).do(one.remove)
             removed.append(one.what)
     return removed
+
+
+def remove_all(work: Path) -> None:
+    """Removes what a test that failed left in `work`."""
+
+    async def all_of_it(machine: LocalMachine) -> None:
+        for filesystem in FILESYSTEMS:
+            disk = emulated(filesystem, work)
+            site = SiteData(disk.place(), LABEL.of(filesystem), "/nowhere")
+            folder, name = site.folder, LABEL.of(filesystem)
+            await clear(
+                machine,
+                lambda there, name=name, folder=folder: containers(there, name, folder, "x"),  # type: ignore[misc]
+                disk.find,
+            )
+
+    run(all_of_it)
 
 
 async def first(machine: Machine, steps: Sequence[Step], count: int) -> None:

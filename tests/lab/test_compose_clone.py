@@ -15,18 +15,10 @@ from lab.doing import Doer
 from lab.errors import MachineError
 from lab.machine import LocalMachine
 from lab.steps import Command, Step
-from tests.lab.disks import LABEL, clear, emulated, first, left, need_disks, run
+from tests.lab.disks import LABEL, clear, emulated, first, need_disks, run
 from tests.lab.programs import ROOT
 from tests.lab.sitestack import Site, eventually, left_behind, need_docker
 from tests.lab.sitestack import run as output_of
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
-    """The lab's own folder; nothing is in it at the end."""
-    folder = tmp_path / "work"
-    yield folder
-    assert left(folder) == []
 
 
 @pytest.fixture(scope="module")

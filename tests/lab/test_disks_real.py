@@ -29,14 +29,6 @@ LIMIT = 8_000_000
 BYTES = 16_000_000
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
-    """The lab's own folder; nothing is in it at the end."""
-    folder = tmp_path / "work"
-    yield folder
-    assert left(folder) == []
-
-
 def zfs_runs() -> bool:
     return subprocess.run([need("zpool"), "list"], capture_output=True, check=False).returncode == 0
 
