@@ -18,6 +18,9 @@ from analysis.units import ABSENT, significant
 _MOST_STEPS = 10
 _RUN_LEVEL = ("p99.9", "p99")
 
+# Where a clone lies is called after its backend; and that a disk is emulated is said of its clone again.
+_WHERE = ("clone.folder", "clone.name", "clone.emulated")
+
 
 def comparing_figures(figures: ScenarioFigures, alone: bool) -> list[Figure]:
     """Return the scatter, the percentile curves and the repeats of one scenario with several runs."""
@@ -155,7 +158,8 @@ def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
     if len(facts) < 2:
         return None
     rows = [
-        TableRow(key, [_fact(value) for value in values]) for key, values in differing(list(facts.values()))
+        TableRow(key, [_fact(value) for value in values])
+        for key, values in differing(list(facts.values()), besides=_WHERE)
     ]
     caption = (
         "What the lab read of the storage and its host, where it is not the same for all backends. Ideally "
@@ -173,7 +177,7 @@ def differences_json(runs: Sequence[MeasuredRun]) -> list[dict[str, object]]:
         return []
     return [
         {"key": key, "backends": {name: _finite(value) for name, value in zip(facts, values, strict=True)}}
-        for key, values in differing(list(facts.values()))
+        for key, values in differing(list(facts.values()), besides=_WHERE)
     ]
 
 

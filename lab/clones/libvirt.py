@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.clones import libvirt_scripts as scripts
 from lab.clones.address import needs_address, serves, target
-from lab.clones.clone import Found, Target
+from lab.clones.clone import Data, Found, Target
 from lab.clones.libvirt_settings import LibvirtSettings
 from lab.clones.libvirt_xml import NAMESPACE, Base, clone_xml, read_base
 from lab.errors import LabError, MachineError
@@ -97,6 +97,10 @@ class Libvirt:
     def target(self, captured: Mapping[str, str]) -> Target:
         """Return where it is reached."""
         return target(self._settings.target, self._settings.connect_to, captured)
+
+    def data(self) -> Data:
+        """Return the dataset or folder that the disks lie in."""
+        return Data(self._place.folder, self._place.dataset)
 
     def describe(self) -> dict[str, Any]:
         """Return how it was made."""

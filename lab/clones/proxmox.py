@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.clones.address import needs_address, serves, target
-from lab.clones.clone import Found, Target
+from lab.clones.clone import Data, Found, Target
 from lab.clones.proxmox_settings import ProxmoxSettings
 from lab.errors import LabError
 from lab.machine import Machine
@@ -101,6 +101,10 @@ class Proxmox:
     def target(self, captured: Mapping[str, str]) -> Target:
         """Return where it is reached."""
         return target(self._settings.target, self._settings.connect_to, captured)
+
+    def data(self) -> Data:
+        """Proxmox does not say what its storage lies on."""
+        return Data()
 
     def describe(self) -> dict[str, Any]:
         """Return how it was made; nothing of the token."""

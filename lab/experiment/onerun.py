@@ -160,7 +160,8 @@ class OneRun:
     def _complete(self, directory: Path, facts: dict[str, Any]) -> None:
         """Write to run.json what the lab knows of the run."""
         path = directory / "run.json"
-        where = self._rig.place
+        where, captured = self._rig.place, self._rig.doer.captured
+        accelerator = {key: captured[key] for key in ("accelerator",) if key in captured}
         phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
         replace_json(
             path,
@@ -170,7 +171,7 @@ class OneRun:
                 "experiment": {"name": self._lab.name, "run": self._run.number, "of": self._of},
                 "storage": {
                     "emulated": where.emulated if where else None,
-                    "clone": self._rig.clone.describe(),
+                    "clone": self._rig.clone.describe() | accelerator,
                     "facts": facts,
                 },
                 "phases": {"warmup_s": self._lab.warmup_s, **phases.model_dump()},

@@ -40,9 +40,12 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     label = Label(lab.name)
     storage = disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
     place = storage.place() if storage else None
-    made = await clone_of(
-        backend.clone, machine, label.of(backend.name), place, lab.site, lab.work, str(PROJECT)
-    )
+    try:
+        made = await clone_of(
+            backend.clone, machine, label.of(backend.name), place, lab.site, lab.work, str(PROJECT)
+        )
+    except ValueError as error:  # a clone that this disk cannot hold
+        raise LabError(f"clone: {error}") from None
     return Rig(backend, machine, storage, made, on_step)
 
 
