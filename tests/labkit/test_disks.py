@@ -1,5 +1,6 @@
 """Disks: what may be said of them, the steps that make them, and the scripts in these steps."""
 
+import asyncio
 import re
 import subprocess
 from pathlib import Path
@@ -11,7 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 from lab.disks.limits import FIND_GROUP, SET_LIMITS, joined
 from lab.disks.make import disk
 from lab.disks.settings import DiskSettings
+from lab.disks.within import Within
 from lab.labels import Label
+from lab.machine import LocalMachine, Machine
 from lab.steps import Command, Room, Step, filled, shown
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(DiskSettings)
@@ -239,3 +242,17 @@ def test_what_is_joined_is_in_the_group_before_it_begins(tmp_path: Path) -> None
     missing = joined(str(tmp_path / "none"), ["touch", str(tmp_path / "ran")])
     assert subprocess.run(missing, capture_output=True, timeout=20, check=False).returncode
     assert not (tmp_path / "ran").exists(), "a command outside the limits would be no measurement"
+
+
+def test_a_machine_within_a_group_runs_everything_there(tmp_path: Path) -> None:
+    async def both() -> list[str]:
+        machine: Machine = Within(LocalMachine(), str(tmp_path))
+        group = tmp_path / "cgroup.procs"
+        said = [(await machine.run(["cat", str(group)], stdin=b"x")).out.strip()]
+        group.unlink()
+        process = await machine.start(["cat", str(group)])
+        said += [line.text async for line in process.lines()]
+        assert await process.wait() == 0
+        return [*said, await machine.read_text(str(group))]
+
+    assert asyncio.run(both()) == ["0", "0", "0\n"]
