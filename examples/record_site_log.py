@@ -2,8 +2,8 @@
 """Writes examples/site.log.gz: five minutes of visitors to the site of ``make site SITE_SIZE=small SITE_SEED=1``.
 
 Run it to make the example again: ``make site`` first, then ``python3 examples/record_site_log.py``. Pages, files,
-sizes and statuses are the site's own, fetched once each; who comes when is drawn from a seed. A fifth of the
-visitors search, each for words of their own, so that no cache can answer and the database must.
+sizes and statuses are the site's own, fetched once each; who comes when is drawn from a seed. Pages are
+read far down the list, and some visitors search, each for words of their own: no cache can answer all of it.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 SECONDS = 300
 VISITS_PER_S = 2.0
-MOST_PAGES = 250
+MOST_PAGES = 800
 BEGIN = datetime.datetime(2026, 11, 20, 20, 0, 0, tzinfo=datetime.UTC)
 AGENTS = [
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
@@ -92,10 +92,10 @@ def pages_of(site: Site) -> dict[str, list[str]]:
 def visit(draw: random.Random, begin_s: float, pages: dict[str, list[str]]) -> list[tuple[float, str, str]]:
     """When what is asked for, and from which page, by one visitor."""
     names = list(pages)
-    weights = [1 / (i + 1) for i in range(len(names))]
+    weights = [1 / (i + 20) for i in range(len(names))]
     asked, seen, at_s, referer = [], set[str](), begin_s, "-"
     for _ in range(draw.randint(1, 4)):
-        if draw.random() < 0.2:
+        if draw.random() < 0.03:
             words = ["".join(draw.choices(SYLLABLES, k=3)) for _ in range(2)]
             page, files = f"/?s={'+'.join(words)}", []
         else:

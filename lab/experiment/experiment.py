@@ -11,7 +11,7 @@ from lab.errors import LabError
 from lab.experiment.files import append_line
 from lab.experiment.folder import Folder
 from lab.experiment.kinds import Kinds
-from lab.experiment.lock import held
+from lab.experiment.lock import Lock, held
 from lab.experiment.onerun import OneRun
 from lab.experiment.order import PlannedRun, runs_in_order
 from lab.experiment.rig import Rig
@@ -53,6 +53,7 @@ class Experiment:
         self._lab, self._folder, self._kinds = lab, folder, kinds
         self._say, self._advance = say, advance
         self._said: set[str] = set()
+        self._locks: dict[str, Lock] = {}
         self._runs = planned(lab)
 
     async def carry_out(self) -> Outcome:
@@ -65,7 +66,7 @@ class Experiment:
             stack.push_async_callback(machines.close)
             for machine in machines.used(self._lab):
                 who = f"experiment {self._lab.name} in {self._folder.path}"
-                await stack.enter_async_context(held(machine, who))
+                self._locks[machine.name] = await stack.enter_async_context(held(machine, who))
             self._folder.journal.note("begun")
             rigs = await rigs_of(self._lab, machines, self._tell)
             try:
@@ -121,6 +122,7 @@ class Experiment:
             f"run {run.number} of {len(self._runs)}: {run.scenario} on {run.backend}, repeat {run.repeat} ..."
         )
         self._folder.journal.note("run begun", run=run.name, backend=run.backend)
+        await self._locks[rig.machine.name].hold()  # a connection that broke took it along
         kind, total = self._kinds[run.scenario], len(self._runs)
         once = OneRun(self._lab, run, total, rig, machines.here, self._folder, kind, self._once_only)
         directory = await once.done()

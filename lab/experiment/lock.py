@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 
 from lab.errors import LabError, MachineError
-from lab.machine import Machine, Process
+from lab.machine import Line, Machine, Process
 
 PATH = "/run/lock/plimsoll-lab.lock"
 # Held by a process of the machine itself, which the guard ends when we die or the connection breaks.
@@ -27,31 +27,63 @@ def hold_command(who: str) -> list[str]:
     return ["sh", "-c", _HOLD, "sh", PATH, who]
 
 
-@contextlib.asynccontextmanager
-async def held(machine: Machine, who: str) -> AsyncIterator[None]:
-    """Hold the lock of `machine` for `who`. Raises LabError where somebody else has it."""
-    process = await _taken(machine, who)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(LabError):
-            await process.stop()
+class Lock:
+    """The lock of one machine, for `who`. Goes with the connection: `hold` it again before each run."""
 
+    def __init__(self, machine: Machine, who: str) -> None:
+        self.machine, self._who = machine, who
+        self._process: Process | None = None
+        self._gone: asyncio.Future[None] | None = None
 
-async def _taken(machine: Machine, who: str) -> Process:
-    until_s = time.monotonic() + _PATIENCE_S
-    while True:
-        process = await machine.start(hold_command(who))
-        said = ""
-        async for line in process.lines():
+    async def hold(self) -> None:
+        """Take it, unless we have it. Raises LabError where somebody else does."""
+        if self._gone is not None and not self._gone.done():
+            return
+        until_s = time.monotonic() + _PATIENCE_S
+        while (by := await self._taken()) is not None:
+            if time.monotonic() > until_s:
+                raise LabError(
+                    f"{self.machine.name}: another experiment is at work here ({by}): "
+                    "wait until it has ended, or end it"
+                )
+            await asyncio.sleep(1)
+
+    async def release(self) -> None:
+        """Let it go; it may be gone."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(LabError):
+                await process.stop()
+        if self._gone is not None:
+            with contextlib.suppress(LabError):
+                await self._gone
+
+    async def _taken(self) -> str | None:
+        """Try once. Return who has it, None where we have."""
+        command = hold_command(self._who)
+        process = await self.machine.start(command)
+        lines, said = process.lines(), ""
+        async for line in lines:
             if line.text == "held":
-                return process
+                self._process, self._gone = process, asyncio.ensure_future(_end(lines))
+                return None
             said = line.text or said
         if await process.wait() != _BUSY:
-            raise MachineError(machine.name, f"cannot take the lock {PATH}", hold_command(who)[:2], said)
-        if time.monotonic() > until_s:
-            raise LabError(
-                f"{machine.name}: another experiment is at work here ({said or 'unknown'}): "
-                "wait until it has ended, or end it"
-            )
-        await asyncio.sleep(1)
+            raise MachineError(self.machine.name, f"cannot take the lock {PATH}", command[:2], said)
+        return said or "unknown"
+
+
+@contextlib.asynccontextmanager
+async def held(machine: Machine, who: str) -> AsyncIterator[Lock]:
+    """Hold the lock of `machine` for `who`. Raises LabError where somebody else has it."""
+    lock = Lock(machine, who)
+    try:
+        await lock.hold()
+        yield lock
+    finally:
+        await lock.release()
+
+
+async def _end(lines: AsyncIterator[Line]) -> None:
+    async for _ in lines:
+        pass

@@ -27,6 +27,8 @@ def command(settings: Fio, label: str) -> list[str]:
         f"--iodepth={settings.iodepth}",
         f"--direct={int(settings.direct)}",
         *rate,
+        # As processes its jobs are sessions of their own: one outlives fio's end, and makes its file again.
+        "--thread",
         "--time_based",
         f"--runtime={_FOREVER_S}",
         "--group_reporting",

@@ -20,6 +20,7 @@ from lab.saturators.own import checked_label, is_own_snapshot, snapshot_name
 from lab.saturators.pace import chunk_bytes, copy, pause_s
 from lab.saturators.pacing import over_ssh, paced, paced_total
 from lab.saturators.runner import Meter
+from lab.saturators.pointed import pointed
 from lab.saturators.settings import NullSink, RamDiskSink, RemoteSink
 from lab.saturators.zfs import ZfsSource, estimated_bytes, leftovers, progress_bytes
 from tests.labkit.scripted import ScriptedMachine
@@ -127,7 +128,6 @@ def test_labels_that_are_refused(label: str) -> None:
 @pytest.mark.parametrize(
     ("given_", "says"),
     [
-        ({"kind": "zfs-send"}, "no dataset"),
         ({"kind": "tar"}, "an unknown kind"),
         ({"kind": "zfs-send", "dataset": "tank/a b"}, "a blank"),
         ({"kind": "zfs-send", "dataset": "-r"}, "an option"),
@@ -287,3 +287,26 @@ def test_every_key_is_documented() -> None:
     keys = {key for model in models for key in model.model_fields}
     rows = set(re.findall(r"^\| `(?:sink\.)?([a-z_]+)` \|", text, re.MULTILINE))
     assert rows == keys - {"sink"}, "every key, and none that is not there"
+
+
+_CLONE = ("tank/site", "/mnt/site", "/mnt")
+
+
+@pytest.mark.parametrize(
+    ("given_", "pointed_at", "says"),
+    [
+        ({"kind": "zfs-send"}, {"dataset": "tank/site"}, "the clone's dataset is sent"),
+        ({"kind": "zfs-send", "dataset": "tank/b"}, {"dataset": "tank/b"}, "what is named stays"),
+        ({"kind": "btrfs-send"}, {"subvolume": "/mnt/site", "snapshots": "/mnt"}, "the clone's subvolume"),
+        ({"kind": "fio"}, {"folder": "/mnt"}, "files beside the clone"),
+    ],
+)
+def test_what_is_left_open_is_the_clones(
+    given_: dict[str, Any], pointed_at: dict[str, str], says: str
+) -> None:
+    settings: Any = TypeAdapter(SaturatorSettings).validate_python(given_)
+    found = pointed(settings, *_CLONE).model_dump()
+    assert {key: found[key] for key in pointed_at} == pointed_at
+    if set(given_) == {"kind"}:
+        with pytest.raises(ValueError, match="missing: this clone"):
+            pointed(settings, None, None, None)
