@@ -6,8 +6,11 @@ from pathlib import Path
 import click
 
 from analysis.hostile import printable
-from analysis.importing.k6 import Imported, import_file
+from analysis.importing.grindercommand import grinder
+from analysis.importing.imported import Imported
+from analysis.importing.k6 import import_file
 from analysis.importing.lines import ImportingError
+from analysis.importing.options import json_option, out_option, scenario_option, target_option
 
 
 @click.group(name="import")
@@ -15,20 +18,14 @@ def import_() -> None:
     """Make run directories from the results of other programs."""
 
 
+import_.add_command(grinder)
+
+
 @import_.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    metavar="DIR",
-    default=Path("results"),
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Folder for run directories.",
-)
-@click.option(
-    "--scenario", metavar="NAME", default="k6", show_default=True, help="What to call the scenario."
-)
-@click.option("--target", metavar="URL", help="The site's base URL, to note it: k6 does not write it.")
+@out_option
+@scenario_option("k6")
+@target_option
 @click.option(
     "--timeout-s",
     metavar="NUMBER",
@@ -37,7 +34,7 @@ def import_() -> None:
     type=click.FloatRange(min=0, min_open=True),
     help="The time-out of the script's requests: what one counts that timed out without a connection.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was imported as JSON on standard output.")
+@json_option
 @click.pass_context
 def k6(
     ctx: click.Context,
@@ -58,8 +55,6 @@ def k6(
     Exit codes: 0 everything was read; 1 imported, but k6 was killed while it wrote, or lines could not be
     read; 2 a file that holds nothing of k6.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    if not _plain(scenario):
-        raise click.BadParameter("use letters, digits, '-' and '_'", ctx, param_hint="--scenario")
     if missing := [path for path in files if not path.is_file()]:
         raise ImportingError("\n".join(f"{path}: there is no such file" for path in missing))
     imported = []
@@ -75,7 +70,3 @@ def k6(
 
 def _exit_code(imported: list[Imported]) -> int:
     return 0 if all(one.whole for one in imported) else 1
-
-
-def _plain(name: str) -> bool:
-    return 0 < len(name) <= 60 and name.isascii() and name.replace("-", "").replace("_", "").isalnum()

@@ -47,7 +47,7 @@ class Deposit:
                 self._run.request(found)
                 self.good_requests += found.error == "none" and not found.warmup
             case Figure():
-                self._measure(found)
+                self.measure(found)
             case Dropped():
                 self._run.skip("dropped_iterations", found.count)
             case FromCache():
@@ -61,7 +61,8 @@ class Deposit:
                         "error", t_ns=found.t_ns, **about, iteration=found.iteration, client=found.client
                     )
 
-    def _measure(self, figure: Figure) -> None:
+    def measure(self, figure: Figure) -> None:
+        """Take a value of a measure; of very many, not every one becomes an event."""
         name = figure.name
         if (name, figure.unit) not in self._names:
             if len(self._names) >= _MOST_MEASURES:

@@ -1,11 +1,11 @@
 """Results of k6 become run directories."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from analysis.importing.assemble import Assembler
 from analysis.importing.deposit import Deposit, limited_reason, peeked
+from analysis.importing.imported import Imported
 from analysis.importing.lines import ImportingError, lines_of
 from analysis.importing.reader import Reader
 from analysis.importing.sample import NS
@@ -15,43 +15,6 @@ from analysis.recording.folders import directory_name, new_directory, point_late
 from analysis.recording.writer import Status
 
 REMEDY = "raise the executor's maxVUs, or lower its rate"
-
-
-@dataclass(frozen=True)
-class Imported:
-    """One output of k6 that is a run directory now, and what was not in order with it."""
-
-    source: Path
-    directory: Path
-    status: str
-    reason: str | None
-    requests: int
-    broken_lines: int
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def whole(self) -> bool:
-        """Whether every line could be read."""
-        return self.status == "complete" and not self.broken_lines
-
-    def as_json(self) -> dict[str, object]:
-        """Return what `--json` prints of it."""
-        return {
-            "source": str(self.source),
-            "directory": str(self.directory),
-            "status": self.status,
-            "reason": self.reason,
-            "requests": self.requests,
-            "broken_lines": self.broken_lines,
-            "notes": self.notes,
-        }
-
-    def lines(self) -> list[str]:
-        """Return what the command prints."""
-        said = [] if self.reason is None else [f"  {self.status}: {self.reason}"]
-        return [f"{self.directory}: {self.requests} requests from {self.source}", *said] + [
-            f"  {note}" for note in self.notes
-        ]
 
 
 def import_file(
@@ -84,7 +47,7 @@ def import_file(
         run.finish(status, reason)
     point_latest(directory)
     notes = _notes(reader, assembler, deposit)
-    return Imported(path, directory, status, reason, assembler.requests, reader.broken_count, notes)
+    return Imported(str(path), directory, status, reason, assembler.requests, reader.broken_count, notes)
 
 
 def _ending(reader: Reader) -> tuple[Status, str | None]:

@@ -5,6 +5,7 @@ import os
 import select
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -12,6 +13,7 @@ from analysis.errors import PlimsollError
 
 LONGEST_BYTES = 1 << 20
 _CHUNK = 1 << 16
+_TELL_LINES = 1 << 12
 _GZIP = b"\x1f\x8b"
 
 
@@ -20,22 +22,28 @@ class ImportingError(PlimsollError):
 
 
 class CutOffError(Exception):
-    """The file ends in the middle, as a killed k6 leaves it; the message says how."""
+    """The file ends in the middle, as a killed program leaves it; the message says how."""
 
 
-def lines_of(path: Path) -> Iterator[bytes]:
+def lines_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
     """Yield the lines of `path` with their line feeds; one longer than 1 MiB comes in pieces.
 
-    Raises ImportingError where it cannot be read, CutOffError after the last line of a gzip file that is cut
-    off or damaged.
+    `advance` is called now and then with the bytes of the file that were read since its last call. Raises
+    ImportingError where it cannot be read, CutOffError after the last line of a gzip file that is cut off or
+    damaged.
     """
     try:
         with path.open("rb") as file:
             zipped = file.read(2) == _GZIP
             file.seek(0)
             source: IO[bytes] = gzip.GzipFile(fileobj=file) if zipped else file  # type: ignore[assignment]
-            while line := source.readline(LONGEST_BYTES):
+            told = 0
+            for number, line in enumerate(iter(partial(source.readline, LONGEST_BYTES), b"")):
                 yield line
+                if number % _TELL_LINES == 0:
+                    advance(file.tell() - told)
+                    told = file.tell()
+            advance(file.tell() - told)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise CutOffError(f"the gzip data is cut off or damaged ({error})") from None
     except OSError as error:
