@@ -16,8 +16,10 @@ from lab.experiment.experiment import Experiment, Outcome, carried_out
 from lab.experiment.folder import Folder, folders, make_folder
 from lab.experiment.kinds import kinds_of
 from lab.experiment.settings import Lab, read_lab
+from scenarios.k6build import k6_program
 
 _OWN_SITE = ("compose", "qemu")
+_ON_K6 = ("visitors", "browser")
 
 
 @click.command()
@@ -48,6 +50,8 @@ def run(ctx: click.Context, file: Path | None, resume: bool, as_json: bool, prog
     folder, lab = _begun(file) if resume else _new(file)
     kinds = kinds_of(lab, str(file or folder.path))
     _account(lab)
+    if any(choice.scenario in _ON_K6 for choice in lab.scenarios):
+        k6_program(_say)  # built now where need be, so that no run begins with it
     _say(f"The experiment is in {folder.path}.")
     try:
         with progress_bar(lab.name, "runs", is_shown(progress)) as advance:

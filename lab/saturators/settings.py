@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from lab.sizes import Size
+
 _PART = r"[A-Za-z0-9][A-Za-z0-9_.:-]*"
 _DATASET = re.compile(rf"[A-Za-z][A-Za-z0-9_.:-]*(/{_PART})*")
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -57,8 +59,8 @@ class RamDiskSink(_Model):
 
     to: Literal["ramdisk"] = Field(description="`ramdisk`.")
     folder: Folder = Field(description="Folder on the RAM disk, such as /dev/shm.")
-    size_bytes: int = Field(
-        1 << 30, ge=1 << 20, description="How large the file grows before it starts anew."
+    size_bytes: Annotated[Size, Field(ge=1 << 20)] = Field(
+        1 << 30, description="How large the file grows before it starts anew."
     )
 
 
@@ -79,7 +81,9 @@ class _Send(_Model):
         "full", description="`full`, or `incremental`: once in full, then what changed since the last one."
     )
     sink: Sink = Field(NullSink(), description="Where the stream goes.")
-    rate_bytes_per_s: int | None = Field(None, ge=1, description="Limit of the stream; default: none.")
+    rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
+        None, description="Limit of the stream; default: none."
+    )
     retries: int = Field(3, ge=0, le=1000, description="Failures in a row before it gives up.")
 
 
@@ -121,15 +125,19 @@ class Fio(_Model):
     folder: Annotated[Folder, AfterValidator(_no_colon)] | Literal["@clone"] = Field(
         CLONE, description="Folder for its files. Default: the disk's."
     )
-    size_bytes: int = Field(1 << 30, ge=1 << 20, description="Size of each file.")
+    size_bytes: Annotated[Size, Field(ge=1 << 20)] = Field(1 << 30, description="Size of each file.")
     rw: Literal["read", "write", "randread", "randwrite", "rw", "randrw"] = Field(
         "randrw", description="What it does, as fio calls it."
     )
-    block_bytes: int = Field(16384, ge=512, le=1 << 26, description="Size of each read and write.")
+    block_bytes: Annotated[Size, Field(ge=512, le=1 << 26)] = Field(
+        16384, description="Size of each read and write."
+    )
     jobs: int = Field(1, ge=1, le=256, description="How many files at a time.")
     iodepth: int = Field(1, ge=1, le=1024, description="Requests in flight of each; over 1 by libaio.")
     direct: bool = Field(True, description="Go past the page cache (O_DIRECT).")
-    rate_bytes_per_s: int | None = Field(None, ge=1, description="Limit of each file; default: none.")
+    rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
+        None, description="Limit of each file; default: none."
+    )
     retries: int = Field(3, ge=0, le=1000, description="Failures in a row before it gives up.")
 
 

@@ -1,0 +1,131 @@
+"""`make bench`, in small: a real WordPress on real pools, a real send, and a report on all of it."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.leftovers import left, left_in
+from tests.lab.programs import REPLAY, ROOT, need
+from tests.lab.sitestack import need_docker
+
+PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
+NAME = f"bench-{os.getpid() % 10000}"
+
+
+@pytest.fixture(scope="module")
+def lab_yml(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    for program in (REPLAY, "zpool", "losetup"):
+        need(program)
+    need_docker()
+    folder = tmp_path_factory.mktemp("bench")
+    text = (ROOT / "examples" / "one-machine.yml").read_text(encoding="utf-8")
+    for key, value in {
+        "name: one-machine": f"name: {NAME}\nout: {folder}/out\nwork: {folder}/work",
+        "log: examples": f"log: {ROOT}/examples",
+        "repeats: .*": "repeats: 1",
+        "phases: .*": "phases: {before_s: 5, during_s: 15, after_s: 5}",
+        "warmup_s: .*": "warmup_s: 2",
+        ", port: [0-9]+": "",
+    }.items():
+        text, found = re.subn(key, value, text)
+        assert found, key
+    file = folder / "lab.yml"
+    file.write_text(text, encoding="utf-8")
+    yield file
+    subprocess.run([PLIMSOLL, "lab", "clean", file], timeout=600, check=False)
+    for golden in (folder / "work").glob("golden-*/site"):
+        down = {"BACKEND_DIR": str(golden), "SITE_NAME": f"plimsoll-{golden.parent.name}"}
+        subprocess.run([ROOT / "site" / "down"], env=os.environ | down, timeout=300, check=False)
+    shutil.rmtree(folder / "work", ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def planned(lab_yml: Path) -> list[list[str]]:
+    """The words of every command of the plan."""
+    done = subprocess.run(
+        [PLIMSOLL, "lab", "plan", lab_yml, "--json"], capture_output=True, text=True, timeout=300, check=True
+    )
+    chapters = json.loads(done.stdout)["chapters"]
+    return [step["words"] for chapter in chapters for step in chapter["steps"] if "words" in step]
+
+
+@pytest.fixture(scope="module")
+def results(lab_yml: Path, planned: list[list[str]]) -> Path:
+    """The folder of the experiment, which `make bench` carried out."""
+    done = subprocess.run(
+        ["/usr/bin/make", "bench", f"LAB={lab_yml}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = (lab_yml.parent / "out").glob(f"{NAME}-*")
+    return folder
+
+
+def test_every_scenario_is_run_on_every_backend(results: Path) -> None:
+    runs = [json.loads(path.read_text()) for path in sorted(results.glob("runs/*/run.json"))]
+    assert {run["status"] for run in runs} == {"complete"}
+    scenarios = {"replay", "visitors", "save-article", "upload-images"}
+    assert {(run["scenario"], run["backend"]) for run in runs} == {
+        (scenario, backend) for scenario in scenarios for backend in ("nvme", "rotating")
+    }
+    assert all(run["storage"]["emulated"] for run in runs)
+    assert all(run["storage"]["facts"]["pools"] for run in runs)
+
+
+def test_the_report_shows_the_slow_disk_as_the_slow_one(results: Path) -> None:
+    assert (results / "report.html").stat().st_size > 100_000
+    done = subprocess.run(
+        [PLIMSOLL, "report", results / "runs", "--out", results / "again.html", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    phases = json.loads(done.stdout)["phases"]
+    for scenario in phases:
+        found = {each["backend"]: each for each in scenario["backends"]}
+        slow, fast = found["rotating"], found["nvme"]
+        assert {"before", "during", "after"} == set(slow["phases"]) == set(fast["phases"])
+        # The disk says so itself; how much of that visitors feel is for the experiment to say, not a test.
+        assert slow["disk_read_latency_ms"]["during"] > 5 * fast["disk_read_latency_ms"]["during"]
+        assert slow["send_bytes_per_s"] < fast["send_bytes_per_s"]
+
+
+def test_what_was_planned_is_what_was_carried_out(results: Path, planned: list[list[str]]) -> None:
+    lines = map(json.loads, (results / "commands.jsonl").read_text(encoding="utf-8").splitlines())
+    done = [line["words"] for line in lines if "words" in line]
+    patterns = [_pattern(words) for words in planned]
+    at = iter(done)
+    for words, pattern in zip(planned, patterns, strict=True):
+        assert any(_matches(pattern, one) for one in at), f"was planned, and not carried out: {words}"
+    for one in done:
+        assert any(_matches(pattern, one) for pattern in patterns), f"was not planned: {one}"
+
+
+def _pattern(words: list[str]) -> list[str]:
+    """What was captured, and the number of a saturator's round, are known only when it is done."""
+    return [
+        re.sub(r"000001$", "[0-9]{6}", re.sub(r"\\\$\\\{[a-z_]+\\\}", ".+", re.escape(word)))
+        for word in words
+    ]
+
+
+def _matches(pattern: list[str], words: list[str]) -> bool:
+    return len(pattern) == len(words) and all(
+        re.fullmatch(part, word, re.DOTALL) for part, word in zip(pattern, words, strict=True)
+    )
+
+
+def test_nothing_is_left(results: Path, lab_yml: Path) -> None:
+    assert left(NAME) == []
+    assert left_in(lab_yml.parent / "work") == []
