@@ -116,12 +116,12 @@ def main() -> None:
     given = arguments.parse_args()
     site, draw = Site(given.url.rstrip("/")), random.Random(1)
     pages = pages_of(site)
-    lines = []
+    lines: list[tuple[float, str, str, str, str]] = []
     begin_s = 0.0
     while (begin_s := begin_s + draw.expovariate(VISITS_PER_S)) < SECONDS:
         client = f"10.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(1, 255)}"
         agent = draw.choice(AGENTS)
-        lines += [(at_s, client, agent, *what) for at_s, *what in visit(draw, begin_s, pages)]
+        lines += [(at_s, client, agent, what, back) for at_s, what, back in visit(draw, begin_s, pages)]
     with gzip.GzipFile(given.out, "wb", mtime=0) as file:
         for at_s, client, agent, target, referer in sorted(lines):
             status, body = site.get(target)

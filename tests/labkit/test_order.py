@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 from lab.experiment.journal import Journal
 from lab.experiment.order import runs_in_order
 
+_ORDERS: list[Literal["abba", "random"]] = ["abba", "random"]
 
-def _backends(repeats: int, order: str, seed: int = 1) -> str:
-    runs = runs_in_order(["a", "b", "c"], ["s"], repeats, order, seed)  # type: ignore[arg-type]
+
+def _backends(repeats: int, order: Literal["abba", "random"], seed: int = 1) -> str:
+    runs = runs_in_order(["a", "b", "c"], ["s"], repeats, order, seed)
     return "".join(run.backend for run in runs)
 
 
@@ -30,18 +33,18 @@ def test_random_is_drawn_by_its_seed_and_each_repeat_has_all_backends() -> None:
     st.integers(1, 4),
     st.integers(1, 4),
     st.integers(1, 5),
-    st.sampled_from(["abba", "random"]),
+    st.sampled_from(_ORDERS),
     st.integers(0, 99),
 )
 def test_each_run_is_there_once_and_has_a_name_of_its_own(
-    backends: int, scenarios: int, repeats: int, order: str, seed: int
+    backends: int, scenarios: int, repeats: int, order: Literal["abba", "random"], seed: int
 ) -> None:
     runs = runs_in_order(
         [f"b{i}" for i in range(backends)],
         [f"s{i}" for i in range(scenarios)],
         repeats,
         order,
-        seed,  # type: ignore[arg-type]
+        seed,
     )
     assert [run.number for run in runs] == list(range(1, len(runs) + 1))
     assert len({run.name for run in runs}) == len(runs) == backends * scenarios * repeats
