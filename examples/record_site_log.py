@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes examples/site.log.gz: five minutes of visitors to the site of ``make site SITE_SIZE=small SITE_SEED=1``.
+"""Writes examples/site.log.gz: five minutes of visitors to the site of ``make site SITE_SIZE=small``.
 
-Run it to make the example again: ``make site`` first, then ``python3 examples/record_site_log.py``. Pages, files,
-sizes and statuses are the site's own, fetched once each; who comes when is drawn from a seed. Pages are
-read far down the list, and some visitors search, each for words of their own: no cache can answer all of it.
+Run it to make the example again: ``make site`` first, then ``python3 examples/record_site_log.py``. Pages,
+files, sizes and statuses are the site's own, fetched once each; who comes when is drawn from a seed. Pages
+are read far down the list, and some visitors search, each for words of their own: no cache has all of it.
 """
 
 import argparse
@@ -21,7 +21,7 @@ VISITS_PER_S = 2.0
 MOST_PAGES = 800
 BEGIN = datetime.datetime(2026, 11, 20, 20, 0, 0, tzinfo=datetime.UTC)
 AGENTS = [
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0",
     "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0",
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko)",
     "Mozilla/5.0 (compatible; ExampleBot/2.1; +http://bot.example/)",
@@ -66,7 +66,8 @@ class Site:
     def target(self, link: str, page: str) -> str | None:
         """A link's target on this site; None where it leads elsewhere, or is no page."""
         parts = urllib.parse.urlsplit(urllib.parse.urljoin(self._url + page, link))
-        if f"{parts.scheme}://{parts.netloc}" != self._url or "wp-login" in parts.path or "wp-admin" in parts.path:
+        elsewhere = f"{parts.scheme}://{parts.netloc}" != self._url
+        if elsewhere or "wp-login" in parts.path or "wp-admin" in parts.path:
             return None
         return parts.path + (f"?{parts.query}" if parts.query else "")
 
@@ -85,7 +86,7 @@ def pages_of(site: Site) -> dict[str, list[str]]:
         links = Links()
         links.feed(body.decode("utf-8", errors="replace"))
         found[page] = [f for link in dict.fromkeys(links.files) if (f := site.target(link, page))]
-        waiting += [p for link in dict.fromkeys(links.pages) if (p := site.target(link, page)) and "#" not in p]
+        waiting += [p for link in dict.fromkeys(links.pages) if (p := site.target(link, page))]
     return found
 
 
@@ -127,8 +128,8 @@ def main() -> None:
             status, body = site.get(target)
             at = BEGIN + datetime.timedelta(seconds=int(at_s))
             back = "-" if referer == "-" else f"http://site.example{referer}"
-            line = f'{client} - - [{at:%d/%b/%Y:%H:%M:%S +0000}] "GET {target} HTTP/1.1" {status} {len(body)} "{back}" "{agent}"\n'
-            file.write(line.encode())
+            request = f'[{at:%d/%b/%Y:%H:%M:%S +0000}] "GET {target} HTTP/1.1" {status} {len(body)}'
+            file.write(f'{client} - - {request} "{back}" "{agent}"\n'.encode())
     print(f"{len(lines)} requests, {len(pages)} pages: {given.out}")
 
 

@@ -19,8 +19,8 @@ from lab.saturators.btrfs import leftovers as btrfs_leftovers
 from lab.saturators.own import checked_label, is_own_snapshot, snapshot_name
 from lab.saturators.pace import chunk_bytes, copy, pause_s
 from lab.saturators.pacing import over_ssh, paced, paced_total
-from lab.saturators.runner import Meter
 from lab.saturators.pointed import pointed
+from lab.saturators.runner import Meter
 from lab.saturators.settings import NullSink, RamDiskSink, RemoteSink
 from lab.saturators.zfs import ZfsSource, estimated_bytes, leftovers, progress_bytes
 from tests.labkit.scripted import ScriptedMachine
