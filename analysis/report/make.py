@@ -1,9 +1,6 @@
 """Run directories to report: opens, measures, draws, writes."""
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from analysis.report.find import open_all
 from analysis.report.measured import MeasuredRun
 from analysis.report.page import page
 from analysis.report.phasefigures import ScenarioFigures, figures_of_scenario
+from analysis.report.shell import write_page
 from analysis.statistics.run import measure
 
 Progress = Callable[[int, int], None]
@@ -78,23 +76,5 @@ def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progre
         raise RunDirectoryError("\n".join(unreadable))
     runs = numbered(measured)
     compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
-    _write(target, page(runs, compared, unreadable))
+    write_page(target, page(runs, compared, unreadable))
     return Made(target, runs, compared, unreadable)
-
-
-def _write(target: Path, text: str) -> None:
-    """Write by rename: a report that is being read is never half one."""
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
-    except OSError as error:
-        problem = f"{target}: cannot be written: {error.strerror}"
-        raise OutputError(f"{problem}; choose another place with --out") from None

@@ -1,12 +1,8 @@
 """The page: one file, no network, nothing of a run directory in it but as text."""
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -17,7 +13,7 @@ from analysis.figures.percentiles import percentile_figure
 from analysis.figures.style import Figure
 from analysis.figures.tail import tail_figure
 from analysis.figures.throughput import throughput_figure
-from analysis.hostile import printable, script_json
+from analysis.hostile import script_json
 from analysis.report.backends import by_scenario
 from analysis.report.cautions import cautions_of
 from analysis.report.comparison import comparing_figures, differences_table
@@ -28,6 +24,7 @@ from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.measured import MeasuredRun
 from analysis.report.phasefigures import ScenarioFigures
 from analysis.report.phasetable import phase_table
+from analysis.report.shell import TEMPLATES, environment, policy, script
 from analysis.report.tables import (
     Table,
     failure_table,
@@ -39,9 +36,7 @@ from analysis.report.tables import (
 )
 from analysis.units import milliseconds
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _MOST_HEAT_MAPS = 4
-_LONGEST_TEXT = 4000
 
 
 _MOST_OPEN = 4  # runs whose own tables are open at once
@@ -62,13 +57,13 @@ def page(
     own = [] if any(scenario.repeated for scenario in scenarios) else _figures(runs)
     figures = [*comparing, *own]
     shown = [_run(run) for run in runs]
-    behaviour = _script((_TEMPLATES / "report.js").read_text(encoding="utf-8"))
-    plotly = _script(get_plotlyjs())
-    template = _environment().get_template("report.html")
+    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
+    plotly = script(get_plotlyjs())
+    template = environment().get_template("report.html")
     return template.render(
         title=_title(runs),
-        policy=_policy([plotly, behaviour]),
-        css=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 our own file
+        policy=policy([plotly, behaviour]),
+        css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 our own file
         plotly=plotly,
         behaviour=behaviour,
         figures=figures,
@@ -94,42 +89,6 @@ def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures])
 def _says_more(each: ScenarioFigures) -> bool:
     """Whether the table of phases says what the table of runs does not."""
     return each.saturated or each.scenario.repeated
-
-
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # whatever reaches the page as text is made printable, so that no template can forget it
-        finalize=lambda value: (
-            printable(value, _LONGEST_TEXT)
-            if isinstance(value, str) and not isinstance(value, Markup)
-            else value
-        ),
-    )
-
-
-def _script(text: str) -> Markup:
-    """Return a script of ours or of plotly's, as it may stand in a `<script>` element."""
-    if "</script" in text.lower() or "<!--" in text or "\r" in text:
-        raise ValueError("the script cannot stand in a page as it is")
-    return Markup(text)  # noqa: S704 our own file, or the package's
-
-
-def _policy(scripts: Sequence[str]) -> str:
-    """Return a Content-Security-Policy that lets these scripts run, no other, and nothing be loaded."""
-    hashes = " ".join(f"'sha256-{base64.b64encode(_sha256(script)).decode()}'" for script in scripts)
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _sha256(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8")).digest()
 
 
 def _title(runs: Sequence[MeasuredRun]) -> str:

@@ -1,0 +1,76 @@
+"""What every page of ours shares: templates that escape, scripts that the policy names, a whole file."""
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from analysis.errors import OutputError
+from analysis.hostile import printable
+
+TEMPLATES = Path(__file__).parent / "templates"
+_LONGEST_TEXT = 4000
+
+
+def environment(*further: Path) -> Environment:
+    """Return what renders templates of the report, and of the folders `further`; all text is escaped."""
+    return Environment(
+        loader=FileSystemLoader([TEMPLATES, *further]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # whatever reaches the page as text is made printable, so that no template can forget it
+        finalize=lambda value: (
+            printable(value, _LONGEST_TEXT)
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
+        ),
+    )
+
+
+def script(text: str) -> Markup:
+    """Return a script of ours or of plotly's, as it may stand in a `<script>` element."""
+    if "</script" in text.lower() or "<!--" in text or "\r" in text:
+        raise ValueError("the script cannot stand in a page as it is")
+    return Markup(text)  # noqa: S704 our own file, or the package's
+
+
+def policy(scripts: Sequence[str]) -> str:
+    """Return a Content-Security-Policy that lets these scripts run, no other, and nothing be loaded."""
+    hashes = " ".join(f"'sha256-{base64.b64encode(_sha256(script)).decode()}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _sha256(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8")).digest()
+
+
+def write_page(target: Path, text: str, option: str = "--out") -> None:
+    """Write by rename: a page that is being read is never half one. `option` is what chooses its place.
+
+    Raises OutputError.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            Path(name).chmod(0o644)
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        problem = f"{target}: cannot be written: {error.strerror}"
+        raise OutputError(f"{problem}; choose another place with {option}") from None
