@@ -10,6 +10,7 @@ from analysis.errors import PlimsollError
 from analysis.hostile import printable
 
 _COMMANDS = {
+    "compare": "analysis.comparing.command:compare",
     "fileio": "lab.fileio.command:fileio",
     "hosts": "lab.hosts.command:hosts",
     "lab": "lab.command:lab",
@@ -55,5 +56,6 @@ class _Plimsoll(click.Group):
 def main() -> None:
     """See what happens to the slowest one request in a thousand.
 
-    Exit codes: 0 done; 1 it ran and the answer is no; 2 wrong usage or unreadable input.
+    Exit codes: 0 done; 1 it ran and the answer is no; 2 wrong usage or unreadable input;
+    3 it cannot be told yet.
     """
