@@ -1,0 +1,61 @@
+"""`plimsoll compare`: a verdict on every gate."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from analysis.comparing.comparison import compare as compare_sides
+from analysis.comparing.page import comparison_page
+from analysis.comparing.text import lines
+from analysis.errors import OutputError
+from analysis.progress import is_shown, progress_bar, progress_option
+from analysis.report.shell import write_page
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("paths", metavar="BASELINE [CANDIDATE]", nargs=-1, required=True, type=_PATH)
+@click.option("--baseline", metavar="NAME", help="Take the runs of this backend as the baseline.")
+@click.option("--candidate", metavar="NAME", help="Take the runs of this backend as the candidate.")
+@click.option("--gates", metavar="FILE", type=_PATH, help="The limits (docs/compare.md). Default: see there.")
+@click.option("--html", metavar="FILE", type=_PATH, help="Write the comparison as a page, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@progress_option
+def compare(
+    paths: tuple[Path, ...],
+    baseline: str | None,
+    candidate: str | None,
+    gates: Path | None,
+    html: Path | None,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Say whether the candidate keeps its limits against the baseline.
+
+    Each is a run directory, a folder of them, or the folder of an experiment. With one only, --baseline and
+    --candidate choose two of its backends. The run is what is counted, so each side takes four or more.
+
+    Exit codes: 0 PASS; 1 FAIL; 3 INCONCLUSIVE; 2 wrong usage or unreadable input.
+
+    \b
+    Examples:
+        plimsoll compare results/one-machine-20261121T040512Z --baseline rotating --candidate nvme
+        plimsoll compare results/before results/after --gates gates.yml --html comparison.html
+        plimsoll compare results/before results/after --json | jq .verdict
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    if len(paths) > 2:
+        raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
+    if html is not None and html.is_dir():
+        raise OutputError(f"{html}: is a directory; give the name of a file with --html")
+    with progress_bar("reading", "requests", is_shown(progress)) as advance:
+        found = compare_sides(paths, baseline, candidate, gates, advance)
+    if html is not None:
+        write_page(html, comparison_page(found), "--html")
+    if as_json:
+        click.echo(json.dumps(found.as_json(), indent=2, allow_nan=False))
+    else:
+        click.echo("\n".join(lines(found)))
+    sys.exit(found.exit_code)

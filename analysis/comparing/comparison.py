@@ -1,0 +1,206 @@
+"""A whole comparison, from directories to verdicts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+from analysis.comparing.deciding import Outcome, Question, Verdict, decide, level_of, overall
+from analysis.comparing.defaults import default_gates
+from analysis.comparing.gates import ERROR_SHARE, Gate, Gates, read_gates
+from analysis.comparing.levels import levels_of
+from analysis.comparing.questions import Asked, Side, orders_of, questions_of
+from analysis.comparing.runs import ComparedRun
+from analysis.comparing.sides import Opened, Unreadable, open_sides
+from analysis.comparing.warnings import warnings_of
+from analysis.differing import differing
+from analysis.errors import RunDirectoryError
+
+Progress = Callable[[int, int], None]
+
+EXIT_CODES: dict[Outcome, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One limit of one gate, and the verdict on it."""
+
+    gate: Gate
+    question: Question
+    verdict: Verdict
+    unit: str
+
+    @property
+    def levels(self) -> tuple[float | None, float | None]:
+        """What stands for all runs of the baseline and of the candidate: geometric means, or mean shares."""
+        logs = self.gate.metric != ERROR_SHARE
+        return level_of(self.question.baseline, logs), level_of(self.question.candidate, logs)
+
+    @property
+    def in_ms(self) -> bool:
+        """Whether its figures are milliseconds; a measure may be anything."""
+        return self.unit == "ms"
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints of it."""
+        question, verdict, (baseline, candidate) = self.question, self.verdict, self.levels
+        effect = {"at_most_ratio": "ratio", "at_most_more": "difference", "at_most_ms": "ms"}
+        return {
+            "scenario": self.gate.scenario,
+            "phase": self.gate.phase,
+            "metric": self.gate.metric,
+            "unit": self.unit,
+            "limit": {question.limit: question.at_most},
+            "verdict": verdict.outcome,
+            "says": verdict.says,
+            "blocked": list(question.blocked),
+            "effect": effect.get(question.limit, "share"),
+            "estimate": verdict.estimate,
+            "lower": verdict.lower,
+            "upper": verdict.upper,
+            "baseline": {"level": baseline, "runs": list(question.baseline)},
+            "candidate": {"level": candidate, "runs": list(question.candidate)},
+            "p_pass": verdict.p_pass,
+            "p_fail": verdict.p_fail,
+            "p_pass_holm": verdict.p_pass_holm,
+            "p_fail_holm": verdict.p_fail_holm,
+            "test": verdict.test,
+            "arrangements": verdict.arrangements,
+            "more_runs": verdict.more_runs,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides, and a verdict on every gate. Names and texts are hostile."""
+
+    baseline: Side
+    candidate: Side
+    gates: Gates
+    judged: list[Judged]
+    warnings: list[str]
+    differences: list[tuple[str, tuple[object, object]]]
+
+    @property
+    def verdict(self) -> Outcome:
+        """FAIL if any gate is broken, PASS only if all are kept."""
+        return overall([each.verdict.outcome for each in self.judged])
+
+    @property
+    def exit_code(self) -> int:
+        """How the command ends: 0 PASS, 1 FAIL, 3 INCONCLUSIVE."""
+        return EXIT_CODES[self.verdict]
+
+    def count(self, outcome: Outcome) -> int:
+        """Return how many limits have this verdict."""
+        return sum(each.verdict.outcome == outcome for each in self.judged)
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints."""
+        return {
+            "format": 1,
+            "verdict": self.verdict,
+            "confidence": self.gates.confidence,
+            "baseline": _side_json(self.baseline),
+            "candidate": _side_json(self.candidate),
+            "gates": [each.as_json() for each in self.judged],
+            "warnings": self.warnings,
+            "differences": [
+                {"key": key, "baseline": _finite(one), "candidate": _finite(other)}
+                for key, (one, other) in self.differences
+            ],
+        }
+
+
+def compare(
+    paths: Sequence[Path],
+    baseline: str | None = None,
+    candidate: str | None = None,
+    gates: Path | None = None,
+    progress: Progress = lambda *_: None,
+) -> Comparison:
+    """Compare two paths, or two backends of one. Without a file of `gates` the default ones are asked.
+
+    `progress` is called with the number of records read so far and that of all runs. Raises PlimsollError.
+    """
+    asked = None if gates is None else read_gates(gates)
+    opened = open_sides(paths, baseline, candidate)
+    total, read = sum(run.requests.count for side in opened for run in side.runs), 0
+
+    def advance(records: int) -> None:
+        nonlocal read
+        read += records
+        progress(read, total)
+
+    first, second = (_measured(side, advance) for side in opened)
+    return judged_sides(opened, (first, second), asked or default_gates(first, second))
+
+
+def judged_sides(opened: tuple[Opened, Opened], sides: tuple[Side, Side], gates: Gates) -> Comparison:
+    """Judge two sides that are measured."""
+    orders = orders_of(*sides)
+    questions = questions_of(*sides, gates, orders)
+    return Comparison(
+        baseline=sides[0],
+        candidate=sides[1],
+        gates=gates,
+        judged=_judged(questions, gates.confidence),
+        warnings=warnings_of(opened, sides, gates, orders),
+        differences=_differences(*sides),
+    )
+
+
+def _judged(questions: Sequence[Asked], confidence: float) -> list[Judged]:
+    verdicts = decide([asked.question for asked in questions], confidence)
+    return [
+        Judged(asked.gate, asked.question, verdict, asked.unit)
+        for asked, verdict in zip(questions, verdicts, strict=True)
+    ]
+
+
+def _measured(side: Opened, advance: Callable[[int], None]) -> Side:
+    runs: list[ComparedRun] = []
+    unreadable = list(side.unreadable)
+    for directory in side.runs:
+        try:
+            runs.append(ComparedRun(directory, levels_of(directory, advance)))
+        except RunDirectoryError as error:
+            unreadable.append(Unreadable(directory.facts.scenario, str(error)))
+    experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}
+    named = experiments.pop() if len(experiments) == 1 else None
+    return Side(side.name, runs, unreadable, named and f"{side.path.resolve()}: {named}")
+
+
+def _differences(baseline: Side, candidate: Side) -> list[tuple[str, tuple[object, object]]]:
+    """Return what the lab read of both storages and their hosts, where it differs."""
+    facts = []
+    for side in (baseline, candidate):
+        storage = next(
+            (run.directory.facts.storage for run in side.runs if run.directory.facts.storage), None
+        )
+        if storage is None:
+            return []
+        facts.append({"emulated": storage.emulated, "clone": storage.clone, **storage.facts})
+    return [(key, (values[0], values[1])) for key, values in differing(facts)]
+
+
+def _side_json(side: Side) -> dict[str, object]:
+    return {
+        "name": side.name,
+        "runs": [
+            {
+                "directory": str(run.directory.path),
+                "scenario": run.scenario,
+                "backend": run.directory.facts.backend,
+                "repeat": run.repeat,
+                "status": run.directory.status,
+            }
+            for run in side.runs
+        ],
+        "unreadable": [each.why for each in side.unreadable],
+    }
+
+
+def _finite(value: object) -> object:
+    """JSON has no NaN and no infinity."""
+    return str(value) if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,111 @@
+"""The figure of effects: where the candidate stands against every limit, and how sure that is."""
+
+import math
+from collections.abc import Sequence
+
+from analysis.comparing.comparison import Judged
+from analysis.comparing.text import effect, interval
+from analysis.figures.style import Figure, Json, axis, layout, rounded
+from analysis.hostile import plotly_text
+
+_COLOURS = {"PASS": "var(--good)", "FAIL": "var(--bad)", "INCONCLUSIVE": "var(--warn)"}
+_SYMBOLS = {"PASS": "circle", "FAIL": "x", "INCONCLUSIVE": "diamond-open"}
+_BARE = 5.0  # as much as is drawn of an interval that has no end
+_STEPS = (1, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
+
+
+def effects_figure(judged: Sequence[Judged], confidence: float) -> Figure | None:
+    """Return candidate ÷ baseline, with its interval, of every ratio gate that has one; None of none."""
+    shown = [
+        each
+        for each in judged
+        if each.question.limit == "at_most_ratio" and each.verdict.estimate is not None
+    ]
+    if not shown:
+        return None
+    rows = len(shown)
+    data: list[Json] = []
+    for outcome, colour in _COLOURS.items():
+        at = [(rows - 1 - row, each) for row, each in enumerate(shown) if each.verdict.outcome == outcome]
+        if at:
+            data += _traces(outcome, colour, at)
+    data.append(_limits(shown))
+    ends = [end for each in shown for end in (*_ends(each), each.question.at_most, 1.0)]
+    low, high = min(ends) / 1.05, max(ends) * 1.05
+    ticks = [value for step in _STEPS for value in {step, 1 / step} if low <= value <= high]
+    x_axis = axis("candidate ÷ baseline", "log") | {
+        "range": [math.log10(low), math.log10(high)],
+        "rangemode": "normal",
+        "tickmode": "array",
+        "tickvals": sorted(ticks),
+        "ticktext": [f"{value:.2f}".rstrip("0").rstrip(".") for value in sorted(ticks)],
+    }
+    y_axis = axis("") | {
+        "tickmode": "array",
+        "tickvals": [str(row) for row in range(rows)],
+        "ticktext": [plotly_text(each.gate.name, 44) for each in reversed(shown)],
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": [str(row) for row in range(rows)],
+        "range": [-0.6, rows - 0.4],
+        "showgrid": False,
+        "zeroline": False,
+        "rangemode": "normal",
+    }
+    line: Json = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
+    line["line"] = {"color": "var(--muted)", "width": 1, "dash": "dot"}
+    return Figure(
+        key="effects",
+        title="Candidate against baseline",
+        caption=(
+            f"How many times as long it takes, with the limits between which it lies (each of them at "
+            f"{100 * confidence:g} %, each gate by itself). Right of 1 is slower. An interval left of its gate's "
+            "tick keeps the limit, one right of it breaks it."
+        ),
+        data=data,
+        layout=layout(
+            x_axis, y_axis, shapes=[line | {"line": {"color": "var(--muted)", "width": 1, "dash": "dot"}}]
+        ),
+    )
+
+
+def _traces(outcome: str, colour: str, at: Sequence[tuple[int, Judged]]) -> list[Json]:
+    x: list[float] = []
+    y: list[str | None] = []
+    for row, each in at:
+        low, high = _ends(each)
+        x += [low, high, high]
+        y += [str(row), str(row), None]
+    group: Json = {"legendgroup": outcome}
+    bars = _trace(outcome, x, y) | group
+    bars |= {"mode": "lines", "line": {"color": colour, "width": 4}, "hoverinfo": "skip", "showlegend": False}
+    look: Json = {"size": 13, "color": colour, "symbol": _SYMBOLS[outcome]}
+    look["line"] = {"width": 2, "color": colour}
+    dots = _trace(
+        outcome, [each.verdict.estimate or 1.0 for _, each in at], [str(row) for row, _ in at], mode="markers"
+    )
+    dots |= {"marker": look, "hovertext": [_hover(each) for _, each in at], "hoverinfo": "text"} | group
+    return [bars, dots]
+
+
+def _limits(shown: Sequence[Judged]) -> Json:
+    x = [each.question.at_most for each in reversed(shown)]
+    tick = {"size": 24, "symbol": "line-ns-open", "line": {"width": 3, "color": "var(--text)"}}
+    trace = _trace("limit", x, [str(row) for row in range(len(shown))], mode="markers")
+    return trace | {"marker": tick, "hoverinfo": "skip"}
+
+
+def _trace(name: str, x: list[float], y: list[str] | list[str | None], mode: str = "lines") -> Json:
+    return {"type": "scatter", "name": name, "x": [rounded(at) for at in x], "y": y, "mode": mode}
+
+
+def _ends(each: Judged) -> tuple[float, float]:
+    middle = each.verdict.estimate or 1.0
+    return each.verdict.lower or middle / _BARE, each.verdict.upper or middle * _BARE
+
+
+def _hover(each: Judged) -> str:
+    name = plotly_text(each.gate.name)
+    return (
+        f"{name}: <b>{effect(each, each.verdict.estimate)}</b><br>{interval(each)}<br>{each.verdict.outcome}"
+    )

@@ -1,0 +1,174 @@
+"""What one run says of itself: figures of each phase, a number each. The records are read once and let go."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import DamagedFileError, NoRequestsError
+from analysis.events import Event, Saturation, saturation
+from analysis.records import RunDirectory
+from analysis.requestfile import QUEUED, WARMUP, Records
+from analysis.statistics.measures import Measures
+from analysis.statistics.phases import NEVER_NS, PHASES
+from analysis.statistics.sample import P999, PERCENTILES, Microseconds, Sample, narrow, rank
+
+WHOLE = "whole"
+SERVER_ERROR = 500
+_LATEST_NS = 1 << 61
+_P50 = PERCENTILES["p50"]
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The median of a step, or of a measure, and its unit."""
+
+    median: float
+    unit: str
+    measure: bool
+
+
+@dataclass(frozen=True)
+class PhaseLevels:
+    """One phase of one run. Times are exact order statistics in ms, None of too few requests.
+
+    `errors` counts requests without a whole response, and responses with a status of 500 or more. `steps` are
+    routes and measures by name (hostile).
+    """
+
+    requests: int
+    errors: int
+    times_ms: dict[str, float | None]
+    steps: dict[str, Step]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """All phases of one run by name, and what is the same for all of it."""
+
+    phases: dict[str, PhaseLevels]
+    service_p50_ms: float | None
+    lag_p999_ms: float | None
+    mismatches: int
+    judged: int
+    body_bytes: int
+    damaged_measures: frozenset[str]
+
+
+class _Gathered:
+    def __init__(self, busy: Saturation | None) -> None:
+        self.start_ns = busy.start_ns if busy else NEVER_NS
+        self.stop_ns = NEVER_NS if busy is None or busy.stop_ns is None else max(busy.stop_ns, busy.start_ns)
+        self.response: list[Microseconds] = []
+        self.service: list[Microseconds] = []
+        self.lag: list[Microseconds] = []
+        self.phase: list[NDArray[np.uint8]] = []
+        self.route: list[NDArray[np.uint16]] = []
+        self.failed: list[NDArray[np.bool_]] = []
+        self.mismatches = self.judged = self.body_bytes = 0
+
+    def add(self, block: Records) -> None:
+        due_ns = np.ascontiguousarray(block["due_ns"])
+        if len(block) and (int(due_ns.min()) < 0 or int(due_ns.max()) > _LATEST_NS):
+            raise DamagedFileError(
+                "requests.npy: a request is due at an impossible instant; the file is damaged"
+            )
+        measured = (block["flags"] & WARMUP) == 0
+        if not measured.all():
+            block, due_ns = block[measured], due_ns[measured]
+        whole = block["error"] == 0
+        judged = whole & (block["logged_status"] != 0)
+        self.response.append(narrow(block["lag_us"].astype(np.uint64) + block["total_us"]))
+        self.service.append(block["total_us"].copy())
+        self.lag.append(block["lag_us"][(block["flags"] & QUEUED) == 0])
+        self.phase.append(
+            ((due_ns >= self.start_ns).astype(np.uint8) + (due_ns >= self.stop_ns)).astype(np.uint8)
+        )
+        self.route.append(block["route"].copy())
+        self.failed.append(~whole | (block["status"] >= SERVER_ERROR))
+        self.judged += int(judged.sum())
+        self.mismatches += int((judged & (block["status"] != block["logged_status"])).sum())
+        self.body_bytes += int(np.maximum(block["bytes"], 0).sum())
+
+
+def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
+    """Read every record of `run` once. Raises RunDirectoryError where there is nothing to judge by."""
+    busy = saturation(run.events)
+    gathered = _Gathered(busy)
+    for block in run.requests.blocks():
+        gathered.add(block)
+        progress(len(block))
+    response, phase = np.concatenate(gathered.response), np.concatenate(gathered.phase)
+    route, failed = np.concatenate(gathered.route), np.concatenate(gathered.failed)
+    if not len(response):
+        raise NoRequestsError(
+            f"{run.path}: every request belongs to the warm-up, so there is nothing to compare"
+        )
+    names = {number: run.route_name(number) for number in np.unique(route).tolist()}
+    everything = np.ones(len(response), dtype=np.bool_)
+    chosen = {WHOLE: everything}
+    if busy:
+        chosen |= {name: phase == number for number, name in enumerate(PHASES)}
+    phases = {
+        name: _phase(response[mask], route[mask], failed[mask], names, _measured(run.events, name, gathered))
+        for name, mask in chosen.items()
+    }
+    return Levels(
+        phases=phases,
+        service_p50_ms=Sample.of(np.concatenate(gathered.service)).percentile_ms(_P50),
+        lag_p999_ms=Sample.of(np.concatenate(gathered.lag)).percentile_ms(P999),
+        mismatches=gathered.mismatches,
+        judged=gathered.judged,
+        body_bytes=gathered.body_bytes,
+        damaged_measures=_damaged(run.events),
+    )
+
+
+def _phase(
+    response: Microseconds,
+    route: NDArray[np.uint16],
+    failed: NDArray[np.bool_],
+    names: dict[int, str],
+    measures: Measures,
+) -> PhaseLevels:
+    steps: dict[str, Step] = {}
+    for name, one in measures.summary().items():
+        median = one["mean"] if one["count"] == 1 else one["p50"]  # the only one is the median
+        if isinstance(median, int | float):
+            steps[name] = Step(float(median), str(one["unit"]), measure=True)
+    order = np.argsort(route, kind="stable")
+    edges = np.flatnonzero(np.diff(route[order])) + 1
+    for part in np.split(order, edges) if len(order) else []:
+        position = rank(_P50, len(part)) or 1  # the only one is the median
+        median_ms = float(np.partition(response[part], position - 1)[position - 1]) / 1000
+        steps.setdefault(names[int(route[part[0]])], Step(median_ms, "ms", measure=False))
+    return PhaseLevels(len(response), int(failed.sum()), Sample.of(response).figures_ms(), steps)
+
+
+def _measured(events: list[Event], phase: str, gathered: _Gathered) -> Measures:
+    """Return the measures that were taken in a phase."""
+    edges = {"before": (0, gathered.start_ns), "during": (gathered.start_ns, gathered.stop_ns)}
+    from_ns, to_ns = edges.get(phase, (gathered.stop_ns if phase == "after" else 0, NEVER_NS << 1))
+    return Measures.of(event for event in events if from_ns <= event.t_ns < to_ns)
+
+
+def _damaged(events: list[Event]) -> frozenset[str]:
+    """Return the names (hostile) of measures with a value that is no figure, or with two units."""
+    found = Measures()
+    names = set()
+    for event in events:
+        if event.name != "measure":
+            continue
+        name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
+        try:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError("no figure")
+            if not isinstance(name, str) or not isinstance(unit, str):
+                raise ValueError("no name")
+            found.add(name, value, unit)
+        except (ValueError, OverflowError):
+            names.add(str(name))
+    return frozenset(names)

@@ -1,0 +1,131 @@
+"""The comparison as one page that is complete in itself, in the look of the report."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from analysis import __version__
+from analysis.comparing.comparison import Comparison, Judged
+from analysis.comparing.deciding import percent
+from analysis.comparing.effects import effects_figure
+from analysis.comparing.text import effect, figure, interval, interval_heading, limit, summary
+from analysis.figures.repeats import Repeats, repeats_figure
+from analysis.figures.style import Figure
+from analysis.hostile import script_json
+from analysis.report.shell import TEMPLATES, environment, policy, script
+from analysis.report.tables import Row, Table
+from analysis.units import ABSENT, count, milliseconds, significant
+
+_OWN = Path(__file__).parent / "templates"
+_MOST_PLACES = 8
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """Return the HTML."""
+    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
+    plotly = script(get_plotlyjs())
+    figures = _figures(comparison)
+    return (
+        environment(_OWN)
+        .get_template("compare.html")
+        .render(
+            title=f"{comparison.candidate.name} against {comparison.baseline.name}",
+            policy=policy([plotly, behaviour]),
+            css=Markup(  # noqa: S704 our own files
+                "".join(
+                    path.read_text(encoding="utf-8")
+                    for path in (TEMPLATES / "report.css", _OWN / "compare.css")
+                )
+            ),
+            plotly=plotly,
+            behaviour=behaviour,
+            figures=figures,
+            data=Markup(script_json({each.key: each.as_json() for each in figures})),  # noqa: S704 escaped
+            verdict=comparison.verdict,
+            summary=summary(comparison),
+            comparison=comparison,
+            columns=_columns(comparison),
+            gates=[(each, _cells(each)) for each in comparison.judged],
+            confidence=percent(comparison.gates.confidence),
+            differences=_differences(comparison),
+            runs=_runs(comparison),
+            version=__version__,
+        )
+    )
+
+
+def _columns(comparison: Comparison) -> list[str]:
+    names = [comparison.baseline.name, comparison.candidate.name]
+    return ["gate", "verdict", *names, "effect", interval_heading(comparison), "limit", "runs"]
+
+
+def _cells(each: Judged) -> list[str]:
+    baseline, candidate = (figure(each, value) for value in each.levels)
+    runs = f"{len(each.question.baseline)} v {len(each.question.candidate)}"
+    return [baseline, candidate, effect(each, each.verdict.estimate), interval(each), limit(each), runs]
+
+
+def _figures(comparison: Comparison) -> list[Figure]:
+    effects = effects_figure(comparison.judged, comparison.gates.confidence)
+    timed = {each.gate.name: each for each in comparison.judged if each.in_ms and each.question.candidate}
+    shown = list(timed.values())[:_MOST_PLACES]
+    found = [effects] if effects else []
+    return [*found, _repeats(comparison, shown)] if shown else found
+
+
+def _repeats(comparison: Comparison, shown: Sequence[Judged]) -> Figure:
+    sides = [
+        Repeats(
+            side.name,
+            shade,
+            [
+                [(f"{side.name}, run {n}", value) for n, value in enumerate(values, 1)]
+                for each in shown
+                for values in [(each.question.baseline, each.question.candidate)[shade]]
+            ],
+        )
+        for shade, side in enumerate((comparison.baseline, comparison.candidate))
+    ]
+    caption = (
+        "Each point is one run, each bar the median of a side's runs. The run is what is counted: where the "
+        "points of both sides mingle, no verdict can tell them apart."
+    )
+    return repeats_figure("repeats", "Every run", caption, [each.gate.name for each in shown], sides)
+
+
+def _differences(comparison: Comparison) -> Table | None:
+    if not comparison.differences:
+        return None
+    rows = [Row(key, [_fact(value) for value in values]) for key, values in comparison.differences]
+    caption = "What the lab read of both storages and their hosts. Ideally only what you compare stands here."
+    names = [comparison.baseline.name, comparison.candidate.name]
+    return Table("What differs between the two", caption, ["", *names], rows)
+
+
+def _fact(value: object) -> str:
+    if value is None:
+        return ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return significant(value, 6) if isinstance(value, float) and 0 <= value < 1e300 else str(value)
+
+
+def _runs(comparison: Comparison) -> Table:
+    rows = []
+    for side in (comparison.baseline, comparison.candidate):
+        for run in side.runs:
+            whole = run.levels.phases["whole"]
+            times = [milliseconds(whole.times_ms[name]) for name in ("p50", "p99", "p99.9")]
+            cells = [
+                side.name,
+                run.scenario,
+                run.directory.status,
+                count(whole.requests),
+                count(whole.errors),
+            ]
+            rows.append(Row(run.name, [*cells, *times]))
+        rows += [Row("cannot be read", [side.name, each.why], "amiss") for each in side.unreadable]
+    columns = ["run", "side", "scenario", "", "requests", "errors", "p50", "p99", "p99.9"]
+    return Table("The runs", "Response times of each whole run.", columns, rows)

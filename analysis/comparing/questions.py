@@ -1,0 +1,214 @@
+"""From measured runs and gates to questions: the values of every gate, or why they cannot be compared."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.comparing.deciding import Question
+from analysis.comparing.gates import ERROR_SHARE, LIMITS, MEASURE, Gate, Gates, Limit
+from analysis.comparing.levels import PhaseLevels
+from analysis.comparing.order import Order, Placed, order_of
+from analysis.comparing.runs import ComparedRun, unfit
+from analysis.comparing.sides import Unreadable
+from analysis.differing import differing
+from analysis.statistics.sample import PERCENTILES, fewest
+from analysis.units import counted
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: its name (hostile), its runs, those that cannot be read."""
+
+    name: str
+    runs: list[ComparedRun]
+    unreadable: list[Unreadable]
+    experiment: str | None = None
+
+    def of(self, scenario: str) -> list[ComparedRun]:
+        """Return the runs of a scenario, repeat by repeat where they say which."""
+        return [run for run in self.runs if run.scenario == scenario]
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The scenarios that ran (hostile), each once, also of runs that cannot be read."""
+        names = [run.scenario for run in self.runs]
+        return list(dict.fromkeys(names + [each.scenario for each in self.unreadable if each.scenario]))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One gate's limit as a question; the unit (hostile) of its figures, empty for a share."""
+
+    gate: Gate
+    question: Question
+    unit: str
+
+
+class NoFigureError(Exception):
+    """A run has no such figure; the message says why (hostile)."""
+
+
+def orders_of(baseline: Side, candidate: Side) -> dict[str, Order]:
+    """Return how the runs of each scenario that both sides have lie in time."""
+    return {
+        scenario: order_of(
+            [_placed(run) for run in baseline.of(scenario)], [_placed(run) for run in candidate.of(scenario)]
+        )
+        for scenario in baseline.scenarios
+        if baseline.of(scenario) and candidate.of(scenario)
+    }
+
+
+def questions_of(baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order]) -> list[Asked]:
+    """Return a question for every limit of every gate, in their order."""
+    blocked = {
+        scenario: list(_blocked(baseline, candidate, scenario, gates, orders.get(scenario)))
+        for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)
+    }
+    return [
+        _asked(baseline, candidate, gate, limit, blocked[gate.scenario], orders.get(gate.scenario))
+        for gate in gates.gates
+        for limit in LIMITS
+        if getattr(gate, limit) is not None
+    ]
+
+
+def value_of(run: ComparedRun, gate: Gate) -> float:
+    """Return a gate's figure of one run. Raises NoFigureError."""
+    phase = run.levels.phases.get(gate.phase)
+    if phase is None:
+        raise NoFigureError(f"{run.name} has no phase `{gate.phase}`: nothing kept its disks busy")
+    if gate.metric == ERROR_SHARE:
+        if not phase.requests:
+            raise NoFigureError(f"{run.name} has no request {_when(gate)}")
+        return phase.errors / phase.requests
+    value = _step(run, phase, gate) if gate.metric.startswith(MEASURE) else _time(run, phase, gate)
+    if not value > 0:
+        raise NoFigureError(f"{run.name}: {gate.metric} is {value:g}, which has no ratio to anything")
+    return value
+
+
+def _step(run: ComparedRun, phase: PhaseLevels, gate: Gate) -> float:
+    name = gate.metric.removeprefix(MEASURE)
+    if name in run.levels.damaged_measures:
+        raise NoFigureError(f"{run.name}: the measure {name} has values that are no figures (such as NaN)")
+    step = phase.steps.get(name)
+    if step is None:
+        has = ", ".join(list(phase.steps)[:6]) or "none"
+        raise NoFigureError(f"{run.name} has no {name} {_when(gate)} (it has: {has})")
+    if gate.at_most_ms is not None and step.unit != "ms":
+        raise NoFigureError(
+            f"{run.name}: {name} is in {step.unit}, not in ms, so at_most_ms is no limit of it"
+        )
+    return step.median
+
+
+def _time(run: ComparedRun, phase: PhaseLevels, gate: Gate) -> float:
+    value = phase.times_ms[gate.metric]
+    if value is None:
+        needs = fewest(PERCENTILES[gate.metric]) if gate.metric in PERCENTILES else 1
+        raise NoFigureError(
+            f"{run.name} has {counted(phase.requests, 'request')} {_when(gate)}, and {gate.metric} takes "
+            f"{needs:,}: make runs longer, or ask for a lower percentile"
+        )
+    return value
+
+
+def _when(gate: Gate) -> str:
+    return "in the whole run" if gate.phase == "whole" else f"{gate.phase} the saturator"
+
+
+def _asked(
+    baseline: Side, candidate: Side, gate: Gate, limit: Limit, blocked: list[str], order: Order | None
+) -> Asked:
+    values: list[list[float]] = [[], []]
+    missing: list[str] = []
+    for side, found in zip((baseline, candidate), values, strict=True):
+        for run in side.of(gate.scenario):
+            try:
+                found.append(value_of(run, gate))
+            except NoFigureError as error:
+                missing.append(str(error))
+    problems = [*blocked, *_sentences(missing)]
+    first, second = values
+    pairs = order.pairs if order and not problems else None
+    if pairs is not None:
+        first, second = [first[at] for at, _ in pairs], [second[at] for _, at in pairs]
+    question = Question(
+        limit=limit,
+        at_most=getattr(gate, limit),
+        baseline=first,
+        candidate=second,
+        in_pairs=pairs is not None,
+        blocked=problems,
+    )
+    return Asked(gate, question, _unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)]))
+
+
+def _unit(gate: Gate, runs: Sequence[ComparedRun]) -> str:
+    if gate.metric == ERROR_SHARE:
+        return ""
+    name = gate.metric.removeprefix(MEASURE)
+    phases = [phase for run in runs if (phase := run.levels.phases.get(gate.phase)) and name in phase.steps]
+    return phases[0].steps[name].unit if gate.metric.startswith(MEASURE) and phases else "ms"
+
+
+def _blocked(
+    baseline: Side, candidate: Side, scenario: str, gates: Gates, order: Order | None
+) -> Iterator[str]:
+    """Yield why nothing can be decided of a scenario, each a sentence with its remedy (hostile)."""
+    problems = [
+        f"A run cannot be read, and leaving it out could favour one side: {each.why}"
+        for each in dict.fromkeys([*baseline.unreadable, *candidate.unreadable])
+        if each.scenario in (None, scenario)
+    ]
+    for side in (baseline, candidate):
+        problems += [f"{run.name} {why}" for run in side.of(scenario) for why in unfit(run)]
+    yield from _sentences(problems)
+    counts = [(side, len(side.of(scenario))) for side in (baseline, candidate)]
+    for side, runs in counts:
+        if not runs:
+            has = ", ".join(side.scenarios) or "nothing"
+            yield f"{scenario} did not run on {side.name} (it ran {has}): run it on both sides."
+        elif runs < gates.least_runs:
+            yield (
+                f"{side.name} has {counted(runs, 'run')} of {scenario}, and a verdict takes "
+                f"{gates.least_runs}: {gates.least_runs - runs} more."
+            )
+    if counts[0][1] != counts[1][1] and baseline.experiment and baseline.experiment == candidate.experiment:
+        yield (
+            f"The experiment has {counts[0][1]} runs of {scenario} on {baseline.name} and {counts[1][1]} on "
+            f"{candidate.name}; what is missing may be what went wrong: finish it with plimsoll run --resume."
+        )
+    yield from _mismatching([*baseline.of(scenario), *candidate.of(scenario)], scenario)
+    if gates.interleaved and order is not None and not order.interleaved:
+        yield "The sides' runs do not alternate in time, which the gates ask for: run both in one experiment."
+
+
+def _mismatching(runs: Sequence[ComparedRun], scenario: str) -> Iterator[str]:
+    different = differing([run.done_as for run in runs])
+    if different:
+        shown = [f"{key} ({_values(values)})" for key, values in different[:_MOST_NAMED]]
+        more = f" and {len(different) - len(shown)} more" if len(different) > len(shown) else ""
+        yield (
+            f"The runs of {scenario} are not of the same kind: {', '.join(shown)}{more} differ: compare "
+            "runs that did the same."
+        )
+
+
+def _values(values: Sequence[object]) -> str:
+    return " / ".join(dict.fromkeys("–" if value is None else str(value) for value in values))
+
+
+def _sentences(problems: Sequence[str]) -> Iterator[str]:
+    for problem in problems[:_MOST_NAMED]:
+        yield f"{problem.rstrip('.')}."
+    if len(problems) > _MOST_NAMED:
+        yield f"And {counted(len(problems) - _MOST_NAMED, 'more problem')} of this kind."
+
+
+def _placed(run: ComparedRun) -> Placed:
+    facts = run.directory.facts
+    number = facts.experiment.run if facts.experiment else None
+    return Placed(run.name, run.repeat, facts.started_at, facts.ended_at, number)

@@ -1,0 +1,137 @@
+"""Which runs stand on either side: found, opened, and named where they cannot be."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.errors import RunDirectoryError
+from analysis.hostile import printable
+from analysis.models import RunFacts
+from analysis.records import RunDirectory, read_facts
+
+_PARTS = ("run.json", "requests.npy")
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A run that cannot be read, and why; which scenario it was of (hostile), where that is known."""
+
+    scenario: str | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One side: what it is called (hostile), its runs, those that cannot be read.
+
+    `planned` is how many runs the experiment was to have, where the side is an experiment's folder, and
+    `there` how many it has, those of other backends included.
+    """
+
+    name: str
+    path: Path
+    runs: list[RunDirectory]
+    unreadable: list[Unreadable]
+    planned: int | None = None
+    there: int = 0
+
+
+def open_sides(paths: Sequence[Path], baseline: str | None, candidate: str | None) -> tuple[Opened, Opened]:
+    """Open both sides: two paths, or one and the names of two backends in it. Raises RunDirectoryError."""
+    if len(paths) == 1 and (baseline is None or candidate is None):
+        raise RunDirectoryError(
+            f"{paths[0]}: is one side; give two, or say which backends: {_which(_backends_in(paths[0]))}"
+        )
+    first, second = _open(paths[0], baseline, "baseline"), _open(paths[-1], candidate, "candidate")
+    both = {run.path.resolve() for run in first.runs} & {run.path.resolve() for run in second.runs}
+    if both:
+        raise RunDirectoryError(f"{min(both)}: is on both sides: a run cannot be compared with itself")
+    if first.name == second.name:
+        first, second = (_renamed(first, str(paths[0])), _renamed(second, str(paths[-1])))
+    return first, second
+
+
+def _renamed(side: Opened, name: str) -> Opened:
+    return Opened(name, side.path, side.runs, side.unreadable, side.planned, side.there)
+
+
+def _open(path: Path, backend: str | None, side: str) -> Opened:
+    found = _directories(path)
+    runs: list[RunDirectory] = []
+    unreadable: list[Unreadable] = []
+    everything: list[RunFacts] = []
+    for directory in found:
+        scenario = None
+        try:
+            facts = read_facts(directory)
+            everything.append(facts)
+            scenario = facts.scenario
+            if backend is None or facts.backend == backend:
+                runs.append(RunDirectory.open(directory))
+        except RunDirectoryError as error:
+            if found == [path]:
+                raise
+            unreadable.append(Unreadable(scenario, str(error)))
+    names = sorted({facts.backend for facts in everything if facts.backend})
+    if backend is None and len(names) > 1:
+        raise RunDirectoryError(
+            f"{path}: holds runs of several backends; say which is the {side}: {_which(names)}"
+        )
+    if not runs and backend is not None and backend not in names:
+        has = ", ".join(printable(name, 80) for name in names) or "none that has a name"
+        raise RunDirectoryError(f"{path}: holds no run of the backend {printable(backend, 80)}; it has {has}")
+    if not runs:
+        raise RunDirectoryError("\n".join(each.why for each in unreadable))
+    experiments = [facts.experiment for facts in everything if facts.experiment]
+    planned = max((each.of or 0 for each in experiments), default=0)
+    return Opened(
+        name=backend or (names[0] if names else path.resolve().name),
+        path=path,
+        runs=runs,
+        unreadable=unreadable,
+        planned=planned if planned and (path / "runs").is_dir() else None,
+        there=len(everything),
+    )
+
+
+def _directories(path: Path) -> list[Path]:
+    """Return the run directories that `path` stands for: itself, those in it, or those of an experiment."""
+    if (path / "run.json").exists():
+        return [path]
+    if not path.is_dir():
+        read_facts(path)  # says what is wrong with it
+    folder = path / "runs" if (path / "runs").is_dir() else path
+    try:
+        inside = sorted(
+            one
+            for one in folder.iterdir()
+            if one.is_dir() and not one.is_symlink() and not one.name.startswith(".")
+        )
+    except OSError as error:
+        raise RunDirectoryError(f"{folder}: cannot be read: {error.strerror}") from None
+    found = [one for one in inside if any((one / part).exists() for part in _PARTS)]
+    if not found:
+        raise RunDirectoryError(
+            f"{path}: is no run directory and holds none; give a run directory, a folder of them, or an "
+            "experiment's folder"
+        )
+    return found
+
+
+def _backends_in(path: Path) -> list[str]:
+    names = set()
+    for directory in _directories(path):
+        try:
+            names.add(read_facts(directory).backend or "")
+        except RunDirectoryError:
+            continue
+    return sorted(names - {""})
+
+
+def _which(names: Sequence[str]) -> str:
+    """Return the options that choose, with the names that there are."""
+    shown = [printable(name, 80) for name in names[:8]]
+    if len(shown) < 2:
+        return "--baseline NAME --candidate NAME" + (f" (it has {shown[0]} only)" if shown else "")
+    more = f"; there are {', '.join(shown)}" if len(shown) > 2 else ""
+    return f"--baseline {shown[0]} --candidate {shown[1]}, or the other way round{more}"
