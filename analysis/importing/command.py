@@ -10,6 +10,7 @@ from analysis.importing.grindercommand import grinder
 from analysis.importing.imported import Imported
 from analysis.importing.k6 import import_file
 from analysis.importing.lines import ImportingError
+from analysis.importing.locustcommand import locust
 from analysis.importing.options import json_option, out_option, scenario_option, target_option
 
 
@@ -19,6 +20,7 @@ def import_() -> None:
 
 
 import_.add_command(grinder)
+import_.add_command(locust)
 
 
 @import_.command()

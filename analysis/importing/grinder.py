@@ -9,13 +9,13 @@ import numpy as np
 from analysis.hostile import printable
 from analysis.importing.assemble import Figure
 from analysis.importing.deposit import Deposit
-from analysis.importing.grinderlayout import Tests
+from analysis.importing.grinderlayout import Tests, done_ms
 from analysis.importing.grinderlog import DataLog
-from analysis.importing.grindermerge import merged
 from analysis.importing.grindernames import NamesOfTests, names_beside
 from analysis.importing.grindersurvey import Survey, notes_of, survey
 from analysis.importing.imported import Imported
-from analysis.importing.lines import ImportingError
+from analysis.importing.lines import each_once, twice_over
+from analysis.importing.merging import merged
 from analysis.models import Host, Program, Target
 from analysis.recording import RunFacts, RunWriter
 from analysis.recording.errorkinds import error_number
@@ -28,8 +28,6 @@ _MS_NS, _MS_US, _LARGEST_US = 1_000_000, 1000, 0xFFFF_FFFF
 _MOST_REMEMBERED = 10_000
 _MOST_NAMED = 20
 
-Progress = Callable[[int, int], None]
-
 
 def import_grinder(
     paths: Sequence[Path],
@@ -39,7 +37,7 @@ def import_grinder(
     target: str | None = None,
     names: dict[int, str] | None = None,
     composite: Sequence[int] = (),
-    progress: Progress = lambda *_: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Imported:
     """Write one run directory into `results` from the data logs `paths`, each of one worker.
 
@@ -48,8 +46,8 @@ def import_grinder(
     the bytes read so far and all that will be. Raises ImportingError if one of `paths` is no data log,
     OutputError if the run directory cannot be written.
     """
-    _check(paths)
-    advance = _Advance(2 * sum(path.stat().st_size for path in paths), progress)
+    each_once(paths)
+    advance = twice_over(paths, progress)
     whole = survey(paths, advance)
     known = NamesOfTests(dict(names or {}), set(composite))
     for path in paths:
@@ -61,7 +59,8 @@ def import_grinder(
     facts = _facts(paths, whole, known, scenario, target, started_at)
     with RunWriter(directory, facts, at_once=False) as run:
         records = _Records(run, known, whole.first_ms)
-        for tests in merged([_of_worker(DataLog(path, advance), at) for at, path in enumerate(paths)]):
+        workers = [_of_worker(DataLog(path, advance), at) for at, path in enumerate(paths)]
+        for tests in merged(workers, done_ms):
             records.add(tests)
         status, reason = _ending(whole)
         run.finish(status, reason)
@@ -69,15 +68,6 @@ def import_grinder(
     notes = notes_of(whole, known.composite, known.of) + records.notes()
     source = str(paths[0]) + (f" and {counted(len(paths) - 1, 'more log')}" if len(paths) > 1 else "")
     return Imported(source, directory, status, reason, records.requests, whole.broken_count, notes)
-
-
-class _Advance:
-    def __init__(self, total: int, progress: Progress) -> None:
-        self._done, self._total, self._progress = 0, total, progress
-
-    def __call__(self, read: int) -> None:
-        self._done += read
-        self._progress(self._done, self._total)
 
 
 class _Records:
@@ -159,19 +149,6 @@ def _of_worker(log: DataLog, number: int) -> Iterator[Tests]:
 
 def _us(times_ms: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.minimum(times_ms * _MS_US, _LARGEST_US)
-
-
-def _check(paths: Sequence[Path]) -> None:
-    wrong = [f"{path}: there is no such file" for path in paths if not path.is_file()]
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            wrong.append(f"{path}: is given twice")
-        seen.add(path.resolve())
-    if len(paths) > 0xFFFF:
-        wrong.append(f"{len(paths)} logs are more than this can tell apart")
-    if wrong:
-        raise ImportingError("\n".join(wrong))
 
 
 def _ending(whole: Survey) -> tuple[Status, str | None]:

@@ -47,6 +47,12 @@ TEST = np.dtype([(name, "<i8") for name in _RANGES])
 Tests = NDArray[np.void]
 
 
+def done_ms(tests: Tests) -> NDArray[np.int64]:
+    """Return when each of the tests ended, milliseconds since the epoch."""
+    ended: NDArray[np.int64] = tests["start_ms"] + tests["time_ms"]
+    return ended
+
+
 class NoLayoutError(ValueError):
     """A first line that is no header of a data log; the message says why."""
 

@@ -4,7 +4,7 @@ import gzip
 import os
 import select
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -12,6 +12,7 @@ from typing import IO
 from analysis.errors import PlimsollError
 
 LONGEST_BYTES = 1 << 20
+MOST_FILES = 0xFFFF  # a client's number has so much room for the file that it is from
 _CHUNK = 1 << 16
 _TELL_LINES = 1 << 12
 _GZIP = b"\x1f\x8b"
@@ -48,6 +49,32 @@ def lines_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> Ite
         raise CutOffError(f"the gzip data is cut off or damaged ({error})") from None
     except OSError as error:
         raise ImportingError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def each_once(paths: Sequence[Path]) -> None:
+    """Return if each of `paths` is a file, and given once. Raises ImportingError, a line for each other."""
+    wrong = [f"{path}: there is no such file" for path in paths if not path.is_file()]
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            wrong.append(f"{path}: is given twice")
+        seen.add(path.resolve())
+    if len(paths) > MOST_FILES:
+        wrong.append(f"{len(paths)} files are more than can be told apart")
+    if wrong:
+        raise ImportingError("\n".join(wrong))
+
+
+def twice_over(paths: Sequence[Path], progress: Callable[[int, int], None]) -> Callable[[int], None]:
+    """Return what to call with bytes that were read, where all of `paths` are read twice."""
+    total, done = 2 * sum(path.stat().st_size for path in paths), 0
+
+    def advance(read: int) -> None:
+        nonlocal done
+        done += read
+        progress(done, total)
+
+    return advance
 
 
 def lines_from_pipe(descriptor: int, ended: Callable[[], bool]) -> Iterator[bytes]:

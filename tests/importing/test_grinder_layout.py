@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.importing.grinderlayout import TEST, Layout, NoLayoutError, Tests, layout
+from analysis.importing.grinderlayout import TEST, Layout, NoLayoutError, Tests, done_ms, layout
 from analysis.importing.grinderlog import DataLog
-from analysis.importing.grindermerge import done_ms, merged
 from analysis.importing.grindernames import NamesOfTests, names_beside
 from analysis.importing.lines import ImportingError
+from analysis.importing.merging import merged
 
 PLAIN = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors"
 HTTP = (
@@ -108,7 +108,7 @@ def test_merging_loses_nothing_and_keeps_order(workers: list[list[tuple[int, int
     for rows in workers:
         tests = rows_as_tests(rows)
         logs.append(tests[np.argsort(done_ms(tests), kind="stable")])
-    whole = list(merged([in_blocks(log, size) for log in logs]))
+    whole = list(merged([in_blocks(log, size) for log in logs], done_ms))
     found = np.concatenate([*whole, np.empty(0, dtype=TEST)])
     assert (np.diff(done_ms(found)) >= 0).all(), "each log is in order, so is all of it"
     assert sorted(found.tolist()) == sorted(row for log in logs for row in log.tolist())
@@ -117,7 +117,9 @@ def test_merging_loses_nothing_and_keeps_order(workers: list[list[tuple[int, int
 @given(st.lists(ROWS, max_size=4), st.integers(1, 7))
 def test_logs_out_of_order_lose_nothing_either(workers: list[list[tuple[int, int, int]]], size: int) -> None:
     logs = [rows_as_tests(rows) for rows in workers]
-    found = np.concatenate([*merged([in_blocks(log, size) for log in logs]), np.empty(0, dtype=TEST)])
+    found = np.concatenate(
+        [*merged([in_blocks(log, size) for log in logs], done_ms), np.empty(0, dtype=TEST)]
+    )
     assert sorted(found.tolist()) == sorted(row for log in logs for row in log.tolist())
 
 
