@@ -7,11 +7,13 @@ from analysis.comparing.comparison import Judged
 from analysis.comparing.text import effect, interval
 from analysis.figures.style import Figure, Json, axis, layout, rounded
 from analysis.hostile import plotly_text
+from analysis.units import significant
 
 _COLOURS = {"PASS": "var(--good)", "FAIL": "var(--bad)", "INCONCLUSIVE": "var(--warn)"}
 _SYMBOLS = {"PASS": "circle", "FAIL": "x", "INCONCLUSIVE": "diamond-open"}
 _BARE = 5.0  # as much as is drawn of an interval that has no end
-_STEPS = (1, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
+_DECADES = [each * 10.0**power for power in range(-4, 5) for each in (1, 2, 5)]
+_ROUND = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5)
 
 
 def effects_figure(judged: Sequence[Judged], confidence: float) -> Figure | None:
@@ -24,21 +26,20 @@ def effects_figure(judged: Sequence[Judged], confidence: float) -> Figure | None
     if not shown:
         return None
     rows = len(shown)
-    data: list[Json] = []
+    data: list[Json] = [_limits(shown)]
     for outcome, colour in _COLOURS.items():
         at = [(rows - 1 - row, each) for row, each in enumerate(shown) if each.verdict.outcome == outcome]
         if at:
             data += _traces(outcome, colour, at)
-    data.append(_limits(shown))
     ends = [end for each in shown for end in (*_ends(each), each.question.at_most, 1.0)]
     low, high = min(ends) / 1.05, max(ends) * 1.05
-    ticks = [value for step in _STEPS for value in {step, 1 / step} if low <= value <= high]
+    ticks = [tick for tick in (_ROUND if high / low < 9 else _DECADES) if low <= tick <= high]
     x_axis = axis("candidate ÷ baseline", "log") | {
         "range": [math.log10(low), math.log10(high)],
         "rangemode": "normal",
         "tickmode": "array",
-        "tickvals": sorted(ticks),
-        "ticktext": [f"{value:.2f}".rstrip("0").rstrip(".") for value in sorted(ticks)],
+        "tickvals": [rounded(tick) for tick in ticks],
+        "ticktext": [significant(tick) for tick in ticks],
     }
     y_axis = axis("") | {
         "tickmode": "array",
@@ -58,8 +59,8 @@ def effects_figure(judged: Sequence[Judged], confidence: float) -> Figure | None
         key="effects",
         title="Candidate against baseline",
         caption=(
-            f"How many times as long it takes, with the limits between which it lies (each of them at "
-            f"{100 * confidence:g} %, each gate by itself). Right of 1 is slower. An interval left of its gate's "
+            "How many times as long it takes, and the limits between which that lies (each of them at "
+            f"{100 * confidence:g} %, each gate by itself). Right of 1 is slower. An interval left of the "
             "tick keeps the limit, one right of it breaks it."
         ),
         data=data,
@@ -90,7 +91,7 @@ def _traces(outcome: str, colour: str, at: Sequence[tuple[int, Judged]]) -> list
 
 def _limits(shown: Sequence[Judged]) -> Json:
     x = [each.question.at_most for each in reversed(shown)]
-    tick = {"size": 24, "symbol": "line-ns-open", "line": {"width": 3, "color": "var(--text)"}}
+    tick: Json = {"size": 24, "symbol": "line-ns-open", "color": "var(--text)", "line": {"width": 3}}
     trace = _trace("limit", x, [str(row) for row in range(len(shown))], mode="markers")
     return trace | {"marker": tick, "hoverinfo": "skip"}
 

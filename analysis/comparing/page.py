@@ -90,7 +90,7 @@ def _repeats(comparison: Comparison, shown: Sequence[Judged]) -> Figure:
     ]
     caption = (
         "Each point is one run, each bar the median of a side's runs. The run is what is counted: where the "
-        "points of both sides mingle, no verdict can tell them apart."
+        "points of both sides mingle, the runs do not tell them apart."
     )
     return repeats_figure("repeats", "Every run", caption, [each.gate.name for each in shown], sides)
 

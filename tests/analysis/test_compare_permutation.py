@@ -1,0 +1,126 @@
+"""Permutation tests against every arrangement counted one by one, and against what scipy gives."""
+
+import math
+from collections.abc import Callable
+from itertools import combinations, product
+from statistics import fmean
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.comparing import permutation
+from analysis.comparing.permutation import Evidence, paired, unpaired
+
+# scipy 1.17.1, scipy.stats.permutation_test, n_resamples=inf, of the difference of means, the shift taken off
+# the candidate's values: (test, baseline, candidate, shift, p of "greater", p of "less").
+SCIPY = [
+    ("independent", [1, 2, 3, 4], [5, 6, 7, 8], 0, 0.0142857143, 1.0),
+    ("independent", [1, 2, 3, 4], [5, 6, 7, 8], 1.5, 0.0285714286, 0.9857142857),
+    ("independent", [1, 4, 2, 9], [3, 8, 5, 7], 0, 0.2428571429, 0.8285714286),
+    ("independent", [1, 4, 2, 9], [3, 8, 5, 7], 1.5, 0.4857142857, 0.5571428571),
+    ("independent", [10.5, 11, 9.7, 10.2, 10.9], [10.1, 9.9, 12.4, 11.6], 0, 0.2142857143, 0.8253968254),
+    ("independent", [10.5, 11, 9.7, 10.2, 10.9], [10.1, 9.9, 12.4, 11.6], 1.5, 0.9285714286, 0.0873015873),
+    ("independent", [2, 2, 2, 3], [2, 3, 3, 3], 0, 0.2428571429, 0.9857142857),
+    ("independent", [2, 2, 2, 3], [2, 3, 3, 3], 1.5, 1.0, 0.0142857143),
+    ("samples", [1, 2, 3, 4, 5, 6], [2, 3.5, 2.5, 6, 7, 5.5], 0, 0.078125, 0.953125),
+    ("samples", [1, 2, 3, 4, 5, 6], [2, 3.5, 2.5, 6, 7, 5.5], 0.4, 0.171875, 0.84375),
+    ("samples", [5, 5, 5, 5, 5], [6, 7, 8, 9, 10], 0, 0.03125, 1.0),
+    ("samples", [5, 5, 5, 5, 5], [6, 7, 8, 9, 10], 0.4, 0.03125, 1.0),
+]
+
+# Eighths are exact in binary, so that ties are ties.
+VALUES = st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=2, max_size=4)
+SHIFTS = st.integers(-40, 40).map(lambda n: n / 8 + 1 / 16)
+
+
+def counted_unpaired(x: list[float], y: list[float], shift: float) -> tuple[float, float]:
+    """p of "the shift is `shift` or less" and of "… or more", by going through all arrangements."""
+    pool = [*x, *(value - shift for value in y)]
+    seen = fmean(pool[len(x) :]) - fmean(x)
+    found = []
+    for chosen in combinations(range(len(pool)), len(y)):
+        ours = [pool[at] for at in chosen]
+        theirs = [pool[at] for at in range(len(pool)) if at not in chosen]
+        found.append(fmean(ours) - fmean(theirs))
+    return _shares(found, seen)
+
+
+def counted_paired(d: list[float], shift: float) -> tuple[float, float]:
+    moved = [value - shift for value in d]
+    signs = product((1, -1), repeat=len(d))
+    found = [fmean(sign * value for sign, value in zip(each, moved, strict=True)) for each in signs]
+    return _shares(found, fmean(moved))
+
+
+def _shares(found: list[float], seen: float) -> tuple[float, float]:
+    above = sum(value >= seen - 1e-12 for value in found) / len(found)
+    below = sum(value <= seen + 1e-12 for value in found) / len(found)
+    return above, below
+
+
+@pytest.mark.parametrize(("kind", "x", "y", "shift", "greater", "less"), SCIPY)
+def test_p_is_as_scipy_has_it(
+    kind: str, x: list[float], y: list[float], shift: float, greater: float, less: float
+) -> None:
+    found = unpaired(x, y) if kind == "independent" else paired([b - a for a, b in zip(x, y, strict=True)])
+    assert found.exact
+    assert found.p_above(shift) == pytest.approx(greater, abs=1e-9)
+    assert found.p_below(shift) == pytest.approx(less, abs=1e-9)
+
+
+@given(VALUES, VALUES, SHIFTS)
+def test_p_is_the_share_of_all_arrangements(x: list[float], y: list[float], shift: float) -> None:
+    found = unpaired(x, y)
+    assert found.arrangements == math.comb(len(x) + len(y), len(y))
+    assert (found.p_above(shift), found.p_below(shift)) == pytest.approx(counted_unpaired(x, y, shift))
+
+
+@given(VALUES, SHIFTS)
+def test_p_of_pairs_is_the_share_of_all_signs(d: list[float], shift: float) -> None:
+    found = paired(d)
+    assert found.arrangements == 2 ** len(d)
+    assert (found.p_above(shift), found.p_below(shift)) == pytest.approx(counted_paired(d, shift))
+
+
+@given(VALUES, VALUES, st.sampled_from([0.05, 0.1, 0.2, 0.3]))
+def test_a_confidence_limit_is_where_the_test_begins_to_reject(
+    x: list[float], y: list[float], alpha: float
+) -> None:
+    found = unpaired(x, y)
+    lower, upper = found.lower(alpha), found.upper(alpha)
+    if found.least_p > alpha:
+        assert lower is None
+        assert upper is None
+        return
+    assert lower is not None
+    assert upper is not None
+    assert found.p_above(lower - 1e-6) <= alpha < found.p_above(lower + 1e-6)
+    assert found.p_below(upper + 1e-6) <= alpha < found.p_below(upper - 1e-6)
+
+
+def test_four_runs_a_side_have_seventy_arrangements() -> None:
+    found = unpaired([1, 2, 3, 4], [5, 6, 7, 8])
+    assert found.arrangements == 70
+    assert found.least_p == pytest.approx(1 / 70)
+    assert found.estimate == 4
+    assert paired([1.0, 2, 3, 4]).least_p == 1 / 16
+
+
+@pytest.mark.parametrize("make", [unpaired, lambda x, y: paired(np.subtract(y, x).tolist())])
+def test_many_arrangements_are_drawn_and_agree_with_all(
+    make: Callable[[list[float], list[float]], Evidence], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(5)
+    x, y = random.normal(0, 1, 9).tolist(), random.normal(0.4, 1, 9).tolist()
+    whole = make(x, y)
+    monkeypatch.setattr(permutation, "MOST_EXACT", 500)
+    drawn = make(x, y)
+    assert whole.exact
+    assert not drawn.exact
+    assert drawn.arrangements == 500
+    for shift in (-0.5, 0.0, 0.4, 1.0):
+        assert drawn.p_above(shift) == pytest.approx(whole.p_above(shift), abs=0.08)
+        assert drawn.p_above(shift) > 0
+    assert make(x, y).thresholds.tolist() == drawn.thresholds.tolist(), "the same draw each time"
