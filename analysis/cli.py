@@ -11,6 +11,7 @@ from analysis.hostile import printable
 
 _COMMANDS = {
     "compare": "analysis.comparing.command:compare",
+    "export": "analysis.exporting.command:export",
     "fileio": "lab.fileio.command:fileio",
     "hosts": "lab.hosts.command:hosts",
     "lab": "lab.command:lab",

@@ -1,0 +1,1 @@
+"""Run directories become files that other programs read."""
