@@ -12,7 +12,7 @@ class DryMachine:
     """A Machine. What is started on it runs until it is stopped; `started` is set when something is."""
 
     def __init__(self, name: str, tell: Tell, statuses: Mapping[tuple[str, ...], int]) -> None:
-        """`statuses`: what commands end with that ask for something; all others end well."""
+        """`statuses`: what commands end with whose last words ask for something; all others end well."""
         self.name, self._tell, self._statuses = name, tell, statuses
         self.started = asyncio.Event()
 
@@ -27,7 +27,8 @@ class DryMachine:
         """Tell it."""
         words = tuple(command)
         self._tell(Command("", words, stdin=None if stdin is None else stdin.decode(errors="replace")))
-        return Done(words, self._statuses.get(words, 0), "", "")
+        asked = [status for last, status in self._statuses.items() if words[-len(last) :] == last]
+        return Done(words, asked[0] if asked else 0, "", "")
 
     async def start(self, command: Sequence[str]) -> Process:
         """Tell it."""

@@ -129,7 +129,8 @@ class OneRun:
         if settings is None:
             return
         label = Label(self._lab.name).saturator(self._run.backend)
-        busy = saturator(self._told, settings, label, events.note)
+        machine = self._rig.saturated_on(self._told, self._rig.doer.captured)
+        busy = saturator(machine, settings, label, events.note)
         phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
         await saturate(busy, clock, self._lab.warmup_s, phases)
 

@@ -125,7 +125,8 @@ async def _saturating(lab: Lab, run: PlannedRun, rig: Rig, openzfs: bool) -> Par
         return Part("saturate", ())
     steps: list[Step] = []
     dry = DryMachine(rig.machine.name, steps.append, {tuple(IS_OPENZFS): 0 if openzfs else 1})
-    busy = saturator(dry, settings, Label(lab.name).saturator(run.backend), lambda _event: None)
+    machine = rig.saturated_on(dry, _Unknown())
+    busy = saturator(machine, settings, Label(lab.name).saturator(run.backend), lambda _event: None)
     await busy.start()
     await dry.started.wait()
     await busy.stop()

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.clones.clone import Found
 from lab.clones.make import Made
 from lab.disks.disk import Disk
+from lab.disks.within import Within
 from lab.doing import Doer
 from lab.errors import LabError
 from lab.experiment.settings import Backend, Lab
@@ -17,7 +18,7 @@ from lab.machine import Machine
 from lab.place import Place
 from lab.saturators.pointed import pointed
 from lab.saturators.settings import SaturatorSettings
-from lab.steps import Step
+from lab.steps import Step, fill
 from lab.tuning import apply, put_back
 
 _PAUSES_S = (1.0, 3.0, 10.0, 20.0)  # before it is tried again: who used it may be about to end
@@ -164,6 +165,11 @@ class Rig:
             return None
         data = self.clone.data()
         return pointed(settings, data.dataset, data.subvolume, data.folder)
+
+    def saturated_on(self, machine: Machine, captured: Mapping[str, str]) -> Machine:
+        """Return `machine` for the saturator: on a disk with limits it works under them too."""
+        group = self.place.group if self.place else None
+        return Within(machine, fill(group, captured)) if group else machine
 
     async def do(self, parts: list[Part]) -> None:
         """Carry `parts` out. Raises LabError."""
