@@ -16,6 +16,7 @@ from analysis.importing.grinder import import_grinder
 from analysis.importing.imported import Imported
 from analysis.records import RunDirectory
 from analysis.statistics.run import RunStatistics, measure
+from tests.importing.grindertable import its_own_table
 from tests.lab.programs import REPLAY, ROOT, need
 
 LOGS = ROOT / "tests" / "fixtures" / "grinder"
@@ -45,14 +46,6 @@ def written(path: Path, header: str, *rows: str, end: str = "\n") -> Path:
 
 def statistics(imported: Imported) -> RunStatistics:
     return measure(RunDirectory.open(imported.directory))
-
-
-def its_own_table(worker_log: Path) -> dict[str, tuple[str, str, str, str]]:
-    """Tests, errors, mean and deviation from the table that The Grinder itself made of the same tests."""
-    rows = re.findall(
-        r"^(Test \d+|Totals) +(\d+) +(\d+) +(\S+) +(\S+) ", worker_log.read_text(), re.MULTILINE
-    )
-    return {name: figures for name, *figures in rows}
 
 
 @pytest.mark.parametrize("worker", ["farm-0", "farm-1", "plain-0"])
