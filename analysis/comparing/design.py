@@ -49,8 +49,9 @@ class Compared:
         """Return whether so many runs a side would be permuted within their repeats only.
 
         That depends on their number and on `alpha`, and on nothing that is measured: else p would not be p.
+        At least two of the arrangements have to be enough for `alpha`: with one, every pair has to agree.
         """
-        return self.in_pairs and 2**runs * self.alpha >= _REACHED
+        return self.in_pairs and 2**runs * self.alpha >= 2 * _REACHED
 
     def evidence(self) -> Evidence:
         """Return what the values say of the candidate's shift, or of where it lies."""

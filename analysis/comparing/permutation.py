@@ -76,36 +76,70 @@ class Evidence:
 
 def unpaired(baseline: Sequence[float], candidate: Sequence[float]) -> Evidence:
     """Return the evidence of values that could as well have come from either side, all of them alike."""
-    n, m = len(baseline), len(candidate)
     x, y = np.asarray(baseline, dtype=np.float64), np.asarray(candidate, dtype=np.float64)
-    count = math.comb(n + m, m)
-    exact = count <= MOST_EXACT
-    chosen = _subsets(n + m, m) if exact else _drawn_subsets(n + m, m)
-    taken = chosen[:, :n].sum(axis=1)
-    moved = taken > 0
-    given = y.sum() - chosen[moved][:, n:] @ y
-    thresholds = (given - chosen[moved][:, :n] @ x) / taken[moved]
-    return _evidence(float(y.mean() - x.mean()), thresholds, len(taken), exact, paired=False)
+    moves = _exchanges(len(x), len(y), MOST_EXACT)
+    thresholds = (moves.given @ y - moves.taken @ x) / moves.size
+    return _evidence(float(y.mean() - x.mean()), thresholds, moves, paired=False)
 
 
 def paired(differences: Sequence[float]) -> Evidence:
     """Return the evidence of differences candidate − baseline whose signs could as well be the opposite."""
     d = np.asarray(differences, dtype=np.float64)
-    exact = 2 ** len(d) <= MOST_EXACT
-    flipped = _signs(len(d)) if exact else _drawn_signs(len(d))
-    taken = flipped.sum(axis=1, dtype=np.int64)
-    moved = taken > 0
-    thresholds = (flipped[moved] @ d) / taken[moved]
-    return _evidence(float(d.mean()), thresholds, len(taken), exact, paired=True)
+    moves = _flips(len(d), MOST_EXACT)
+    return _evidence(float(d.mean()), (moves.given @ d) / moves.size, moves, paired=True)
 
 
-def _evidence(estimate: float, thresholds: Values, looked: int, exact: bool, *, paired: bool) -> Evidence:
+@dataclass(frozen=True)
+class _Moves:
+    """Arrangements that move something, a row each: 1 where a value of the candidate is given away, or taken.
+
+    `size` is how many are given away; `same` arrangements move nothing.
+    """
+
+    given: Values
+    taken: Values
+    size: Values
+    same: int
+    exact: bool
+
+
+def _evidence(estimate: float, thresholds: Values, moves: _Moves, *, paired: bool) -> Evidence:
+    return Evidence(estimate, np.sort(thresholds), moves.same, moves.exact, paired)
+
+
+def _moves(given: _Arrangements, taken: _Arrangements, exact: bool) -> _Moves:
+    size = given.sum(axis=1, dtype=np.int64)
+    moved = size > 0
     # Of those drawn, the observed arrangement is one more: else p could be 0 (Phipson and Smyth, 2010).
-    same = looked - len(thresholds) + (0 if exact else 1)
-    return Evidence(estimate, np.sort(thresholds), same, exact, paired)
+    same = int((~moved).sum()) + (0 if exact else 1)
+    return _Moves(
+        given[moved].astype(np.float64),
+        taken[moved].astype(np.float64),
+        size[moved].astype(np.float64),
+        same,
+        exact,
+    )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
+def _exchanges(n: int, m: int, most: int) -> _Moves:
+    """Return how `m` values of the candidate can be exchanged for some of the `n` of the baseline."""
+    exact = math.comb(n + m, m) <= most
+    chosen = _subsets(n + m, m) if exact else _drawn_subsets(n + m, m, most - 1)
+    return _moves(1 - chosen[:, n:], chosen[:, :n], exact)
+
+
+@lru_cache(maxsize=4)
+def _flips(n: int, most: int) -> _Moves:
+    """Return how the signs of `n` differences can be flipped."""
+    exact = 2**n <= most
+    if exact:
+        given = ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.int8)
+    else:
+        given = np.random.default_rng(_SEED).integers(0, 2, (most - 1, n), dtype=np.int8)
+    return _moves(given, given[:, :0], exact)
+
+
 def _subsets(size: int, chosen: int) -> _Arrangements:
     """Return every choice of `chosen` of `size`, a row each: 1 where chosen."""
     rows = np.zeros((math.comb(size, chosen), size), dtype=np.int8)
@@ -118,18 +152,6 @@ def _subsets(size: int, chosen: int) -> _Arrangements:
     return rows
 
 
-@lru_cache(maxsize=8)
-def _drawn_subsets(size: int, chosen: int) -> _Arrangements:
-    order = np.random.default_rng(_SEED).random((MOST_EXACT - 1, size)).argsort(axis=1)
+def _drawn_subsets(size: int, chosen: int, draws: int) -> _Arrangements:
+    order = np.random.default_rng(_SEED).random((draws, size)).argsort(axis=1)
     return (order < chosen).astype(np.int8)
-
-
-@lru_cache(maxsize=8)
-def _signs(size: int) -> _Arrangements:
-    """Return every way to flip some of `size` signs, a row each: 1 where flipped."""
-    return ((np.arange(2**size)[:, None] >> np.arange(size)) & 1).astype(np.int8)
-
-
-@lru_cache(maxsize=8)
-def _drawn_signs(size: int) -> _Arrangements:
-    return np.random.default_rng(_SEED).integers(0, 2, (MOST_EXACT - 1, size), dtype=np.int8)

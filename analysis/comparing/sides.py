@@ -1,7 +1,7 @@
 """Which runs stand on either side: found, opened, and named where they cannot be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis.errors import RunDirectoryError
@@ -47,12 +47,10 @@ def open_sides(paths: Sequence[Path], baseline: str | None, candidate: str | Non
     if both:
         raise RunDirectoryError(f"{min(both)}: is on both sides: a run cannot be compared with itself")
     if first.name == second.name:
-        first, second = (_renamed(first, str(paths[0])), _renamed(second, str(paths[-1])))
+        names = [path.resolve().name for path in paths]
+        names = names if names[0] != names[-1] else [str(path) for path in paths]
+        first, second = replace(first, name=names[0]), replace(second, name=names[-1])
     return first, second
-
-
-def _renamed(side: Opened, name: str) -> Opened:
-    return Opened(name, side.path, side.runs, side.unreadable, side.planned, side.there)
 
 
 def _open(path: Path, backend: str | None, side: str) -> Opened:
