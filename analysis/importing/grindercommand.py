@@ -49,7 +49,7 @@ def grinder(
 
     \b
     Examples:
-        plimsoll import grinder log/farm-*-data.log --target http://10.0.0.5
+        plimsoll import grinder log/load-*-data.log --target http://10.0.0.5
         plimsoll import grinder results/latest/grinder-0-data.log
 
     Exit codes: 0 everything was read; 1 imported, but The Grinder was killed while it wrote, or lines could

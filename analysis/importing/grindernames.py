@@ -1,7 +1,7 @@
 """What the tests of The Grinder are called. The data log has their numbers only.
 
-A worker writes their descriptions into the table at the end of its own log, `farm-0.log` beside
-`farm-0-data.log` (before 3.7: `out_farm-0.log` beside `data_farm-0.log`), where tests that enclose others
+A worker writes their descriptions into the table at the end of its own log, `load-0.log` beside
+`load-0-data.log` (before 3.7: `out_load-0.log` beside `data_load-0.log`), where tests that enclose others
 stand in parentheses. A data log that `bin/replay` wrote has `routes.json` beside it.
 """
 

@@ -4,7 +4,7 @@
     plimsoll import locust locust-requests-*.jsonl
 
 Needs nothing but Locust (1.5 or newer). Each process writes a file of its own into the working directory;
-PLIMSOLL_LOCUST_PREFIX names another place: /tmp/farm gives /tmp/farm-HOST-PID.jsonl. Bring the files of all
+PLIMSOLL_LOCUST_PREFIX names another place: /tmp/load gives /tmp/load-HOST-PID.jsonl. Bring the files of all
 workers together to import them.
 """
 

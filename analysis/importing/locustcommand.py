@@ -52,7 +52,7 @@ def locust(
         plimsoll import locust --listener > plimsoll_listener.py
         locust -f locustfile.py,plimsoll_listener.py --headless -u 50 -t 5m -H http://10.0.0.5
         plimsoll import locust locust-requests-*.jsonl --target http://10.0.0.5
-        plimsoll import locust farm                 # farm_stats.csv, farm_failures.csv …
+        plimsoll import locust load                 # load_stats.csv, load_failures.csv …
 
     Exit codes: 0 everything was read; 1 imported, but Locust was killed while it wrote, or lines could not be
     read; 2 a file that is nothing of Locust.

@@ -20,7 +20,7 @@ from tests.importing.grindertable import its_own_table
 from tests.lab.programs import REPLAY, ROOT, need
 
 LOGS = ROOT / "tests" / "fixtures" / "grinder"
-FARM = [LOGS / "farm-0-data.log", LOGS / "farm-1-data.log"]
+LOADED = [LOGS / "load-0-data.log", LOGS / "load-1-data.log"]
 PLAIN = LOGS / "plain-0-data.log"
 HEADER = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors"
 HTTP = (
@@ -48,7 +48,7 @@ def statistics(imported: Imported) -> RunStatistics:
     return measure(RunDirectory.open(imported.directory))
 
 
-@pytest.mark.parametrize("worker", ["farm-0", "farm-1", "plain-0"])
+@pytest.mark.parametrize("worker", ["load-0", "load-1", "plain-0"])
 def test_its_own_table_says_the_same(tmp_path: Path, worker: str) -> None:
     table = its_own_table(LOGS / f"{worker}.log")
     imported = import_grinder([LOGS / f"{worker}-data.log"], tmp_path)
@@ -71,7 +71,7 @@ def descriptions(worker_log: Path) -> dict[str, str]:
 
 
 def test_workers_are_one_run(tmp_path: Path) -> None:
-    imported = import_grinder(FARM, tmp_path, target="http://10.0.0.5")
+    imported = import_grinder(LOADED, tmp_path, target="http://10.0.0.5")
     opened = RunDirectory.open(imported.directory)
     records = opened.requests.mapped()
     assert imported.requests == len(records) == 150
@@ -88,7 +88,7 @@ def test_workers_are_one_run(tmp_path: Path) -> None:
 
 
 def test_an_enclosing_test_is_a_measure(tmp_path: Path) -> None:
-    imported = import_grinder(FARM, tmp_path)
+    imported = import_grinder(LOADED, tmp_path)
     summary = json.loads((imported.directory / "summary.json").read_text())
     assert summary["measures"]["Visit"]["count"] == 36
     events = (imported.directory / "events.jsonl").read_text()
@@ -139,7 +139,7 @@ def test_without_the_plugin_only_times_are_known(tmp_path: Path) -> None:
 def test_names_that_are_given_come_first(tmp_path: Path) -> None:
     names = tmp_path / "names"
     names.write_text("# ours\n1 Home\n\n2=Ship\n3: Home\n-4, Nothing\n")
-    result = run(*FARM, "--names", names, "--out", tmp_path / "results")
+    result = run(*LOADED, "--names", names, "--out", tmp_path / "results")
     assert result.exit_code == 0, result.output
     opened = RunDirectory.open(tmp_path / "results" / "latest")
     assert opened.routes == ["Home", "Ship", "Home (test 3)", "Wrong", "Refused"]
@@ -148,14 +148,14 @@ def test_names_that_are_given_come_first(tmp_path: Path) -> None:
 def test_a_list_of_names_that_is_none_is_refused(tmp_path: Path) -> None:
     names = tmp_path / "names"
     names.write_text("Home\n1 Ship\nx=3\n")
-    result = run(*FARM, "--names", names, "--out", tmp_path / "results")
+    result = run(*LOADED, "--names", names, "--out", tmp_path / "results")
     assert result.exit_code == 2
     assert "line 1: 'Home'" in result.output and "line 3: 'x=3'" in result.output
     assert not (tmp_path / "results").exists()
 
 
 def test_without_names_tests_have_numbers_and_an_enclosing_one_is_suspected(tmp_path: Path) -> None:
-    log = alone(FARM[0], tmp_path / "alone")
+    log = alone(LOADED[0], tmp_path / "alone")
     result = run(log, "--out", tmp_path / "results")
     assert result.exit_code == 0
     assert "18 tests 100 (test 100) had no HTTP status" in result.output
@@ -168,21 +168,21 @@ def test_without_names_tests_have_numbers_and_an_enclosing_one_is_suspected(tmp_
 
 
 def test_logs_of_old_releases_have_their_names_elsewhere(tmp_path: Path) -> None:
-    shutil.copy(FARM[0], tmp_path / "data_host-0.log")
-    shutil.copy(LOGS / "farm-0.log", tmp_path / "out_host-0.log")
+    shutil.copy(LOADED[0], tmp_path / "data_host-0.log")
+    shutil.copy(LOGS / "load-0.log", tmp_path / "out_host-0.log")
     opened = RunDirectory.open(import_grinder([tmp_path / "data_host-0.log"], tmp_path / "r").directory)
     assert "Front page" in opened.routes
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_gzip_and_windows_say_the_same(tmp_path: Path, end: str) -> None:
-    text = FARM[0].read_text().replace("\n", end)
-    with gzip.open(tmp_path / "farm-0-data.log.gz", "wb") as file:
+    text = LOADED[0].read_text().replace("\n", end)
+    with gzip.open(tmp_path / "load-0-data.log.gz", "wb") as file:
         file.write(text.encode())
-    with gzip.open(tmp_path / "farm-0.log.gz", "wb") as file:
-        file.write((LOGS / "farm-0.log").read_bytes())
-    zipped = import_grinder([tmp_path / "farm-0-data.log.gz"], tmp_path / "a")
-    plain = import_grinder([FARM[0]], tmp_path / "b")
+    with gzip.open(tmp_path / "load-0.log.gz", "wb") as file:
+        file.write((LOGS / "load-0.log").read_bytes())
+    zipped = import_grinder([tmp_path / "load-0-data.log.gz"], tmp_path / "a")
+    plain = import_grinder([LOADED[0]], tmp_path / "b")
     ours, theirs = (RunDirectory.open(one.directory) for one in (zipped, plain))
     assert ours.requests.mapped().tobytes() == theirs.requests.mapped().tobytes()
     assert ours.routes == theirs.routes
@@ -190,7 +190,7 @@ def test_gzip_and_windows_say_the_same(tmp_path: Path, end: str) -> None:
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_a_gzip_file_that_is_cut_off_is_an_interrupted_run(tmp_path: Path, share: float) -> None:
-    packed = gzip.compress(FARM[0].read_bytes(), mtime=0)
+    packed = gzip.compress(LOADED[0].read_bytes(), mtime=0)
     cut = tmp_path / "x-data.log.gz"
     cut.write_bytes(packed[: int(len(packed) * share)])
     imported = import_grinder([cut], tmp_path / "results", composite=[100])
@@ -249,7 +249,7 @@ def test_blank_lines_and_joined_logs_are_no_fault(tmp_path: Path) -> None:
 UNUSABLE = [
     ("an empty file", "", "is empty"),
     ("an access log", '192.0.2.1 - - [20/Nov/2026] "GET / HTTP/1.1" 200 1\n', "no header of The Grinder"),
-    ("The Grinder's other log", (LOGS / "farm-0.log").read_text(), "no header of The Grinder"),
+    ("The Grinder's other log", (LOGS / "load-0.log").read_text(), "no header of The Grinder"),
     ("a header alone", HEADER + "\n", "holds no test"),
     (
         "nothing but broken lines",
@@ -277,7 +277,7 @@ def test_what_is_no_data_log_is_refused(tmp_path: Path, why: str, content: str, 
 
 
 def test_missing_and_repeated_files_are_named_together(tmp_path: Path) -> None:
-    result = run(FARM[0], FARM[0], tmp_path / "nothing.log", "--out", tmp_path / "results")
+    result = run(LOADED[0], LOADED[0], tmp_path / "nothing.log", "--out", tmp_path / "results")
     assert result.exit_code == 2
     assert "is given twice" in result.output and "there is no such file" in result.output
 
@@ -301,11 +301,11 @@ def test_very_many_tests_have_64_names(tmp_path: Path) -> None:
 
 
 def test_json_says_what_was_imported(tmp_path: Path) -> None:
-    result = run(*FARM, "--json", "--scenario", "shop", "--out", tmp_path / "results")
+    result = run(*LOADED, "--json", "--scenario", "shop", "--out", tmp_path / "results")
     [one] = json.loads(result.output)["runs"]
     assert (one["requests"], one["status"], one["broken_lines"]) == (150, "complete", 0)
     assert one["directory"].endswith("-shop")
-    assert run(*FARM, "--scenario", "../x").exit_code == 2
+    assert run(*LOADED, "--scenario", "../x").exit_code == 2
 
 
 def test_a_replays_own_data_log_comes_back(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_other_files_are_refused(tmp_path: Path, why: str, content: str, says: s
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.parametrize("named", ["farm", "farm_stats.csv", "farm_failures.csv"])
+@pytest.mark.parametrize("named", ["load", "load_stats.csv", "load_failures.csv"])
 def test_tables_become_a_summary_and_no_run(tmp_path: Path, named: str) -> None:
     result = run(LOCUST / named, "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
@@ -172,13 +172,13 @@ def test_tables_become_a_summary_and_no_run(tmp_path: Path, named: str) -> None:
 def test_tables_and_requests_are_not_mixed(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(lines(row(5)))
-    assert run(path, LOCUST / "farm", "--out", tmp_path / "r").exit_code == 2
+    assert run(path, LOCUST / "load", "--out", tmp_path / "r").exit_code == 2
     assert run("--out", tmp_path / "r").exit_code == 2
     assert run(tmp_path / "nothing", "--out", tmp_path / "r").exit_code == 2
 
 
 def test_a_killed_locusts_tables_are_read_as_far_as_they_go(tmp_path: Path) -> None:
-    whole = (LOCUST / "farm_stats.csv").read_text()
+    whole = (LOCUST / "load_stats.csv").read_text()
     (tmp_path / "x_stats.csv").write_text(whole[: len(whole) - 30])
     names = [row["name"] for row in read_tables(str(tmp_path / "x")).names]
     assert names == ["/picture.bin", '=missing, "here"', "page"]
@@ -189,7 +189,7 @@ def test_no_text_breaks_the_tables(
     tmp_path_factory: pytest.TempPathFactory, content: str, head: bool
 ) -> None:
     prefix = tmp_path_factory.mktemp("t") / "x"
-    start = (LOCUST / "farm_stats.csv").read_text().splitlines()[0] + "\n" if head else ""
+    start = (LOCUST / "load_stats.csv").read_text().splitlines()[0] + "\n" if head else ""
     Path(f"{prefix}_stats.csv").write_text(start + content, errors="replace")
     Path(f"{prefix}_stats_history.csv").write_text("Timestamp,Name,User Count\n" + content, errors="replace")
     with suppress(ImportingError):

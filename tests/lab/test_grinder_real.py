@@ -42,7 +42,7 @@ def test_the_import_says_what_the_grinder_says(tmp_path: Path, site: str) -> Non
         "processes": 2,
         "threads": 3,
         "runs": 6,
-        "hostID": "farm",
+        "hostID": "load",
         "useConsole": "false",
         "numberOfOldLogs": 0,
         "logDirectory": tmp_path / "log",
@@ -55,7 +55,7 @@ def test_the_import_says_what_the_grinder_says(tmp_path: Path, site: str) -> Non
     ran = subprocess.run(
         [*java, str(PEER / "agent.py"), str(told)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
-    logs = sorted((tmp_path / "log").glob("farm-*-data.log"))
+    logs = sorted((tmp_path / "log").glob("load-*-data.log"))
     assert len(logs) == 2, ran.stdout + ran.stderr
     for log in logs:
         imported = import_grinder([log], tmp_path / "results")
