@@ -49,6 +49,16 @@ DIR ?= $(OUT)/latest
 report: $(VENV)/.runtime ## Write report.html for run directories: [DIR=results/latest]
 	@$(VENV)/bin/plimsoll report $(DIR)
 
+# A document to sign; docs/signoff.md.
+BASELINE  ?=
+CANDIDATE ?=
+GATES     ?=
+export BASELINE CANDIDATE GATES
+signoff: $(VENV)/.runtime ## Write a document to sign: BASELINE= CANDIDATE= GATES=gates.yml [OUT= ARGS=]
+	@if [ -z "$$BASELINE" ] || [ -z "$$GATES" ]; then echo "make signoff: say what to judge and by what: make signoff BASELINE=results/old CANDIDATE=results/new GATES=gates.yml" >&2; exit 2; fi
+	@set -- "$$BASELINE"; [ -z "$$CANDIDATE" ] || set -- "$$@" "$$CANDIDATE"; \
+	mkdir -p "$$OUT" && $(VENV)/bin/plimsoll signoff --gates "$$GATES" --out "$$OUT/signoff-$$(date -u +%Y%m%dT%H%M%SZ)" $(ARGS) -- "$$@"
+
 lint: $(VENV)/.dev bin/staticcheck ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck
 	@tests/lint
 
@@ -126,4 +136,4 @@ bin/staticcheck: tests/tools/go.mod
 	@tests/need-go $(GO)
 	@cd tests/tools && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report base-image site site-down bench vm-image lint test test-lab fuzz peers clean
+.PHONY: help setup build replay report signoff base-image site site-down bench vm-image lint test test-lab fuzz peers clean

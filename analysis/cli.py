@@ -20,6 +20,7 @@ _COMMANDS = {
     "run": "lab.experiment.command:run",
     "report": "analysis.report.command:report",
     "scenario": "scenarios.command:scenario",
+    "signoff": "analysis.signoff.command:signoff",
 }
 
 

@@ -26,7 +26,7 @@ def comparison_page(comparison: Comparison) -> str:
     """Return the HTML."""
     behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
     plotly = script(get_plotlyjs())
-    figures = _figures(comparison)
+    figures = comparison_figures(comparison)
     return (
         environment(_OWN)
         .get_template("compare.html")
@@ -46,28 +46,31 @@ def comparison_page(comparison: Comparison) -> str:
             verdict=comparison.verdict,
             summary=summary(comparison),
             comparison=comparison,
-            columns=_columns(comparison),
-            gates=[(each, _cells(each)) for each in comparison.judged],
+            columns=gate_columns(comparison),
+            gates=[(each, gate_cells(each)) for each in comparison.judged],
             confidence=percent(comparison.gates.confidence),
-            differences=_differences(comparison),
-            runs=_runs(comparison),
+            differences=differences_table(comparison),
+            runs=runs_table(comparison),
             version=__version__,
         )
     )
 
 
-def _columns(comparison: Comparison) -> list[str]:
+def gate_columns(comparison: Comparison) -> list[str]:
+    """Return the headings of the table of gates; names are hostile."""
     names = [comparison.baseline.name, comparison.candidate.name]
     return ["gate", "verdict", *names, "effect", interval_heading(comparison), "limit", "runs"]
 
 
-def _cells(each: Judged) -> list[str]:
+def gate_cells(each: Judged) -> list[str]:
+    """Return what stands in it on one limit, beside the gate's name and verdict."""
     baseline, candidate = (figure(each, value) for value in each.levels)
     runs = f"{len(each.question.baseline)} v {len(each.question.candidate)}"
     return [baseline, candidate, effect(each, each.verdict.estimate), interval(each), limit(each), runs]
 
 
-def _figures(comparison: Comparison) -> list[Figure]:
+def comparison_figures(comparison: Comparison) -> list[Figure]:
+    """Return the figures: effects with their intervals, and every run."""
     effects = effects_figure(comparison.judged, comparison.gates.confidence)
     timed = {each.gate.name: each for each in comparison.judged if each.in_ms and each.question.candidate}
     shown = list(timed.values())[:_MOST_PLACES]
@@ -95,7 +98,8 @@ def _repeats(comparison: Comparison, shown: Sequence[Judged]) -> Figure:
     return repeats_figure("repeats", "Every run", caption, [each.gate.name for each in shown], sides)
 
 
-def _differences(comparison: Comparison) -> Table | None:
+def differences_table(comparison: Comparison) -> Table | None:
+    """Return what differs between both storages and their hosts, where that is known."""
     if not comparison.differences:
         return None
     rows = [Row(key, [_fact(value) for value in values]) for key, values in comparison.differences]
@@ -112,7 +116,8 @@ def _fact(value: object) -> str:
     return significant(value, 6) if isinstance(value, float) and 0 <= value < 1e300 else str(value)
 
 
-def _runs(comparison: Comparison) -> Table:
+def runs_table(comparison: Comparison) -> Table:
+    """Return every run with its figures."""
     rows = []
     for side in (comparison.baseline, comparison.candidate):
         for run in side.runs:

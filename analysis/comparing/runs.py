@@ -88,7 +88,7 @@ def unfit(run: ComparedRun) -> Iterator[str]:
         yield f"{'failed' if directory.status == 'failed' else 'was interrupted'}{because}: {again}"
     else:
         yield from _truncated(run, again)
-    yield from _limited(run)
+    yield from limited_by_generator(run)
     busy = run.saturation
     if busy and busy.error:
         yield f"{busy.name} gave up, and the disks were idle from then on ({busy.error}): {again}"
@@ -108,7 +108,8 @@ def _truncated(run: ComparedRun, again: str) -> Iterator[str]:
         yield f"is truncated: the last record of requests.npy is cut off: {again}"
 
 
-def _limited(run: ComparedRun) -> Iterator[str]:
+def limited_by_generator(run: ComparedRun) -> Iterator[str]:
+    """Yield that the load generator was too late for the run to say anything of the site, where it was."""
     facts = run.directory.facts
     lag_ms, response_ms = run.levels.lag_p999_ms, run.levels.phases[WHOLE].times_ms["p99.9"]
     late = (

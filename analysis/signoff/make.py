@@ -1,0 +1,148 @@
+"""A whole sign-off, from run directories to a folder that appears complete or not at all."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from analysis.comparing.comparison import Comparison, compare, judged_sides
+from analysis.comparing.gates import read_gates
+from analysis.comparing.sides import open_sides
+from analysis.errors import OutputError
+from analysis.signoff.page import Document, signoff_page
+from analysis.signoff.pdf import PrintingError, print_pdf
+from analysis.signoff.rawdata import raw_files, sums_of, total_bytes
+from analysis.signoff.signing import sign
+from analysis.signoff.sums import NAME, Sum, sha256_of, written
+
+PAGE = "signoff.html"
+PDF = "signoff.pdf"
+DATA = "signoff.json"
+GATES = "gates.yml"
+
+Progress = Callable[[int, int], None]
+Bar = Callable[[str, str], AbstractContextManager[Progress]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be signed off. Names and texts are hostile."""
+
+    paths: Sequence[Path]
+    gates: Path
+    out: Path
+    baseline: str | None = None
+    candidate: str | None = None
+    question: str | None = None
+    signers: Sequence[str] = ()
+    key: Path | None = None
+
+
+@dataclass(frozen=True)
+class SignOff:
+    """What was found; what signoff.json holds; why there is no PDF, where there is none."""
+
+    found: Comparison
+    data: dict[str, object]
+    without_pdf: str | None
+
+
+def refuse_existing(out: Path) -> None:
+    """Raise OutputError where something is in the place already, or the place cannot be."""
+    if os.path.lexists(out):
+        raise OutputError(
+            f"{out}: is there already, and a sign-off is never overwritten: choose another --out"
+        )
+    if not out.parent.is_dir():
+        raise OutputError(f"{out.parent}: there is no such directory; make it, or choose another --out")
+
+
+def compared(asked: Asked, progress: Progress) -> Comparison:
+    """Compare as `plimsoll compare` does, but that sides have to alternate unless the gates say otherwise."""
+    found = compare(asked.paths, asked.baseline, asked.candidate, asked.gates, progress)
+    if "interleaved" in found.gates.model_fields_set:
+        return found
+    gates = found.gates.model_copy(update={"interleaved": True})
+    opened = open_sides(asked.paths, asked.baseline, asked.candidate)
+    return judged_sides(opened, (found.baseline, found.candidate), gates)
+
+
+def sign_off(asked: Asked, bar: Bar = lambda *_: nullcontext(lambda *_: None)) -> SignOff:
+    """Write the sign-off. `bar` shows how far a part of the work is. Raises PlimsollError."""
+    refuse_existing(asked.out)
+    read_gates(asked.gates)
+    opened = open_sides(asked.paths, asked.baseline, asked.candidate)
+    files = raw_files(run.path for side in opened for run in side.runs)
+    with _folder(asked.out) as (folder, scratch):
+        # judged by the copy, so that the gates that are kept are those that were asked
+        shutil.copyfile(asked.gates, folder / GATES)
+        with bar("reading", "requests") as progress:
+            found = compared(replace(asked, gates=folder / GATES), progress)
+        made_at = datetime.now(UTC)
+        data = _data(asked, found, made_at)
+        (folder / DATA).write_text(json.dumps(data, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        with bar("summing", "bytes") as progress:
+            raw = sums_of(files, asked.out.parent.resolve() / asked.out.name, progress)
+        own = [Sum(name, sha256_of(folder / name)) for name in (GATES, DATA)]
+        (folder / NAME).write_bytes(written([*own, *raw]))
+        document = Document(
+            question=str(data["question"]),
+            made_at=made_at,
+            signers=asked.signers,
+            sums_sha256=sha256_of(folder / NAME),
+            files=len(files),
+            bytes=total_bytes(files),
+            signed=asked.key is not None,
+        )
+        (folder / PAGE).write_text(signoff_page(found, document), encoding="utf-8", newline="\n")
+        without_pdf = _printed(folder, scratch)
+        if asked.key is not None:
+            for name in (NAME, PAGE, *([] if without_pdf else [PDF])):
+                sign(asked.key, folder / name)
+    return SignOff(found, data, without_pdf)
+
+
+def _data(asked: Asked, found: Comparison, made_at: datetime) -> dict[str, object]:
+    usual = (
+        f"Does {found.candidate.name} keep the limits of {asked.gates.name} against {found.baseline.name}?"
+    )
+    return {
+        "format": 1,
+        "question": asked.question or usual,
+        "made_at": f"{made_at:%Y-%m-%dT%H:%M:%SZ}",
+        "signers": list(asked.signers),
+        "comparison": found.as_json(),
+    }
+
+
+def _printed(folder: Path, scratch: Path) -> str | None:
+    try:
+        print_pdf(folder / PAGE, folder / PDF, scratch)
+    except PrintingError as error:
+        (folder / PDF).unlink(missing_ok=True)
+        return str(error)
+    return None
+
+
+@contextmanager
+def _folder(out: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield a folder that becomes `out` if the block ends well, and one for what is thrown away."""
+    try:
+        with tempfile.TemporaryDirectory(
+            dir=out.parent, prefix=f".{out.name}.", ignore_cleanup_errors=True
+        ) as name:
+            folder, scratch = Path(name).resolve() / "signoff", Path(name).resolve() / "scratch"
+            folder.mkdir()
+            scratch.mkdir()
+            yield folder, scratch
+            refuse_existing(out)
+            folder.rename(out)
+    except OSError as error:
+        raise OutputError(
+            f"{out}: cannot be written: {error.strerror or error}; choose another --out"
+        ) from None
