@@ -9,11 +9,12 @@ from lab.steps import Command
 
 
 class DryMachine:
-    """A Machine. What is started on it runs until it is stopped; `started` is set when something is."""
+    """A Machine. What is started on it ends at once, `ends` times; then it runs, and `started` is set."""
 
-    def __init__(self, name: str, tell: Tell, statuses: Mapping[tuple[str, ...], int]) -> None:
+    def __init__(self, name: str, tell: Tell, statuses: Mapping[tuple[str, ...], int], ends: int = 0) -> None:
         """`statuses`: what commands end with whose last words ask for something; all others end well."""
         self.name, self._tell, self._statuses = name, tell, statuses
+        self._ends = ends
         self.started = asyncio.Event()
 
     async def run(
@@ -33,8 +34,13 @@ class DryMachine:
     async def start(self, command: Sequence[str]) -> Process:
         """Tell it."""
         self._tell(Command("", tuple(command)))
-        self.started.set()
-        return _Lasting()
+        process = _Lasting()
+        if self._ends:
+            self._ends -= 1
+            await process.stop()
+        else:
+            self.started.set()
+        return process
 
     async def read_text(self, path: str) -> str:
         """Return nothing."""

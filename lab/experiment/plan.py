@@ -21,6 +21,9 @@ ATTEMPT = "${attempt}"  # the folder of a run that is being done
 # Rough, for an idea of the whole: a small site on a disk that is not slow.
 _MAKE_S, _RESET_S = 40.0, 15.0
 
+# Of sending, until every kind of command was run: what was sent before is destroyed after the next.
+_ROUNDS = {"full": 1, "incremental": 2}
+
 
 @dataclass(frozen=True)
 class Chapter:
@@ -40,12 +43,15 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: Kinds) -> list[Chapter]:
     told: list[Chapter] = []
     made: set[str] = set()
     prepared: set[str] = set()
+    saturating: dict[str, Part] = {}
     dirty: set[str] = set()
     for run in planned(lab):
         rig = found[run.backend]
         tuning = tunings[run.backend]
         tuned = Part("tune the host", tuple(_step(step) for step in tuning.apply_steps))
         untuned = Part("put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps))
+        if run.backend not in saturating:
+            saturating[run.backend] = await _saturating(lab, run, rig, openzfs[run.backend])
         if run.backend not in made:
             made.add(run.backend)
             prepare = Part("", ()) if rig.backend.host in prepared else await rig.prepare()
@@ -57,7 +63,7 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: Kinds) -> list[Chapter]:
             tuned,
             rig.reset(restore=run.backend in dirty),
             Part("load", (Command("run the scenario", tuple(_load(lab, run, kinds[run.scenario], rig))),)),
-            await _saturating(lab, run, rig, openzfs[run.backend]),
+            saturating[run.backend],
             rig.rest(),
             untuned,
         )
@@ -119,12 +125,13 @@ def _load(lab: Lab, run: PlannedRun, kind: Kind, rig: Rig) -> list[str]:
 
 
 async def _saturating(lab: Lab, run: PlannedRun, rig: Rig, openzfs: bool) -> Part:
-    """Return the commands of the saturator's first round: it works on a machine that does nothing."""
+    """Return the commands of the saturator's first rounds: it works on a machine that does nothing."""
     settings = rig.saturator(lab)
     if settings is None:
         return Part("saturate", ())
     steps: list[Step] = []
-    dry = DryMachine(rig.machine.name, steps.append, {tuple(IS_OPENZFS): 0 if openzfs else 1})
+    statuses = {tuple(IS_OPENZFS): 0 if openzfs else 1}
+    dry = DryMachine(rig.machine.name, steps.append, statuses, _ROUNDS.get(getattr(settings, "mode", ""), 0))
     machine = rig.saturated_on(dry, _Unknown())
     busy = saturator(machine, settings, Label(lab.name).saturator(run.backend), lambda _event: None)
     await busy.start()

@@ -115,7 +115,7 @@ def test_what_was_planned_is_what_was_carried_out(results: Path, planned: list[l
 def _pattern(words: list[str]) -> list[str]:
     """What was captured, and the number of a saturator's round, are known only when it is done."""
     return [
-        re.sub(r"000001$", "[0-9]{6}", re.sub(r"\\\$\\\{[a-z_]+\\\}", ".+", re.escape(word)))
+        re.sub(r"00000\d$", "[0-9]{6}", re.sub(r"\\\$\\\{[a-z_]+\\\}", ".+", re.escape(word)))
         for word in words
     ]
 
