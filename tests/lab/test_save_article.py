@@ -135,7 +135,8 @@ def test_a_nonce_that_expires_in_mid_run_is_counted_and_renewed(site: Site, tmp_
     with scenario.other_nonces(site.folder):
         wait_for_step(process, tmp_path, "save", 9)
         run = ended(process, tmp_path)
-    assert ("save", "nonce_expired") in run.errors
+    expired = [step for step, error in run.errors if error == "nonce_expired"]
+    assert expired, "whichever step came upon it first: a save, or what follows it"
     assert run.facts["status"] == "complete", "the run went on"
     assert run.summary["measures"]["article saved"]["count"] == 13, "and every save was made good"
 
