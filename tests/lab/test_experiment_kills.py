@@ -20,7 +20,7 @@ from tests.lab.programs import REPLAY, ROOT, need
 from tests.lab.sitestack import need_docker
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
-KILLS = int(os.environ.get("PLIMSOLL_KILLS", "8"))
+KILLS = int(os.environ.get("PLIMSOLL_KILLS", "6"))
 SEED = int(os.environ.get("PLIMSOLL_KILL_SEED", "20"))
 _LONGEST_S = 45  # until a kill: about as long as a backend takes to be made, and its first run
 NAME = f"kill-{os.getpid() % 10000}"
