@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.comparing.comparison import Comparison, compare
 from tests.analysis.rundir import records, write_run
 
 START = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
@@ -89,3 +90,15 @@ def separated(folder: Path, ratio: float = 1.0, repeats: int = 4) -> tuple[Path,
             path = folder / name / f"{repeat}"
             write_comparable(path, "nvme", repeat + 1, side * repeats + repeat, tail_ms)
     return folder / "before", folder / "after"
+
+
+def judged(folder: Path, gates: str = "") -> Comparison:
+    path = None
+    if gates:
+        path = folder / "gates.yml"
+        path.write_text(gates)
+    return compare([folder], "sata", "nvme", path)
+
+
+def reasons(found: Comparison) -> str:
+    return " ".join(each.verdict.says for each in found.judged)
