@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,9 +97,8 @@ class Experiment:
                     made.discard(run.backend)
                     if self._failed(run, rig, str(error)):
                         del standing[run.backend]
-                    with contextlib.suppress(
-                        PlimsollError
-                    ):  # what stays is found again, and named at the end
+                    # What stays is found again, and named at the end.
+                    with contextlib.suppress(PlimsollError):
                         await rig.clear(self._say)
         self._advance(len(self._outcome().finished), len(self._runs))
 
@@ -152,9 +152,8 @@ class Experiment:
         for rig in rigs:
             try:
                 if rig.stands:
-                    with contextlib.suppress(
-                        LabError
-                    ):  # half of it may be gone: what is there is found below
+                    # Half of it may be gone: what is there is found below.
+                    with contextlib.suppress(LabError):
                         await rig.do(rig.remove())
                 await rig.clear(self._say)
                 await put_back(rig.machine, self._folder.tuning(rig.name))
@@ -179,7 +178,6 @@ class Experiment:
 
 def carried_out(experiment: Experiment) -> Outcome:
     """Carry `experiment` out; Ctrl-C, TERM and a closed terminal end it well, with KeyboardInterrupt."""
-    import signal
 
     async def main() -> Outcome:
         task = asyncio.current_task()

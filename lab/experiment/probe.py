@@ -54,8 +54,8 @@ async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
     ]
     try:
         rig.saturator(lab)
-    except ValueError as error:
-        problems.append(f"saturator: {error}")
+    except LabError as error:
+        problems.append(str(error).removeprefix(f"{backend.name}: "))
     if backend.disk and (await machine.run(["id", "-u"])).out.strip() != "0":
         how = "run plimsoll as root" if backend.host == LOCAL else "log in as root, or say become: true"
         problems.append(f"{machine.name}: disks and clones are made by root: {how}")

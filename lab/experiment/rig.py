@@ -159,12 +159,15 @@ class Rig:
         self.forget()
 
     def saturator(self, lab: Lab) -> SaturatorSettings | None:
-        """Return what keeps this backend's disks busy, pointed at its clone. Raises ValueError."""
+        """Return what keeps this backend's disks busy, pointed at its clone. Raises LabError."""
         settings = self.backend.saturator or lab.saturator
         if settings is None:
             return None
         data = self.clone.data()
-        return pointed(settings, data.dataset, data.subvolume, data.folder)
+        try:
+            return pointed(settings, data.dataset, data.subvolume, data.folder)
+        except ValueError as error:
+            raise LabError(f"{self.name}: saturator: {error}") from None
 
     def saturated_on(self, machine: Machine, captured: Mapping[str, str]) -> Machine:
         """Return `machine` for the saturator: on a disk with limits it works under them too."""
