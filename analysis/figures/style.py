@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.events import Span
 from analysis.hostile import plotly_text
-from analysis.statistics.run import RunStatistics
+from analysis.statistics.run import RunFigures
 
 Json = dict[str, Any]
 RUN_COLOURS = 8
@@ -23,7 +23,7 @@ class Run:
     """
 
     name: str
-    statistics: RunStatistics
+    statistics: RunFigures
     spans: Sequence[Span]
     paced_by: str
     number: int

@@ -7,7 +7,6 @@ from analysis.errors import NoRequestsError
 from analysis.models import FORMAT
 from analysis.records import RunDirectory
 from analysis.statistics.run import RunStatistics, measure
-from analysis.statistics.sample import Sample
 from analysis.units import hours_minutes
 
 _TIMES = ("response", "service", "lag", "ttfb")
@@ -53,8 +52,7 @@ def summarise(directory: Path, measures: dict[str, dict[str, object]], unsent: U
 def _times_ms(run: RunStatistics | None, name: str) -> dict[str, float | None]:
     if run is None:
         return dict.fromkeys(("mean", "stddev", "min", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"))
-    sample: Sample = run.samples[name]
-    return sample.figures_ms()
+    return run.samples[name].figures_ms()
 
 
 def _grinder(run: RunStatistics | None) -> dict[str, object] | None:

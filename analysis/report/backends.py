@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from analysis.records import RunDirectory
 from analysis.report.measured import MeasuredRun
-from analysis.statistics.run import RunStatistics
+from analysis.statistics.run import RunFigures
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ScenarioRuns:
         return any(len(backend.runs) > 1 for backend in self.backends)
 
 
-def numbered(measured: Sequence[tuple[RunDirectory, RunStatistics]]) -> list[MeasuredRun]:
+def numbered(measured: Sequence[tuple[RunDirectory, RunFigures]]) -> list[MeasuredRun]:
     """Return the runs of a report, numbered, with the colours of their backends."""
     runs = [MeasuredRun(directory, statistics, n) for n, (directory, statistics) in enumerate(measured)]
     shades: dict[str, int] = {}

@@ -67,7 +67,7 @@ def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progre
     measured = []
     for run in directories:
         try:
-            measured.append((run, measure(run, advance, compared=several)))
+            measured.append((run, measure(run, advance, compared=several).condensed()))
         except RunDirectoryError as error:
             if run.path in found.named or len(directories) == 1:
                 raise

@@ -7,7 +7,7 @@ from analysis.events import Saturation, saturation, spans
 from analysis.figures.style import RUN_COLOURS, Run
 from analysis.records import RunDirectory
 from analysis.statistics.measures import Measures
-from analysis.statistics.run import RunStatistics
+from analysis.statistics.run import RunFigures
 from analysis.units import counted, milliseconds
 
 # The generator is limited when its own lag is too long both in itself and beside what it measured.
@@ -24,7 +24,7 @@ class MeasuredRun:
     """
 
     directory: RunDirectory
-    statistics: RunStatistics
+    statistics: RunFigures
     number: int
     shade: int | None = None
     among_scenarios: bool = False

@@ -1,7 +1,9 @@
 """All figures of one run, as data: what the report shows and `--json` prints."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
 
 from analysis.errors import NoRequestsError
 from analysis.events import saturation
@@ -10,7 +12,7 @@ from analysis.statistics.collect import Collection
 from analysis.statistics.interval import upper_bound_ms
 from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.routes import RouteFigures
-from analysis.statistics.sample import P999, Sample
+from analysis.statistics.sample import P999, OrderStatistics, Sample
 from analysis.statistics.timeline import Timeline
 from analysis.statistics.windows import Windows, make_windows
 
@@ -18,14 +20,14 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class RunStatistics:
+class RunFigures:
     """One run's figures. Times by name (`response`, `service`, `lag`, `ttfb`) are exact order statistics."""
 
     requests: int
     warmup: int
     queued: int
     duration_s: float
-    samples: dict[str, Sample]
+    samples: Mapping[str, OrderStatistics]
     p999_upper_ms: float | None
     windows: Windows
     timeline: Timeline
@@ -62,6 +64,19 @@ class RunStatistics:
             "errors": self.errors,
             "statuses": {str(status): count for status, count in self.statuses.items()},
         }
+
+
+@dataclass(frozen=True)
+class RunStatistics(RunFigures):
+    """One run's figures, and all the times that they were computed from: 16 bytes a request."""
+
+    samples: dict[str, Sample]
+
+    def condensed(self) -> RunFigures:
+        """Return the figures alone."""
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        condensed = {name: sample.condensed() for name, sample in self.samples.items()}
+        return RunFigures(**kept | {"samples": condensed})
 
 
 def measure(
@@ -112,7 +127,10 @@ def figures_of(
             for number, count in enumerate(collection.error_counts)
             if number and count
         },
-        statuses={status: int(count) for status, count in enumerate(collection.status_counts) if count},
+        statuses={
+            int(status): int(collection.status_counts[status])
+            for status in np.flatnonzero(collection.status_counts)
+        },
         phases=collection.phases,
     )
 

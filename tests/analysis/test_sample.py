@@ -51,12 +51,22 @@ def test_a_figure_that_cannot_be_given_is_none() -> None:
 
 @given(times)
 def test_the_curve_is_made_of_order_statistics_and_never_falls(values: list[int]) -> None:
-    curve = Sample.of(narrow(np.array(values))).curve(points=50)
-    assert len(curve) <= 50
+    sample = Sample.of(narrow(np.array(values)))
+    curve = sample.curve()
+    assert len(curve) <= 240
     assert curve[0] == (1.0, min(values) / 1000)
     assert curve[-1] == (len(values), max(values) / 1000)
     assert [value for _, value in curve] == sorted(value for _, value in curve)
     assert {value for _, value in curve} <= {value / 1000 for value in values}
+    assert sample.condensed().curve() == curve
+
+
+@given(times)
+def test_a_condensed_sample_has_the_same_figures(values: list[int]) -> None:
+    sample = Sample.of(narrow(np.array(values, dtype=np.uint64)))
+    condensed = sample.condensed()
+    assert condensed.figures_ms() == sample.figures_ms()
+    assert condensed.n == len(values)
 
 
 def test_times_over_71_minutes_keep_their_microseconds() -> None:
