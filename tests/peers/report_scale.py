@@ -1,9 +1,11 @@
-"""How long `plimsoll report` takes, and how much memory, over a run of 50 million requests.
+"""How long `plimsoll report` takes, and how much memory, over very many requests.
 
-Makes a synthetic run directory of that size (3.4 GB), reports on it, removes it, and prints one JSON object:
-`{"records": …, "seconds": …, "max_rss_mib": …, "html_mib": …}`.
+Makes synthetic run directories (68 bytes a request), reports on them, removes them, and prints one JSON
+object: `{"records": …, "runs": …, "seconds": …, "max_rss_mib": …, "html_mib": …}`. Several runs are those
+of an experiment with two scenarios on two backends; a saturator keeps the disks busy for the middle half of
+each run.
 
-    python tests/peers/report_scale.py [--records 50000000] [--under DIR]
+    python tests/peers/report_scale.py [--records 50000000] [--runs 1] [--under DIR]
 """
 
 import argparse
@@ -32,28 +34,45 @@ def main() -> None:
     """Make, measure, remove, print."""
     arguments = _arguments()
     with tempfile.TemporaryDirectory(prefix="report-scale-", dir=arguments.under) as folder:
-        run = Path(folder)
-        write_run(run, arguments.records)
+        for number in range(arguments.runs):
+            write_run(Path(folder) / f"{number:04d}", arguments.records // arguments.runs, number)
+        page = Path(folder) / "report.html"
         started = time.monotonic()
-        command = [sys.executable, "-m", "analysis", "report", str(run), "--json"]
+        command = [sys.executable, "-m", "analysis", "report", folder, "--out", str(page), "--json"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ)
         figures = {
             "records": arguments.records,
+            "runs": arguments.runs,
             "seconds": round(time.monotonic() - started, 2),
             "max_rss_mib": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024),
-            "html_mib": round((run / "report.html").stat().st_size / 2**20, 1),
+            "html_mib": round(page.stat().st_size / 2**20, 1),
         }
     print(json.dumps(figures))
 
 
-def write_run(run: Path, records: int) -> None:
-    """Write a run directory of `records` requests at 5,000 a second, with a stall of 2 s each hour."""
-    (run / "run.json").write_text(
-        json.dumps({"format": 1, "scenario": "replay", "status": "complete", "speed": "1", "loop": "open"})
-    )
+def write_run(run: Path, records: int, number: int) -> None:
+    """Write a run directory of `records` requests at 5,000 a second, with a stall of 2 s each hour.
+
+    Run `number` (from 0) is of the scenario and the backend whose turn it is.
+    """
+    run.mkdir()
+    facts = {
+        "format": 1,
+        "scenario": ("replay", "visitors")[number % 2],
+        "backend": ("nvme", "sata")[number // 2 % 2],
+        "repeat": number // 4 + 1,
+        "status": "complete",
+        "speed": "1",
+        "loop": "open",
+    }
+    lasts_ns = records * (1_000_000_000 // REQUESTS_PER_S)
+    (run / "run.json").write_text(json.dumps(facts))
     (run / "routes.json").write_text(json.dumps([f"route {n}" for n in range(20)]))
     (run / "errors.json").write_text(json.dumps(["none", "timeout"]))
-    random = np.random.default_rng(1)
+    with (run / "events.jsonl").open("w") as events:
+        for phase, t_ns in (("start", lasts_ns // 4), ("stop", lasts_ns * 3 // 4)):
+            events.write(json.dumps({"t_ns": t_ns, "event": "zfs-send", "phase": phase}) + "\n")
+    random = np.random.default_rng(number + 1)
     with (run / "requests.npy").open("wb") as file:
         file.write(header(records))
         for first in range(0, records, BLOCK):
@@ -89,9 +108,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--records", type=int, default=50_000_000, help="how many requests the run has")
+    parser.add_argument("--records", type=int, default=50_000_000, help="how many requests there are")
+    parser.add_argument("--runs", type=int, default=1, help="in how many runs of the same size")
     parser.add_argument(
-        "--under", default=None, help="where to put the 3.4 GB meanwhile; default: the temporary folder"
+        "--under", default=None, help="where to put the runs meanwhile; default: the temporary folder"
     )
     return parser.parse_args()
 
