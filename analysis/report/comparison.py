@@ -10,12 +10,12 @@ from analysis.figures.scatter import Row, Scatter, Shown, scatter_figure
 from analysis.figures.style import Figure
 from analysis.report.measured import MeasuredRun
 from analysis.report.phasefigures import BackendFigures, ScenarioFigures
+from analysis.report.scripted import is_scripted, scripted_figures, steps_figure
 from analysis.report.tables import Row as TableRow
 from analysis.report.tables import Table
 from analysis.statistics.sample import PERCENTILES, fewest
 from analysis.units import ABSENT, significant
 
-_MOST_STEPS = 10
 _RUN_LEVEL = ("p99.9", "p99")
 
 # Where a clone lies is called after its backend; and that a disk is emulated is said of its clone again.
@@ -23,7 +23,7 @@ _WHERE = ("clone.folder", "clone.name", "clone.emulated")
 
 
 def comparing_figures(figures: ScenarioFigures, alone: bool) -> list[Figure]:
-    """Return the scatter, the percentile curves and the repeats of one scenario with several runs."""
+    """Return the steps, the scatter, the percentile curves and the repeats of one scenario."""
     number, of = figures.scenario.number, "" if alone else f": {figures.scenario.name}"
     scatter = Scatter(
         key=f"scatter-{number}",
@@ -42,7 +42,8 @@ def comparing_figures(figures: ScenarioFigures, alone: bool) -> list[Figure]:
     found = [scatter_figure(scatter)]
     if curves:
         found.append(pooled_figure(f"curves-{number}", f"How slow, for how many, {when}{of}", curves))
-    return [*found, _repeats(figures, f"repeats-{number}", of)]
+    repeats = _repeats(figures, of)
+    return [*scripted_figures(figures.scenario, alone), *found, *([repeats] if repeats else [])]
 
 
 def _shown(each: BackendFigures, saturators: Sequence[str]) -> Shown:
@@ -69,16 +70,20 @@ def _busy_s(runs: Sequence[MeasuredRun]) -> float | None:
     return lasted[len(lasted) // 2] if lasted else None
 
 
-def _repeats(figures: ScenarioFigures, key: str, of: str) -> Figure:
-    """Return every run's p99.9 in each phase; p99 where that is too much to ask; else the steps' medians."""
+def _repeats(figures: ScenarioFigures, of: str) -> Figure | None:
+    """Return every run's p99.9 in each phase; p99 where that is too much to ask; else the steps' medians.
+
+    None where a scripted scenario is too small for either: its steps have a figure already.
+    """
+    number = figures.scenario.number
     for shown in _RUN_LEVEL:
         enough = fewest(PERCENTILES[shown])
         counts = [
             phase.requests for each in figures.backends for r in each.repeats for phase in r.phases.values()
         ]
         if sum(count >= enough for count in counts) * 2 > len(counts):
-            return _run_level(figures, key, of, shown)
-    return _steps(figures, key, of)
+            return _run_level(figures, f"repeats-{number}", of, shown)
+    return None if is_scripted(figures.scenario) else steps_figure(figures.scenario, f"steps-{number}", of)
 
 
 def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Figure:
@@ -103,53 +108,6 @@ def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Figur
         "the points of two backends overlap, the runs do not tell the backends apart."
     )
     return repeats_figure(key, f"Every repeat, {shown}{of}", caption, figures.phases, backends)
-
-
-def _steps(figures: ScenarioFigures, key: str, of: str) -> Figure:
-    names = _step_names(figures.scenario.runs)
-    backends = [
-        Repeats(
-            each.backend.called,
-            each.backend.shade,
-            [
-                [
-                    (r.run.name, value)
-                    for r in each.repeats
-                    if (value := _steps_of(r.run).get(name)) is not None
-                ]
-                for name in names
-            ],
-        )
-        for each in figures.backends
-    ]
-    caption = (
-        "Each point is the median of a step in one whole run, each bar the median of a backend's runs: for a "
-        "p99 of each phase there were too few requests. First comes what took more than one request, then "
-        "the steps that took longest."
-    )
-    return repeats_figure(key, f"Every repeat, medians of the steps{of}", caption, names, backends)
-
-
-def _steps_of(run: MeasuredRun) -> dict[str, float]:
-    """Return the medians in ms of measures and steps, by name (hostile)."""
-    found = {
-        name: value
-        for name, one in run.measures.items()
-        if one["unit"] == "ms" and isinstance(value := one["p50"], int | float)
-    }
-    for name, route in run.statistics.routes.items():
-        if (median_ms := route.response_ms["p50"]) is not None:
-            found.setdefault(name.partition(" ")[2], median_ms)
-    return found
-
-
-def _step_names(runs: Sequence[MeasuredRun]) -> list[str]:
-    longest: dict[str, tuple[bool, float]] = {}
-    for run in runs:
-        for name, value in _steps_of(run).items():
-            measure, before = longest.get(name, (name in run.measures, 0.0))
-            longest[name] = (measure, max(before, value))
-    return sorted(longest, key=lambda name: (not longest[name][0], -longest[name][1]))[:_MOST_STEPS]
 
 
 def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:

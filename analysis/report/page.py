@@ -24,6 +24,7 @@ from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.measured import MeasuredRun
 from analysis.report.phasefigures import ScenarioFigures
 from analysis.report.phasetable import phase_table
+from analysis.report.scripted import scripted_figures
 from analysis.report.shell import TEMPLATES, environment, policy, script
 from analysis.report.tables import (
     Table,
@@ -55,6 +56,8 @@ def page(
     scenarios = by_scenario(runs)
     comparing = _comparing(runs, compared)
     own = [] if any(scenario.repeated for scenario in scenarios) else _figures(runs)
+    if len(runs) == 1:
+        own = [*scripted_figures(scenarios[0], alone=True), *own]
     figures = [*comparing, *own]
     shown = [_run(run) for run in runs]
     behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))

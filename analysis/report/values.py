@@ -1,0 +1,66 @@
+"""What a run measured beside its requests, value by value, and what of it is no figure."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from analysis.events import Event
+from analysis.statistics.sample import rank
+
+_P75 = 750_000  # parts in a million
+
+
+@dataclass
+class Values:
+    """One measure: its unit (hostile), and its values in order of time."""
+
+    unit: str
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The median by nearest rank; of one value, that."""
+        return self._at(500_000)
+
+    @property
+    def p75(self) -> float | None:
+        """The value that a quarter exceed, by nearest rank; None of fewer than four."""
+        return None if len(self.values) < 4 else self._at(_P75)
+
+    def _at(self, ppm: int) -> float:
+        return sorted(self.values)[(rank(ppm, len(self.values)) or 1) - 1]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All measures of a run by name (hostile), in order of time; `damaged` have values that are none."""
+
+    values: dict[str, Values]
+    damaged: list[str]
+
+
+def measured(events: Iterable[Event]) -> Measured:
+    """Collect what `events` measured. A value that is no finite number, or of a second unit, is damaged."""
+    found: dict[str, Values] = {}
+    damaged: dict[str, None] = {}
+    for event in events:
+        if event.name != "measure":
+            continue
+        name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
+        if not isinstance(name, str) or not isinstance(unit, str):
+            damaged[str(name)] = None
+        elif (number := _finite(value)) is None or found.setdefault(name, Values(unit)).unit != unit:
+            damaged[name] = None
+        else:
+            found[name].values.append(number)
+    return Measured(found, list(damaged))
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
