@@ -114,6 +114,11 @@ bench: build $(VENV)/.runtime ## The whole on this machine: clones on a slow and
 	@lab/need
 	@$(VENV)/bin/plimsoll run $(LAB) $(ARGS)
 
+HISTORY ?= results/history.sqlite
+export HISTORY
+regression: build $(VENV)/.regress ## Run a lab.yml and judge it by the nights before: LAB= [HISTORY= ARGS='--junit FILE …']
+	@analysis/history/nightly "$(VENV)/bin/plimsoll" "$(LAB)" $(ARGS)
+
 FUZZTIME ?= 10m
 fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
 	@tests/fuzz $(FUZZTIME)
@@ -132,8 +137,13 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
 	@tests/make-venv $(PYTHON) $(VENV) requirements-dev.lock
 	@touch $@
 
+# numpy is older here than in requirements.lock, since Otava asks for it.
+$(VENV)/.regress: $(VENV)/.runtime requirements-regress.lock
+	@tests/make-venv $(PYTHON) $(VENV) requirements-regress.lock
+	@touch $@
+
 bin/staticcheck: tests/tools/go.mod
 	@tests/need-go $(GO)
 	@cd tests/tools && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report signoff base-image site site-down bench vm-image lint test test-lab fuzz peers clean
+.PHONY: help setup build replay report signoff base-image site site-down bench regression vm-image lint test test-lab fuzz peers clean
