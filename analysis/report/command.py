@@ -22,13 +22,14 @@ from analysis.report.make import make_report
 def report(directories: tuple[Path, ...], out: Path | None, as_json: bool, progress: bool | None) -> None:
     """Write a report on one or more run directories: one HTML file that needs no network.
 
-    A folder of run directories stands for those in it.
+    A folder of run directories stands for those in it. DIR can also be a file that plimsoll fileio wrote.
 
     \b
     Examples:
         plimsoll report results/latest
         plimsoll report results/nvme results/sata --out comparison.html
         plimsoll report experiments/one-machine
+        plimsoll report results/nvme results/sata results/fileio.jsonl
         plimsoll report results/latest --json | jq '.runs[0].response_ms'
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("reading", "requests", is_shown(progress)) as advance:

@@ -1,14 +1,16 @@
 """Run directories to report: opens, measures, draws, writes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.errors import OutputError, RunDirectoryError
 from analysis.hostile import printable
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.comparison import differences_json
-from analysis.report.find import open_all
+from analysis.report.fileio import Cell, read_fileio
+from analysis.report.find import Found, open_all
+from analysis.report.given import sorted_out
 from analysis.report.measured import MeasuredRun
 from analysis.report.page import page
 from analysis.report.phasefigures import ScenarioFigures, figures_of_scenario
@@ -26,6 +28,7 @@ class Made:
     runs: list[MeasuredRun]
     compared: list[ScenarioFigures]
     unreadable: list[str]
+    fileio: list[Cell] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -34,6 +37,7 @@ class Made:
             "runs": [run.as_json() for run in self.runs],
             "phases": [each.as_json() for each in self.compared],
             "differences": differences_json(self.runs),
+            "fileio": [cell.model_dump() for cell in self.fileio],
             "unreadable": self.unreadable,
         }
 
@@ -47,13 +51,18 @@ class Made:
 def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progress = lambda *_: None) -> Made:
     """Read the run directories `paths` and write one report on all of them.
 
-    A folder of run directories stands for those in it. Written to `out`, by default `report.html` in the
-    first of `paths`, whole or not at all. `progress` is called with the number of records read so far and
-    that of all runs. Raises PlimsollError.
+    A folder of run directories stands for those in it, and an experiment's folder for its runs. Results of
+    `plimsoll fileio` are drawn too, where they are among `paths` or lie in such a folder. Written to `out`,
+    by default `report.html` in the first of `paths`, whole or not at all. `progress` is called with the
+    number of records read so far and that of all runs. Raises PlimsollError.
     """
-    found = open_all(paths)
+    given = sorted_out(paths)
+    fileio = read_fileio(given.fileio)
+    if not given.runs and not fileio.cells:
+        raise RunDirectoryError("\n".join(fileio.troubles))
+    found = open_all(given.runs) if given.runs else Found([], set(), [])
     directories, unreadable = found.runs, list(found.unreadable)
-    target = out or paths[0] / "report.html"
+    target = out or (paths[0].parent if paths[0].is_file() else paths[0]) / "report.html"
     if target.is_dir():
         raise OutputError(f"{target}: is a directory; give the name of a file with --out")
     total, read = sum(run.requests.count for run in directories), 0
@@ -72,9 +81,9 @@ def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progre
             if run.path in found.named or len(directories) == 1:
                 raise
             unreadable.append(str(error))
-    if not measured:
+    if given.runs and not measured:
         raise RunDirectoryError("\n".join(unreadable))
     runs = numbered(measured)
     compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
-    write_page(target, page(runs, compared, unreadable))
-    return Made(target, runs, compared, unreadable)
+    write_page(target, page(runs, compared, unreadable, fileio))
+    return Made(target, runs, compared, unreadable, fileio.cells)

@@ -15,11 +15,12 @@ from analysis.figures.tail import tail_figure
 from analysis.figures.throughput import throughput_figure
 from analysis.hostile import script_json
 from analysis.report.backends import by_scenario
-from analysis.report.cautions import cautions_of
+from analysis.report.cautions import Caution, cautions_of
 from analysis.report.comparison import comparing_figures, differences_table
 from analysis.report.control import control_cautions
 from analysis.report.doubts import comparison_cautions
 from analysis.report.facts import facts_of
+from analysis.report.fileio import Cells, figure_of_fileio
 from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.measured import MeasuredRun
 from analysis.report.phasefigures import ScenarioFigures
@@ -40,6 +41,7 @@ from analysis.units import milliseconds
 _MOST_HEAT_MAPS = 4
 
 
+_NO_CELLS = Cells([], [])
 _MOST_OPEN = 4  # runs whose own tables are open at once
 
 
@@ -47,17 +49,21 @@ def page(
     runs: Sequence[MeasuredRun],
     compared: Sequence[ScenarioFigures] = (),
     unreadable: Sequence[str] = (),
+    fileio: Cells = _NO_CELLS,
 ) -> str:
-    """Return the HTML of a report on `runs` (one or more).
+    """Return the HTML of a report on `runs` (one or more, or none where there are cells of `fileio`).
 
     `compared` are the figures by scenario and backend, where there are any; `unreadable` says which run
     directories were left out.
     """
     scenarios = by_scenario(runs)
     comparing = _comparing(runs, compared)
-    own = [] if any(scenario.repeated for scenario in scenarios) else _figures(runs)
+    own = [] if not runs or any(scenario.repeated for scenario in scenarios) else _figures(runs)
     if len(runs) == 1:
         own = [*scripted_figures(scenarios[0], alone=True), *own]
+    volumes = figure_of_fileio(fileio.cells, {run.backend: run.shade or 0 for run in runs})
+    if volumes:
+        own.append(volumes)
     figures = [*comparing, *own]
     shown = [_run(run) for run in runs]
     behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
@@ -78,7 +84,11 @@ def page(
         folded=len(runs) > _MOST_OPEN,
         runs=shown,
         warned=sum(caution.level == "warn" for run in shown for caution in run["cautions"]),
-        cautions=[*comparison_cautions(scenarios, compared, unreadable), *control_cautions(runs)],
+        cautions=[
+            *comparison_cautions(scenarios, compared, unreadable),
+            *control_cautions(runs),
+            *(Caution("warn", trouble) for trouble in fileio.troubles),
+        ],
         version=__version__,
     )
 
@@ -95,6 +105,8 @@ def _says_more(each: ScenarioFigures) -> bool:
 
 
 def _title(runs: Sequence[MeasuredRun]) -> str:
+    if not runs:
+        return "Volumes measured with sysbench"
     if len(runs) > 1:
         experiments = {run.directory.facts.experiment for run in runs}
         names = {experiment.name if experiment else None for experiment in experiments}

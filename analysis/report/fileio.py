@@ -1,0 +1,133 @@
+"""Finished cells of `plimsoll fileio`, read for a report, and their figure (docs/fileio.md)."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from analysis.errors import RunDirectoryError
+from analysis.figures.fileio import Point, Volume, fileio_figure
+from analysis.figures.style import Figure
+
+_LARGEST_BYTES = 64 << 20
+_MIB, _GIB = 1 << 20, 1 << 30
+
+Count = Annotated[int, Field(ge=0, le=1 << 62)]
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Cell(BaseModel):
+    """One cell: a volume (hostile), a test (hostile), a number of threads, and what came of it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    volume: str
+    threads: Annotated[int, Field(ge=1, le=1 << 20)]
+    file_size_bytes: Count
+    block_bytes: Count
+    test: str
+    direct: bool = False
+    throughput_mib_per_s: Number
+    iops: Number
+    p999_ms: Number | None = None
+
+    @property
+    def how(self) -> tuple[int, int, bool]:
+        """What two lines of one volume may differ in."""
+        return self.file_size_bytes, self.block_bytes, self.direct
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of all files, of two alike the later, and what is wrong with the files (hostile)."""
+
+    cells: list[Cell]
+    troubles: list[str]
+
+
+def read_fileio(paths: Sequence[Path]) -> Cells:
+    """Read `paths`: JSON Lines as `--out` writes them, or what `--json` prints. Raises RunDirectoryError."""
+    found: dict[tuple[Any, ...], Cell] = {}
+    troubles = []
+    for path in paths:
+        cells, damaged = [], 0
+        for value in _values(path):
+            try:
+                cells.append(Cell.model_validate(value))
+            except ValidationError:
+                damaged += 1
+        if not cells:
+            troubles.append(f"{path}: holds no result of plimsoll fileio.")
+        elif damaged:
+            lines = "one line is" if damaged == 1 else f"{damaged} lines are"
+            troubles.append(
+                f"{path}: {lines} no finished cell (cut off, NaN or damaged), so points may be missing."
+            )
+        found |= {(cell.volume, cell.test, cell.threads, *cell.how): cell for cell in cells}
+    return Cells(list(found.values()), troubles)
+
+
+def _values(path: Path) -> Iterator[object]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_BYTES)
+    except OSError as error:
+        raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
+    whole = _json(data)
+    if isinstance(whole, dict) and isinstance(whole.get("cells"), list):
+        yield from whole["cells"]
+        return
+    for line in data.splitlines():
+        if line.strip():
+            yield _json(line)
+
+
+def _json(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def figure_of_fileio(cells: Sequence[Cell], shades: Mapping[str, int]) -> Figure | None:
+    """Return throughput and p99.9 by threads; None without cells.
+
+    `shades` are the colours of the backends by name: a volume of that name has the same one.
+    """
+    if not cells:
+        return None
+    taken = dict(shades)
+    lines: dict[str, dict[tuple[int, int, bool], list[Cell]]] = {}
+    for cell in cells:
+        taken.setdefault(cell.volume, max(taken.values(), default=-1) + 1)
+        lines.setdefault(cell.volume, {}).setdefault(cell.how, []).append(cell)
+    volumes = [
+        Volume(
+            f"{volume}, {_how(how)}" if len(by_how) > 1 else volume,
+            taken[volume],
+            number,
+            [Point(c.test, c.threads, c.throughput_mib_per_s, c.p999_ms) for c in some],
+        )
+        for volume, by_how in lines.items()
+        for number, (how, some) in enumerate(by_how.items())
+    ]
+    every = {how for by_how in lines.values() for how in by_how}
+    of = f" {_how(next(iter(every)))}." if len(every) == 1 else ""
+    caption = (
+        f"sysbench fileio, without a site.{of} Left: read and written each second, more is better. Right: "
+        "the slowest in a thousand of all reads, writes and fsyncs, less is better; it takes 1,000 of them. "
+        "A closed loop: a thread that waits asks for nothing meanwhile."
+    )
+    return fileio_figure("fileio", caption, volumes)
+
+
+def _how(how: tuple[int, int, bool]) -> str:
+    size, block, direct = how
+    return f"{_size(size)} in blocks of {block // 1024} KiB{', O_DIRECT' if direct else ''}"
+
+
+def _size(size: int) -> str:
+    return f"{size / _GIB:g} GiB" if size >= _GIB else f"{size / _MIB:g} MiB"
