@@ -13,21 +13,22 @@ import (
 
 	"plimsoll/replay/engine"
 	"plimsoll/replay/route"
+	"plimsoll/replay/traffic"
 )
 
 // asked is a checked command line.
 type asked struct {
-	speed            float64 // 0 for max
-	from, to         time.Time
-	include, exclude []*regexp.Regexp
-	methods          map[string]bool
-	headers          *engine.Headers
-	routes           []route.Rule
+	plan    traffic.Plan
+	headers *engine.Headers
+	routes  []route.Rule
 }
 
 // check looks at everything that was asked for and reports all that is wrong at once.
 func (c *runCmd) check() (*asked, error) {
-	a := &asked{methods: map[string]bool{}}
+	a := &asked{plan: traffic.Plan{
+		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Seed: c.Seed, Loops: c.Loops, Limit: c.Limit, Until: c.Duration,
+		Methods: map[string]bool{}, Unconditional: c.Unconditional,
+	}}
 	var wrong []error
 	note := func(err error) {
 		if err != nil {
@@ -35,25 +36,25 @@ func (c *runCmd) check() (*asked, error) {
 		}
 	}
 	var err error
-	a.speed, err = parseSpeed(c.Speed)
+	a.plan.Speed, err = parseSpeed(c.Speed)
 	note(err)
 	note(c.checkNumbers())
 	note(c.checkName())
 	note(c.checkPace())
 	note(c.checkFiles())
-	a.from, err = parseInstant("--from", c.From)
+	a.plan.From, err = parseInstant("--from", c.From)
 	note(err)
-	a.to, err = parseInstant("--to", c.To)
+	a.plan.To, err = parseInstant("--to", c.To)
 	note(err)
-	if !a.from.IsZero() && !a.to.IsZero() && !a.from.Before(a.to) {
+	if !a.plan.From.IsZero() && !a.plan.To.IsZero() && !a.plan.From.Before(a.plan.To) {
 		note(errors.New("--from is not before --to"))
 	}
-	a.include, err = compileAll("--include", c.Include)
+	a.plan.Include, err = compileAll("--include", c.Include)
 	note(err)
-	a.exclude, err = compileAll("--exclude", c.Exclude)
+	a.plan.Exclude, err = compileAll("--exclude", c.Exclude)
 	note(err)
 	for _, method := range c.Methods {
-		a.methods[strings.ToUpper(strings.TrimSpace(method))] = true
+		a.plan.Methods[strings.ToUpper(strings.TrimSpace(method))] = true
 	}
 	a.headers, err = c.headers()
 	note(err)

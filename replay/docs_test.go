@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"plimsoll/replay/traffic"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew")
@@ -95,7 +97,7 @@ func TestDocumentsAndProgramAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, reason := range []string{"method_not_allowed", "unsafe_target", "unsafe_header", "unsendable_h2", "cap_reached", skipNotHTTP} {
+	for _, reason := range []string{"method_not_allowed", "unsafe_target", "unsafe_header", "unsendable_h2", "cap_reached", traffic.SkipNotHTTP} {
 		if !strings.Contains(string(runFormat), "`"+reason+"`") {
 			t.Errorf("docs/run-format.md does not explain %s", reason)
 		}

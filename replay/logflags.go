@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-
-	"plimsoll/replay/accesslog"
-)
+import "plimsoll/replay/accesslog"
 
 // logFlags say how logs are read, for every command that reads some.
 type logFlags struct {
@@ -55,30 +51,4 @@ func (f logFlags) args() []string {
 		args = append(args, "--allow-rejects")
 	}
 	return args
-}
-
-// More than this part of the lines, and more than this many, may not be rejected without --allow-rejects. A single odd line says
-// nothing of the format, however short the log is.
-const (
-	maxRejectedShare = 0.10
-	maxRejectedLines = 1
-)
-
-// tolerable refuses a log of which too much was rejected; it shows the first rejects.
-func (f logFlags) tolerable(totals accesslog.Totals, format string, first []accesslog.Rejected) error {
-	if totals.Valid == 0 && totals.Failed == 0 {
-		return usageError{fmt.Errorf("the log has no requests: it holds only %d comments and empty lines", totals.Ignored)}
-	}
-	if f.AllowRejects && totals.Valid > 0 {
-		return nil
-	}
-	if totals.Valid > 0 && (totals.RejectedShare() <= maxRejectedShare || totals.Failed <= maxRejectedLines) {
-		return nil
-	}
-	text := fmt.Sprintf("%d of %d lines do not fit the format %q: give the right one with --format (FORMAT=), or --allow-rejects",
-		totals.Failed, totals.Failed+totals.Valid, format)
-	for _, r := range first[:min(3, len(first))] {
-		text += fmt.Sprintf("\n  line %d: %s", r.Line, r.Reject.Error())
-	}
-	return usageError{fmt.Errorf("%s", text)}
 }

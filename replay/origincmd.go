@@ -121,8 +121,7 @@ func (c *originCmd) feed(ctx context.Context, s streams, plan *origin.Plan) erro
 	}
 	style := format.TargetEscape()
 	var target []byte
-	l := &logs{source: source, format: format}
-	err = l.each(ctx, func(r *accesslog.Request) bool {
+	err = source.Each(ctx, format, func(r *accesslog.Request) bool {
 		method := string(r.Method)
 		if method == "" {
 			method = http.MethodGet

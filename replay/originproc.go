@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"plimsoll/replay/engine"
+	"plimsoll/replay/traffic"
 )
 
 // target gives the target that was asked for, reached and checked; without one it starts the embedded origin.
-func (c *runCmd) target(ctx context.Context, s streams, l *logs) (*engine.Target, func(), error) {
+func (c *runCmd) target(ctx context.Context, s streams, l *traffic.Logs) (*engine.Target, func(), error) {
 	base, stop := c.Target, func() {}
 	if base == "" {
 		if c.ConnectTo != "" {
@@ -41,7 +42,7 @@ func (c *runCmd) target(ctx context.Context, s streams, l *logs) (*engine.Target
 
 // startOrigin runs `replay origin` as a process of its own, so that its work is not the generator's, and waits until it listens.
 // It ends with its standard input, and so with this process, however this process ends.
-func (c *runCmd) startOrigin(ctx context.Context, s streams, l *logs) (base string, stop func(), err error) {
+func (c *runCmd) startOrigin(ctx context.Context, s streams, l *traffic.Logs) (base string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
@@ -81,13 +82,13 @@ func (c *runCmd) startOrigin(ctx context.Context, s streams, l *logs) (base stri
 }
 
 // originArgs is the command line of the embedded origin.
-func (c *runCmd) originArgs(root string, l *logs) []string {
+func (c *runCmd) originArgs(root string, l *traffic.Logs) []string {
 	args := []string{"origin", "--listen", "127.0.0.1:0", "--root", root, "--exit-with-stdin"}
 	if c.Quiet {
 		args = append(args, "--quiet")
 	}
 	args = append(args, c.logFlags.args()...)
-	for _, path := range l.paths {
+	for _, path := range l.Paths {
 		args = append(args, "--log", path)
 	}
 	return args

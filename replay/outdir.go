@@ -9,22 +9,23 @@ import (
 
 	"plimsoll/replay/engine"
 	"plimsoll/replay/record"
+	"plimsoll/replay/traffic"
 )
 
 // createDir makes the run directory and points OUT/latest at it.
-func (c *runCmd) createDir(a *asked, l *logs, target *engine.Target) (*record.Dir, error) {
+func (c *runCmd) createDir(a *asked, l *traffic.Logs, target *engine.Target) (*record.Dir, error) {
 	run := record.Run{
 		Scenario: "replay", Backend: c.Backend, Repeat: c.Repeat,
 		Target:  record.Target{URL: target.URL, Addresses: target.Addresses},
 		Command: record.RedactArgs(os.Args),
 		Seed:    c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
-		Logs:    l.described(),
+		Logs:    l.Described(),
 		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(),
 	}
 	if target.ConnectTo != "" {
 		run.Target.ConnectTo = &target.ConnectTo
 	}
-	if c.Users > 0 || a.speed == 0 {
+	if c.Users > 0 || a.plan.Speed == 0 {
 		run.Loop = record.Closed
 	}
 	path, err := freePath(c.Out, dirName(time.Now(), c.Logs[0]))
@@ -35,7 +36,7 @@ func (c *runCmd) createDir(a *asked, l *logs, target *engine.Target) (*record.Di
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range l.rejects {
+	for _, r := range l.Rejects {
 		dir.Reject(r)
 	}
 	return dir, pointLatest(c.Out, filepath.Base(path))

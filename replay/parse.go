@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"plimsoll/replay/accesslog"
+	"plimsoll/replay/traffic"
 )
 
 type parseCmd struct {
@@ -70,8 +71,8 @@ func (c *parseCmd) Run(s streams) error {
 	case err != nil:
 		return usageError{err}
 	}
-	if err := c.tolerable(accesslog.Totals{Counts: counts}, format.Name(), rejected); err != nil {
-		return err
+	if err := traffic.Tolerable(accesslog.Totals{Counts: counts}, format.Name(), rejected, c.AllowRejects); err != nil {
+		return usageError{err}
 	}
 	if !c.Quiet {
 		showRejects(s.err, logs.Paths(), rejected, counts)

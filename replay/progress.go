@@ -8,6 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"plimsoll/replay/record"
+	"plimsoll/replay/traffic"
 )
 
 // progress shows where a run stands: a bar on a terminal, a line every ten seconds elsewhere.
@@ -25,9 +26,9 @@ type progress struct {
 }
 
 // newProgress begins to show progress on standard error.
-func (c *runCmd) newProgress(s streams, dir *record.Dir, t *traffic) *progress {
+func (c *runCmd) newProgress(s streams, dir *record.Dir, t *traffic.Traffic) *progress {
 	p := &progress{out: s.err, dir: dir, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{}), plainS: 10}
-	p.whole, p.total = t.expected()
+	p.whole, p.total = t.Expected()
 	p.paced = p.whole > 0
 	if c.Quiet {
 		close(p.ended)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"plimsoll/replay/engine"
 	"plimsoll/replay/record"
 	"plimsoll/replay/route"
+	"plimsoll/replay/traffic"
 )
 
 type runCmd struct {
@@ -85,7 +84,7 @@ func (c *runCmd) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	defer logs.close()
+	defer logs.Close()
 
 	target, closeTarget, err := c.target(stop, s, logs)
 	if err != nil {
@@ -106,7 +105,7 @@ func (c *runCmd) Run(s streams) error {
 }
 
 // replay sends the requests and says how the run ended.
-func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir, asked *asked, logs *logs, target *engine.Target) (
+func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir, asked *asked, logs *traffic.Logs, target *engine.Target) (
 	record.Status, string,
 ) {
 	stop, failed := context.WithCancelCause(stop)
@@ -120,35 +119,46 @@ func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir,
 	}()
 	names := route.New(asked.routes)
 	dir.SetRoutes(names.Names)
-	t := &traffic{cmd: c, asked: asked, logs: logs, dir: dir, routes: names, skipped: map[string]uint64{}}
+	t := traffic.New(asked.plan, logs, dir, names)
 	progress := c.newProgress(s, dir, t)
 
 	e := engine.New(target, asked.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
-		Revalidates: &t.revalidates,
+		Revalidates: &t.Revalidates,
 	}, dir, abort)
-	// The thread that sends must not wait for one that reads the log to pause: the system's scheduler, which knows priorities,
-	// is to choose between them, not Go's.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2))
+	defer engine.Punctual()()
 	var outcome engine.Outcome
 	switch {
 	case c.Users > 0:
-		outcome = e.Users(stop, t.visits(), c.Users, c.rampUp(), c.Duration, uint64(c.Seed))
+		outcome = e.Users(stop, t.Visits(), c.Users, c.rampUp(), c.Duration, uint64(c.Seed))
 	case c.Speed == "max":
-		defer debug.SetGCPercent(debug.SetGCPercent(300))
-		outcome = e.Flood(stop, t.unpaced(), c.Connections, c.Duration)
+		outcome = e.Flood(stop, t.Unpaced(), c.Connections, c.Duration)
 	default:
-		// The heap is small and of constant size: collecting it a third as often costs little, and makes fewer requests late.
-		defer debug.SetGCPercent(debug.SetGCPercent(300))
-		outcome = e.Open(stop, t.paced())
+		outcome = e.Open(stop, t.Paced())
 	}
 	progress.stop()
 	dir.Unsent(outcome.Unsent)
 	if outcome.Warn != nil {
 		fmt.Fprintf(s.err, "replay: warning: %v\n", outcome.Warn)
 	}
-	dir.Update(t.describe)
-	return t.status(outcome)
+	dir.Update(t.Describe)
+	return statusOf(t, dir, outcome)
+}
+
+// statusOf says how the run ended.
+func statusOf(t *traffic.Traffic, dir *record.Dir, o engine.Outcome) (record.Status, string) {
+	if err := t.Err(); err != nil {
+		return record.Failed, err.Error()
+	}
+	switch {
+	case o.Cause == errInterrupted:
+		return record.Interrupted, fmt.Sprintf("interrupted, with %d requests unsent", o.Unsent)
+	case o.Cause != nil:
+		return record.Failed, o.Cause.Error()
+	case dir.Live().Sent == 0:
+		return record.Failed, "the log holds no request to send: see skipped in summary.json, and --methods, --include, --from"
+	}
+	return record.Complete, ""
 }
 
 // conclude prints what was measured and where it is.

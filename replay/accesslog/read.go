@@ -57,6 +57,26 @@ func (s *Source) Read(ctx context.Context, f *Format, opts ReadOptions) iter.Seq
 	}
 }
 
+// Each calls use for every valid request in the order of the logs, until use answers false.
+func (s *Source) Each(ctx context.Context, f *Format, use func(r *Request) bool) error {
+	for batch, err := range s.Read(ctx, f, ReadOptions{}) {
+		if err != nil {
+			return err
+		}
+		more := true
+		for i := range batch.Requests {
+			if more = use(&batch.Requests[i]); !more {
+				break
+			}
+		}
+		batch.Release()
+		if !more {
+			return nil
+		}
+	}
+	return nil
+}
+
 // stream is one file being read: its chunks come parsed and in order.
 type stream struct {
 	chunks chan *chunk

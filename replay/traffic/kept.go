@@ -1,10 +1,9 @@
-package main
+package traffic
 
 import (
 	"maps"
 
 	"plimsoll/replay/engine"
-	"plimsoll/replay/record"
 	"plimsoll/replay/schedule"
 )
 
@@ -29,7 +28,7 @@ func (k *kept) add(s *engine.Shot) {
 func (k *kept) whole() bool { return k.count == uint64(len(k.requests)) }
 
 // entries give the requests once more, and count once more what the log holds besides.
-func (k *kept) entries(dir *record.Dir, skipped map[string]uint64) schedule.Seq[*engine.Shot] {
+func (k *kept) entries(counts Counter, skipped map[string]uint64) schedule.Seq[*engine.Shot] {
 	skipped = maps.Clone(skipped)
 	return func(yield func(schedule.Entry[*engine.Shot]) bool) {
 		for i := range k.requests {
@@ -38,7 +37,7 @@ func (k *kept) entries(dir *record.Dir, skipped map[string]uint64) schedule.Seq[
 			}
 		}
 		for reason, n := range skipped {
-			dir.SkipN(reason, n)
+			counts.SkipN(reason, n)
 		}
 	}
 }

@@ -1,0 +1,134 @@
+// Package traffic makes access logs into what the engine sends: which requests, in which order, when they are due. It
+// holds no clock and opens no connection; `replay run` and k6's module are two users of it.
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"plimsoll/replay/accesslog"
+	"plimsoll/replay/record"
+)
+
+// Logs are the access logs of a run, looked through once before it begins.
+type Logs struct {
+	Format   *accesslog.Format
+	Totals   accesslog.Totals
+	Rejects  []record.Reject // the first lines that do not parse
+	Paths    []string        // that another process can open
+	Finished bool            // times are those of completion
+
+	source    *accesslog.Source
+	first     []accesslog.Rejected
+	named     []string // as the user wrote them
+	hasMethod bool     // the format has a specifier for the method
+	spool     string   // the temporary copy of standard input, or ""
+}
+
+// Open finds the logs, detects their format and counts them. Among the paths, - is standard input, which is copied to a
+// temporary file, since a replay goes through its log more than once. An error is a mistake in what was asked, unless ctx has
+// ended.
+func Open(ctx context.Context, paths []string, stdin io.Reader, spec accesslog.Spec, progress func(done, total int64)) (*Logs, error) {
+	l := &Logs{}
+	paths, err := l.spoolStdin(paths, stdin)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.open(ctx, paths, spec, progress); err != nil {
+		l.Close()
+		return nil, err
+	}
+	l.Finished = l.Format.LogTime() == accesslog.Finished
+	return l, nil
+}
+
+func (l *Logs) open(ctx context.Context, paths []string, spec accesslog.Spec, progress func(done, total int64)) error {
+	var err error
+	if l.source, err = accesslog.Open(paths, nil); err != nil {
+		return err
+	}
+	l.Paths = l.source.Paths()
+	l.named = l.Paths
+	if l.spool != "" {
+		l.named = nil
+		for _, path := range l.Paths {
+			l.named = append(l.named, strings.Replace(path, l.spool, "-", 1))
+		}
+	}
+	if l.Format, err = l.source.FormatFor(spec); err != nil {
+		return err
+	}
+	l.hasMethod = strings.Contains(l.Format.LogFormat(), "%m") || strings.Contains(l.Format.LogFormat(), "%r")
+	opts := accesslog.ReadOptions{Progress: progress, OnReject: func(r accesslog.Rejected) {
+		l.first = append(l.first, r)
+		l.Rejects = append(l.Rejects, record.Reject{
+			File: l.named[r.File], Line: r.Line, Specifier: r.Reject.Specifier, Column: r.Reject.Column, Why: r.Reject.Why, Text: r.Text,
+		})
+	}}
+	l.Totals, err = l.source.Count(ctx, l.Format, opts)
+	return err
+}
+
+// Tolerable refuses logs of which too much was rejected, unless that is allowed.
+func (l *Logs) Tolerable(allowRejects bool) error {
+	return Tolerable(l.Totals, l.Format.Name(), l.first, allowRejects)
+}
+
+// spoolStdin copies standard input to a temporary file, since a replay goes through its log more than once.
+func (l *Logs) spoolStdin(paths []string, in io.Reader) ([]string, error) {
+	var out []string
+	for _, path := range paths {
+		if path != "-" {
+			out = append(out, path)
+			continue
+		}
+		if l.spool != "" {
+			return nil, errors.New("- stands twice among the logs: standard input can be read once")
+		}
+		file, err := os.CreateTemp("", "plimsoll-stdin-*.log")
+		if err != nil {
+			return nil, fmt.Errorf("no room for a copy of standard input (%w): set TMPDIR to a folder that can be written", err)
+		}
+		l.spool = file.Name()
+		_, err = io.Copy(file, in)
+		if err = errors.Join(err, file.Close()); err != nil {
+			l.Close()
+			return nil, fmt.Errorf("cannot keep a copy of standard input in %s (%w): set TMPDIR to a folder with room", filepath.Dir(l.spool), err)
+		}
+		out = append(out, l.spool)
+	}
+	return out, nil
+}
+
+// Close removes the copy of standard input.
+func (l *Logs) Close() {
+	if l.spool != "" {
+		_ = os.Remove(l.spool)
+	}
+}
+
+// span is from when to when the logs go, and how many requests they hold.
+func (l *Logs) span() (first, last time.Time, valid uint64) {
+	return time.Unix(0, l.Totals.FirstNS), time.Unix(0, l.Totals.LastNS), l.Totals.Valid
+}
+
+// Described are the logs as they stand in run.json.
+func (l *Logs) Described() []record.Log {
+	var out []record.Log
+	for i, counts := range l.Totals.Files {
+		log := record.Log{
+			Path: l.named[i], Format: l.Format.Name(), Lines: counts.Lines, Valid: counts.Valid, Failed: counts.Failed, Ignored: counts.Ignored,
+		}
+		if counts.Valid > 0 {
+			log.First, log.Last = record.Instant{Time: time.Unix(0, counts.FirstNS)}, record.Instant{Time: time.Unix(0, counts.LastNS)}
+		}
+		out = append(out, log)
+	}
+	return out
+}

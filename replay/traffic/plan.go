@@ -1,0 +1,53 @@
+package traffic
+
+import (
+	"regexp"
+	"time"
+)
+
+// Plan is what is asked of the logs: which requests, and at which pace.
+type Plan struct {
+	Speed float64       // times the recorded pace; 0: no pace, only the order counts
+	Rate  float64       // requests a second at even distances, in place of the log's pace; 0: none
+	Users bool          // whether visits are asked for
+	Burst bool          // requests of the same second at once
+	Seed  int64         // of all that is drawn at random
+	Loops int           // times through the log; 0: until Duration
+	Limit uint64        // requests at most; 0: all
+	Until time.Duration // nothing is due later; 0: no end
+
+	Share Share // which clients' requests; the other fields are of all instances together
+
+	From, To         time.Time // of the log; zero: no bound
+	Include, Exclude []*regexp.Regexp
+	Methods          map[string]bool
+	Unconditional    bool // 304s and 206s are sent as plain requests
+}
+
+// Expected says how long the run will take and how many requests it will send, as far as the counts of the logs tell. What is not
+// known is 0.
+func (t *Traffic) Expected() (whole time.Duration, total uint64) {
+	first, last, valid := t.logs.span()
+	total = valid * uint64(t.plan.Loops)
+	if t.plan.Limit > 0 && (total == 0 || t.plan.Limit < total) {
+		total = t.plan.Limit
+	}
+	switch {
+	case t.plan.Users || t.plan.Speed == 0:
+		return t.plan.Until, total
+	case t.plan.Rate > 0:
+		whole = time.Duration(float64(total) / t.plan.Rate * 1e9)
+	default:
+		if t.plan.From.After(first) {
+			first = t.plan.From
+		}
+		if !t.plan.To.IsZero() && t.plan.To.Before(last) {
+			last = t.plan.To
+		}
+		whole = time.Duration(float64(last.Sub(first)) / t.plan.Speed * float64(t.plan.Loops))
+	}
+	if t.plan.Until > 0 && (whole == 0 || t.plan.Until < whole) {
+		whole = t.plan.Until
+	}
+	return max(0, whole), total
+}

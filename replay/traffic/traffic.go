@@ -1,0 +1,268 @@
+package traffic
+
+import (
+	"context"
+	"hash/fnv"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"plimsoll/replay/accesslog"
+	"plimsoll/replay/engine"
+	"plimsoll/replay/record"
+	"plimsoll/replay/route"
+	"plimsoll/replay/schedule"
+)
+
+// Bounds of what is held of a log at a time.
+const (
+	sortWindow  = 1 << 16 // requests put in order
+	visitWindow = 1 << 17 // requests grouped into visits
+	visitPause  = 30 * time.Minute
+)
+
+// SkipNotHTTP is the reason for not sending a request line that was no HTTP.
+const SkipNotHTTP = "not_http"
+
+// Counter counts the requests that are not sent, by reason.
+type Counter interface {
+	Skip(reason string)
+	SkipN(reason string, n uint64)
+}
+
+// Traffic makes the requests of the logs into what the engine sends. It is used for one run.
+type Traffic struct {
+	Revalidates atomic.Bool // the log has 304s
+
+	plan    Plan
+	logs    *Logs
+	counts  Counter
+	routes  *route.Namer
+	notes   schedule.Notes
+	failed  atomic.Pointer[error]    // of reading the logs
+	planned atomic.Pointer[[]uint64] // by instance
+
+	skipped map[string]uint64 // by reason, since the log was last begun
+}
+
+// New plans the requests of the logs. What is not sent is counted; routes numbers kinds of requests.
+func New(plan Plan, logs *Logs, counts Counter, routes *route.Namer) *Traffic {
+	return &Traffic{plan: plan, logs: logs, counts: counts, routes: routes, skipped: map[string]uint64{}}
+}
+
+// entries are the requests of the logs that may be sent, in the order of the logs.
+func (t *Traffic) entries() schedule.Seq[*engine.Shot] {
+	return func(yield func(schedule.Entry[*engine.Shot]) bool) {
+		err := t.logs.source.Each(context.Background(), t.logs.Format, func(r *accesslog.Request) bool {
+			if !t.wanted(r) {
+				return true
+			}
+			client := clientOf(r.Host, r.UserAgent)
+			shot, skip := t.shot(r, client)
+			if skip != "" {
+				if t.plan.Share.mine(client) {
+					t.counts.Skip(skip)
+					t.skipped[skip]++
+				}
+				return true
+			}
+			return yield(schedule.Entry[*engine.Shot]{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: shot})
+		})
+		if err != nil {
+			t.failed.Store(&err)
+		}
+	}
+}
+
+// wanted applies --include and --exclude.
+func (t *Traffic) wanted(r *accesslog.Request) bool {
+	included := len(t.plan.Include) == 0
+	for _, re := range t.plan.Include {
+		included = included || re.Match(r.Target)
+	}
+	for _, re := range t.plan.Exclude {
+		if re.Match(r.Target) {
+			return false
+		}
+	}
+	return included
+}
+
+// shot makes a request of a log line, or says why it cannot be sent.
+func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *engine.Shot, skip string) {
+	style := t.logs.Format.Escape()
+	unescaped := func(b []byte) string { return string(accesslog.Unescape(nil, b, style)) }
+	target := string(accesslog.Unescape(nil, r.Target, t.logs.Format.TargetEscape()))
+	method := string(r.Method)
+	switch {
+	case method == "" && t.logs.hasMethod:
+		return nil, SkipNotHTTP
+	case method == "":
+		method = "GET" // a format without methods: what it lists are pages that were fetched
+	}
+	if !t.plan.Methods[method] {
+		return nil, engine.SkipMethod
+	}
+	s := &engine.Shot{Request: engine.Request{
+		Method: method, Target: target, Host: string(r.VHost),
+		UserAgent: absent(unescaped(r.UserAgent)), Referer: absent(unescaped(r.Referer)),
+		Proto: engine.ParseProtocol(r.Protocol), Client: client,
+		Route: t.routes.Route(r.Target), LoggedStatus: r.Status, LoggedBytes: r.Bytes,
+		Line: record.PackLine(r.File, r.Line),
+	}}
+	if !t.plan.Unconditional {
+		switch {
+		case r.Status == 304:
+			s.IfModifiedSince = time.Unix(0, r.TimeNS)
+			t.Revalidates.Store(true)
+		case r.Status == 206 && r.Bytes > 0:
+			s.RangeBytes = r.Bytes
+		}
+	}
+	return s, s.Unsafe()
+}
+
+// absent turns the dash of logs into nothing.
+func absent(s string) string {
+	if s == "-" {
+		return ""
+	}
+	return s
+}
+
+// clientOf numbers a client by a hash of its address and user agent: the same in every run and on every machine.
+func clientOf(host, agent []byte) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write(host)
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write(agent)
+	return h.Sum32()
+}
+
+// ordered are the requests in the order in which they began, each at its own instant.
+func (t *Traffic) ordered() schedule.Seq[*engine.Shot] {
+	seq := schedule.Sort(t.entries(), sortWindow)
+	if t.plan.Speed == 0 {
+		return t.between(seq) // as fast as it goes: only the order counts
+	}
+	if tick := t.logs.Format.Resolution(); tick >= time.Second && !t.plan.Burst {
+		seq = schedule.Spread(seq, tick.Nanoseconds(), uint64(t.plan.Seed), &t.notes)
+	}
+	if t.logs.Finished {
+		seq = schedule.Sort(schedule.Starts(seq), sortWindow)
+	}
+	return t.between(seq)
+}
+
+// between applies --from and --to.
+func (t *Traffic) between(seq schedule.Seq[*engine.Shot]) schedule.Seq[*engine.Shot] {
+	from, to := int64(-1<<63), int64(1<<63-1)
+	if !t.plan.From.IsZero() {
+		from = t.plan.From.UnixNano()
+	}
+	if !t.plan.To.IsZero() {
+		to = t.plan.To.UnixNano()
+	}
+	return schedule.Between(seq, from, to)
+}
+
+// Paced are the requests with their due instants.
+func (t *Traffic) Paced() iter.Seq[*engine.Shot] {
+	plan := schedule.Plan{Speed: t.plan.Speed, Rate: t.plan.Rate, LimitNS: t.plan.Until.Nanoseconds(), Loops: t.plan.Loops}
+	return t.limited(schedule.Pace(t.ordered, plan, &t.notes), func(s *engine.Shot, atNS int64) { s.DueNS = atNS })
+}
+
+// Unpaced are the requests in the order of the log, for the closed loop that gives them due instants itself.
+func (t *Traffic) Unpaced() iter.Seq[*engine.Shot] {
+	loops := func(yield func(schedule.Entry[*engine.Shot]) bool) {
+		source := t.between(t.entries())
+		for loop := 0; t.plan.Loops == 0 || loop < t.plan.Loops; loop++ {
+			kept := &kept{}
+			t.skipped = map[string]uint64{}
+			for e := range source {
+				kept.add(e.Value)
+				if !yield(e) {
+					return
+				}
+			}
+			if kept.count == 0 {
+				return
+			}
+			if kept.whole() && loop == 0 {
+				source = kept.entries(t.counts, t.skipped)
+			}
+		}
+	}
+	return t.limited(loops, func(*engine.Shot, int64) {})
+}
+
+// limited applies the limit and hands out the shots of this instance's share.
+func (t *Traffic) limited(seq schedule.Seq[*engine.Shot], set func(s *engine.Shot, atNS int64)) iter.Seq[*engine.Shot] {
+	return func(yield func(*engine.Shot) bool) {
+		for e := range t.shared(seq) {
+			set(e.Value, e.AtNS)
+			if !yield(e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// shared applies the limit, which is one of all instances together, and then leaves out the other instances' requests. It
+// counts everybody's, so that those of an instance that dies are known.
+func (t *Traffic) shared(seq schedule.Seq[*engine.Shot]) schedule.Seq[*engine.Shot] {
+	if t.plan.Limit > 0 {
+		seq = schedule.Limit(seq, t.plan.Limit)
+	}
+	return func(yield func(schedule.Entry[*engine.Shot]) bool) {
+		planned := make([]uint64, t.plan.Share.Instances())
+		for e := range seq {
+			instance := t.plan.Share.Of(e.Value.Client)
+			planned[instance]++
+			if instance == t.plan.Share.Index() && !yield(e) {
+				return
+			}
+		}
+		t.planned.Store(&planned)
+	}
+}
+
+// Planned is how many requests the schedule has for each instance; nil until it was gone through to its end.
+func (t *Traffic) Planned() []uint64 {
+	if planned := t.planned.Load(); planned != nil {
+		return *planned
+	}
+	return nil
+}
+
+// Visits are what the clients of the logs did, one after the other, at the speed asked for.
+func (t *Traffic) Visits() iter.Seq[engine.Visit] {
+	client := func(s *engine.Shot) uint64 { return uint64(s.Client) }
+	seq := t.shared(t.ordered())
+	return func(yield func(engine.Visit) bool) {
+		for visit := range schedule.Visits(seq, client, visitPause.Nanoseconds(), visitWindow) {
+			steps := make(engine.Visit, len(visit))
+			for i, e := range visit {
+				steps[i] = engine.Step{AtNS: int64(float64(e.AtNS-visit[0].AtNS) / t.plan.Speed), Request: e.Value.Request}
+			}
+			if !yield(steps) {
+				return
+			}
+		}
+	}
+}
+
+// Describe adds to run.json what is known only after the schedule was gone through.
+func (t *Traffic) Describe(run *record.Run) {
+	if t.notes.FirstNS != 0 {
+		run.LogStart = record.Instant{Time: time.Unix(0, t.notes.FirstNS)}
+	}
+}
+
+// Err is what went wrong when the logs were read, if anything did.
+func (t *Traffic) Err() error {
+	if err := t.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
