@@ -20,6 +20,7 @@ _COMMANDS = {
     "run": "lab.experiment.command:run",
     "report": "analysis.report.command:report",
     "scenario": "scenarios.command:scenario",
+    "schedule": "lab.schedule.command:schedule",
     "signoff": "analysis.signoff.command:signoff",
 }
 
