@@ -63,7 +63,7 @@ class Figure:
 
     def as_json(self) -> Json:
         """Return what the page's script draws."""
-        return {"data": self.data, "layout": self.layout}
+        return {"title": plotly_text(self.title, 200), "data": self.data, "layout": self.layout}
 
 
 @dataclass(frozen=True)

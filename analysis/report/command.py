@@ -5,8 +5,18 @@ from pathlib import Path
 
 import click
 
+from analysis.hostile import printable
 from analysis.progress import is_shown, progress_bar, progress_option
 from analysis.report.make import make_report
+from analysis.report.pictures import FORMATS, draw_pictures
+from analysis.units import counted
+
+
+def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[str]:
+    wanted = [] if value is None else [part.strip() for part in value.split(",")]
+    if strange := [part for part in wanted if part not in FORMATS]:
+        raise click.BadParameter(f"{printable(strange[0])!r} is no format; there are {' and '.join(FORMATS)}")
+    return [name for name in FORMATS if name in wanted]
 
 
 @click.command()
@@ -18,8 +28,20 @@ from analysis.report.make import make_report
     help="Where to write the report. Default: report.html in the first DIR.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON on standard output.")
+@click.option(
+    "--figures",
+    metavar="svg,png",
+    callback=_formats,
+    help="Also draw each figure as files in report-figures/ beside the report: svg, png or both.",
+)
 @progress_option
-def report(directories: tuple[Path, ...], out: Path | None, as_json: bool, progress: bool | None) -> None:
+def report(
+    directories: tuple[Path, ...],
+    out: Path | None,
+    as_json: bool,
+    figures: list[str],
+    progress: bool | None,
+) -> None:
     """Write a report on one or more run directories: one HTML file that needs no network.
 
     A folder of run directories stands for those in it. DIR can also be a file that plimsoll fileio wrote.
@@ -30,6 +52,7 @@ def report(directories: tuple[Path, ...], out: Path | None, as_json: bool, progr
         plimsoll report results/nvme results/sata --out comparison.html
         plimsoll report experiments/one-machine
         plimsoll report results/nvme results/sata results/fileio.jsonl
+        plimsoll report results/latest --figures svg,png
         plimsoll report results/latest --json | jq '.runs[0].response_ms'
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("reading", "requests", is_shown(progress)) as advance:
@@ -38,3 +61,8 @@ def report(directories: tuple[Path, ...], out: Path | None, as_json: bool, progr
         click.echo(json.dumps(made.as_json(), indent=2, allow_nan=False))
     else:
         click.echo("\n".join(made.lines()))
+    if figures:
+        pictures = draw_pictures(made.path, figures)
+        if not as_json:
+            folder = printable(str(pictures[0].parent), 4096)
+            click.echo(f"figures: {folder} ({counted(len(pictures), 'file')})")

@@ -169,7 +169,7 @@ def test_no_figure_grows_with_the_run(tmp_path: Path) -> None:
 
 
 def test_figures_keep_their_places() -> None:
-    assert Figure("k", "t", "c", [], {}).as_json() == {"data": [], "layout": {}}
+    assert Figure("k", "t", "c", [], {}).as_json() == {"title": "t", "data": [], "layout": {}}
 
 
 def _text(path: Path) -> str:

@@ -18,8 +18,10 @@
     return value;
   }
 
-  function draw(key) {
-    const place = document.getElementById("figure-" + key);
+  const placeOf = (key) => document.getElementById("figure-" + key);
+
+  // What plotly draws, in the colours of the page as it is, and on the scale that the reader chose.
+  function figureOf(key) {
     const figure = coloured(figures[key], getComputedStyle(page));
     if (scales[key]) {
       figure.layout.yaxis.type = scales[key];
@@ -28,6 +30,54 @@
       delete figure.layout.yaxis.tickvals; // those are for the log scale
       delete figure.layout.yaxis.tickmode;
     }
+    return figure;
+  }
+
+  // A figure by itself, as for paper: light, on white, with its title, in letters that every program has.
+  function picture(key) {
+    const scheme = page.dataset.scheme;
+    page.dataset.scheme = "light";
+    const figure = figureOf(key);
+    if (scheme === undefined) {
+      delete page.dataset.scheme;
+    }
+    figure.layout.font.family = "Arial, Helvetica, 'Liberation Sans', sans-serif";
+    figure.layout.paper_bgcolor = figure.layout.plot_bgcolor = "#ffffff";
+    figure.layout.title = { text: figure.title, x: 0.01, xanchor: "left", y: 0.99, yanchor: "top", yref: "container" };
+    figure.layout.title.font = { size: 16 };
+    figure.layout.margin.t += 52;
+    return figure;
+  }
+
+  const sizeOf = (key) => ({ width: 1000, height: Math.max(placeOf(key).clientHeight, 340) + 60 });
+
+  // Names of files have nothing in them that a run directory could bring but letters and digits.
+  const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60);
+
+  function download(key) {
+    const name = [slug(document.title), key].filter(Boolean).join("-");
+    return Plotly.downloadImage(picture(key), { format: "svg", filename: name, ...sizeOf(key) });
+  }
+
+  // `report.html#pictures=svg,png` leaves all figures in the page as data: URLs, for plimsoll report --figures.
+  async function leavePictures(formats) {
+    const found = {};
+    for (const key of Object.keys(figures)) {
+      found[key] = {};
+      for (const format of formats) {
+        found[key][format] = await Plotly.toImage(picture(key), { format, scale: format === "png" ? 2 : 1, ...sizeOf(key) });
+      }
+    }
+    const kept = document.createElement("script");
+    kept.type = "application/json";
+    kept.id = "pictures";
+    kept.textContent = JSON.stringify(found).replace(/</g, "\\u003c");
+    document.body.append(kept);
+  }
+
+  function draw(key) {
+    const place = placeOf(key);
+    const figure = figureOf(key);
     const narrow = place.clientWidth < 600;
     if (narrow) {
       figure.layout.font.size = 11;
@@ -40,8 +90,10 @@
       responsive: true,
       displaylogo: false,
       displayModeBar: narrow ? false : "hover",
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-      toImageButtonOptions: { format: "png", scale: 2, filename: "plimsoll-" + key },
+      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
+      modeBarButtonsToAdd: [
+        { name: "svg", title: "Download as SVG", icon: Plotly.Icons.camera, click: () => download(key) },
+      ],
     });
   }
 
@@ -69,7 +121,12 @@
     delete page.dataset.scheme;
     drawAll();
   });
-  drawAll().then(() => {
-    page.dataset.drawn = "true";
-  });
+  drawAll()
+    .then(() => {
+      const asked = /^#pictures=((?:svg|png)(?:,(?:svg|png))?)$/.exec(location.hash);
+      return asked && leavePictures(asked[1].split(","));
+    })
+    .then(() => {
+      page.dataset.drawn = "true";
+    });
 })();

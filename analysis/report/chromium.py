@@ -1,0 +1,73 @@
+"""The Chromium that the system has, run without a window and without a network."""
+
+import os
+import shutil
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from analysis.hostile import printable
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+
+
+class BrowserError(Exception):
+    """The browser did not do it; the message is a sentence (hostile) that says why."""
+
+
+def chromium() -> str | None:
+    """Return the browser, where there is one."""
+    return next((found for name in _NAMES if (found := shutil.which(name))), None)
+
+
+def command(browser: str, profile: Path, as_root: bool) -> list[str]:
+    """Return what begins every command. Chromium as root runs only without its sandbox. Pure."""
+    return [
+        browser,
+        "--headless",
+        *(["--no-sandbox"] if as_root else []),
+        "--disable-gpu",
+        "--disable-quic",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-extensions",
+        "--disable-sync",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        f"--user-data-dir={profile}",
+    ]
+
+
+def run_browser(arguments: list[str], patience_s: float) -> tuple[int, str, str]:
+    """Run it to its end; returns its exit code and what it says. Raises BrowserError."""
+    browser = arguments[0]
+    try:
+        process = subprocess.Popen(  # noqa: S603 a list of our own
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise BrowserError(f"{browser} cannot be run: {error.strerror}") from None
+    try:
+        out, said = process.communicate(timeout=patience_s)
+    except subprocess.TimeoutExpired:
+        raise BrowserError(f"{browser} has not ended in {patience_s:g} s") from None
+    finally:
+        # its helpers too: they would go on writing into a folder that is about to be removed
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return process.returncode, out, said
+
+
+def failure(browser: str, code: int, said: str) -> str:
+    """Return why the browser failed, in one sentence (safe for a terminal)."""
+    last = said.strip().splitlines()[-1:] or ["it says nothing"]
+    return f"{browser} failed with exit code {code}: {printable(last[0])}"
