@@ -18,6 +18,7 @@ _COMMANDS = {
     "import": "analysis.importing.command:import_",
     "merge": "analysis.recording.command:merge",
     "run": "lab.experiment.command:run",
+    "regress": "analysis.history.command:regress",
     "report": "analysis.report.command:report",
     "scenario": "scenarios.command:scenario",
     "schedule": "lab.schedule.command:schedule",

@@ -27,3 +27,7 @@ class NoRequestsError(RunDirectoryError):
 
 class OutputError(PlimsollError):
     """The report cannot be written where it should go."""
+
+
+class HistoryError(PlimsollError):
+    """The history of runs cannot be opened, read or written."""

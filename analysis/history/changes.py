@@ -1,0 +1,110 @@
+"""Where a series changed: Apache Otava finds the places, a test of our own says how sure each is. Pure.
+
+Otava (E-divisive with a t test; Fleming et al., Hunter: Using Change Point Detection to Hunt for Performance
+Regressions, 2023) looks at one series once. Here many series are looked at every night, and its p-values hold for
+neither that nor for nights that resemble their neighbours. So what it finds is tested again: Welch's question with a
+pooled variance, the degrees of freedom and the variance of the means as of an autoregressive series (Bartlett 1946),
+against a limit that was chosen by simulation (docs/statistics.md).
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import SettingsError
+
+LOOK_BACK = 90  # nights; more cost time and tell of a machine that is no more
+OTAVA_P = 1e-4
+_JITTER = 1e-3  # Otava divides by the spread: two constant stretches would have none
+_LEAST_SPREAD = 0.01  # a spread under 1 % is luck
+_MOST_ALIKE = 0.9
+
+
+@dataclass(frozen=True)
+class Change:
+    """From place `at` on the values are others; means of the logarithms, or of the values, on either side.
+
+    `p` is one-sided, for a change this way or further. `before_count` counts the values since the change before.
+    """
+
+    at: int
+    before: float
+    after: float
+    before_count: int
+    after_count: int
+    p: float
+
+
+def changes_of(values: Sequence[float]) -> list[Change]:
+    """Return the changes in the last nights of `values`, in their order. Raises SettingsError without Otava."""
+    first = max(0, len(values) - LOOK_BACK)
+    look = np.array(values[first:], dtype=np.float64)
+    if len(look) < 4 or float(np.ptp(look)) < 1e-9:
+        return []
+    edges = [0, *_places(look), len(look)]
+    found = []
+    for left, at, right in zip(edges, edges[1:], edges[2:], strict=False):
+        before, after = look[left:at], look[at:right]
+        found.append(
+            Change(
+                first + at,
+                float(before.mean()),
+                float(after.mean()),
+                len(before),
+                len(after),
+                _p(before, after),
+            )
+        )
+    return found
+
+
+def need_otava() -> Any:
+    """Return Otava's function. Raises SettingsError that says how to install it."""
+    try:
+        from otava.analysis import compute_change_points
+    except ImportError:
+        raise SettingsError(
+            "plimsoll regress: Apache Otava is not installed, which finds change points: "
+            "pip install 'plimsoll[regress]', or make regression, which installs it"
+        ) from None
+    return compute_change_points
+
+
+def _places(look: NDArray[np.float64]) -> list[int]:
+    # The same jitter each time: one look, one answer.
+    jittered = look + _JITTER * np.random.default_rng(1).standard_normal(len(look))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # A window over all: with shorter ones Otava 0.8 may find a place twice, and fails over it.
+        found, _ = need_otava()(jittered, window_len=2 * len(look), max_pvalue=OTAVA_P)
+    return sorted({int(change.index) for change in found} - {0, len(look)})
+
+
+def _p(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+    from scipy.special import stdtr  # comes with Otava
+
+    count = len(before) + len(after)
+    if count < 4:
+        return 1.0
+    shift = float(after.mean() - before.mean())
+    rests = (before - before.mean(), after - after.mean())
+    squares = sum(float((rest**2).sum()) for rest in rests)
+    products = sum(float((rest[1:] * rest[:-1]).sum()) for rest in rests)
+    alike = products / squares if squares > 0 else 0.0
+    alike = min(max((alike * count + 2) / (count - 3), 0.0), _MOST_ALIKE)  # its bias is about −(1 + 3φ)/n
+    freedom = count - 2
+    variance = max(squares / freedom, _LEAST_SPREAD**2)
+    spread = math.sqrt(variance * sum(_inflation(len(side), alike) / len(side) for side in rests))
+    freedom_left = max(freedom * (1 - alike) / (1 + alike), 2.0)
+    return float(stdtr(freedom_left, -abs(shift) / spread))
+
+
+def _inflation(count: int, alike: float) -> float:
+    """Return how many times the variance of a mean is what independent values would give."""
+    lags = np.arange(1, count)
+    return float(1 + 2 * ((1 - lags / count) * alike**lags).sum())

@@ -1,0 +1,47 @@
+"""What `--json` prints of a night."""
+
+from collections.abc import Sequence
+
+from analysis.history.baseline import as_json as gate_json
+from analysis.history.judgement import EXIT_CODES, Judgement, SeriesResult, overall
+
+
+def as_json(judgements: Sequence[Judgement]) -> dict[str, object]:
+    """Return all of it."""
+    verdict = overall(list(judgements))
+    return {
+        "format": 1,
+        "verdict": verdict,
+        "exit_code": EXIT_CODES[verdict],
+        "experiments": [_experiment(each) for each in judgements],
+    }
+
+
+def _experiment(judgement: Judgement) -> dict[str, object]:
+    return {
+        "experiment": judgement.experiment,
+        "night": judgement.night.night.key.name,
+        "nights": judgement.nights,
+        "verdict": judgement.verdict,
+        "series": [_series(each) for each in judgement.series],
+        "baseline": [night.night.key.name for night in judgement.baseline],
+        "gates": [gate_json(each) for each in judgement.gates],
+        "unjudged": judgement.unjudged,
+        "notes": judgement.notes,
+    }
+
+
+def _series(result: SeriesResult) -> dict[str, object]:
+    key = result.series.key
+    return {
+        "scenario": key.scenario,
+        "backend": key.backend,
+        "phase": key.phase,
+        "metric": key.metric,
+        "unit": result.series.unit,
+        "state": result.state,
+        "says": result.says,
+        "tonight": result.tonight,
+        "before": result.level,
+        "nights": len(result.series.values),
+    }

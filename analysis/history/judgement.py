@@ -1,0 +1,87 @@
+"""What came of a night: series, gates, what cannot be judged, and the one verdict. Names and texts are hostile."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from analysis.comparing.deciding import Verdict
+from analysis.comparing.gates import Gate
+from analysis.history.series import Series
+from analysis.history.store import NightRow
+
+# steady: no news. news: worse, and told tonight. known: worse, told before. better: told tonight. young: too few
+# nights. missing: no value tonight.
+State = Literal["steady", "news", "known", "better", "young", "missing"]
+Word = Literal["worse", "unjudged", "steady"]
+EXIT_CODES: dict[Word, int] = {"steady": 0, "worse": 1, "unjudged": 3}
+
+
+@dataclass(frozen=True)
+class SeriesResult:
+    """One series and what is to be said of it. `level`: of the nights before tonight, since the last change."""
+
+    series: Series
+    state: State
+    says: str
+    tonight: float | None
+    level: float | None
+    changes: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """One limit on one backend, against the baseline's nights."""
+
+    backend: str
+    gate: Gate
+    limit: str
+    at_most: float
+    verdict: Verdict
+    nights: tuple[int, int]
+    tell: bool
+
+    @property
+    def name(self) -> str:
+        """What it is called (hostile)."""
+        return f"{self.gate.scenario}{' on ' + self.backend if self.backend else ''}, {self.gate.phase}: {self.gate.metric}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One experiment's last night, judged. `unjudged` says why it cannot be, if so; `notes` forbid nothing."""
+
+    experiment: str
+    night: NightRow
+    nights: int
+    series: list[SeriesResult]
+    gates: list[GateResult]
+    unjudged: list[str]
+    notes: list[str]
+    baseline: list[NightRow]
+
+    @property
+    def news(self) -> list[SeriesResult]:
+        """The regressions of tonight."""
+        return [each for each in self.series if each.state == "news"]
+
+    @property
+    def failed(self) -> list[GateResult]:
+        """The gates that FAIL."""
+        return [each for each in self.gates if each.verdict.outcome == "FAIL"]
+
+    @property
+    def verdict(self) -> Word:
+        """What tonight comes to."""
+        if self.news or self.failed:
+            return "worse"
+        return "unjudged" if self.unjudged else "steady"
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is news to send."""
+        return bool(self.news or any(each.tell for each in self.gates) or self.unjudged)
+
+
+def overall(judgements: list[Judgement]) -> Word:
+    """Return the verdict on all experiments: worse before unjudged before steady."""
+    words = {each.verdict for each in judgements}
+    return "worse" if "worse" in words else "unjudged" if "unjudged" in words else "steady"

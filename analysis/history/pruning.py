@@ -1,0 +1,99 @@
+"""Removes raw data of runs whose figures the history holds."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from analysis.errors import OutputError, RunDirectoryError
+from analysis.history.baseline import baseline_nights
+from analysis.history.night import identity_of, instant
+from analysis.history.store import History, RunRow
+from analysis.records import read_facts
+
+_GONE = ".pruned"
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What was removed, or would be (hostile paths), and how many bytes that is; what was kept in spite of its age."""
+
+    runs: list[str]
+    size_bytes: int
+    spared: list[str]
+
+
+def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> Pruned:
+    """Remove the run directories that began more than `keep_days` days ago. Raises OutputError.
+
+    Those of every experiment's newest night and of its baseline stay unless `forced`; so does what is reached by
+    a link, lies outside the folder that it was found in, or is not the run that the history knows.
+    """
+    before = instant(datetime.now(UTC) - timedelta(days=keep_days))
+    old = [run for run in history.runs() if run.readable and not run.pruned and run.started_at < before]
+    safe = set() if forced else _safe_nights(history)
+    removed: list[str] = []
+    spared: list[str] = []
+    total = 0
+    for run in old:
+        path = Path(run.path)
+        if not path.exists():
+            continue
+        if run.night in safe:
+            continue
+        if why := "; ".join(_doubts(run, path)):
+            spared.append(f"{run.path}: {why}")
+            continue
+        if not dry_run:
+            _remove(history, run, path)
+        removed.append(run.path)
+        total += run.size_bytes
+    if not dry_run:
+        _finish(history.runs())
+    return Pruned(removed, total, spared)
+
+
+def _safe_nights(history: History) -> set[int]:
+    safe: set[int] = set()
+    for experiment in history.experiments():
+        nights = history.nights(experiment)
+        safe |= {nights[-1].id, *(night.id for night in baseline_nights(nights))}
+    return safe
+
+
+def _doubts(run: RunRow, path: Path) -> Iterator[str]:
+    root = Path(run.root)
+    if path.is_symlink() or path.resolve() != path:
+        yield "is reached by a link"
+        return
+    if root not in path.parents:
+        yield f"is not in {root}, where it was found"
+        return
+    try:
+        if identity_of(read_facts(path)) != run.identity:
+            yield "is another run than the one that the history knows"
+    except RunDirectoryError as error:
+        yield str(error)
+
+
+def _remove(history: History, run: RunRow, path: Path) -> None:
+    """Remove one. Hidden first, so that what a crash leaves is no run any more, and is found again."""
+    hidden = path.with_name(f".{path.name}{_GONE}")
+    try:
+        path.rename(hidden)
+        history.mark_pruned(run.id)
+        shutil.rmtree(hidden)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be removed: {error.strerror}; see who owns it") from None
+
+
+def _finish(runs: Sequence[RunRow]) -> None:
+    """Remove what a crash left of those that were being removed."""
+    for run in runs:
+        path = Path(run.path)
+        hidden = path.with_name(f".{path.name}{_GONE}")
+        if run.pruned and hidden.is_dir() and not hidden.is_symlink():
+            with suppress(OSError):
+                shutil.rmtree(hidden)

@@ -1,0 +1,291 @@
+"""What stands in the history, and how it comes there: every method is one transaction or one look."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from analysis.comparing.gates import MEASURE
+from analysis.comparing.levels import Levels, PhaseLevels, Step
+from analysis.comparing.runs import ComparedRun
+from analysis.events import Event
+from analysis.history.night import Kept, Night, NightKey, instant
+from analysis.history.schema import opened, writing
+from analysis.models import RunFacts
+from analysis.records import RunDirectory
+from analysis.requestfile import RequestFile
+
+
+@dataclass(frozen=True)
+class NightRow:
+    """A night with its number in the history, and whether the baseline begins or ends with it."""
+
+    id: int
+    night: Night
+    baseline: bool
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run without its figures. Names are hostile."""
+
+    id: int
+    night: int
+    scenario: str
+    backend: str
+    repeat: str | None
+    unfit: tuple[str, ...]
+    path: str
+    root: str
+    identity: str
+    started_at: str
+    size_bytes: int
+    readable: bool
+    pruned: bool
+
+
+class History:
+    """An open history. Every method may raise HistoryError, by way of `history`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def stamp(self, identity: str) -> str | None:
+        """Return the stamp of a run that is known and has ended; None where it is to be read."""
+        row = self.connection.execute(
+            "SELECT stamp, status FROM run WHERE identity = ?", (identity,)
+        ).fetchone()
+        return None if row is None or row["status"] == "running" else str(row["stamp"])
+
+    def keep_night(self, night: Night) -> None:
+        """Keep a night that may have no run at all."""
+        with writing(self.connection):
+            self._night(night)
+
+    def keep(self, run: Kept) -> None:
+        """Keep a run, whole or not at all; one that is known already is replaced."""
+        with writing(self.connection):
+            night = self._night(run.night)
+            self.connection.execute("DELETE FROM run WHERE identity = ?", (run.identity,))
+            cursor = self.connection.execute(
+                "INSERT INTO run (identity, night, scenario, backend, repeat, started_at, status, generator_limited, "
+                "unfit, program, version, host, facts, events, whole, path, root, stamp, bytes) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [run.identity, night, *_columns(run)],
+            )
+            if run.levels is not None and cursor.lastrowid is not None:
+                self._figures(cursor.lastrowid, run.levels)
+
+    def _night(self, night: Night) -> int:
+        self.connection.execute(
+            "INSERT INTO night (experiment, name, started_at, planned, path) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (experiment, name) DO UPDATE SET planned = max(coalesce(planned, 0), excluded.planned), "
+            "path = excluded.path WHERE excluded.planned IS NOT NULL",
+            (
+                *map(_text, (night.key.experiment, night.key.name)),
+                night.started_at,
+                night.planned,
+                _text(night.path),
+            ),
+        )
+        found = self.connection.execute(
+            "SELECT id FROM night WHERE experiment = ? AND name = ?",
+            (_text(night.key.experiment), _text(night.key.name)),
+        ).fetchone()
+        return int(found["id"])
+
+    def _figures(self, run: int, levels: Levels) -> None:
+        for name, phase in levels.phases.items():
+            self.connection.execute(
+                "INSERT INTO phase VALUES (?, ?, ?, ?)", (run, name, phase.requests, phase.errors)
+            )
+            rows = [
+                (run, name, metric, ms, "ms", 0) for metric, ms in phase.times_ms.items() if ms is not None
+            ]
+            rows += [
+                (run, name, _text(MEASURE + step), one.median, _text(one.unit), 1 + one.measure)
+                for step, one in phase.steps.items()
+            ]
+            self.connection.executemany("INSERT OR REPLACE INTO figure VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def experiments(self) -> list[str]:
+        """Return the names (hostile) of all experiments."""
+        rows = self.connection.execute("SELECT DISTINCT experiment FROM night ORDER BY experiment")
+        return [str(row["experiment"]) for row in rows]
+
+    def nights(self, experiment: str) -> list[NightRow]:
+        """Return the nights of an experiment, the oldest first."""
+        rows = self.connection.execute(
+            "SELECT night.*, min(run.started_at) AS began FROM night LEFT JOIN run ON run.night = night.id "
+            "WHERE experiment = ? GROUP BY night.id ORDER BY coalesce(began, night.started_at), name",
+            (experiment,),
+        )
+        return [
+            NightRow(
+                row["id"],
+                Night(
+                    NightKey(row["experiment"], row["name"]), row["started_at"], row["planned"], row["path"]
+                ),
+                bool(row["baseline"]),
+            )
+            for row in rows
+        ]
+
+    def runs(self, experiment: str | None = None) -> list[RunRow]:
+        """Return the runs of an experiment, or all, in order of time."""
+        rows = self.connection.execute(
+            "SELECT run.* FROM run JOIN night ON night.id = run.night WHERE ? IS NULL OR experiment = ? "
+            "ORDER BY run.started_at, run.identity",
+            (experiment, experiment),
+        )
+        return [
+            RunRow(
+                row["id"],
+                row["night"],
+                row["scenario"],
+                row["backend"],
+                row["repeat"],
+                tuple(json.loads(row["unfit"])),
+                row["path"],
+                row["root"],
+                row["identity"],
+                row["started_at"],
+                row["bytes"],
+                bool(row["whole"]),
+                row["pruned_at"] is not None,
+            )
+            for row in rows
+        ]
+
+    def figures(self, experiment: str, metrics: Sequence[str]) -> Iterator[tuple[int, str, str, float, str]]:
+        """Yield (run, phase, metric, value, unit) of the given metrics."""
+        marks = ", ".join("?" * len(metrics))
+        rows = self.connection.execute(
+            "SELECT figure.* FROM figure JOIN run ON run.id = figure.run JOIN night ON night.id = run.night "
+            f"WHERE experiment = ? AND metric IN ({marks})",
+            (experiment, *metrics),
+        )
+        for row in rows:
+            yield row["run"], row["phase"], row["metric"], row["value"], row["unit"]
+
+    def error_shares(self, experiment: str) -> Iterator[tuple[int, float]]:
+        """Yield (run, share of failed requests), of every run that has requests."""
+        rows = self.connection.execute(
+            "SELECT phase.* FROM phase JOIN run ON run.id = phase.run JOIN night ON night.id = run.night "
+            "WHERE experiment = ? AND phase = 'whole' AND requests > 0",
+            (experiment,),
+        )
+        for row in rows:
+            yield row["run"], row["errors"] / row["requests"]
+
+    def compared(self, run: RunRow) -> ComparedRun:
+        """Return a readable run as what compares runs knows it: with its figures, without its records."""
+        row = self.connection.execute("SELECT * FROM run WHERE id = ?", (run.id,)).fetchone()
+        whole: dict[str, Any] = json.loads(row["whole"])
+        phases = {}
+        for phase in self.connection.execute("SELECT * FROM phase WHERE run = ?", (run.id,)).fetchall():
+            times: dict[str, float | None] = dict.fromkeys(whole["times"])
+            steps = {}
+            for figure in self.connection.execute(
+                "SELECT * FROM figure WHERE run = ? AND phase = ?", (run.id, phase["phase"])
+            ):
+                if figure["measure"]:
+                    name = figure["metric"].removeprefix(MEASURE)
+                    steps[name] = Step(figure["value"], figure["unit"], figure["measure"] == 2)
+                else:
+                    times[figure["metric"]] = figure["value"]
+            phases[phase["phase"]] = PhaseLevels(phase["requests"], phase["errors"], times, steps)
+        levels = Levels(
+            phases=phases,
+            service_p50_ms=whole["service_p50_ms"],
+            lag_p999_ms=whole["lag_p999_ms"],
+            mismatches=whole["mismatches"],
+            judged=whole["judged"],
+            body_bytes=whole["body_bytes"],
+            damaged_measures=frozenset(whole["damaged_measures"]),
+        )
+        path = Path(run.path)
+        events = [
+            Event(t_ns, name, phase, further) for t_ns, name, phase, further in json.loads(row["events"])
+        ]
+        directory = RunDirectory(
+            path=path,
+            facts=RunFacts.model_validate_json(row["facts"]),
+            requests=RequestFile(path / "requests.npy", phases["whole"].requests),
+            routes=[],
+            errors=[],
+            events=events,
+            summary=None,
+            killed=False,
+        )
+        return ComparedRun(directory, levels)
+
+    def set_baseline(self, nights: Sequence[int], experiment: str) -> None:
+        """Make these nights the baseline of an experiment."""
+        with writing(self.connection):
+            self.connection.execute("UPDATE night SET baseline = 0 WHERE experiment = ?", (experiment,))
+            for night in nights:
+                self.connection.execute("UPDATE night SET baseline = 1 WHERE id = ?", (night,))
+
+    def mark_pruned(self, run: int) -> None:
+        """Note that the raw data of a run is gone."""
+        with writing(self.connection):
+            self.connection.execute("UPDATE run SET pruned_at = ? WHERE id = ?", (now(), run))
+
+
+@contextmanager
+def history(path: Path) -> Iterator[History]:
+    """Open the history `path`, made where there is none. Raises HistoryError, also for errors in the block."""
+    with opened(path) as connection:
+        yield History(connection)
+
+
+def now() -> str:
+    """Return this instant, as the history writes it."""
+    return instant(datetime.now(UTC))
+
+
+def _columns(run: Kept) -> list[object]:
+    facts, levels = run.facts, run.levels
+    whole = ""
+    if levels is not None:
+        whole = json.dumps(
+            {
+                "times": list(levels.phases["whole"].times_ms),
+                "service_p50_ms": levels.service_p50_ms,
+                "lag_p999_ms": levels.lag_p999_ms,
+                "mismatches": levels.mismatches,
+                "judged": levels.judged,
+                "body_bytes": levels.body_bytes,
+                "damaged_measures": sorted(levels.damaged_measures),
+            }
+        )
+    events = [[event.t_ns, event.name, event.phase, event.further] for event in run.events]
+    return [
+        _text(facts.scenario),
+        _text(run.backend),
+        None if facts.repeat is None else _text(str(facts.repeat)),
+        instant(facts.started_at) if facts.started_at else "",
+        run.status,
+        int(facts.generator_limited),
+        json.dumps(list(run.unfit)),
+        _text(facts.program.name),
+        None if facts.program.version is None else _text(facts.program.version),
+        facts.host.model_dump_json(),
+        facts.model_copy(update={"command": []}).model_dump_json(),
+        json.dumps(events),
+        whole,
+        _text(run.path),
+        _text(run.root),
+        run.stamp,
+        run.size_bytes,
+    ]
+
+
+def _text(text: str) -> str:
+    """Return `text` without what no UTF-8 has (halves of pairs, from names that are no text)."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

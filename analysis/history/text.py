@@ -1,0 +1,155 @@
+"""What the command prints. Names and texts are hostile until they are made printable here."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from analysis.comparing.gates import ERROR_SHARE
+from analysis.comparing.text import share
+from analysis.history.judgement import GateResult, Judgement, SeriesResult, Word, overall
+from analysis.hostile import printable
+from analysis.units import ABSENT, counted, milliseconds
+
+_WIDTH = 108
+_STATES = {
+    "news": "WORSE",
+    "known": "worse, told",
+    "better": "better",
+    "steady": "steady",
+    "young": "young",
+    "missing": "missing",
+}
+_HEADLINES: dict[Word, str] = {"worse": "WORSE", "unjudged": "CANNOT BE JUDGED", "steady": "NOTHING WORSE"}
+
+
+def state(result: SeriesResult) -> str:
+    """Return what a series' state is called."""
+    return _STATES[result.state]
+
+
+def figure(result: SeriesResult, value: float | None) -> str:
+    """Return a figure of a series in its unit."""
+    if value is None:
+        return ABSENT
+    return share(value) if result.series.shares else milliseconds(value)
+
+
+def against(result: SeriesResult) -> str:
+    """Return tonight by the level of the nights before."""
+    if result.tonight is None or result.level is None:
+        return ABSENT
+    if result.series.shares:
+        more = result.tonight - result.level
+        return f"{'+' if more > 0 else '−' if more < 0 else '±'}{share(abs(more))}"
+    return f"× {result.tonight / result.level:.2f}"
+
+
+def subject(judgements: Sequence[Judgement]) -> str:
+    """Return the news in one line (hostile)."""
+    word = overall(list(judgements))
+    reasons = []
+    for each in judgements:
+        if each.verdict == word:
+            reasons += [f"{one.series.key.name} {one.says}" for one in each.news]
+            reasons += [f"{one.name} breaks its limit" for one in each.failed]
+            reasons += each.unjudged if word == "unjudged" else []
+    if not reasons:
+        nights = ", ".join(f"{title(each)}" for each in judgements) or "no night"
+        return f"nothing worse: {nights}"
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return f"{'worse' if word == 'worse' else 'cannot be judged'}: {reasons[0]}{more}"
+
+
+def title(judgement: Judgement) -> str:
+    """Return which night it is (hostile)."""
+    return judgement.night.night.key.name or judgement.experiment
+
+
+def gate_effect(result: GateResult, value: float | None) -> str:
+    """Return an effect on a gate, or its limit, in the terms of the limit."""
+    if value is None:
+        return ABSENT
+    if result.limit == "at_most_ratio":
+        return f"× {value:.2f}"
+    if result.limit == "at_most_more":
+        return f"{'+' if value > 0 else '−' if value < 0 else '±'}{share(abs(value))}"
+    return share(value) if result.gate.metric == ERROR_SHARE else milliseconds(value)
+
+
+def lines(judgements: Sequence[Judgement]) -> Iterator[str]:
+    """Yield the lines of the text, safe for a terminal."""
+    for number, each in enumerate(judgements):
+        if number:
+            yield ""
+        yield from _one(each)
+    if not judgements:
+        yield "The history holds no night yet: plimsoll regress RUNS..."
+
+
+def _one(judgement: Judgement) -> Iterator[str]:
+    name = f"{judgement.experiment}, " if judgement.experiment else ""
+    yield _safe(f"{_HEADLINES[judgement.verdict]}: {name}{title(judgement)}, night {judgement.nights:,}.")
+    if judgement.series:
+        yield ""
+        heading = ["", "series", "tonight", "before", "effect", "nights", ""]
+        rows = [
+            [
+                state(each),
+                _safe(each.series.key.name, 70),
+                figure(each, each.tonight),
+                figure(each, each.level),
+                against(each),
+                str(len(each.series.values)),
+                _safe(each.says, 200),
+            ]
+            for each in judgement.series
+        ]
+        yield from _table([heading, *rows], left=(0, 1, 6))
+    if judgement.gates:
+        yield ""
+        first, last = judgement.baseline[0], judgement.baseline[-1]
+        nights = f"{first.night.key.name} … {last.night.key.name}"
+        heading = ["baseline", "gate", "effect", "limit", "nights"]
+        rows = [
+            [
+                each.verdict.outcome,
+                _safe(each.name, 70),
+                gate_effect(each, each.verdict.estimate),
+                f"≤ {gate_effect(each, each.at_most)}",
+                f"{each.nights[0]} v {each.nights[1]}",
+            ]
+            for each in judgement.gates
+        ]
+        yield from _table([heading, *rows], left=(0, 1))
+        yield from _wrapped(f"The baseline is {nights}, {counted(len(judgement.baseline), 'night')}.")
+        said = [
+            each.verdict.says
+            for each in judgement.gates
+            if each.verdict.outcome != "PASS" and each.verdict.says
+        ]
+        for says in dict.fromkeys(said):
+            yield from _wrapped(says, "  ")
+    problems = [*judgement.unjudged, *judgement.notes]
+    if problems:
+        yield ""
+    for problem in judgement.unjudged:
+        yield from _wrapped(f"{problem}.", "cannot be judged: ")
+    for note in judgement.notes:
+        yield from _wrapped(f"{note}.", "note: ")
+
+
+def _table(rows: Sequence[Sequence[str]], left: Sequence[int]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if at in left else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _wrapped(text: str, label: str = "") -> list[str]:
+    return textwrap.wrap(_safe(text, 2000), _WIDTH, initial_indent=label, subsequent_indent="  ")
+
+
+def _safe(text: str, longest: int = 300) -> str:
+    return printable(text, longest)
