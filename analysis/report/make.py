@@ -12,6 +12,7 @@ from analysis.report.fileio import Cell, read_fileio
 from analysis.report.find import Found, open_all
 from analysis.report.given import sorted_out
 from analysis.report.measured import MeasuredRun
+from analysis.report.missing import lost_in
 from analysis.report.page import page
 from analysis.report.phasefigures import ScenarioFigures, figures_of_scenario
 from analysis.report.shell import write_page
@@ -62,6 +63,7 @@ def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progre
         raise RunDirectoryError("\n".join(fileio.troubles))
     found = open_all(given.runs) if given.runs else Found([], set(), [])
     directories, unreadable = found.runs, list(found.unreadable)
+    unreadable += [lost for path in given.runs for lost in lost_in(path)]
     target = out or (paths[0].parent if paths[0].is_file() else paths[0]) / "report.html"
     if target.is_dir():
         raise OutputError(f"{target}: is a directory; give the name of a file with --out")

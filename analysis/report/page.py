@@ -18,11 +18,13 @@ from analysis.report.backends import by_scenario
 from analysis.report.cautions import Caution, cautions_of
 from analysis.report.comparison import comparing_figures, differences_table
 from analysis.report.control import control_cautions
+from analysis.report.damage import damage_cautions
 from analysis.report.doubts import comparison_cautions
 from analysis.report.facts import facts_of
 from analysis.report.fileio import Cells, figure_of_fileio
 from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.measured import MeasuredRun
+from analysis.report.missing import missing_cautions
 from analysis.report.phasefigures import ScenarioFigures
 from analysis.report.phasetable import phase_table
 from analysis.report.scripted import scripted_figures
@@ -39,6 +41,7 @@ from analysis.report.tables import (
 from analysis.units import milliseconds
 
 _MOST_HEAT_MAPS = 4
+LEVELS = ("bad", "warn", "note")
 
 
 _NO_CELLS = Cells([], [])
@@ -86,6 +89,7 @@ def page(
         warned=sum(caution.level == "warn" for run in shown for caution in run["cautions"]),
         cautions=[
             *comparison_cautions(scenarios, compared, unreadable),
+            *missing_cautions(scenarios, compared),
             *control_cautions(runs),
             *(Caution("warn", trouble) for trouble in fileio.troubles),
         ],
@@ -134,7 +138,9 @@ def _tables(run: MeasuredRun) -> list[Table | None]:
 
 
 def _run(run: MeasuredRun) -> dict[str, Any]:
-    cautions = cautions_of(run)
+    cautions = sorted(
+        [*cautions_of(run), *damage_cautions(run)], key=lambda caution: LEVELS.index(caution.level)
+    )
     response = run.statistics.samples["response"].figures_ms()
     target = run.directory.facts.target
     return {

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,8 @@ def write_one(
         path,
         experiment={"name": experiment, "run": number[0], "of": number[1]},
         storage=storage,
+        started_at=_instant(2 * number[0]),
+        ended_at=_instant(2 * number[0], BEFORE_S + DURING_S + AFTER_S + 5),
         phases={"before_s": BEFORE_S, "during_s": DURING_S, "after_s": AFTER_S},
     )
     device = "loop7" if emulated else "nvme0n1"
@@ -107,6 +110,10 @@ def write_one(
         lines.append(f"{second * 10**9 + 5 * 10**8},90,{'' if second % 11 == 0 else round(latency, 3)},500")
     (path / "host.csv").write_text("\n".join(lines) + "\n")
     return path
+
+
+def _instant(minutes: float, seconds: float = 0.0) -> str:
+    return f"{datetime(2026, 11, 20) + timedelta(minutes=minutes, seconds=seconds):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def write_experiment(

@@ -29,7 +29,8 @@ def test_measures_and_failed_steps_are_shown_and_harmless(tmp_path: Path) -> Non
     for text in ("image ready (ms)", "2,000", "Steps that failed", "nonce_expired", "By step"):
         assert text in page
     assert HOSTILE not in page
-    assert "no figure" not in page
+    assert "<td>no figure" not in page
+    assert "Values of no figure, image ready in events.jsonl are no figures" in page
     assert "other size</th>" not in page, "there is no log to differ from"
 
 
