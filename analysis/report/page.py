@@ -1,6 +1,6 @@
 """The page: one file, no network, nothing of a run directory in it but as text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -22,6 +22,7 @@ from analysis.report.damage import damage_cautions
 from analysis.report.doubts import comparison_cautions
 from analysis.report.facts import facts_of
 from analysis.report.fileio import Cells, figure_of_fileio
+from analysis.report.grouped import groups_of, said_once
 from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.measured import MeasuredRun
 from analysis.report.missing import missing_cautions
@@ -85,8 +86,12 @@ def page(
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
         differences=differences_table(runs),
         folded=len(runs) > _MOST_OPEN,
+        groups=groups_of(scenarios, runs),
+        picked=lambda places: [shown[place] for place in places],
         runs=shown,
-        warned=sum(caution.level == "warn" for run in shown for caution in run["cautions"]),
+        said=said_once(said for said in _said(shown) if said[1].level == "bad" or len(runs) <= _MOST_OPEN),
+        folded_away=said_once(said for said in _said(shown) if said[1].level == "warn"),
+        warned=sum(caution.level == "warn" for _, caution in _said(shown)),
         cautions=[
             *comparison_cautions(scenarios, compared, unreadable),
             *missing_cautions(scenarios, compared),
@@ -95,6 +100,12 @@ def page(
         ],
         version=__version__,
     )
+
+
+def _said(shown: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Caution]]:
+    """Yield the cautions on single runs, with the name of each (hostile)."""
+    for run in shown:
+        yield from ((run["name"], caution) for caution in run["cautions"])
 
 
 def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures]) -> list[Figure]:

@@ -90,7 +90,9 @@ def write_scripted(
             for name, value, unit in measures_of(scenario, random, slower):
                 run.measure(name, value, unit, iteration=iteration, t_ns=at_ns)
         run.finish("complete")
-    rewrite(path, experiment={"name": "scripted", "run": repeat, "of": 8})
+    hour = 2 * repeat + len(backend) % 2
+    day = f"2026-11-{hour // 24 + 1:02d}T{hour % 24:02d}"
+    rewrite(path, started_at=f"{day}:00:00Z", ended_at=f"{day}:59:00Z")
     return path
 
 
