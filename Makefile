@@ -21,7 +21,7 @@ export TARGET FORMAT DATE_FORMAT TIME_FORMAT SPEED OUT
 help: ## This text
 	@echo "Plimsoll: what happens to the slowest request in a thousand when the storage changes."
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do printf '%-18s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do printf '%-18s %s\n' "$$target" "$$text"; done
 	@echo
 	@echo "  make replay LOG=access.log TARGET=http://10.0.0.5 SPEED=10 OUT=results"
 	@echo "  make replay LOG='access.log*' FORMAT=COMBINED        several logs, a format given"
@@ -118,6 +118,10 @@ HISTORY ?= results/history.sqlite
 export HISTORY
 regression: build $(VENV)/.regress ## Run a lab.yml and judge it by the nights before: LAB= [HISTORY= ARGS='--junit FILE …']
 	@analysis/history/nightly "$(VENV)/bin/plimsoll" "$(LAB)" $(ARGS)
+
+k6: ## Build bin/k6-plimsoll: Grafana k6 with k6/x/plimsoll, which replays logs and writes run directories (docs/k6.md)
+	@tests/need-go $(GO)
+	@cd replay/k6 && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/k6-plimsoll ./cmd/k6
 
 FUZZTIME ?= 10m
 fuzz: ## Fuzz every parser: [FUZZTIME=10m each]

@@ -1,25 +1,16 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/alecthomas/kong"
+
+	"plimsoll/replay/run"
 )
 
-// Version is the release, as in CHANGELOG.md.
-const Version = "0.1.0"
-
-// streams are the process's standard streams, passed to every command so that tests can watch them.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
 type cli struct {
-	Run     runCmd           `cmd:"" help:"Replay access logs against a server and measure its response times."`
+	Run     run.Command      `cmd:"" help:"Replay access logs against a server and measure its response times."`
 	Parse   parseCmd         `cmd:"" help:"Read access logs and print one JSON object a request, or totals."`
 	Origin  originCmd        `cmd:"" help:"Serve what a log asks for: real files of the logged sizes, the logged statuses for the rest."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
@@ -33,10 +24,10 @@ func runMain(args []string, in io.Reader, out, errOut io.Writer) int {
 		kong.Name("replay"),
 		kong.Description("Replays access logs at their recorded pace and measures what a visitor would have felt."),
 		kong.Writers(out, errOut),
-		kong.Vars{"version": "replay " + Version},
+		kong.Vars{"version": "replay " + run.Version},
 		kong.Exit(func(code int) { exited = code; panic(exitNow{}) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
-		kong.Bind(streams{in: in, out: out, err: errOut}),
+		kong.Bind(run.Streams{In: in, Out: out, Err: errOut}),
 	)
 	if err != nil {
 		fmt.Fprintln(errOut, "replay:", err)
@@ -74,19 +65,4 @@ func parseArgs(parser *kong.Kong, args []string, exited *int) (ctx *kong.Context
 	}
 	ctx, err = parser.Parse(args)
 	return ctx, *exited >= 0, err
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-func printJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"plimsoll/replay/run"
 	"plimsoll/replay/traffic"
 )
 
@@ -54,7 +55,7 @@ func TestCommandsPage(t *testing.T) {
 }
 
 func TestEveryFlagHasHelp(t *testing.T) {
-	parser, err := kong.New(&cli{}, kong.Vars{"version": Version})
+	parser, err := kong.New(&cli{}, kong.Vars{"version": run.Version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestEveryFlagHasHelp(t *testing.T) {
 
 // Flags that the documents speak of must exist, and skip reasons that the program gives must be in the documents.
 func TestDocumentsAndProgramAgree(t *testing.T) {
-	parser, err := kong.New(&cli{}, kong.Vars{"version": Version})
+	parser, err := kong.New(&cli{}, kong.Vars{"version": run.Version})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/replay/accesslog"
 	"plimsoll/replay/origin"
+	"plimsoll/replay/run"
 )
 
 type originCmd struct {
@@ -25,7 +26,7 @@ type originCmd struct {
 	Root   string   `help:"Folder for the files, on the disk that is to be measured. Empty, or of an earlier call." required:"" placeholder:"DIR"`
 	Listen string   `help:"Address to listen on; port 0 is any free one. Default: ${default}." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
 
-	logFlags
+	run.LogFlags
 
 	MaxBytes      origin.ByteSize `help:"Room for files; what goes beyond is served with the right size from memory. Default: ${default}." default:"10GiB" placeholder:"SIZE"`
 	MaxTargets    int             `help:"Distinct targets to remember, some 50 bytes each; others get 404. Default: ${default}." default:"2000000" placeholder:"N"`
@@ -49,12 +50,12 @@ of the first such size; all others get their logged status and size. 444 closes 
 // would otherwise end the process at 10,000.
 const maxThreads = 100_000
 
-func (c *originCmd) Run(s streams) error {
+func (c *originCmd) Run(s run.Streams) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	if c.ExitWithStdin {
 		go func() {
-			_, _ = io.Copy(io.Discard, s.in)
+			_, _ = io.Copy(io.Discard, s.In)
 			cancel()
 		}()
 	}
@@ -71,19 +72,19 @@ func (c *originCmd) Run(s streams) error {
 	return err
 }
 
-func (c *originCmd) serve(ctx context.Context, s streams) error {
+func (c *originCmd) serve(ctx context.Context, s run.Streams) error {
 	plan := origin.NewPlan(origin.Limits{Targets: c.MaxTargets, Bytes: int64(c.MaxBytes)})
 	if err := c.feed(ctx, s, plan); err != nil {
 		return err
 	}
 	if err := plan.Prepare(ctx, c.Root, c.progress(s)); err != nil {
-		return usageError{err}
+		return run.UsageError{Err: err}
 	}
-	warn(s.err, plan.Stats())
+	warn(s.Err, plan.Stats())
 
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return usageError{fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT", c.Listen, inner(err))}
+		return run.UsageError{Err: fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT", c.Listen, inner(err))}
 	}
 	var certificate *tls.Certificate
 	if c.TLS {
@@ -96,28 +97,28 @@ func (c *originCmd) serve(ctx context.Context, s streams) error {
 		Listening string `json:"listening"`
 		origin.Stats
 	}{l.Addr().String(), plan.Stats()}
-	if err := json.NewEncoder(s.out).Encode(ready); err != nil {
+	if err := json.NewEncoder(s.Out).Encode(ready); err != nil {
 		return err
 	}
 	return origin.Serve(ctx, l, plan.Handler(c.Root), certificate)
 }
 
 // feed reads the logs into the plan. Targets are what the server received, as a replay sends them.
-func (c *originCmd) feed(ctx context.Context, s streams, plan *origin.Plan) error {
-	spec, err := c.spec()
+func (c *originCmd) feed(ctx context.Context, s run.Streams, plan *origin.Plan) error {
+	spec, err := c.Spec()
 	if err != nil {
 		return err
 	}
 	if c.ExitWithStdin && slices.Contains(c.Log, "-") {
-		return usageError{errors.New("--log - and --exit-with-stdin both want standard input: write the log to a file first")}
+		return run.UsageError{Err: errors.New("--log - and --exit-with-stdin both want standard input: write the log to a file first")}
 	}
-	source, err := accesslog.Open(c.Log, s.in)
+	source, err := accesslog.Open(c.Log, s.In)
 	if err != nil {
-		return usageError{err}
+		return run.UsageError{Err: err}
 	}
 	format, err := source.FormatFor(spec)
 	if err != nil {
-		return usageError{err}
+		return run.UsageError{Err: err}
 	}
 	style := format.TargetEscape()
 	var target []byte
@@ -131,23 +132,23 @@ func (c *originCmd) feed(ctx context.Context, s streams, plan *origin.Plan) erro
 		return true
 	})
 	if err != nil {
-		return usageError{err}
+		return run.UsageError{Err: err}
 	}
 	return nil
 }
 
 // progress says on a terminal how far the files are; elsewhere nobody waits for it.
-func (c *originCmd) progress(s streams) origin.Progress {
-	if c.Quiet || !isTerminal(s.err) {
+func (c *originCmd) progress(s run.Streams) origin.Progress {
+	if c.Quiet || !run.IsTerminal(s.Err) {
 		return nil
 	}
 	last := int64(-1)
 	return func(done, total int64) {
 		if percent := done * 100 / max(total, 1); percent != last {
 			last = percent
-			fmt.Fprintf(s.err, "\rWriting the log's files: %d %% of %d MiB", percent, total>>20)
+			fmt.Fprintf(s.Err, "\rWriting the log's files: %d %% of %d MiB", percent, total>>20)
 			if done == total {
-				fmt.Fprint(s.err, "\r\x1b[K")
+				fmt.Fprint(s.Err, "\r\x1b[K")
 			}
 		}
 	}

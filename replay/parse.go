@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"plimsoll/replay/accesslog"
+	"plimsoll/replay/run"
 	"plimsoll/replay/traffic"
 )
 
 type parseCmd struct {
 	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
 
-	logFlags
+	run.LogFlags
 
 	Stats bool `help:"Print totals only, as one JSON object."`
 	Quiet bool `help:"No progress, no rejected lines."`
@@ -41,8 +42,8 @@ The keys of the JSON, the presets and the specifiers are in docs/log-formats.md.
 const shownRejects = 5
 
 // Run parses the logs and prints requests or totals.
-func (c *parseCmd) Run(s streams) error {
-	logs, format, err := c.open(s.in)
+func (c *parseCmd) Run(s run.Streams) error {
+	logs, format, err := c.open(s.In)
 	if err != nil {
 		return err
 	}
@@ -50,9 +51,9 @@ func (c *parseCmd) Run(s streams) error {
 	opts := accesslog.ReadOptions{
 		MaxRejects: shownRejects,
 		OnReject:   func(r accesslog.Rejected) { rejected = append(rejected, r) },
-		Progress:   c.progress(s.err),
+		Progress:   c.progress(s.Err),
 	}
-	out := bufio.NewWriterSize(s.out, 256<<10)
+	out := bufio.NewWriterSize(s.Out, 256<<10)
 	var counts accesslog.Counts
 	if c.Stats {
 		counts, err = printStats(out, logs, format, opts)
@@ -62,37 +63,37 @@ func (c *parseCmd) Run(s streams) error {
 	if flushed := out.Flush(); err == nil {
 		err = flushed
 	}
-	if isTerminal(s.err) && !c.Quiet {
-		fmt.Fprint(s.err, "\r\x1b[K")
+	if run.IsTerminal(s.Err) && !c.Quiet {
+		fmt.Fprint(s.Err, "\r\x1b[K")
 	}
 	switch {
 	case errors.Is(err, syscall.EPIPE): // the reader has seen enough: head, less
 		return nil
 	case err != nil:
-		return usageError{err}
+		return run.UsageError{Err: err}
 	}
 	if err := traffic.Tolerable(accesslog.Totals{Counts: counts}, format.Name(), rejected, c.AllowRejects); err != nil {
-		return usageError{err}
+		return run.UsageError{Err: err}
 	}
 	if !c.Quiet {
-		showRejects(s.err, logs.Paths(), rejected, counts)
+		showRejects(s.Err, logs.Paths(), rejected, counts)
 	}
 	return nil
 }
 
 // open finds the logs and their format.
 func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, error) {
-	spec, err := c.spec()
+	spec, err := c.Spec()
 	if err != nil {
 		return nil, nil, err
 	}
 	logs, err := accesslog.Open(c.Logs, stdin)
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, run.UsageError{Err: err}
 	}
 	format, err := logs.FormatFor(spec)
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, run.UsageError{Err: err}
 	}
 	return logs, format, nil
 }
@@ -165,7 +166,7 @@ func printRequests(w *bufio.Writer, logs *accesslog.Source, format *accesslog.Fo
 
 // progress shows how much of the logs was read, where somebody watches.
 func (c *parseCmd) progress(w io.Writer) func(done, total int64) {
-	if c.Quiet || !isTerminal(w) || !c.Stats && isTerminal(os.Stdout) {
+	if c.Quiet || !run.IsTerminal(w) || !c.Stats && run.IsTerminal(os.Stdout) {
 		return nil
 	}
 	shown := int64(-1)

@@ -33,6 +33,7 @@ type Options struct {
 	PerClient      int           // HTTP/1.1 connections of one client; default 6
 	Warmup         time.Duration // requests due before it are marked
 	KeepGoing      bool          // go on when the target seems dead
+	StartAt        time.Time     // when due instants count from, whatever the time is; zero: from when all is ready
 	Revalidates    *atomic.Bool  // set, at any time, when logged 304s are to come; nil: they may always
 }
 
@@ -114,10 +115,14 @@ func prefetch(shots iter.Seq[*Shot], quit <-chan struct{}) <-chan []*Shot {
 	return out
 }
 
-// begin starts the clock: due instants count from here.
-func (e *Engine) begin(stop context.Context) (running context.Context, end func()) {
+// begin starts the clock: due instants count from here, or from the start that was given, for which it waits but for early.
+func (e *Engine) begin(stop context.Context, early time.Duration) (running context.Context, end func()) {
 	running, cancel := context.WithCancelCause(stop)
 	now := time.Now()
+	if !e.opts.StartAt.IsZero() {
+		now = now.Add(e.opts.StartAt.Sub(now)) // on the monotonic clock, from which all other instants are taken
+		wait(running, time.Until(now)-early)
+	}
 	e.clock = clock{now}
 	watch := &health{}
 	if !e.opts.KeepGoing {
@@ -136,6 +141,19 @@ func (e *Engine) begin(stop context.Context) (running context.Context, end func(
 		endAbort()
 		endStop()
 		cancel(nil)
+	}
+}
+
+// readyBefore is how long before a given start the open loop waits for its first request as it does for all others.
+const readyBefore = 50 * time.Millisecond
+
+// wait sleeps, unless ctx ends before.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -18,7 +18,7 @@ func (e *Engine) Flood(stop context.Context, shots iter.Seq[*Shot], n int, limit
 
 	e.opts.PerClient = 1
 	e.opts.MaxConnections = max(e.opts.MaxConnections, n)
-	running, end := e.begin(stop)
+	running, end := e.begin(stop, 0)
 	defer end()
 	f := &flood{e: e, running: running, batches: batches, batch: first, ended: !more, limitNS: limit.Nanoseconds()}
 	if e.target.TLS || !f.byEpoll(n) {

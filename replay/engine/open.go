@@ -13,7 +13,7 @@ func (e *Engine) Open(stop context.Context, shots iter.Seq[*Shot]) Outcome {
 	batches := prefetch(shots, quit)
 	batch, more := <-batches // the log is open and read ahead before the clock starts
 
-	running, end := e.begin(stop)
+	running, end := e.begin(stop, readyBefore)
 	defer end()
 	sleep := newSleeper(e.clock)
 	defer sleep.close()

@@ -27,7 +27,7 @@ func (e *Engine) Users(stop context.Context, visits iter.Seq[Visit], n int, ramp
 	defer close(quit)
 	e.opts.MaxConnections = max(e.opts.MaxConnections, n)
 	u := &users{e: e, visits: newVisits(visits, n, limit > 0, quit), limitNS: limit.Nanoseconds()}
-	running, end := e.begin(stop)
+	running, end := e.begin(stop, 0)
 	defer end()
 	u.sleep = newSleeper(e.clock)
 	defer u.sleep.close()

@@ -194,6 +194,13 @@ func (d *Dir) EventNow(name, phase string) {
 	d.Event(Event{TNS: d.sinceStart().Nanoseconds(), Name: name, Phase: phase})
 }
 
+// StartedAt is the instant that due_ns counts from; zero before Start.
+func (d *Dir) StartedAt() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.started
+}
+
 func (d *Dir) sinceStart() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

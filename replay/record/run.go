@@ -48,6 +48,7 @@ type Run struct {
 	LogStart               Instant  `json:"log_start"`
 	Program                Program  `json:"program"`
 	Host                   Host     `json:"host"`
+	Shard                  *Shard   `json:"shard,omitempty"`
 }
 
 // Target is what the load was sent to.

@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"fmt"
@@ -26,20 +26,20 @@ type progress struct {
 }
 
 // newProgress begins to show progress on standard error.
-func (c *runCmd) newProgress(s streams, dir *record.Dir, t *traffic.Traffic) *progress {
-	p := &progress{out: s.err, dir: dir, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{}), plainS: 10}
+func (c *Command) newProgress(s Streams, dir *record.Dir, t *traffic.Traffic) *progress {
+	p := &progress{out: s.Err, dir: dir, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{}), plainS: 10}
 	p.whole, p.total = t.Expected()
 	p.paced = p.whole > 0
 	if c.Quiet {
 		close(p.ended)
 		return p
 	}
-	if isTerminal(s.err) {
+	if IsTerminal(s.Err) {
 		steps := int64(p.total)
 		if p.paced {
 			steps = p.whole.Milliseconds()
 		}
-		p.bar = progressbar.NewOptions64(max(1, steps), progressbar.OptionSetWriter(s.err), progressbar.OptionSetWidth(20),
+		p.bar = progressbar.NewOptions64(max(1, steps), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
 	go p.show()

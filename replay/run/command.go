@@ -1,18 +1,14 @@
-package main
+package run
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"plimsoll/replay/engine"
 	"plimsoll/replay/record"
-	"plimsoll/replay/route"
-	"plimsoll/replay/traffic"
 )
 
-type runCmd struct {
+type Command struct {
 	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
 
 	Target    string `help:"Base URL to send the requests to, without path. Default: an embedded origin on loopback that serves what the log asks for." placeholder:"URL" group:"Where to"`
@@ -20,7 +16,7 @@ type runCmd struct {
 	Insecure  bool   `help:"Accept any certificate." group:"Where to"`
 	Root      string `help:"Folder for the embedded origin's files, on the disk that is to be measured. Default: OUT/origin." placeholder:"DIR" group:"Where to"`
 
-	logFlags
+	LogFlags
 	LogTime string `help:"Whether the log's times are when requests were received or finished. Default: as the format has it." enum:"auto,received,finished" default:"auto" group:"Reading logs"`
 
 	Speed       string        `help:"Times the recorded pace (1, 10, 0.5), or max: as fast as the server goes (closed loop)." default:"1" group:"Pace"`
@@ -60,7 +56,7 @@ type runCmd struct {
 }
 
 // Help is printed below the usage of `replay run`.
-func (c *runCmd) Help() string {
+func (c *Command) Help() string {
 	return `Examples:
   replay run access.log                                       against an embedded origin, at the recorded pace
   replay run access.log* --target http://10.0.0.5 --speed 10  a rotated set, ten times as fast
@@ -72,107 +68,42 @@ Exit codes: 0 the replay is complete; 1 it was interrupted or failed; 2 somethin
 }
 
 // Run replays the logs: the story of a run from its command line to its summary.
-func (c *runCmd) Run(s streams) error {
-	asked, err := c.check()
+func (c *Command) Run(s Streams) error {
+	asked, err := c.Check()
 	if err != nil {
-		return usageError{err}
+		return UsageError{err}
 	}
 	stop, abort, release := onInterrupts()
 	defer release()
 
-	logs, err := c.openLogs(stop, s, c.Quiet)
+	replay, err := Prepare(stop, c, asked, s)
 	if err != nil {
 		return err
 	}
-	defer logs.Close()
+	defer replay.Close()
 
-	target, closeTarget, err := c.target(stop, s, logs)
-	if err != nil {
-		return err
-	}
-	defer closeTarget()
-
-	dir, err := c.createDir(asked, logs, target)
-	if err != nil {
-		return usageError{err}
-	}
-	status, reason := c.replay(stop, abort, s, dir, asked, logs, target)
-	summary, err := dir.Close(status, reason)
+	progress := c.newProgress(s, replay.Dir, replay.traffic)
+	status, reason := replay.Go(stop, abort)
+	progress.stop()
+	summary, err := replay.Dir.Close(status, reason)
 	if err == nil {
 		err = statusError(status, reason)
 	}
-	return c.conclude(s, dir, summary, err)
-}
-
-// replay sends the requests and says how the run ended.
-func (c *runCmd) replay(stop, abort context.Context, s streams, dir *record.Dir, asked *asked, logs *traffic.Logs, target *engine.Target) (
-	record.Status, string,
-) {
-	stop, failed := context.WithCancelCause(stop)
-	defer failed(nil)
-	go func() {
-		select {
-		case <-dir.Failed():
-			failed(dir.Err())
-		case <-stop.Done():
-		}
-	}()
-	names := route.New(asked.routes)
-	dir.SetRoutes(names.Names)
-	t := traffic.New(asked.plan, logs, dir, names)
-	progress := c.newProgress(s, dir, t)
-
-	e := engine.New(target, asked.headers, engine.Options{
-		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
-		Revalidates: &t.Revalidates,
-	}, dir, abort)
-	defer engine.Punctual()()
-	var outcome engine.Outcome
-	switch {
-	case c.Users > 0:
-		outcome = e.Users(stop, t.Visits(), c.Users, c.rampUp(), c.Duration, uint64(c.Seed))
-	case c.Speed == "max":
-		outcome = e.Flood(stop, t.Unpaced(), c.Connections, c.Duration)
-	default:
-		outcome = e.Open(stop, t.Paced())
-	}
-	progress.stop()
-	dir.Unsent(outcome.Unsent)
-	if outcome.Warn != nil {
-		fmt.Fprintf(s.err, "replay: warning: %v\n", outcome.Warn)
-	}
-	dir.Update(t.Describe)
-	return statusOf(t, dir, outcome)
-}
-
-// statusOf says how the run ended.
-func statusOf(t *traffic.Traffic, dir *record.Dir, o engine.Outcome) (record.Status, string) {
-	if err := t.Err(); err != nil {
-		return record.Failed, err.Error()
-	}
-	switch {
-	case o.Cause == errInterrupted:
-		return record.Interrupted, fmt.Sprintf("interrupted, with %d requests unsent", o.Unsent)
-	case o.Cause != nil:
-		return record.Failed, o.Cause.Error()
-	case dir.Live().Sent == 0:
-		return record.Failed, "the log holds no request to send: see skipped in summary.json, and --methods, --include, --from"
-	}
-	return record.Complete, ""
+	return c.conclude(s, replay.Dir, summary, err)
 }
 
 // conclude prints what was measured and where it is.
-func (c *runCmd) conclude(s streams, dir *record.Dir, summary record.Summary, err error) error {
+func (c *Command) conclude(s Streams, dir *record.Dir, summary record.Summary, err error) error {
 	if c.JSON {
-		if jsonErr := printJSON(s.out, summary); jsonErr != nil {
+		if jsonErr := PrintJSON(s.Out, summary); jsonErr != nil {
 			return errors.Join(err, jsonErr)
 		}
 	} else {
-		summary.WriteTable(s.out)
-		fmt.Fprintf(s.out, "\nRun directory: %s\n", dir.Path())
+		summary.WriteTable(s.Out)
+		fmt.Fprintf(s.Out, "\nRun directory: %s\n", dir.Path())
 	}
 	if err == nil && summary.GeneratorLimited {
-		fmt.Fprintf(s.err, "replay: warning: %s\n", summary.GeneratorLimitedReason)
+		fmt.Fprintf(s.Err, "replay: warning: %s\n", summary.GeneratorLimitedReason)
 	}
 	return err
 }
@@ -181,10 +112,10 @@ func statusError(status record.Status, reason string) error {
 	if status == record.Complete {
 		return nil
 	}
-	return answerNo{fmt.Errorf("the run is %s: %s", status, reason)}
+	return AnswerNo{fmt.Errorf("the run is %s: %s", status, reason)}
 }
 
-func (c *runCmd) rampUp() time.Duration {
+func (c *Command) rampUp() time.Duration {
 	if c.RampUp > 0 {
 		return c.RampUp
 	}

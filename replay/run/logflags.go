@@ -1,9 +1,9 @@
-package main
+package run
 
 import "plimsoll/replay/accesslog"
 
-// logFlags say how logs are read, for every command that reads some.
-type logFlags struct {
+// LogFlags say how logs are read, for every command that reads some.
+type LogFlags struct {
 	Format         string `help:"goaccess preset (COMBINED, VCOMBINED, …) or log-format string. Default: detected." placeholder:"F" group:"Reading logs"`
 	DateFormat     string `help:"strftime format of %d." placeholder:"D" group:"Reading logs"`
 	TimeFormat     string `help:"strftime format of %t." placeholder:"T" group:"Reading logs"`
@@ -14,8 +14,8 @@ type logFlags struct {
 	AllowRejects   bool   `help:"Go on when more than 10 % of the lines do not parse." group:"Reading logs"`
 }
 
-// spec is what the flags and the configuration file say together.
-func (f logFlags) spec() (accesslog.Spec, error) {
+// Spec is what the flags and the configuration file say together.
+func (f LogFlags) Spec() (accesslog.Spec, error) {
 	spec := accesslog.Spec{
 		Log: f.Format, Date: f.DateFormat, Time: f.TimeFormat, DateTime: f.DatetimeFormat, TZ: f.TZ, StrictHosts: f.StrictHosts,
 	}
@@ -24,13 +24,13 @@ func (f logFlags) spec() (accesslog.Spec, error) {
 	}
 	conf, err := accesslog.ReadConfigFile(f.Config)
 	if err != nil {
-		return spec, usageError{err}
+		return spec, UsageError{err}
 	}
 	return spec.Or(conf), nil
 }
 
-// args are the flags as they are passed on to another process.
-func (f logFlags) args() []string {
+// Args are the flags as they are passed on to another process.
+func (f LogFlags) Args() []string {
 	var args []string
 	for _, flag := range []struct{ name, value string }{
 		{"--format", f.Format},

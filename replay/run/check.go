@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"errors"
@@ -12,20 +12,24 @@ import (
 	"unicode/utf8"
 
 	"plimsoll/replay/engine"
+	"plimsoll/replay/record"
 	"plimsoll/replay/route"
 	"plimsoll/replay/traffic"
 )
 
-// asked is a checked command line.
-type asked struct {
+// Asked is a checked command line.
+type Asked struct {
+	Shard   *record.Shard // which of several instances this one is; nil: the only one
+	StartAt time.Time     // when the clock starts; zero: when all is ready
+
 	plan    traffic.Plan
 	headers *engine.Headers
 	routes  []route.Rule
 }
 
-// check looks at everything that was asked for and reports all that is wrong at once.
-func (c *runCmd) check() (*asked, error) {
-	a := &asked{plan: traffic.Plan{
+// Check looks at everything that was asked for and reports all that is wrong at once.
+func (c *Command) Check() (*Asked, error) {
+	a := &Asked{plan: traffic.Plan{
 		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Seed: c.Seed, Loops: c.Loops, Limit: c.Limit, Until: c.Duration,
 		Methods: map[string]bool{}, Unconditional: c.Unconditional,
 	}}
@@ -63,6 +67,12 @@ func (c *runCmd) check() (*asked, error) {
 	return a, errors.Join(wrong...)
 }
 
+// Divide gives this instance its share of the clients.
+func (a *Asked) Divide(share traffic.Share, shard record.Shard) {
+	a.plan.Share = share
+	a.Shard = &shard
+}
+
 func parseSpeed(text string) (float64, error) {
 	if text == "max" {
 		return 0, nil
@@ -74,7 +84,7 @@ func parseSpeed(text string) (float64, error) {
 	return speed, nil
 }
 
-func (c *runCmd) checkNumbers() error {
+func (c *Command) checkNumbers() error {
 	var wrong []error
 	for _, n := range []struct {
 		flag  string
@@ -100,7 +110,7 @@ func (c *runCmd) checkNumbers() error {
 }
 
 // checkName looks at what the run is called in reports.
-func (c *runCmd) checkName() error {
+func (c *Command) checkName() error {
 	var wrong []error
 	if c.Backend != nil && (*c.Backend == "" || utf8.RuneCountInString(*c.Backend) > 80) {
 		wrong = append(wrong, errors.New("--backend: give a name of 1 to 80 characters"))
@@ -112,7 +122,7 @@ func (c *runCmd) checkName() error {
 }
 
 // checkPace refuses flags that contradict each other.
-func (c *runCmd) checkPace() error {
+func (c *Command) checkPace() error {
 	var chosen []string
 	for flag, set := range map[string]bool{"--speed": c.Speed != "1", "--rate": c.Rate > 0} {
 		if set {
@@ -165,7 +175,7 @@ func parseInstant(flag, text string) (time.Time, error) {
 var secretHeaders = regexp.MustCompile(`(?i)^\s*(authorization|proxy-authorization|cookie)\s*:\s*\S`)
 
 // headers reads --header and --header-file.
-func (c *runCmd) headers() (*engine.Headers, error) {
+func (c *Command) headers() (*engine.Headers, error) {
 	for _, line := range c.Header {
 		if secretHeaders.MatchString(line) {
 			name, _, _ := strings.Cut(line, ":")

@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-var errInterrupted = errors.New("interrupted")
+var ErrInterrupted = errors.New("interrupted")
 
 // onInterrupts gives two contexts: the first ends at the first interrupt (finish what is in flight), the second at the
 // second (leave at once).
@@ -19,7 +19,7 @@ func onInterrupts() (stop, abort context.Context, release func()) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	done := make(chan struct{})
 	go func() {
-		for _, act := range []func(){func() { cancelStop(errInterrupted) }, cancelAbort} {
+		for _, act := range []func(){func() { cancelStop(ErrInterrupted) }, cancelAbort} {
 			select {
 			case <-signals:
 				act()

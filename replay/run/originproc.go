@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"bufio"
@@ -18,11 +18,11 @@ import (
 )
 
 // target gives the target that was asked for, reached and checked; without one it starts the embedded origin.
-func (c *runCmd) target(ctx context.Context, s streams, l *traffic.Logs) (*engine.Target, func(), error) {
+func (c *Command) target(ctx context.Context, s Streams, l *traffic.Logs) (*engine.Target, func(), error) {
 	base, stop := c.Target, func() {}
 	if base == "" {
 		if c.ConnectTo != "" {
-			return nil, nil, usageError{errors.New("--connect-to goes with --target")}
+			return nil, nil, UsageError{errors.New("--connect-to goes with --target")}
 		}
 		var err error
 		if base, stop, err = c.startOrigin(ctx, s, l); err != nil {
@@ -35,14 +35,14 @@ func (c *runCmd) target(ctx context.Context, s streams, l *traffic.Logs) (*engin
 	}
 	if err != nil {
 		stop()
-		return nil, nil, usageError{err}
+		return nil, nil, UsageError{err}
 	}
 	return target, stop, nil
 }
 
 // startOrigin runs `replay origin` as a process of its own, so that its work is not the generator's, and waits until it listens.
 // It ends with its standard input, and so with this process, however this process ends.
-func (c *runCmd) startOrigin(ctx context.Context, s streams, l *traffic.Logs) (base string, stop func(), err error) {
+func (c *Command) startOrigin(ctx context.Context, s Streams, l *traffic.Logs) (base string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
@@ -53,7 +53,7 @@ func (c *runCmd) startOrigin(ctx context.Context, s streams, l *traffic.Logs) (b
 	}
 	cmd := exec.Command(self, c.originArgs(root, l)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the replay alone
-	cmd.Stderr = s.err
+	cmd.Stderr = s.Err
 	leash, err := cmd.StdinPipe()
 	if err != nil {
 		return "", nil, err
@@ -74,20 +74,20 @@ func (c *runCmd) startOrigin(ctx context.Context, s streams, l *traffic.Logs) (b
 	if err != nil {
 		stop()
 		if ctx.Err() != nil {
-			return "", nil, answerNo{errInterrupted}
+			return "", nil, AnswerNo{ErrInterrupted}
 		}
-		return "", nil, usageError{errors.New("the embedded origin did not start, for the reason above; give --target to replay against a server of your own")}
+		return "", nil, UsageError{errors.New("the embedded origin did not start, for the reason above; give --target to replay against a server of your own")}
 	}
 	return "http://" + address, stop, nil
 }
 
 // originArgs is the command line of the embedded origin.
-func (c *runCmd) originArgs(root string, l *traffic.Logs) []string {
+func (c *Command) originArgs(root string, l *traffic.Logs) []string {
 	args := []string{"origin", "--listen", "127.0.0.1:0", "--root", root, "--exit-with-stdin"}
 	if c.Quiet {
 		args = append(args, "--quiet")
 	}
-	args = append(args, c.logFlags.args()...)
+	args = append(args, c.LogFlags.Args()...)
 	for _, path := range l.Paths {
 		args = append(args, "--log", path)
 	}

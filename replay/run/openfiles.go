@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func maxOpenFiles() int {
 }
 
 // checkFiles refuses more connections than files may be open.
-func (c *runCmd) checkFiles() error {
+func (c *Command) checkFiles() error {
 	for _, n := range []struct {
 		flag  string
 		value int
@@ -35,6 +35,6 @@ func (c *runCmd) checkFiles() error {
 }
 
 // maxConnections is --max-connections, as far as the limit of open files lets it.
-func (c *runCmd) maxConnections() int {
+func (c *Command) maxConnections() int {
 	return max(1, min(c.MaxConnections, maxOpenFiles()-spareFiles))
 }

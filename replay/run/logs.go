@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -11,27 +11,27 @@ import (
 )
 
 // openLogs finds the logs, detects their format and counts them.
-func (c *runCmd) openLogs(ctx context.Context, s streams, quiet bool) (*traffic.Logs, error) {
-	spec, err := c.spec()
+func (c *Command) openLogs(ctx context.Context, s Streams, quiet bool) (*traffic.Logs, error) {
+	spec, err := c.Spec()
 	if err != nil {
 		return nil, err
 	}
 	var show func(done, total int64)
 	end := func() {}
-	if !quiet && isTerminal(s.err) {
-		show, end = countingProgress(s.err)
+	if !quiet && IsTerminal(s.Err) {
+		show, end = countingProgress(s.Err)
 	}
-	logs, err := traffic.Open(ctx, c.Logs, s.in, spec, show)
+	logs, err := traffic.Open(ctx, c.Logs, s.In, spec, show)
 	end()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, answerNo{errInterrupted}
+		return nil, AnswerNo{ErrInterrupted}
 	case err != nil:
-		return nil, usageError{err}
+		return nil, UsageError{err}
 	}
 	if err := logs.Tolerable(c.AllowRejects); err != nil {
 		logs.Close()
-		return nil, usageError{err}
+		return nil, UsageError{err}
 	}
 	if c.LogTime != "auto" {
 		logs.Finished = c.LogTime == "finished"

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package record
+
+// ThisClock is not known here.
+func ThisClock() *Clock { return nil }

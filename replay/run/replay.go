@@ -1,0 +1,148 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"plimsoll/replay/engine"
+	"plimsoll/replay/record"
+	"plimsoll/replay/route"
+	"plimsoll/replay/traffic"
+)
+
+// Replay is a run that is about to begin: its logs are counted, its target answers, its directory is made. It is used once.
+type Replay struct {
+	Dir   *record.Dir
+	Watch func(r *record.Record) // is shown every record, from many goroutines; nil: nobody watches
+
+	command *Command
+	asked   *Asked
+	logs    *traffic.Logs
+	target  *engine.Target
+	traffic *traffic.Traffic
+	names   *route.Namer
+	warn    io.Writer
+	closers []func()
+}
+
+// Prepare makes ready what a checked command asks for. The replay is to be closed.
+func Prepare(ctx context.Context, c *Command, asked *Asked, s Streams) (*Replay, error) {
+	r := &Replay{command: c, asked: asked, warn: s.Err}
+	if err := r.prepare(ctx, s); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
+	c := r.command
+	if r.logs, err = c.openLogs(ctx, s, c.Quiet); err != nil {
+		return err
+	}
+	r.closers = append(r.closers, r.logs.Close)
+	var closeTarget func()
+	if r.target, closeTarget, err = c.target(ctx, s, r.logs); err != nil {
+		return err
+	}
+	r.closers = append(r.closers, closeTarget)
+	if r.Dir, err = c.createDir(r.asked, r.logs, r.target); err != nil {
+		return UsageError{err}
+	}
+	r.names = route.New(r.asked.routes)
+	r.Dir.SetRoutes(r.names.Names)
+	r.traffic = traffic.New(r.asked.plan, r.logs, r.Dir, r.names)
+	return nil
+}
+
+// Route is the name of a route that a record had.
+func (r *Replay) Route(number uint16) string { return r.names.Names()[number] }
+
+// Close gives back what Prepare opened, but for the directory, which is closed with the status that Go returns.
+func (r *Replay) Close() {
+	for i := len(r.closers) - 1; i >= 0; i-- {
+		r.closers[i]()
+	}
+	r.closers = nil
+}
+
+// Go sends the requests and says how the run ended. When stop is cancelled nothing more is sent; when abort is, what is in
+// flight is given up.
+func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
+	stop, failed := context.WithCancelCause(stop)
+	defer failed(nil)
+	go func() {
+		select {
+		case <-r.Dir.Failed():
+			failed(r.Dir.Err())
+		case <-stop.Done():
+		}
+	}()
+	defer engine.Punctual()()
+	outcome := r.send(stop, abort)
+	r.Dir.Unsent(outcome.Unsent)
+	if outcome.Warn != nil {
+		fmt.Fprintf(r.warn, "replay: warning: %v\n", outcome.Warn)
+	}
+	r.Dir.Update(r.describe)
+	return r.ended(outcome)
+}
+
+func (r *Replay) send(stop, abort context.Context) engine.Outcome {
+	c, t := r.command, r.traffic
+	e := engine.New(r.target, r.asked.headers, engine.Options{
+		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
+		Revalidates: &t.Revalidates, StartAt: r.asked.StartAt,
+	}, r.recorder(), abort)
+	switch {
+	case c.Users > 0:
+		return e.Users(stop, t.Visits(), c.Users, c.rampUp(), c.Duration, uint64(c.Seed))
+	case c.Speed == "max":
+		return e.Flood(stop, t.Unpaced(), c.Connections, c.Duration)
+	}
+	return e.Open(stop, t.Paced())
+}
+
+func (r *Replay) recorder() engine.Recorder {
+	if r.Watch == nil {
+		return r.Dir
+	}
+	return watched{r.Dir, r.Watch}
+}
+
+// watched is a directory whose records somebody else sees too.
+type watched struct {
+	*record.Dir
+	watch func(r *record.Record)
+}
+
+// Add records a request and shows it.
+func (w watched) Add(r *record.Record) {
+	w.Dir.Add(r)
+	w.watch(r)
+}
+
+// describe adds to run.json what is known only after the schedule was gone through.
+func (r *Replay) describe(run *record.Run) {
+	r.traffic.Describe(run)
+	if run.Shard != nil {
+		run.Shard.Planned = r.traffic.Planned()
+	}
+}
+
+// ended says how the run ended.
+func (r *Replay) ended(o engine.Outcome) (record.Status, string) {
+	if err := r.traffic.Err(); err != nil {
+		return record.Failed, err.Error()
+	}
+	switch {
+	case o.Cause == ErrInterrupted:
+		return record.Interrupted, fmt.Sprintf("interrupted, with %d requests unsent", o.Unsent)
+	case o.Cause != nil:
+		return record.Failed, o.Cause.Error()
+	case r.Dir.Live().Sent == 0:
+		return record.Failed, "the log holds no request to send: see skipped in summary.json, and --methods, --include, --from"
+	}
+	return record.Complete, ""
+}
