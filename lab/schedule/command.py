@@ -17,6 +17,7 @@ from lab.experiment.settings import read_lab
 from lab.schedule import find, night, plan, steps
 from lab.schedule.calendar import parsed
 from lab.schedule.definition import Kind, Schedule, checked_name, cron_lines, places, read, unit_texts
+from lab.schedule.nights import runs
 from lab.schedule.show import data_of, lines_of, when
 from lab.schedule.status import lingering
 from lab.schedule.status import status as status_of
@@ -174,7 +175,9 @@ def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: b
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = places(state)
     found = find.look(checked_name(name), place)
-    there = found.schedule is not None or place.folder(name).exists() or name in find.names(place)
+    there = name in find.names(place) or (purge and place.folder(name).exists())
+    if purge and (found.schedule is None or found.schedule.kind == "cron") and runs(place.folder(name)):
+        raise SettingsError(f"--purge: a night of {name} runs: wait until it has ended, or leave --purge out")
     todo = plan.remove(name, place, found, purge) if there else []
     _do(todo, dry_run)
     if as_json:

@@ -16,7 +16,7 @@ from lab.schedule.calendar import dues
 from lab.schedule.child import Children
 from lab.schedule.definition import Places, Schedule
 from lab.schedule.environment import environment, read_environment
-from lab.schedule.nights import AGAIN, Night, Nights, Outcome, held, missed, still, still_running
+from lab.schedule.nights import AGAIN, Night, Nights, Outcome, held, missed, nobody_runs, still, still_running
 
 Clock = Callable[[], datetime]
 
@@ -55,7 +55,7 @@ def carry_out(
     with held(place.folder(schedule.name)) as lock:
         if lock is None:
             return _overlaps(schedule, nights, by_timer, began)
-        nights.change(_nobody_runs)
+        nights.change(nobody_runs)
         due = _due(schedule, nights.read(), began) if by_timer else None
         if by_timer and due is None:
             return None
@@ -236,12 +236,6 @@ def _overlaps(schedule: Schedule, nights: Nights, by_timer: bool, at: datetime) 
     night = Night(due=due, began=at, ended=at, outcome="skipped", exit=0, said=said)
     nights.add(night)
     return night
-
-
-def _nobody_runs(nights: list[Night]) -> list[Night]:
-    """What is said to run does not, since we hold the lock."""
-    said = {"outcome": "killed", "said": "killed, or the machine went down; the next night goes on with it"}
-    return [night.model_copy(update=said) if night.outcome == "running" else night for night in nights]
 
 
 def _short(text: str) -> str:

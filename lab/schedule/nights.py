@@ -134,9 +134,23 @@ def still_running(nights: Iterable[Night], due: datetime) -> Night | None:
     return None
 
 
+def nobody_runs(nights: list[Night]) -> list[Night]:
+    """Return `nights` where nobody holds the lock: what is said to run was killed. Pure."""
+    said = {"outcome": "killed", "said": "killed, or the machine went down; the next night goes on with it"}
+    return [night.model_copy(update=said) if night.outcome == "running" else night for night in nights]
+
+
 def still(night: Night) -> str:
     """Return what is said of a night that did not begin because of `night`."""
     return f"skipped: still running since {night.began:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def runs(folder: Path) -> bool:
+    """Return whether a night of the schedule in `folder` runs. Changes nothing."""
+    if not (folder / "lock").exists():
+        return False
+    with held(folder) as lock:
+        return lock is None
 
 
 @contextlib.contextmanager

@@ -88,9 +88,9 @@ def remove(name: str, place: Places, found: Found, purge: bool) -> list[Step]:
             history = Path(found.schedule.history)
             results += [history.with_name(history.name + end) for end in ("", "-wal", "-shm", "-journal")]
             steps += [Remove("a result", path) for path in results]
-            steps.append(Remove("the folder of results, if nothing else is in it", out))
+            steps.append(Remove("the folder of results, if nothing else is in it", out, folder=True))
     steps += [Remove("what the schedule knew", folder / file) for file in files]
-    return [*steps, Remove("its folder, if nothing is in it", folder)]
+    return [*steps, Remove("its folder, if nothing is in it", folder, folder=True)]
 
 
 def systemctl(kind: Kind) -> tuple[str, ...]:

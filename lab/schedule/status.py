@@ -12,7 +12,7 @@ from lab.schedule import crontab, units
 from lab.schedule.calendar import next_due
 from lab.schedule.definition import Places, Schedule, cron_lines, read, unit_texts
 from lab.schedule.environment import read_environment
-from lab.schedule.nights import BAD, GRACE, Night, Nights, held, missed
+from lab.schedule.nights import BAD, GRACE, Night, Nights, missed, nobody_runs, runs
 from lab.schedule.plan import Found, systemctl
 from lab.schedule.steps import run
 from lab.steps import Command
@@ -44,9 +44,7 @@ def status(name: str, place: Places, found: Found, at: datetime) -> Status:
     told.problems += [*_installed(schedule, place, found), *_there(schedule, place)]
     told.notes += lingering(schedule)
     known = Nights(place.folder(name)).read()
-    with held(place.folder(name)) as lock:
-        running = lock is None
-    _nights(told, schedule, known, running, at)
+    _nights(told, schedule, known, runs(place.folder(name)), at)
     return told
 
 
@@ -54,15 +52,11 @@ def _nights(told: Status, schedule: Schedule, known: list[Night], running: bool,
     calendar = schedule.nights
     zone = calendar.tzinfo()
     told.next = next_due(calendar, zone, at)
-    begun = [night for night in known if night.outcome not in ("missed", "running")]
-    told.last = begun[-1] if begun else None
-    if known and known[-1].outcome == "running":
-        if running:
-            told.running = known[-1]
-        else:
-            told.last = known[-1].model_copy(
-                update={"outcome": "killed", "said": "killed, or the machine went down"}
-            )
+    if running:
+        told.running = next((night for night in reversed(known) if night.outcome == "running"), None)
+    else:
+        known = nobody_runs(known)
+    told.last = next((night for night in reversed(known) if night.outcome not in ("missed", "running")), None)
     since = told.last.due or told.last.began if told.last else None
     unseen = missed(known, calendar, zone, schedule.installed_at, at - GRACE)
     told.missed = [night for night in known if night.outcome == "missed"]

@@ -24,10 +24,11 @@ class Write:
 
 @dataclass(frozen=True)
 class Remove:
-    """Remove the file at `path`, or the folder if nothing is in it; it may be gone."""
+    """Remove the file at `path`, or with `folder` the folder if nothing is in it; it may be gone."""
 
     says: str
     path: Path
+    folder: bool = False
 
 
 Step = Write | Remove | Command
@@ -39,7 +40,8 @@ def shown(step: Step) -> str:
         path = shlex.quote(str(step.path))
         return f"install -D -m 644 /dev/stdin {path} <<'END'\n{step.text.rstrip()}\nEND"
     if isinstance(step, Remove):
-        return f"rm -f -- {shlex.quote(str(step.path))}"
+        path = shlex.quote(str(step.path))
+        return f"rmdir -- {path} 2>/dev/null || true" if step.folder else f"rm -f -- {path}"
     line = shlex.join(step.words)
     if step.stdin is not None:
         return f"{line} <<'END'\n{step.stdin.rstrip()}\nEND"
@@ -52,7 +54,7 @@ def carry_out(steps: Iterable[Step]) -> None:
         if isinstance(step, Write):
             _write(step)
         elif isinstance(step, Remove):
-            _remove(step.path)
+            _remove(step)
         else:
             run(step)
 
@@ -94,11 +96,11 @@ def _write(step: Write) -> None:
         raise OutputError(f"{step.path}: cannot be written: {error.strerror}") from None
 
 
-def _remove(path: Path) -> None:
+def _remove(step: Remove) -> None:
     try:
-        if not path.is_dir() or path.is_symlink():
-            path.unlink(missing_ok=True)
-        elif not any(path.iterdir()):
-            path.rmdir()
+        if not step.folder:
+            step.path.unlink(missing_ok=True)
+        elif step.path.is_dir() and not any(step.path.iterdir()):
+            step.path.rmdir()
     except OSError as error:
-        raise OutputError(f"{path}: cannot be removed: {error.strerror}") from None
+        raise OutputError(f"{step.path}: cannot be removed: {error.strerror}") from None
