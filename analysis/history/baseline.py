@@ -1,7 +1,7 @@
-"""Tonight and the nights before it against the baseline's, gate by gate, by the machinery of `plimsoll compare`.
+"""Tonight and the nights before it against the baseline's, gate by gate, as `plimsoll compare` decides.
 
-The night is the unit: runs of one night share it, and are more alike than those of two. So each night gives one
-value, and as many nights of either side are compared as it takes.
+The night is the unit: runs of one night share it, and are more alike than those of two. So each night gives
+one value, and as many nights of either side are compared as it takes.
 """
 
 import math
@@ -73,14 +73,14 @@ def gate_results(
                     found.append((backend, gate, limit, question, counts))
     if not found:
         return []
-    verdicts = _decided([each[3] for each in found], gates.confidence if gates else 0.95)
+    verdicts = decided([each[3] for each in found], gates.confidence if gates else 0.95)
     return [
         GateResult(backend, gate, limit, question.at_most, verdict, counts, tell=False)
         for (backend, gate, limit, question, counts), verdict in zip(found, verdicts, strict=True)
     ]
 
 
-def _decided(questions: Sequence[Question], confidence: float) -> list[Verdict]:
+def decided(questions: Sequence[Question], confidence: float) -> list[Verdict]:
     """Decide as `plimsoll compare` does; but a FAIL has to stand a test that is made every night."""
     plain = decide(questions, confidence)
     strict = decide(questions, 1 - (1 - confidence) / LOOKS)
@@ -89,7 +89,7 @@ def _decided(questions: Sequence[Question], confidence: float) -> list[Verdict]:
 
 def _patient(question: Question, one: Verdict, other: Verdict) -> Verdict:
     if one.outcome == "FAIL" and other.outcome != "FAIL":
-        says = "It looks worse than the limit, but a test that is made every night asks for more: wait for the next."
+        says = "It looks worse than the limit, but a test that is made every night asks for more: wait."
         return replace(one, outcome="INCONCLUSIVE", says=says)
     # What is counted here is nights.
     return one if question.blocked else replace(one, says=re.sub(r"\brun(s?)\b", r"night\1", one.says))

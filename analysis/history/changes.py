@@ -1,10 +1,10 @@
 """Where a series changed: Apache Otava finds the places, a test of our own says how sure each is. Pure.
 
 Otava (E-divisive with a t test; Fleming et al., Hunter: Using Change Point Detection to Hunt for Performance
-Regressions, 2023) looks at one series once. Here many series are looked at every night, and its p-values hold for
-neither that nor for nights that resemble their neighbours. So what it finds is tested again: Welch's question with a
-pooled variance, the degrees of freedom and the variance of the means as of an autoregressive series (Bartlett 1946),
-against a limit that was chosen by simulation (docs/statistics.md).
+Regressions, 2023) looks at one series once. Here many series are looked at every night, and its p-values hold
+for neither that nor for nights that resemble their neighbours. So what it finds is tested again: a t test
+with the degrees of freedom and the variance of means of an autoregressive series (Bartlett 1946), against a
+limit that was chosen by simulation (docs/statistics.md).
 """
 
 import math
@@ -23,13 +23,14 @@ OTAVA_P = 1e-4
 _JITTER = 1e-3  # Otava divides by the spread: two constant stretches would have none
 _LEAST_SPREAD = 0.01  # a spread under 1 % is luck
 _MOST_ALIKE = 0.9
+_SAME = 10  # nights: found again from another side, it may lie a little apart
 
 
 @dataclass(frozen=True)
 class Change:
     """From place `at` on the values are others; means of the logarithms, or of the values, on either side.
 
-    `p` is one-sided, for a change this way or further. `before_count` counts the values since the change before.
+    `p` is one-sided, for a change this way. `before_count` counts the values since the change before.
     """
 
     at: int
@@ -41,7 +42,7 @@ class Change:
 
 
 def changes_of(values: Sequence[float]) -> list[Change]:
-    """Return the changes in the last nights of `values`, in their order. Raises SettingsError without Otava."""
+    """Return the changes in the last nights of `values`. Raises SettingsError without Otava. Pure."""
     first = max(0, len(values) - LOOK_BACK)
     look = np.array(values[first:], dtype=np.float64)
     if len(look) < 4 or float(np.ptp(look)) < 1e-9:
@@ -61,6 +62,18 @@ def changes_of(values: Sequence[float]) -> list[Change]:
             )
         )
     return found
+
+
+def older_changes_of(values: Sequence[float]) -> list[Change]:
+    """Return the changes before those that `changes_of` sees, for a page of all nights."""
+    found: dict[int, Change] = {}
+    last = max(0, len(values) - LOOK_BACK)
+    for end in range(LOOK_BACK, last + LOOK_BACK, LOOK_BACK // 2):
+        for change in changes_of(values[:end]):
+            near = [at for at in found if abs(at - change.at) <= _SAME]
+            if change.at < last and not near:
+                found[change.at] = change
+    return [found[at] for at in sorted(found)]
 
 
 def need_otava() -> Any:

@@ -21,7 +21,7 @@ from analysis.history.notifying import Message, announce, channels, deliver
 from analysis.history.page import history_page
 from analysis.history.pruning import Pruned, prune
 from analysis.history.store import History, history
-from analysis.history.text import lines, subject
+from analysis.history.text import lines, news
 from analysis.hostile import printable
 from analysis.progress import is_shown, progress_bar, progress_option
 
@@ -82,7 +82,7 @@ def regress(
     RUNS are run directories, folders of them, or experiments' folders, each added once. Without RUNS the last
     night of every experiment in the history is judged.
 
-    Exit codes: 0 nothing worse; 1 something is; 3 tonight cannot be judged; 2 wrong usage or unreadable input.
+    Exit codes: 0 nothing worse; 1 something is; 3 tonight cannot be judged; 2 wrong usage.
 
     \b
     Examples:
@@ -105,7 +105,7 @@ def regress(
         judged = _judged(kept, added, set_baseline, accepts, limits)
         for each in judged:
             if each.tells:
-                text = Message(each.verdict, subject([each]), markdown([each]))
+                text = Message(each.verdict, news(each), markdown([each]))
                 announce(
                     kept, f"{each.experiment}\n{each.night.night.key.name}\n{each.verdict}", text, list(by)
                 )

@@ -38,9 +38,10 @@ class Found:
 
 
 def find(paths: Sequence[Path]) -> Found:
-    """Return what `paths` stand for: run directories, folders of them, or of experiments. Raises RunDirectoryError.
+    """Return what `paths` stand for: run directories, folders of them, or of experiments.
 
-    A folder stands for what is in it, one level deep; links and what is hidden are left out.
+    A folder stands for what is in it, one level deep; links and what is hidden are left out. Raises
+    RunDirectoryError.
     """
     runs: dict[Path, FoundRun] = {}
     nights: dict[NightKey, Night] = {}
@@ -65,9 +66,10 @@ def find(paths: Sequence[Path]) -> Found:
 
 
 def night_of(path: Path, facts: RunFacts) -> Night:
-    """Return of which night the run at `path` is. Raises RunDirectoryError where it does not say when it began.
+    """Return of which night the run at `path` is.
 
-    Runs of one experiment's folder are one night. Others are by the UTC day on which they began.
+    Runs of one experiment's folder are one night; others go by the UTC day on which they began. Raises
+    RunDirectoryError where it does not say when it began.
     """
     if facts.started_at is None:
         raise RunDirectoryError(f"{path}: does not say when it began, so it has no place in a history")
@@ -111,8 +113,8 @@ def _folders(path: Path) -> Iterator[tuple[Path, list[Path]]]:
             yield one, runs_in(one / "runs")
     if not found:
         raise RunDirectoryError(
-            f"{path}: is no run directory and holds none; give run directories, folders of them, or experiments' "
-            "folders"
+            f"{path}: is no run directory and holds none; give run directories, folders of them, or "
+            "experiments' folders"
         )
 
 

@@ -1,4 +1,4 @@
-"""What came of a night: series, gates, what cannot be judged, and the one verdict. Names and texts are hostile."""
+"""What came of a night: series, gates, what cannot be judged, and the one verdict. Texts are hostile."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,8 +8,8 @@ from analysis.comparing.gates import Gate
 from analysis.history.series import Series
 from analysis.history.store import NightRow
 
-# steady: no news. news: worse, and told tonight. known: worse, told before. better: told tonight. young: too few
-# nights. missing: no value tonight.
+# steady: no news. news: worse, and told tonight. known: worse, told before. better: told tonight.
+# young: too few nights. missing: no value tonight.
 State = Literal["steady", "news", "known", "better", "young", "missing"]
 Word = Literal["worse", "unjudged", "steady"]
 EXIT_CODES: dict[Word, int] = {"steady": 0, "worse": 1, "unjudged": 3}
@@ -17,7 +17,7 @@ EXIT_CODES: dict[Word, int] = {"steady": 0, "worse": 1, "unjudged": 3}
 
 @dataclass(frozen=True)
 class SeriesResult:
-    """One series and what is to be said of it. `level`: of the nights before tonight, since the last change."""
+    """One series and what is to be said of it. `level`: of the nights before, since the last change."""
 
     series: Series
     state: State
@@ -42,12 +42,13 @@ class GateResult:
     @property
     def name(self) -> str:
         """What it is called (hostile)."""
-        return f"{self.gate.scenario}{' on ' + self.backend if self.backend else ''}, {self.gate.phase}: {self.gate.metric}"
+        where = f" on {self.backend}" if self.backend else ""
+        return f"{self.gate.scenario}{where}, {self.gate.phase}: {self.gate.metric}"
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One experiment's last night, judged. `unjudged` says why it cannot be, if so; `notes` forbid nothing."""
+    """One experiment's last night, judged. `unjudged` says why it cannot be; `notes` forbid nothing."""
 
     experiment: str
     night: NightRow

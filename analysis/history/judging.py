@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from analysis.comparing.gates import ERROR_SHARE, Gates
 from analysis.history import rules
 from analysis.history.baseline import baseline_nights, gate_results
-from analysis.history.changes import Change, changes_of
+from analysis.history.changes import Change, changes_of, older_changes_of
 from analysis.history.judgement import GateResult, Judgement, SeriesResult, State
 from analysis.history.schema import writing
 from analysis.history.series import Series, series_of
@@ -19,7 +20,7 @@ _WEAK_P = 0.01  # what moved with something that is sure need be no surer
 
 
 def judge(history: History, experiment: str, gates: Gates | None = None) -> Judgement | None:
-    """Judge the last night of `experiment`; None where it has no night. What is told is noted, in one transaction.
+    """Judge the last night of `experiment`; None where it has no night. What is told is noted.
 
     Judged again, the same night gives the same. Raises SettingsError without Otava.
     """
@@ -46,19 +47,37 @@ def judge(history: History, experiment: str, gates: Gates | None = None) -> Judg
     )
 
 
+@dataclass(frozen=True)
 class _Row:
-    def __init__(self, row: Sequence[object]) -> None:
-        self.kind, scenario, backend, self.phase, self.metric, self.night, self.found, self.accepted = row
-        self.group = (str(scenario), str(backend))
+    """A change that was told: whose it was, its first night, the night in which it was found."""
+
+    kind: str
+    group: tuple[str, str]
+    phase: str
+    metric: str
+    night: int
+    found: int
+    accepted: bool
 
 
 def _told(history: History, experiment: str) -> list[_Row]:
     rows = history.connection.execute(
-        "SELECT kind, scenario, backend, phase, metric, night, found, accepted_at FROM change WHERE experiment = ? "
-        "ORDER BY id",
+        "SELECT kind, scenario, backend, phase, metric, night, found, accepted_at FROM change "
+        "WHERE experiment = ? ORDER BY id",
         (experiment,),
     )
-    return [_Row(tuple(row)) for row in rows]
+    return [
+        _Row(
+            row["kind"],
+            (row["scenario"], row["backend"]),
+            row["phase"],
+            row["metric"],
+            row["night"],
+            row["found"],
+            row["accepted_at"] is not None,
+        )
+        for row in rows
+    ]
 
 
 class _Memory:
@@ -91,7 +110,7 @@ class _Memory:
     def _fresh(
         self, series: Series, changes: Sequence[Change], p_limit: float
     ) -> tuple[dict[int, Change], dict[int, Change]]:
-        """Return the changes that are news, by the place of their first night: for the worse, for the better."""
+        """Return the changes that are news, by the place of their first night: worse ones, better ones."""
         judged, count = series.judged, len(series.values)
         split: tuple[dict[int, Change], dict[int, Change]] = ({}, {})
         for side, kinds, is_it in (
@@ -106,7 +125,9 @@ class _Memory:
             old = [
                 self._place[row.night]
                 for row in self._told
-                if row.kind in kinds and row.group == series.key.group and row.found != self._tonight
+                if row.kind in kinds
+                and row.group == series.key.group
+                and (row.found != self._tonight or row.accepted)
             ]
             side |= {place: sure[place] for place in rules.untold(sorted(sure), old)}
         return split
@@ -115,8 +136,8 @@ class _Memory:
         for change in changes.values():
             key = series.key
             self._history.connection.execute(
-                "INSERT OR IGNORE INTO change (kind, experiment, scenario, backend, phase, metric, night, found, "
-                "before, after, p) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO change (kind, experiment, scenario, backend, phase, metric, night, "
+                "found, before, after, p) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     kind,
                     *(key.experiment, key.scenario, key.backend, key.phase, key.metric),
@@ -132,6 +153,8 @@ class _Memory:
         tonight = last.value(series.shares) if last.night.id == self._tonight else None
         level = _level(series, changes, tonight is not None)
         state, says = self._said(series, changes, news, better, tonight)
+        if news or better:
+            level = series.back(max((news or better).values(), key=lambda one: one.at).before)
         return SeriesResult(series, state, says, tonight, level, self._marked(series, changes))
 
     def _said(
@@ -169,7 +192,7 @@ class _Memory:
             ]
             if rows and rules.is_worse(series, change):
                 since = series.judged[change.at].night.night.key.name
-                return f"{rules.percent_more(series, change)} since {since}, told before; --accept ends this line"
+                return f"{rules.percent_more(series, change)} since {since}, told before (--accept ends it)"
         return ""
 
     def _marked(self, series: Series, changes: Sequence[Change]) -> list[int]:
@@ -182,7 +205,7 @@ class _Memory:
         }
         sure = {
             self._place[series.judged[change.at].night.id]
-            for change in changes
+            for change in [*older_changes_of(series.scaled), *changes]
             if change.p <= rules.P_LIMIT and change.after_count >= rules.LEAST_AFTER
             if rules.is_worse(series, change) or rules.is_better(series, change)
         }
@@ -219,8 +242,8 @@ def _tell(
     ]
     if not before:
         history.connection.execute(
-            "INSERT OR IGNORE INTO change (kind, experiment, scenario, backend, phase, metric, night, found, before, "
-            "after, p) VALUES ('baseline', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO change (kind, experiment, scenario, backend, phase, metric, night, found, "
+            "before, after, p) VALUES ('baseline', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(experiment, *group, gate.phase, gate.metric, tonight, tonight),
                 *(result.at_most, result.verdict.estimate or math.nan, result.verdict.p_fail or 0.0),
@@ -242,8 +265,8 @@ def _unjudged(
     found = []
     if tonight.night.planned is not None and len(there) < tonight.night.planned:
         found.append(
-            f"{tonight.night.key.name} has {len(there)} of its {tonight.night.planned} runs: plimsoll run --resume "
-            "ends it"
+            f"{tonight.night.key.name} has {len(there)} of its {tonight.night.planned} runs: plimsoll run "
+            "--resume ends it"
         )
     for group in dict.fromkeys(each.series.key.group for each in series):
         mine = [each for each in series if each.series.key.group == group]
@@ -260,14 +283,13 @@ def _was_there(series: Series, nights: Sequence[NightRow]) -> bool:
 
 
 def _notes(nights: Sequence[NightRow], runs: Sequence[RunRow], series: Sequence[SeriesResult]) -> list[str]:
-    """Return what to know besides: unfit runs of tonight, and what else changed when a series did (hostile)."""
-    found = [
+    """Return what to know besides: which runs of tonight are unfit, and why (hostile)."""
+    return [
         f"{run.path.rsplit('/', 1)[-1]} {why}"
         for run in runs
         if run.night == nights[-1].id
         for why in run.unfit
     ]
-    return found
 
 
 def accept(history: History, experiment: str) -> int:

@@ -32,8 +32,8 @@ class Night:
 class Kept:
     """One run, as it is kept: without its raw data. `levels` is None where the run cannot be read.
 
-    `unfit`: why nothing can be decided by it; none where it is fit. `stamp` tells whether the directory changed.
-    Names are hostile.
+    `unfit`: why nothing can be decided by it; none where it is fit. `stamp` tells whether the directory
+    changed. Names are hostile.
     """
 
     night: Night

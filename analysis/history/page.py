@@ -1,7 +1,113 @@
-from collections.abc import Sequence
+"""The history as one page that is complete in itself, in the look of the report."""
 
-from analysis.history.judgement import Judgement
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from analysis import __version__
+from analysis.comparing.gates import ERROR_SHARE
+from analysis.figures.style import Figure
+from analysis.history.judgement import Judgement, overall
+from analysis.history.text import against, figure, gate_effect, state, subject, title
+from analysis.history.trends import trend_figures
+from analysis.hostile import script_json
+from analysis.report.shell import TEMPLATES, environment, policy, script
+from analysis.report.tables import Row, Table
+
+_OWN = Path(__file__).parent / "templates"
+_VERDICTS = Path(__file__).parents[1] / "comparing" / "templates" / "compare.css"
+_LAST = 30
+_LOOKS = {"worse": "FAIL", "unjudged": "INCONCLUSIVE", "steady": "PASS"}
+_WORDS = {"worse": "worse", "unjudged": "cannot be judged", "steady": "nothing worse"}
 
 
 def history_page(judgements: Sequence[Judgement]) -> str:
-    return ""
+    """Return the HTML."""
+    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
+    plotly = script(get_plotlyjs())
+    verdict = overall(list(judgements))
+    parts = [
+        (each, title(each), _series(each), _gates(each), trend_figures(number, each), _missing(each))
+        for number, each in enumerate(judgements)
+    ]
+    figures: list[Figure] = [figure for part in parts for figure in part[4]]
+    styles = (TEMPLATES / "report.css", _VERDICTS, _OWN / "history.css")
+    return (
+        environment(_OWN)
+        .get_template("history.html")
+        .render(
+            policy=policy([plotly, behaviour]),
+            css=Markup("".join(path.read_text(encoding="utf-8") for path in styles)),  # noqa: S704 our own files
+            plotly=plotly,
+            behaviour=behaviour,
+            data=Markup(script_json({each.key: each.as_json() for each in figures})),  # noqa: S704 escaped
+            look=_LOOKS[verdict],
+            word=_WORDS[verdict],
+            subject=subject(judgements),
+            parts=parts,
+            version=__version__,
+        )
+    )
+
+
+def _series(judgement: Judgement) -> Table:
+    rows = [
+        Row(
+            each.series.key.name,
+            [
+                state(each),
+                figure(each, each.tonight),
+                figure(each, each.level),
+                against(each),
+                str(len(each.series.values)),
+                each.says,
+            ],
+            "amiss" if each.state in ("news", "missing") else "",
+        )
+        for each in judgement.series
+    ]
+    caption = "Each series: its last night, and the level of the nights before it since the last change."
+    return Table("Tonight", caption, ["series", "", "tonight", "before", "effect", "nights", ""], rows)
+
+
+def _gates(judgement: Judgement) -> Table | None:
+    if not judgement.gates:
+        return None
+    rows = [
+        Row(
+            each.name,
+            [
+                each.verdict.outcome,
+                gate_effect(each, each.verdict.estimate),
+                f"≤ {gate_effect(each, each.at_most)}",
+                f"{each.nights[0]} v {each.nights[1]}",
+                each.verdict.says,
+            ],
+            "amiss" if each.verdict.outcome == "FAIL" else "",
+        )
+        for each in judgement.gates
+    ]
+    first, last = judgement.baseline[0].night.key.name, judgement.baseline[-1].night.key.name
+    caption = f"The last nights against the baseline's, {first} to {last}. A night is one value."
+    return Table("Against the baseline", caption, ["gate", "verdict", "effect", "limit", "nights", ""], rows)
+
+
+def _missing(judgement: Judgement) -> Table | None:
+    """Return the nights in which a series has no figure, the last ones first."""
+    found: dict[tuple[str, str], Row] = {}
+    for each in judgement.series:
+        if each.series.key.metric == ERROR_SHARE:
+            continue
+        for night in each.series.nights:
+            if not night.repeats:
+                name = night.night.night.key.name
+                what = " on ".join(filter(None, each.series.key.group))
+                found.setdefault((name, what), Row(name, [what, night.why]))
+    if not found:
+        return None
+    rows = [found[key] for key in sorted(found, reverse=True)]
+    more = f" The last {_LAST} of {len(rows)}." if len(rows) > _LAST else ""
+    caption = f"They are in no series, and the figures mark them.{more}"
+    return Table("Nights without a figure", caption, ["night", "series", "why"], rows[:_LAST])

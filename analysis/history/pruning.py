@@ -18,7 +18,7 @@ _GONE = ".pruned"
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was removed, or would be (hostile paths), and how many bytes that is; what was kept in spite of its age."""
+    """What was removed, or would be (hostile paths), how many bytes that is, and what was kept though old."""
 
     runs: list[str]
     size_bytes: int
@@ -28,8 +28,8 @@ class Pruned:
 def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> Pruned:
     """Remove the run directories that began more than `keep_days` days ago. Raises OutputError.
 
-    Those of every experiment's newest night and of its baseline stay unless `forced`; so does what is reached by
-    a link, lies outside the folder that it was found in, or is not the run that the history knows.
+    Those of every experiment's newest night and of its baseline stay unless `forced`. What is
+    reached by a link, lies outside its folder, or is not the run that the history knows, always stays.
     """
     before = instant(datetime.now(UTC) - timedelta(days=keep_days))
     old = [run for run in history.runs() if run.readable and not run.pruned and run.started_at < before]

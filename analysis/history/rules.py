@@ -1,8 +1,7 @@
-"""When a change is news. The figures were chosen by simulation: docs/statistics.md says how often they err. Pure."""
+"""When a change is news. The figures were chosen by simulation (docs/statistics.md). Pure."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from analysis.comparing.gates import MORE_ERRORS
 from analysis.history.changes import Change
@@ -16,14 +15,6 @@ LEAST_SINCE = 5  # nights between the change before and this one
 LEAST_AFTER = 3  # nights that are other
 RECENT = 21  # nights: what is older was seen, or was before there was a history
 SAME = 10  # nights within which a change that is found again is the same one
-
-
-@dataclass(frozen=True)
-class Told:
-    """A change that was told before: where it began (the night's place in its experiment), and whose it was."""
-
-    group: tuple[str, str]
-    place: int
 
 
 def ratio(series: Series, change: Change) -> float:

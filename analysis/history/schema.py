@@ -1,7 +1,7 @@
 """The history's file: an SQLite database, made, checked, and brought up to date.
 
-A transaction is whole or not there (write-ahead log, synchronous FULL), so that kill -9 or a loss of power at any
-instant loses nothing that was told to be kept, and doubles nothing.
+A transaction is whole or not there (write-ahead log, synchronous FULL), so that kill -9 or a loss of power at
+any instant loses nothing that was told to be kept, and doubles nothing.
 """
 
 import sqlite3
@@ -43,7 +43,7 @@ MIGRATIONS = (
         host TEXT,                         -- JSON: of the load generator
         facts TEXT NOT NULL,               -- JSON: run.json, without the command
         events TEXT NOT NULL,              -- JSON: what kept the disks busy
-        whole TEXT NOT NULL,               -- JSON: figures of the run as a whole; empty where it cannot be read
+        whole TEXT NOT NULL,               -- JSON: figures of all of it; empty where it cannot be read
         path TEXT NOT NULL,
         root TEXT NOT NULL,                -- the folder that it was found in
         stamp TEXT NOT NULL,               -- tells whether the directory changed since
@@ -150,8 +150,8 @@ def _brought_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
         raise HistoryError(f"{path}: is a database of another program; choose another file with --history")
     if version > VERSION:
         raise HistoryError(
-            f"{path}: is a history of version {version}, and this plimsoll knows {VERSION}: use the version that "
-            "wrote it, or a newer one"
+            f"{path}: is a history of version {version}, and this plimsoll knows {VERSION}: use the "
+            "version that wrote it, or a newer one"
         )
     connection.execute("PRAGMA synchronous = FULL")
     if whose == APPLICATION_ID:
@@ -192,7 +192,7 @@ def _told(path: Path, error: sqlite3.Error) -> HistoryError:
         )
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.IntegrityError):
         return HistoryError(
-            f"{path}: is no history, or it is damaged ({error}): put a copy back, or move it away and add the runs "
-            "again: plimsoll regress RUNS..."
+            f"{path}: is no history, or it is damaged ({error}): put a copy back, or move it away and add "
+            "the runs again: plimsoll regress RUNS..."
         )
     return HistoryError(f"{path}: {error}")

@@ -126,15 +126,16 @@ def series_of(history: History, experiment: str) -> list[Series]:
 
 def _measures(history: History, experiment: str) -> list[str]:
     rows = history.connection.execute(
-        "SELECT DISTINCT metric FROM figure WHERE run IN (SELECT run.id FROM run JOIN night ON night.id = run.night "
-        "WHERE experiment = ? ORDER BY run.started_at DESC LIMIT 100) AND measure > 0 AND unit = 'ms' LIMIT 500",
+        "SELECT DISTINCT metric FROM figure WHERE measure > 0 AND unit = 'ms' AND run IN (SELECT run.id "
+        "FROM run JOIN night ON night.id = run.night WHERE experiment = ? ORDER BY run.started_at DESC "
+        "LIMIT 100)",
         (experiment,),
     )
     return [str(row["metric"]) for row in rows]
 
 
 def _chosen(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], units: dict[str, str]) -> str:
-    """Return the highest percentile that most runs have requests for; else what takes longest; else the median."""
+    """Return the highest percentile that most runs have; else what takes longest; else the median."""
     ids = {run.id for run in runs}
     common = [name for name, values in metrics.items() if 2 * len(ids & values.keys()) > len(ids)] or list(
         metrics
@@ -155,7 +156,7 @@ def _nights(
     for run in runs:
         if (run.scenario, run.backend) == (key.scenario, key.backend):
             mine[run.night].append(run)
-    found = []
+    found: list[NightValue] = []
     for night in nights:
         repeats = tuple(values[run.id] for run in mine[night.id] if run.id in values)
         if repeats or found:

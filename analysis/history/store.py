@@ -72,9 +72,9 @@ class History:
             night = self._night(run.night)
             self.connection.execute("DELETE FROM run WHERE identity = ?", (run.identity,))
             cursor = self.connection.execute(
-                "INSERT INTO run (identity, night, scenario, backend, repeat, started_at, status, generator_limited, "
-                "unfit, program, version, host, facts, events, whole, path, root, stamp, bytes) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO run (identity, night, scenario, backend, repeat, started_at, status, "
+                "generator_limited, unfit, program, version, host, facts, events, whole, path, root, stamp, "
+                "bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [run.identity, night, *_columns(run)],
             )
             if run.levels is not None and cursor.lastrowid is not None:
@@ -83,8 +83,9 @@ class History:
     def _night(self, night: Night) -> int:
         self.connection.execute(
             "INSERT INTO night (experiment, name, started_at, planned, path) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (experiment, name) DO UPDATE SET planned = max(coalesce(planned, 0), excluded.planned), "
-            "path = excluded.path WHERE excluded.planned IS NOT NULL",
+            "ON CONFLICT (experiment, name) DO UPDATE SET "
+            "planned = max(coalesce(planned, 0), excluded.planned), path = excluded.path "
+            "WHERE excluded.planned IS NOT NULL",
             (
                 *map(_text, (night.key.experiment, night.key.name)),
                 night.started_at,
@@ -165,8 +166,8 @@ class History:
         """Yield (run, phase, metric, value, unit) of the given metrics."""
         marks = ", ".join("?" * len(metrics))
         rows = self.connection.execute(
-            "SELECT figure.* FROM figure JOIN run ON run.id = figure.run JOIN night ON night.id = run.night "
-            f"WHERE experiment = ? AND metric IN ({marks})",
+            "SELECT figure.* FROM figure JOIN run ON run.id = figure.run "  # noqa: S608 question marks alone
+            f"JOIN night ON night.id = run.night WHERE experiment = ? AND metric IN ({marks})",
             (experiment, *metrics),
         )
         for row in rows:
@@ -239,7 +240,7 @@ class History:
 
 @contextmanager
 def history(path: Path) -> Iterator[History]:
-    """Open the history `path`, made where there is none. Raises HistoryError, also for errors in the block."""
+    """Open the history `path`, made where there is none. Raises HistoryError, also of errors in the block."""
     with opened(path) as connection:
         yield History(connection)
 

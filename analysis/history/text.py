@@ -10,6 +10,7 @@ from analysis.hostile import printable
 from analysis.units import ABSENT, counted, milliseconds
 
 _WIDTH = 108
+_NOTHING = 1e-9
 _STATES = {
     "news": "WORSE",
     "known": "worse, told",
@@ -39,7 +40,9 @@ def against(result: SeriesResult) -> str:
         return ABSENT
     if result.series.shares:
         more = result.tonight - result.level
-        return f"{'+' if more > 0 else '−' if more < 0 else '±'}{share(abs(more))}"
+        if abs(more) < _NOTHING:
+            return "±0 %"
+        return f"{'+' if more > 0 else '−'}{share(abs(more))}"
     return f"× {result.tonight / result.level:.2f}"
 
 
@@ -57,6 +60,16 @@ def subject(judgements: Sequence[Judgement]) -> str:
         return f"nothing worse: {nights}"
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     return f"{'worse' if word == 'worse' else 'cannot be judged'}: {reasons[0]}{more}"
+
+
+def news(judgement: Judgement) -> str:
+    """Return what a message of tonight is about, in one line (hostile)."""
+    told = [f"{each.series.key.name} {each.says}" for each in judgement.news]
+    told += [f"{each.name} breaks its limit" for each in judgement.failed if each.tell]
+    word = "worse" if told else "cannot be judged"
+    told = told or judgement.unjudged
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    return f"{judgement.experiment or 'plimsoll'} {word}: {told[0]}{more}" if told else subject([judgement])
 
 
 def title(judgement: Judgement) -> str:
@@ -126,7 +139,7 @@ def _one(judgement: Judgement) -> Iterator[str]:
             for each in judgement.gates
             if each.verdict.outcome != "PASS" and each.verdict.says
         ]
-        for says in dict.fromkeys(said):
+        for says in filter(None, dict.fromkeys(said)):
             yield from _wrapped(says, "  ")
     problems = [*judgement.unjudged, *judgement.notes]
     if problems:
