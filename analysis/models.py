@@ -1,9 +1,9 @@
 """What `run.json` and `summary.json` hold, checked. Unknown keys are fine; wrong types are not."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 FORMAT = 1
 
@@ -93,6 +93,61 @@ class PhaseLengths(_Model):
     after_s: float | None = None
 
 
+class Clock(_Model):
+    """What the kernel says of its own clock (adjtimex); None where it says nothing."""
+
+    synchronised: bool | None = None
+    max_error_ms: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class Shard(_Model):
+    """Which share of a replay one of several instances had: that between two bounds of `sequence`.
+
+    `planned` is how many requests the schedule has for each instance, counted by one that went through it to
+    its end; `start_at` the start that all instances share, None where each began when it was told to.
+    """
+
+    index: int = Field(ge=0)
+    of: int = Field(ge=1)
+    segment: str
+    sequence: list[str] = []
+    planned: list[Annotated[int, Field(ge=0)]] | None = None
+    start_at: Instant = None
+    clock: Clock | None = None
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if self.index >= self.of:
+            raise ValueError(f"index {self.index} is none of {self.of}: they count from 0")
+        for name, given, wanted in (
+            ("sequence", self.sequence, self.of + 1),
+            ("planned", self.planned, self.of),
+        ):
+            if given and len(given) != wanted:
+                raise ValueError(f"{name} has {len(given)} entries, where {self.of} instances have {wanted}")
+        return self
+
+
+class Said(_Model):
+    """A sentence about a merged run. `level` is `bad` (do not trust the figures), `warn` or `note`."""
+
+    level: Literal["bad", "warn", "note"]
+    text: str
+
+
+class Merged(_Model):
+    """What a merged run was made of, and how well its parts fit together.
+
+    `clock_error_ms` is what the instances' clocks may differ by, None where nobody knows; `placed_by` what
+    their instants were lined up by.
+    """
+
+    of: list[str]
+    placed_by: Literal["start_at", "started_at"]
+    clock_error_ms: float | None = None
+    says: list[Said] = []
+
+
 class RunFacts(_Model):
     """`run.json`: what was run, on what, by what, and how it ended."""
 
@@ -120,19 +175,26 @@ class RunFacts(_Model):
     experiment: Experiment | None = None
     storage: Storage | None = None
     phases: PhaseLengths | None = None
+    shard: Shard | None = None
+    merged: Merged | None = None
 
 
 # What the lab writes into run.json after a run: absent where no lab was.
 LAB_KEYS = ("experiment", "storage", "phases")
+# What is absent from run.json, rather than null, where it has no meaning.
+OPTIONAL_KEYS = (*LAB_KEYS, "shard", "merged")
 
 
 class RequestCounts(_Model):
-    """`summary.json`'s `requests`: also those that were never sent, which no record shows."""
+    """`summary.json`'s `requests`: also those that were never sent, which no record shows.
+
+    `total` and `unsent` are None in a merged run where nobody knows what an instance had left to send.
+    """
 
     total: int | None = None
     sent: int | None = None
     skipped: dict[str, int] = {}
-    unsent: int = 0
+    unsent: int | None = 0
     retried: int = 0
 
 
@@ -150,6 +212,41 @@ class Measure(_Model):
     max: float | None = None
 
 
+class InstanceTimes(_Model):
+    """Exact order statistics of one instance, in milliseconds; None of too few requests."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    p50: float | None = None
+    p99: float | None = None
+    p999: float | None = Field(default=None, alias="p99.9")
+    max: float | None = None
+
+
+class Instance(_Model):
+    """One instance of a merged run, or one of its shards that is none; None is what is not known.
+
+    `status` is `complete`, `interrupted`, `failed`, `killed`, `running` (when it was merged), `truncated`
+    (records that it wrote are gone) or `missing` (its run directory was not given).
+    """
+
+    name: str
+    index: int | None = None
+    segment: str | None = None
+    directory: str | None = None
+    host: str | None = None
+    status: str
+    sent: int | None = None
+    planned: int | None = None
+    unsent: int | None = None
+    errors: int | None = None
+    generator_limited: bool = False
+    lag_ms: InstanceTimes = InstanceTimes()
+    response_ms: InstanceTimes = InstanceTimes()
+    started_at: Instant = None
+    clock: Clock | None = None
+
+
 class Summary(_Model):
     """`summary.json`: only what cannot be computed again from the records."""
 
@@ -157,3 +254,4 @@ class Summary(_Model):
     requests: RequestCounts = RequestCounts()
     duration_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     measures: dict[str, Measure] = {}
+    instances: list[Instance] = []

@@ -90,7 +90,8 @@ def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[M
             **run.summary.requests.skipped,
             "run_ended": run.summary.requests.unsent,
         }.items():
-            unsent.add(count, {**labels, "reason": reason})
+            if count is not None:  # of a merged run nobody may know
+                unsent.add(count, {**labels, "reason": reason})
     warmup = _one("plimsoll_run_warmup_requests", "Requests of the warm-up.", figures.warmup, labels)
     return [requests, warmup, errors, responses, unsent]
 

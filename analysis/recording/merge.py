@@ -1,114 +1,190 @@
 """Shards of one run, written by several processes or machines, become one run directory."""
 
 import json
-from collections.abc import Sequence
-from datetime import datetime
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from analysis.errors import NoRequestsError, RunDirectoryError
-from analysis.models import RunFacts
+from analysis.errors import DamagedFileError, RunDirectoryError
+from analysis.hostile import printable
+from analysis.models import Merged, RunFacts, Said
+from analysis.recording import mergeending
 from analysis.recording.errorkinds import error_number
-from analysis.recording.writer import RunWriter, Status
-from analysis.records import RunDirectory, read_facts
+from analysis.recording.files import replace_json
+from analysis.recording.mergechecks import check
+from analysis.recording.mergeclocks import Clocks, clocks_of
+from analysis.recording.mergeending import Ending, endings_of
+from analysis.recording.mergeevents import copy_events
+from analysis.recording.mergefolder import appearing
+from analysis.recording.mergeinstances import instance_of, limited_reason
+from analysis.recording.mergeorder import done_ns, in_order, window_of
+from analysis.recording.mergeshard import ShardRun, open_shards
+from analysis.recording.redact import redacted
+from analysis.recording.writer import RunWriter
 from analysis.requestfile import Records
 
-_SAME = ("scenario", "backend", "repeat", "loop")
+Progress = Callable[[int, int], None]
+
+_LATEST_NS = 1 << 61  # 73 years: what is due later was never written by a program of ours
+_LONGEST = 20_000  # characters of what is said of all instances together
 
 
-def merge(shards: Sequence[Path], directory: Path) -> RunWriter:
-    """Write one run directory of all `shards`, and return its writer, finished.
+def merge(
+    paths: Sequence[Path],
+    directory: Path,
+    progress: Progress = lambda *_: None,
+    now_s: float | None = None,
+) -> RunWriter:
+    """Write one run directory of all shards `paths`, or of those in folders, and return its writer, finished.
 
-    Instants are moved by what the shards' `started_at` differ: as good as the machines' clocks agree. The run
-    is complete only if every shard is. Raises RunDirectoryError for a shard that cannot be read, and where
-    the shards are not of one run.
+    The run is complete only if every shard is, and none is missing. Records are merged in bounded memory, by
+    the instant they were done; the percentiles then take 20 bytes a request. `progress` is called with the
+    records read and to be read; `now_s` (default: the clock) decides whether a shard that says `running` was
+    killed. Raises RunDirectoryError for shards that cannot be read or are not of one run, OutputError where
+    `directory` cannot be written.
     """
-    facts = [read_facts(path) for path in shards]
-    _check(shards, facts)
-    first = min(facts, key=lambda one: _seconds(one.started_at))
-    run = RunWriter(directory, first.model_copy(update={"ended_at": None, "reason": None}), at_once=False)
-    parts = []
-    for path, one in zip(shards, facts, strict=True):
-        offset_ns = round((_seconds(one.started_at) - _seconds(first.started_at)) * 1e9)
-        parts.append(_records(path, run, offset_ns))
-        _copy_events(path / "events.jsonl", run, offset_ns)
-    records = np.concatenate(parts)
-    run.records(records[np.argsort(_done_ns(records), kind="stable")])
-    run.update(ended_at=max((one.ended_at for one in facts if one.ended_at), default=None))
-    run.finish(*_outcome(shards, facts))
+    shards = open_shards(paths, now_s)
+    check(shards)
+    clocks, endings = clocks_of(shards), endings_of(shards)
+    read = _Read(progress, 3 * sum(one.records for one in shards))
+    with appearing(directory, [one.path for one in shards]) as hidden:
+        run = RunWriter(hidden, _facts(shards, clocks), at_once=False)
+        try:
+            end_ns = _merge_records(shards, clocks, run, read)
+            copy_events(shards, clocks.offsets_ns, run)
+            _copy_rejects(shards, hidden)
+            run.unsent.skipped = mergeending.skipped(shards)
+            run.finish("complete", stop_ns=end_ns)  # which it was not, unless it is so told below
+            _tell(run, shards, endings, clocks, read)
+        except BaseException:
+            run.abandon()
+            raise
+    run.directory = directory
     return run
 
 
-def _check(shards: Sequence[Path], facts: Sequence[RunFacts]) -> None:
-    if not shards:
-        raise RunDirectoryError("there is no shard to merge")
-    for path, one in zip(shards, facts, strict=True):
-        for key in _SAME:
-            if getattr(one, key) != getattr(facts[0], key):
-                raise RunDirectoryError(
-                    f"{path}: its {key} is {getattr(one, key)}, but {getattr(facts[0], key)} in {shards[0]}: "
-                    "these are no shards of one run"
-                )
-        if len(shards) > 1 and one.started_at is None:
-            raise RunDirectoryError(f"{path}: it never started, so it cannot be placed; leave it out")
+def _merge_records(shards: Sequence[ShardRun], clocks: Clocks, run: RunWriter, read: "_Read") -> int:
+    """Append all records, and return when the last was done."""
+    window, end_ns = window_of(len(shards)), 0
+    streams = [
+        _records(one, run, offset_ns, window)
+        for one, offset_ns in zip(shards, clocks.offsets_ns, strict=True)
+    ]
+    for block in in_order(streams, window):
+        run.records(block)
+        read(len(block))
+        if len(block):
+            end_ns = max(end_ns, int(done_ns(block[-1:])[0]))
+    return end_ns
 
 
-def _seconds(instant: datetime | None) -> float:
-    return instant.timestamp() if instant else 0.0
+class _Read:
+    """Adds up what was read, for a progress bar."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def __call__(self, records: int) -> None:
+        self._done += records
+        self._progress(self._done, self._total)
+
+    def all_of_it(self) -> None:
+        """Say that the rest was read too."""
+        self(self._total - self._done)
 
 
-def _records(path: Path, run: RunWriter, offset_ns: int) -> Records:
-    """Return the shard's records with the routes and error kinds of `run`, moved by `offset_ns`."""
-    try:
-        shard = RunDirectory.open(path)
-    except NoRequestsError:
-        return np.empty(0, dtype=run.record_type)
-    records: Records = np.array(shard.requests.mapped())
-    routes = np.arange(1 << 16, dtype=np.uint16)
-    for number in np.unique(records["route"]):
-        routes[number] = run.route_number(shard.route_name(int(number)))
-    errors = np.array([error_number(shard.error_name(number)) for number in range(256)], dtype=np.uint8)
-    records["route"] = routes[records["route"]]
-    records["error"] = errors[records["error"]]
-    records["due_ns"] += offset_ns
-    return records
-
-
-def _done_ns(records: Records) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    done: np.ndarray[tuple[int], np.dtype[np.int64]] = (
-        records["due_ns"] + (records["lag_us"].astype(np.int64) + records["total_us"]) * 1000
+def _facts(shards: Sequence[ShardRun], clocks: Clocks) -> RunFacts:
+    """Return what is true of all. Every instance reads the whole log, so one that did says what is in it."""
+    first = min(shards, key=lambda one: (one.facts.started_at is None, str(one.facts.started_at)))
+    through = next((one for one in shards if one.facts.shard and one.facts.shard.planned), first)
+    return through.facts.model_copy(
+        update={
+            "started_at": clocks.started_at,
+            "ended_at": None,
+            "reason": None,
+            "generator_limited": False,
+            "generator_limited_reason": None,
+            "log_start": next((one.facts.log_start for one in shards if one.facts.log_start), None),
+            "shard": None,
+            "merged": None,
+        }
     )
-    return done
 
 
-def _copy_events(path: Path, run: RunWriter, offset_ns: int) -> None:
-    """Append the shard's events but for its own start and stop; measures count again."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+def _records(one: ShardRun, run: RunWriter, offset_ns: int, most: int) -> Iterator[Records]:
+    """Yield the shard's records by at most so many, with the numbers of `run`, moved by `offset_ns`."""
+    if one.requests is None:
         return
-    for line in lines:
-        try:
-            event = json.loads(line)
-            t_ns, name = int(event.pop("t_ns")) + offset_ns, str(event.pop("event"))
-            if name == "measure":
-                run.measure(
-                    event["name"], event["value"], event["unit"], iteration=event.get("iteration"), t_ns=t_ns
+    errors = np.array([error_number(one.error_name(number)) for number in range(256)], dtype=np.uint8)
+    routes, known = np.zeros(1 << 16, dtype=np.uint16), np.zeros(1 << 16, dtype=bool)
+    try:
+        for block in one.requests.blocks(most):
+            records = block.copy()
+            if int(records["due_ns"].min()) < 0 or int(records["due_ns"].max()) > _LATEST_NS:
+                raise DamagedFileError(
+                    f"{one.requests.path}: a request is due at an impossible instant; the file is damaged"
                 )
-            elif name != "run":
-                run.event(name, t_ns=t_ns, **event)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue  # the line that a kill cut off
+            for number in np.unique(records["route"][~known[records["route"]]]):
+                routes[number] = run.route_number(one.route_name(int(number)))
+                known[number] = True
+            records["route"] = routes[records["route"]]
+            records["error"] = errors[records["error"]]
+            records["due_ns"] += offset_ns
+            yield records
+    except OSError as error:
+        raise RunDirectoryError(f"{one.requests.path}: cannot be read: {error.strerror}") from None
 
 
-def _outcome(shards: Sequence[Path], facts: Sequence[RunFacts]) -> tuple[Status, str | None]:
-    """Return the worst status of the shards, and why."""
-    for status in ("failed", "interrupted"):
-        for path, one in zip(shards, facts, strict=True):
-            if one.status == status:
-                return status, f"shard {path.name}: {one.reason or status}"
-    for path, one in zip(shards, facts, strict=True):
-        if one.status == "running":
-            return "interrupted", f"shard {path.name} was killed"
-    return "complete", None
+def _copy_rejects(shards: Sequence[ShardRun], directory: Path) -> None:
+    """Copy the log lines that did not parse: the same in every instance that read the whole log."""
+    logs = [one.path / "rejects.log" for one in shards if one.facts.shard]
+    if longest := max(
+        (log for log in logs if log.is_file()), key=lambda log: log.stat().st_size, default=None
+    ):
+        shutil.copyfile(longest, directory / longest.name)
+
+
+def _tell(
+    run: RunWriter, shards: Sequence[ShardRun], endings: Sequence[Ending], clocks: Clocks, read: _Read
+) -> None:
+    """Add to `summary.json` and `run.json` what the records alone do not show."""
+    path = run.directory / "summary.json"
+    summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    instances = [instance_of(each, read) for each in endings]
+    requests, left = summary["requests"], mergeending.unsent(endings)
+    requests["unsent"] = left
+    requests["total"] = None if left is None else requests["total"] + left
+    requests["retried"] = sum(one.counts.retried for one in shards if one.counts)
+    summary["instances"] = [one.model_dump(mode="json", by_alias=True) for one in instances]
+    replace_json(path, summary)
+    read.all_of_it()
+    open_loop = run.facts.loop == "open"
+    lag_ms, response_ms = (summary[key]["p99.9"] if open_loop else None for key in ("lag_ms", "response_ms"))
+    limited = limited_reason(instances, shards, lag_ms, response_ms)
+    status, reason = mergeending.outcome(endings)
+    run.update(
+        status=status,
+        reason=_harmless(reason),
+        generator_limited=limited is not None,
+        generator_limited_reason=_harmless(limited),
+        ended_at=max((one.facts.ended_at for one in shards if one.facts.ended_at), default=None),
+        merged=Merged(
+            of=[str(one.path) for one in shards],
+            placed_by=clocks.placed_by,
+            clock_error_ms=clocks.error_ms,
+            says=_says(clocks, endings),
+        ),
+    )
+
+
+def _says(clocks: Clocks, endings: Sequence[Ending]) -> list[Said]:
+    said = [*clocks.says, *mergeending.doubts(endings)]
+    harmless = [one.model_copy(update={"text": _harmless(one.text)}) for one in said]
+    return sorted(harmless, key=lambda one: ("bad", "warn", "note").index(one.level))
+
+
+def _harmless(text: str | None) -> str | None:
+    return None if text is None else printable(redacted(text), _LONGEST)

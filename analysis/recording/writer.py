@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from analysis.hostile import printable
-from analysis.models import LAB_KEYS, RunFacts
+from analysis.models import OPTIONAL_KEYS, RunFacts
 from analysis.recording.errorkinds import NAMES
 from analysis.recording.files import replace_json, unwritable
 from analysis.recording.npyfile import RecordFile
@@ -130,18 +130,27 @@ class RunWriter:
         """Hand everything to the operating system."""
         self._records.flush()
 
-    def finish(self, status: Status, reason: str | None = None) -> None:
-        """End the run: `summary.json`, then `run.json`. A second call changes nothing."""
+    def finish(self, status: Status, reason: str | None = None, *, stop_ns: int | None = None) -> None:
+        """End the run: `summary.json`, then `run.json`. A second call changes nothing.
+
+        `stop_ns` since the start of the run is when it stopped, default now.
+        """
         if self._finished:
             return
         self._finished = True
-        self.event("run", phase="stop")
+        self.event("run", phase="stop", t_ns=stop_ns)
         self._records.close()
         self._events.close()
         summary = summarise(self.directory, self.measures.summary(), self.unsent)
         replace_json(self.directory / "summary.json", summary)
         why = None if reason is None else printable(redacted(reason), _LONGEST_DETAIL)
         self.update(status=status, reason=why, ended_at=self.facts.ended_at or datetime.now(UTC))
+
+    def abandon(self) -> None:
+        """Close the files and leave the run as it is, unfinished: for whoever is about to remove it."""
+        self._finished = True
+        self._records.close()
+        self._events.close()
 
     def __enter__(self) -> Self:
         return self
@@ -158,5 +167,5 @@ class RunWriter:
 
     def _write_facts(self) -> None:
         facts = self.facts.model_dump(mode="json")
-        told = {key: value for key, value in facts.items() if value is not None or key not in LAB_KEYS}
+        told = {key: value for key, value in facts.items() if value is not None or key not in OPTIONAL_KEYS}
         replace_json(self.directory / "run.json", told)

@@ -1,0 +1,105 @@
+"""The shards that are to be merged, opened: each once, and all that is wrong with them told at once."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from analysis.errors import DamagedFileError, NoRequestsError, RunDirectoryError
+from analysis.models import RequestCounts, RunFacts, Summary
+from analysis.records import KILLED_AFTER_S, RunDirectory, read_facts, read_json
+from analysis.requestfile import RequestFile
+
+
+@dataclass(frozen=True)
+class ShardRun:
+    """One shard's run directory. `requests` is None where it holds no record; names are hostile.
+
+    `counts` is what its summary.json says of its requests: None where it was killed before it wrote one.
+    """
+
+    path: Path
+    facts: RunFacts
+    requests: RequestFile | None
+    routes: list[str]
+    errors: list[str]
+    counts: RequestCounts | None
+    killed: bool
+
+    @property
+    def records(self) -> int:
+        """How many whole records there are."""
+        return self.requests.count if self.requests else 0
+
+    @property
+    def name(self) -> str:
+        """What to call it: `instance 2 of 4 (1/2:3/4)`, or `shard` and its directory's name."""
+        shard = self.facts.shard
+        if shard is None:
+            return f"shard {self.path.resolve().name}"
+        return f"instance {shard.index} of {shard.of} ({shard.segment})"
+
+    def route_name(self, number: int) -> str:
+        """Return the name of `number` in column `route`."""
+        return self.routes[number] if number < len(self.routes) else f"route {number}"
+
+    def error_name(self, number: int) -> str:
+        """Return the name of `number` in column `error`."""
+        return self.errors[number] if number < len(self.errors) else f"error {number}"
+
+
+def open_shards(paths: Sequence[Path], now_s: float | None = None) -> list[ShardRun]:
+    """Open `paths`: instances in the order of their indices, other shards as they are given.
+
+    A folder stands for the shards in it, one level deep; links, what is hidden, and runs that were merged are
+    left out there. `now_s` decides who was killed, as in RunDirectory.open. Raises RunDirectoryError, a line
+    for each that cannot be read.
+    """
+    shards, problems = [], []
+    for path in _found(paths):
+        try:
+            shards.append(_open(path, now_s))
+        except RunDirectoryError as error:
+            problems.append(str(error))
+    if problems:
+        raise RunDirectoryError("\n".join(problems))
+    return sorted(shards, key=lambda one: one.facts.shard.index if one.facts.shard else -1)
+
+
+def _found(paths: Sequence[Path]) -> list[Path]:
+    found = []
+    for path in paths:
+        inside = [] if (path / "run.json").exists() else sorted(one.parent for one in path.glob("*/run.json"))
+        there = [one for one in inside if not one.is_symlink() and not one.name.startswith(".")]
+        found += [one for one in there if not _is_merged(one)] or [path]
+    return found
+
+
+def _is_merged(path: Path) -> bool:
+    try:
+        return read_facts(path).merged is not None
+    except RunDirectoryError:
+        return False  # what is wrong with it is told when it is opened
+
+
+def _open(path: Path, now_s: float | None) -> ShardRun:
+    try:
+        run = RunDirectory.open(path, now_s)
+    except NoRequestsError:
+        return _without_requests(path, now_s)
+    counts = run.summary.requests if run.summary else None
+    return ShardRun(path, run.facts, run.requests, run.routes, run.errors, counts, run.killed)
+
+
+def _without_requests(path: Path, now_s: float | None) -> ShardRun:
+    facts, summary = read_facts(path), read_json(path / "summary.json")
+    try:
+        counts = None if summary is None else Summary.model_validate(summary).requests
+    except ValidationError:
+        raise DamagedFileError(f"{path / 'summary.json'}: does not hold what a summary holds") from None
+    now_s = time.time() if now_s is None else now_s
+    idle_s = now_s - (path / "requests.npy").stat().st_mtime
+    killed = facts.status == "running" and idle_s > KILLED_AFTER_S
+    return ShardRun(path, facts, None, [], [], counts, killed)
