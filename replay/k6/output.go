@@ -1,5 +1,191 @@
 package k6
 
-import "go.k6.io/k6/output"
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
 
-func newOutput(params output.Params) (output.Output, error) { return nil, nil }
+	"go.k6.io/k6/errext"
+	"go.k6.io/k6/lib"
+	"go.k6.io/k6/lib/netext/httpext"
+	"go.k6.io/k6/metrics"
+	"go.k6.io/k6/output"
+
+	"plimsoll/replay/record"
+	"plimsoll/replay/run"
+)
+
+// runOutput is --out plimsoll=DIR: what any script's HTTP requests took, as a run directory in DIR. Memory is bounded: samples
+// are made into records each second, and records are written each second.
+type runOutput struct {
+	output.SampleBuffer
+	params  output.Params
+	flusher *output.PeriodicFlusher
+
+	dir     *record.Dir
+	routes  *routes
+	values  *measures
+	begun   time.Time // what due_ns counts from; zero before the first sample
+	dropped uint64
+}
+
+var _ output.WithStopWithTestError = &runOutput{}
+
+func newOutput(params output.Params) (output.Output, error) {
+	if params.ConfigArgument == "" {
+		return nil, errors.New("--out plimsoll needs a folder for run directories: --out plimsoll=results")
+	}
+	return &runOutput{params: params, routes: newRoutes(), values: newMeasures()}, nil
+}
+
+// Description is what k6 prints at the start.
+func (o *runOutput) Description() string {
+	return fmt.Sprintf("plimsoll (%s)", o.params.ConfigArgument)
+}
+
+// Start makes the run directory.
+func (o *runOutput) Start() error {
+	facts, err := o.facts()
+	if err != nil {
+		return err
+	}
+	name := "script"
+	if o.params.ScriptPath != nil {
+		name = strings.TrimSuffix(path.Base(o.params.ScriptPath.Path), ".js")
+	}
+	at, err := record.FreePath(o.params.ConfigArgument, record.DirName(time.Now(), "k6", name))
+	if err != nil {
+		return err
+	}
+	if o.dir, err = record.Create(at, facts, record.Options{}); err != nil {
+		return err
+	}
+	o.dir.SetRoutes(o.routes.all)
+	if err := record.PointLatest(at); err != nil {
+		return err
+	}
+	o.flusher, err = output.NewPeriodicFlusher(time.Second, o.flush)
+	return err
+}
+
+// facts are what run.json says. The names of backend and repeat come from the environment, as scripts have no options of ours.
+func (o *runOutput) facts() (record.Run, error) {
+	facts := record.Run{
+		Scenario: "k6", Command: record.RedactArgs(append([]string{"k6", "run"}, scriptName(o.params)...)),
+		Loop: loopOf(o.params.ScriptOptions.Scenarios), Speed: "k6",
+		Target:  record.Target{URL: o.params.Environment["PLIMSOLL_TARGET"]},
+		Program: record.ThisProgram("k6", run.Version), Host: record.ThisHost(),
+	}
+	if scenario := o.params.Environment["PLIMSOLL_SCENARIO"]; scenario != "" {
+		facts.Scenario = scenario
+	}
+	if backend := o.params.Environment["PLIMSOLL_BACKEND"]; backend != "" {
+		facts.Backend = &backend
+	}
+	if text := o.params.Environment["PLIMSOLL_REPEAT"]; text != "" {
+		repeat, err := strconv.Atoi(text)
+		if err != nil || repeat < 1 {
+			return facts, fmt.Errorf("PLIMSOLL_REPEAT=%q: give a number from 1", text)
+		}
+		facts.Repeat = &repeat
+	}
+	return facts, nil
+}
+
+func scriptName(params output.Params) []string {
+	if params.ScriptPath == nil {
+		return nil
+	}
+	return []string{params.ScriptPath.Path}
+}
+
+// loopOf says what sets the pace: a rate (then no request waits for another's answer, but for those of its own iteration), or
+// the virtual users.
+func loopOf(scenarios lib.ScenarioConfigs) record.Loop {
+	for _, scenario := range scenarios {
+		if !strings.HasSuffix(scenario.GetType(), "arrival-rate") {
+			return record.Closed
+		}
+	}
+	if len(scenarios) == 0 {
+		return record.Closed
+	}
+	return record.Open
+}
+
+// flush makes the samples of the last second into records.
+func (o *runOutput) flush() {
+	containers := o.GetBufferedSamples()
+	if len(containers) == 0 {
+		return
+	}
+	if o.begun.IsZero() {
+		o.begin(containers)
+	}
+	for _, container := range containers {
+		if trail, ok := container.(*httpext.Trail); ok {
+			r := recordOf(trail, o.begun, o.routes)
+			o.dir.Add(&r)
+			continue
+		}
+		for _, sample := range container.GetSamples() {
+			o.take(sample)
+		}
+	}
+}
+
+// begin starts the run's clock. k6 does not say when it started; its first samples come within a second.
+func (o *runOutput) begin(containers []metrics.SampleContainer) {
+	for _, container := range containers {
+		for _, sample := range container.GetSamples() {
+			if o.begun.IsZero() || sample.Time.Before(o.begun) {
+				o.begun = sample.Time
+			}
+		}
+	}
+	o.begun = o.begun.Add(-time.Second)
+	_ = o.dir.Start(o.begun) // an error is found in Err, too
+}
+
+// take looks at a sample that is no request's.
+func (o *runOutput) take(sample metrics.Sample) {
+	if sample.Metric.Name == metrics.DroppedIterationsName {
+		o.dropped += uint64(max(0, sample.Value))
+		return
+	}
+	if event, ok := o.values.event(sample, sample.Time.Sub(o.begun)); ok {
+		o.dir.Event(event)
+	}
+}
+
+// Stop ends the run directory of a test that ended by itself.
+func (o *runOutput) Stop() error { return o.StopWithTestError(nil) }
+
+// StopWithTestError ends the run directory; testErr is why the test ended before its end.
+func (o *runOutput) StopWithTestError(testErr error) error {
+	o.flusher.Stop()
+	o.dir.SkipN("dropped_iterations", o.dropped)
+	if o.dropped > 0 {
+		o.dir.Limited(fmt.Sprintf("k6 had no free virtual user for %d iterations when they were due, and dropped them: give it more with preAllocatedVUs and maxVUs, or lower the rate", o.dropped))
+	}
+	status, reason := record.Complete, ""
+	switch {
+	case testErr != nil && !afterItsEnd(testErr):
+		status, reason = record.Interrupted, testErr.Error()
+	case o.dir.Live().Sent == 0:
+		status, reason = record.Failed, "the script sent no HTTP request"
+	}
+	_, err := o.dir.Close(status, reason)
+	o.params.Logger.Infof("plimsoll: run directory %s", o.dir.Path())
+	return err
+}
+
+// afterItsEnd says whether a test ran to its end, and was only then found to have crossed its thresholds: that is its answer, and
+// no interruption.
+func afterItsEnd(testErr error) bool {
+	var aborted errext.HasAbortReason
+	return errors.As(testErr, &aborted) && aborted.AbortReason() == errext.AbortedByThresholdsAfterTestEnd
+}

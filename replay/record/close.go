@@ -50,6 +50,9 @@ func (d *Dir) finish(status Status, reason string) error {
 	}
 	d.run.Status, d.run.Reason = status, textOrNull(reason)
 	d.run.EndedAt = Instant{d.now()}
+	if d.limited != "" {
+		d.summary.GeneratorLimited, d.summary.GeneratorLimitedReason = true, d.limited
+	}
 	d.run.GeneratorLimited = d.summary.GeneratorLimited
 	d.run.GeneratorLimitedReason = textOrNull(d.summary.GeneratorLimitedReason)
 	return errors.Join(summaryErr, replaceJSON(d.file("run.json"), d.run))

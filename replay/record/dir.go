@@ -45,6 +45,7 @@ type Dir struct {
 	events   []byte // lines that wait for the flusher, as are rejects
 	rejects  []byte
 	rejected int
+	limited  string // why the generator was the limit, where somebody else than the records says so
 	closed   bool
 	summary  Summary
 	closeErr error
@@ -157,6 +158,13 @@ func (d *Dir) Unsent(n uint64) {
 func (d *Dir) Retried() {
 	d.mu.Lock()
 	d.outside.retried++
+	d.mu.Unlock()
+}
+
+// Limited says why the generator was the limit of what is recorded, which lags do not show: it left requests out, say.
+func (d *Dir) Limited(reason string) {
+	d.mu.Lock()
+	d.limited = reason
 	d.mu.Unlock()
 }
 

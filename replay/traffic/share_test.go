@@ -91,7 +91,7 @@ type counter map[string]uint64
 func (c counter) Skip(reason string)            { c[reason]++ }
 func (c counter) SkipN(reason string, n uint64) { c[reason] += n }
 
-func accessLog(t *testing.T, lines int) *Logs {
+func accessLog(t testing.TB, lines int) *Logs {
 	t.Helper()
 	var text strings.Builder
 	for i := range lines {
