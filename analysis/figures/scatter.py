@@ -92,7 +92,7 @@ def scatter_figure(scatter: Scatter) -> Figure:
         data += _points(backend, scatter, unit, aside_s)
         data += _line(backend, scatter, unit)
         for place, row in enumerate(rows, 2):
-            data += _row(backend, backend.rows[row], place, (first_s, last_s), unit)
+            data += row_traces(backend, backend.rows[row], place, (first_s, last_s), unit)
     values = [window.value_ms for window in every if window.value_ms > 0]
     scale = _scale(values)
     return Figure(
@@ -162,7 +162,9 @@ def _line(backend: Shown, scatter: Scatter, unit: TimeUnit) -> list[Json]:
     ]
 
 
-def _row(backend: Shown, row: Row, place: int, edges_s: tuple[float, float], unit: TimeUnit) -> list[Json]:
+def row_traces(
+    backend: Shown, row: Row, place: int, edges_s: tuple[float, float], unit: TimeUnit
+) -> list[Json]:
     """Return the mean of all repeats in each bin of time: a line; absent where no repeat has a value."""
     from_s, to_s = edges_s
     width_s = max(1.0, float(np.ceil((to_s - from_s) / _MOST_BINS)))

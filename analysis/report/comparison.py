@@ -8,6 +8,7 @@ from analysis.figures.percentiles import pooled_figure
 from analysis.figures.repeats import Repeats, repeats_figure
 from analysis.figures.scatter import Row, Scatter, Shown, scatter_figure
 from analysis.figures.style import Figure
+from analysis.report.cache import cache_figure_of, compress_ratios
 from analysis.report.measured import MeasuredRun
 from analysis.report.phasefigures import BackendFigures, ScenarioFigures
 from analysis.report.scripted import is_scripted, scripted_figures, steps_figure
@@ -42,6 +43,8 @@ def comparing_figures(figures: ScenarioFigures, alone: bool) -> list[Figure]:
     found = [scatter_figure(scatter)]
     if curves:
         found.append(pooled_figure(f"curves-{number}", f"How slow, for how many, {when}{of}", curves))
+    arc = cache_figure_of(figures.scenario, alone, scatter.busy_s)
+    found += [arc] if arc else []
     repeats = _repeats(figures, of)
     return [*scripted_figures(figures.scenario, alone), *found, *([repeats] if repeats else [])]
 
@@ -117,12 +120,16 @@ def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
         return None
     rows = [
         TableRow(key, [_fact(value) for value in values])
-        for key, values in differing(list(facts.values()), besides=_WHERE)
+        for key, values in differing(list(facts.values()), besides=(*_WHERE, "datasets.compress_ratio"))
     ]
+    if ratios := compress_ratios(runs):
+        rows.append(TableRow("compress ratio", [ratios.get(name, ABSENT) for name in facts]))
     caption = (
         "What the lab read of the storage and its host, where it is not the same for all backends. Ideally "
         "only what you want to compare stands here."
     )
+    if ratios:
+        caption += " The compress ratio stands here in any case; it changes with what a run writes."
     if not rows:
         caption = "Nothing of what the lab read of the storage and its host differs between the backends."
     return Table("What differs between the backends", caption, ["", *facts], rows)

@@ -15,6 +15,7 @@ from analysis.figures.tail import tail_figure
 from analysis.figures.throughput import throughput_figure
 from analysis.hostile import script_json
 from analysis.report.backends import by_scenario
+from analysis.report.cache import cache_notes
 from analysis.report.cautions import Caution, cautions_of
 from analysis.report.comparison import comparing_figures, differences_table
 from analysis.report.control import control_cautions
@@ -92,12 +93,16 @@ def page(
         said=said_once(said for said in _said(shown) if said[1].level == "bad" or len(runs) <= _MOST_OPEN),
         folded_away=said_once(said for said in _said(shown) if said[1].level == "warn"),
         warned=sum(caution.level == "warn" for _, caution in _said(shown)),
-        cautions=[
-            *comparison_cautions(scenarios, compared, unreadable),
-            *missing_cautions(scenarios, compared),
-            *control_cautions(runs),
-            *(Caution("warn", trouble) for trouble in fileio.troubles),
-        ],
+        cautions=sorted(
+            [
+                *comparison_cautions(scenarios, compared, unreadable),
+                *missing_cautions(scenarios, compared),
+                *control_cautions(runs),
+                *(Caution("warn", trouble) for trouble in fileio.troubles),
+                *cache_notes(scenarios),
+            ],
+            key=lambda caution: LEVELS.index(caution.level),
+        ),
         version=__version__,
     )
 

@@ -1,0 +1,108 @@
+"""ZFS in a report: hits and size of its cache (ARC) over time, and how well data compress."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+
+from analysis.errors import RunDirectoryError
+from analysis.figures.cache import cache_figure
+from analysis.figures.scatter import Row, Shown
+from analysis.figures.style import Figure
+from analysis.host import read_host
+from analysis.report.backends import BackendRuns, ScenarioRuns
+from analysis.report.cautions import Caution
+from analysis.report.hostseries import Floats
+from analysis.report.measured import MeasuredRun
+from analysis.units import significant
+
+_HITS, _SIZE = "arcstats.hit_percent", "arcstats.size_bytes"
+_GIB = float(1 << 30)
+_LATEST_NS, _MOST = float(1 << 61), 1e15
+
+Points = tuple[Floats, Floats]
+_NOTHING: Points = (np.empty(0), np.empty(0))
+
+
+def cache_figure_of(scenario: ScenarioRuns, alone: bool, busy_s: float | None) -> Figure | None:
+    """Return hits and size of the ARC on each backend since the saturator started; None where none has it."""
+    shown = [
+        Shown(
+            backend.called,
+            backend.shade,
+            [],
+            [
+                Row("ARC hits (%)", "% hits", [arc_of(run)[0] for run in backend.runs]),
+                Row("ARC size (GiB)", "GiB", [arc_of(run)[1] for run in backend.runs]),
+            ],
+        )
+        for backend in scenario.backends
+    ]
+    saturators = [name.replace("-", " ") for name in scenario.saturators]
+    since = f"{' or '.join(saturators)} started" if saturators else "the start of the run"
+    title = "What ZFS's cache had" + ("" if alone else f": {scenario.name}")
+    return cache_figure(f"arc-{scenario.number}", title, shown, since, busy_s)
+
+
+def arc_of(run: MeasuredRun) -> tuple[Points, Points]:
+    """Return hits in % and size in GiB, each with its instants in seconds since the saturator started."""
+    try:
+        columns = read_host(run.directory.path / "host.csv", lambda name: name in (_HITS, _SIZE))
+    except (RunDirectoryError, OSError):
+        return _NOTHING, _NOTHING  # the report says so where it reads the disks' counters
+    t_ns = columns.get("t_ns")
+    if t_ns is None:
+        return _NOTHING, _NOTHING
+    zero_ns = run.saturation.start_ns if run.saturation else 0
+    found = []
+    for name, scale in ((_HITS, 1.0), (_SIZE, _GIB)):
+        value = columns.get(name, np.full(len(t_ns), np.nan))
+        there = (value >= 0) & (value < _MOST) & (np.abs(t_ns) < _LATEST_NS)  # neither is NaN
+        found.append(((t_ns[there] - zero_ns) / 1e9, value[there] / scale))
+    return found[0], found[1]
+
+
+def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
+    """Return a note on each backend that lies on ZFS and was observed, but has no figures of its cache."""
+    by_name: dict[str, list[MeasuredRun]] = {}
+    for scenario in scenarios:
+        for backend in scenario.backends:
+            if _is_zfs(backend):
+                by_name.setdefault(backend.name, []).extend(backend.runs)
+    return [
+        Caution(
+            "note",
+            f"{name} lies on ZFS, but nothing is known of its cache (ARC): zfs-fuse has no arcstats, or they "
+            "were not observed.",
+        )
+        for name, runs in by_name.items()
+        if any((run.directory.path / "host.csv").exists() for run in runs)
+        and not any(len(t) for run in runs for t, _ in arc_of(run))
+    ]
+
+
+def _is_zfs(backend: BackendRuns) -> bool:
+    return any(
+        run.directory.facts.storage and run.directory.facts.storage.facts.get("pools") for run in backend.runs
+    )
+
+
+def compress_ratios(runs: Sequence[MeasuredRun]) -> dict[str, str]:
+    """Return how well each backend's data compress, by its name (hostile): `1.4`, or the span of its runs."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        storage = run.directory.facts.storage
+        datasets = storage.facts.get("datasets") if storage and run.directory.facts.backend else None
+        for dataset in datasets if isinstance(datasets, list) else ():
+            ratio = dataset.get("compress_ratio") if isinstance(dataset, dict) else None
+            if (
+                isinstance(ratio, int | float)
+                and not isinstance(ratio, bool)
+                and isfinite(ratio)
+                and ratio > 0
+            ):
+                found.setdefault(run.backend, []).append(float(ratio))
+    return {
+        name: " to ".join(dict.fromkeys(significant(edge) for edge in (min(ratios), max(ratios))))
+        for name, ratios in found.items()
+    }
