@@ -1,8 +1,11 @@
 """Every response time of a run: the darker, the more requests took that long then."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.figures.style import (
     Figure,
@@ -15,6 +18,7 @@ from analysis.figures.style import (
     span_shapes,
     time_axis,
     time_unit,
+    unit_for,
 )
 from analysis.statistics.timeline import heat_edge_ms
 
@@ -28,17 +32,77 @@ def heat_figure(run: Run, alone: Sequence[Run]) -> Figure:
     join = -(-timeline.used // MOST_COLUMNS)
     heat = timeline.heat[: timeline.used]
     counts = np.add.reduceat(heat, np.arange(0, len(heat), join), axis=0)
+    trace = _trace(counts, [unit.of(column * join * timeline.width_s) for column in range(len(counts) + 1)])
+    y_axis = axis("response time (ms)", "log") | log_ticks(trace["y"])
+    return Figure(
+        key=f"heat-{run.number}",
+        title="All response times" + ("" if len(alone) == 1 else f" of {run.name}"),
+        caption="The stronger the colour, the more requests took that long at that time.",
+        data=[trace],
+        layout=layout(time_axis(unit), y_axis, **span_shapes([run], unit)),
+        scale="log",
+    )
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Of one run: counts (slices, rows of the heat map), the slices' width, and when time 0 is in the run."""
+
+    heat: NDArray[np.int64]
+    width_s: float
+    zero_s: float
+
+
+def pooled_heat_figure(
+    key: str, title: str, since: str, busy_s: float | None, runs: Sequence[Slices]
+) -> Figure:
+    """Return one heat map of all `runs` together, over the time since `since`.
+
+    A slice counts in the column in which its middle lies; columns are no narrower than the widest slice.
+    """
+    first_s = min(-run.zero_s for run in runs)
+    last_s = max(len(run.heat) * run.width_s - run.zero_s for run in runs)
+    width_s = max((last_s - first_s) / MOST_COLUMNS, *(run.width_s for run in runs))
+    columns = max(math.ceil((last_s - first_s) / width_s), 1)
+    counts = np.zeros((columns, runs[0].heat.shape[1]), dtype=np.int64)
+    for run in runs:
+        middle_s = (np.arange(len(run.heat)) + 0.5) * run.width_s - run.zero_s - first_s
+        column = np.minimum((middle_s / width_s).astype(np.int64), columns - 1)
+        np.add.at(counts, column, run.heat)
+    unit = unit_for(max(last_s, -first_s))
+    trace = _trace(counts, [unit.of(first_s + column * width_s) for column in range(columns + 1)])
+    x_axis = axis(f"{unit.name} since {since}") | {
+        "range": [unit.of(first_s), unit.of(last_s)],
+        "rangemode": "normal",
+    }
+    more: Json = {}
+    if busy_s is not None:
+        line: Json = {"type": "line", "yref": "paper", "y0": 0, "y1": 1}
+        look: Json = {"line": {"color": "var(--muted)", "width": 1.5, "dash": "dash"}}
+        more["shapes"] = [line | look | {"x0": at, "x1": at} for at in (0, unit.of(busy_s))]
+    return Figure(
+        key=key,
+        title=title,
+        caption="The stronger the colour, the more requests of all repeats together took that long then."
+        + (" Between the dashed lines the saturator ran." if busy_s is not None else ""),
+        data=[trace],
+        layout=layout(x_axis, axis("response time (ms)", "log") | log_ticks(trace["y"]), **more),
+        scale="log",
+    )
+
+
+def _trace(counts: NDArray[np.int64], x: list[float]) -> Json:
+    """Return the map of `counts` (columns, rows), whose columns have the edges `x`."""
     rows = np.flatnonzero(counts.sum(axis=0))
     first, last = int(rows[0]), int(rows[-1]) + 1
     counts = counts[:, first:last].T
-    width_s = join * timeline.width_s
     # Counts differ by powers of ten; a linear scale of colours would show the median and nothing else.
-    shades = [[rounded(float(np.log10(n))) if n else None for n in row] for row in counts.tolist()]
+    shades = [[round(float(np.log10(n)), 2) if n else None for n in row] for row in counts.tolist()]
     top = int(counts.max())
     ticks = [10**power for power in range(len(str(top)))]
-    trace: Json = {
+    return {
         "type": "heatmap",
-        "x": [unit.of(column * width_s) for column in range(counts.shape[1] + 1)],
+        "x": x,
         "y": [rounded(heat_edge_ms(row)) for row in range(first, last + 1)],
         "z": shades,
         "customdata": counts.tolist(),
@@ -62,12 +126,3 @@ def heat_figure(run: Run, alone: Sequence[Run]) -> Figure:
             "tickfont": {"size": 11},
         },
     }
-    y_axis = axis("response time (ms)", "log") | log_ticks(trace["y"])
-    return Figure(
-        key=f"heat-{run.number}",
-        title="All response times" + ("" if len(alone) == 1 else f" of {run.name}"),
-        caption="The stronger the colour, the more requests took that long at that time.",
-        data=[trace],
-        layout=layout(time_axis(unit), y_axis, **span_shapes([run], unit)),
-        scale="log",
-    )

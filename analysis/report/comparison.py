@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import inf, isfinite
 
 from analysis.differing import differing
+from analysis.figures.heatmap import Slices, pooled_heat_figure
 from analysis.figures.percentiles import pooled_figure
 from analysis.figures.repeats import Repeats, repeats_figure
 from analysis.figures.scatter import Row, Scatter, Shown, scatter_figure
@@ -17,6 +18,8 @@ from analysis.report.tables import Table
 from analysis.statistics.sample import PERCENTILES, fewest
 from analysis.units import ABSENT, significant
 
+_MOST_HEAT_MAPS = 4
+_FEWEST_OF_HEAT = 1000  # requests
 _RUN_LEVEL = ("p99.9", "p99")
 
 # Where a clone lies is called after its backend; and that a disk is emulated is said of its clone again.
@@ -45,6 +48,8 @@ def comparing_figures(figures: ScenarioFigures, alone: bool) -> list[Figure]:
         found.append(pooled_figure(f"curves-{number}", f"How slow, for how many, {when}{of}", curves))
     arc = cache_figure_of(figures.scenario, alone, scatter.busy_s)
     found += [arc] if arc else []
+    if figures.scenario.repeated and _requests(figures) >= _FEWEST_OF_HEAT:
+        found += _heat(figures, of, scatter.busy_s)
     repeats = _repeats(figures, of)
     return [*scripted_figures(figures.scenario, alone), *found, *([repeats] if repeats else [])]
 
@@ -61,6 +66,32 @@ def _shown(each: BackendFigures, saturators: Sequence[str]) -> Shown:
             Row("disk read (ms)", "ms a read", [(r.disk.t_s, r.disk.value) for r in each.repeats]),
         ],
     )
+
+
+def _requests(figures: ScenarioFigures) -> int:
+    return sum(run.statistics.requests for run in figures.scenario.runs)
+
+
+def _heat(figures: ScenarioFigures, of: str, busy_s: float | None) -> list[Figure]:
+    """Return a heat map of each of the first backends, all their repeats together."""
+    saturators = [name.replace("-", " ") for name in figures.scenario.saturators]
+    since = f"{' or '.join(saturators)} started" if saturators else "the start of the run"
+    return [
+        pooled_heat_figure(
+            f"heat-{figures.scenario.number}-{place}",
+            f"All response times on {each.backend.called}{of}",
+            since,
+            busy_s,
+            [_slices(run) for run in each.backend.runs],
+        )
+        for place, each in enumerate(figures.backends[:_MOST_HEAT_MAPS])
+    ]
+
+
+def _slices(run: MeasuredRun) -> Slices:
+    timeline = run.statistics.timeline
+    zero_s = run.saturation.start_ns / 1e9 if run.saturation else 0.0
+    return Slices(timeline.heat[: timeline.used], timeline.width_s, zero_s)
 
 
 def _busy_s(runs: Sequence[MeasuredRun]) -> float | None:

@@ -22,6 +22,11 @@ def text_of(made: Made) -> str:
     return page[: page.index('<script type="application/json"')]
 
 
+def _by_backend(made: Made) -> dict[str, Any]:
+    """The figures that all backends share; each has a heat map of its own."""
+    return {key: figure for key, figure in figures_of(made).items() if not key.startswith("heat-")}
+
+
 def figures_of(made: Made) -> dict[str, Any]:
     return _figures(made.path.read_text(encoding="utf-8"))
 
@@ -65,13 +70,13 @@ def test_emulated_storage_is_called_so_wherever_it_is_named_first(experiment: Ma
     assert f"slow-disk is emulated ({DISK})" in warnings
     table = text[text.index("card phases") : text.index("figure-scatter-0")]
     assert f"emulated: {DISK}" in table
-    for key, figure in figures_of(experiment).items():
+    for key, figure in _by_backend(experiment).items():
         names = {trace["name"] for trace in figure["data"]}
         assert names == {"nvme-mirror", "slow-disk (emulated)"}, key
 
 
 def test_a_backend_has_one_colour_and_one_place_in_the_legend(experiment: Made) -> None:
-    for key, figure in figures_of(experiment).items():
+    for key, figure in _by_backend(experiment).items():
         colours: dict[str, set[str]] = {}
         for trace in figure["data"]:
             colours.setdefault(trace["name"], set()).add((trace.get("line") or {}).get("color") or "")
@@ -105,6 +110,18 @@ def test_the_scatter_has_every_repeat_a_line_each_and_what_happened_below(experi
     assert titles == ["response time (ms)", "requests/s", "zfs send (MB/s)", "disk read (ms)"]
     band = figure["layout"]["shapes"][0]
     assert (band["x0"], band["x1"]) == (0, 40)
+
+
+def test_each_backend_has_a_heat_map_of_all_its_repeats(experiment: Made) -> None:
+    figures = figures_of(experiment)
+    for place, backend in enumerate(experiment.compared[0].backends):
+        figure = figures[f"heat-0-{place}"]
+        trace = figure["data"][0]
+        counted = sum(sum(row) for row in trace["customdata"])
+        assert counted == sum(repeat.run.statistics.requests for repeat in backend.repeats)
+        assert trace["x"][0] == pytest.approx(-20.0, abs=0.5)
+        assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [0, 40]
+    assert f"heat-0-{len(experiment.compared[0].backends)}" not in figures
 
 
 def test_no_figure_grows_with_the_number_of_runs(tmp_path: Path) -> None:
