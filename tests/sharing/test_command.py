@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -110,4 +111,4 @@ def test_every_option_is_documented_and_the_help_has_an_example() -> None:
     for parameter in main.params:
         if isinstance(parameter, click.Option):
             assert f"`{parameter.opts[-1] if parameter.name != 'log_format' else '--format'}" in SCALING
-    assert "Example:\n  python -m analysis.sharing " in asked("--help").stdout
+    assert re.search(r"Example:\n\s+python -m analysis.sharing ", asked("--help").stdout)
