@@ -83,7 +83,10 @@ def gate_results(
 def decided(questions: Sequence[Question], confidence: float) -> list[Verdict]:
     """Decide as `plimsoll compare` does; but a FAIL has to stand a test that is made every night."""
     plain = decide(questions, confidence)
-    strict = decide(questions, 1 - (1 - confidence) / LOOKS)
+    if all(verdict.outcome != "FAIL" for verdict in plain):
+        strict = plain
+    else:
+        strict = decide(questions, 1 - (1 - confidence) / LOOKS)
     return [_patient(*both) for both in zip(questions, plain, strict, strict=True)]
 
 
