@@ -84,7 +84,17 @@
       figure.layout.margin.l = 44;
       figure.layout.margin.r = 8;
       figure.layout.annotations = [];
-      figure.data.forEach((trace) => { trace.showscale = false; });
+      figure.data.forEach((trace) => {
+        trace.showscale = false;
+        if (trace.type === "bar") {
+          delete trace.text; // the hover says it
+        }
+      });
+      Object.values(figure.layout).forEach((axis) => {
+        if (axis.anchor === "x2") {
+          delete axis.title; // it would stand in the figure on its left, which the caption tells apart
+        }
+      });
     }
     return Plotly.react(place, figure.data, figure.layout, {
       responsive: true,
