@@ -32,10 +32,12 @@ def look(name: str, place: Places) -> Found:
 
 
 def read_crontab() -> str | None:
-    """Return this user's crontab: empty where there is none, None where there is no cron. Raises LabError."""
+    """Return this user's crontab: empty where there is none, None where we may have none. Raises LabError."""
     try:
         done = subprocess.run(["crontab", "-l"], capture_output=True, check=False, timeout=60)  # noqa: S607
     except FileNotFoundError:
+        return None
+    if done.returncode and b"not allowed" in done.stderr:  # by cron.allow or cron.deny
         return None
     if done.returncode and b"no crontab for" not in done.stderr:
         said = done.stderr.decode(errors="replace").strip()

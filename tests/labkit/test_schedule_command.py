@@ -118,7 +118,7 @@ def test_all_problems_at_once(at: Path, plimsoll: Plimsoll) -> None:
         "install", "lab.yml", "--name", "../x", "--at", "25:00", "--user", "--", "--no-such-option"
     )
     assert done.exit_code == 2
-    for part in ("backend: is no key", "scenarios: is missing", "25:00", "NAME: '../x'"):
+    for part in ("backend: is no key", "scenarios: is missing", "25:00", "NAME: '../x'", "no-such-option"):
         assert part in done.output, part
     assert not (at / "state").exists()
 
