@@ -41,31 +41,34 @@ http {{
   access_log {root}/access.log instants;
   client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
   uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
-  server {{ listen 127.0.0.1:{port}; root {root}/www; location / {{ try_files $uri /page.html; }} }}
+  server {{ listen {address}:{port}; root {root}/www; location / {{ try_files $uri /page.html; }} }}
 }}
 """
 
 
 class Nginx:
-    """A real nginx on loopback that serves one page for every target and logs each request's instant."""
+    """A real nginx that serves one page for every target and logs each request's instant.
 
-    def __init__(self, root: Path) -> None:
+    On loopback, or at `address` inside of what `within` enters, such as a network namespace.
+    """
+
+    def __init__(self, root: Path, address: str = "127.0.0.1", within: tuple[str, ...] = ()) -> None:
         program = need("nginx")
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{address}:{self.port}"
         self.log = root / "access.log"
         (root / "www").mkdir()
         (root / "www" / "page.html").write_bytes(b"x" * 1024)
         for folder in (root, root / "www"):
             folder.chmod(0o755)
         config = root / "nginx.conf"
-        config.write_text(NGINX.format(root=root, port=self.port))
-        self.process = subprocess.Popen([program, "-c", str(config), "-e", str(root / "error.log")])
+        config.write_text(NGINX.format(root=root, address=address, port=self.port))
+        self.process = subprocess.Popen([*within, program, "-c", str(config), "-e", str(root / "error.log")])
+        answers = [*within, "bash", "-c", f"exec 3<>/dev/tcp/{address}/{self.port}"]
         until = time.monotonic() + 10
         while time.monotonic() < until:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+            if subprocess.run(answers, stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                return
             time.sleep(0.05)
         raise RuntimeError((root / "error.log").read_text())
 
