@@ -1,9 +1,10 @@
 """Units and crontabs. After a wanted change: UPDATE_GOLDEN=1 pytest tests/labkit/test_schedule_texts.py"""
 
 import os
+import re
 import shutil
 import subprocess
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from lab.errors import LabError
 from lab.schedule import crontab, units
-from lab.schedule.calendar import parsed
+from lab.schedule.calendar import dues, parsed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "systemd"
 COMMAND = [
@@ -188,3 +189,39 @@ def test_names_do_not_run_into_each_other() -> None:
     text = crontab.with_lines("", "a.b", ["1"])
     assert crontab.without(text, "axb") == text
     assert crontab.without(text, "a") == text
+
+
+@needs_systemd
+@pytest.mark.parametrize(
+    ("zone", "text", "day", "why"),
+    [
+        ("Europe/Berlin", "02:30", "2027-03-28", "02:30 is left out"),
+        ("Europe/Berlin", "02:30", "2027-10-31", "02:30 comes twice"),
+        ("Europe/Helsinki", "03:00", "2027-03-28", "03:00 is left out, the default"),
+        ("America/Havana", "00:00", "2027-03-14", "midnight is left out"),
+        ("Australia/Lord_Howe", "02:15", "2027-10-03", "half an hour is left out"),
+        ("Europe/Berlin", "03:00", "2027-03-28", "03:00 is there"),
+    ],
+)
+def test_systemd_runs_each_night_once_where_the_clocks_change(
+    zone: str, text: str, day: str, why: str
+) -> None:
+    nights = parsed(f"{text} {zone}")
+    timer = units.timer("quiet", nights, ZoneInfo(zone), date(2026, 11, 22), True)
+    after = datetime.fromisoformat(f"{day}T12:00:00+00:00") - timedelta(days=3)
+    until = after + timedelta(days=5)
+    theirs: list[str] = []
+    for line in re.findall(r"^OnCalendar=(.*)$", timer, re.MULTILINE):
+        command = [
+            "systemd-analyze",
+            "calendar",
+            "--iterations=6",
+            f"--base-time={after:%Y-%m-%d %H:%M:%S} UTC",
+            line,
+        ]
+        said = subprocess.run(command, capture_output=True, text=True, check=True, env={"TZ": "UTC"}).stdout
+        theirs += re.findall(r"(?:Next elapse|Iter. #\d+): \w{3} (\S+ \S+) UTC", said)
+    last = f"{until:%Y-%m-%d %H:%M:%S}"
+    ours = [f"{due:%Y-%m-%d %H:%M:%S}" for due in dues(nights, ZoneInfo(zone), after, until)]
+    assert sorted(instant for instant in theirs if instant <= last) == ours, why
+    assert len(ours) == 5
