@@ -30,7 +30,7 @@ Outcome = Literal[
     "skipped",
     "missed",
 ]
-BAD = frozenset({"regression", "failed", "wrong", "interrupted", "killed", "skipped"})
+BAD = frozenset({"regression", "failed", "wrong", "interrupted", "killed"})
 AGAIN = frozenset({"interrupted", "killed"})  # not the end of that night
 
 

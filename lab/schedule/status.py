@@ -44,11 +44,11 @@ def status(name: str, place: Places, found: Found, at: datetime) -> Status:
     told.problems += [*_installed(schedule, place, found), *_there(schedule, place)]
     told.notes += lingering(schedule)
     known = Nights(place.folder(name)).read()
-    _nights(told, schedule, known, runs(place.folder(name)), at)
+    _fares(told, schedule, known, runs(place.folder(name)), at)
     return told
 
 
-def _nights(told: Status, schedule: Schedule, known: list[Night], running: bool, at: datetime) -> None:
+def _fares(told: Status, schedule: Schedule, known: list[Night], running: bool, at: datetime) -> None:
     calendar = schedule.nights
     zone = calendar.tzinfo()
     told.next = next_due(calendar, zone, at)
@@ -56,22 +56,33 @@ def _nights(told: Status, schedule: Schedule, known: list[Night], running: bool,
         told.running = next((night for night in reversed(known) if night.outcome == "running"), None)
     else:
         known = nobody_runs(known)
-    told.last = next((night for night in reversed(known) if night.outcome not in ("missed", "running")), None)
-    since = told.last.due or told.last.began if told.last else None
+    begun = [i for i, night in enumerate(known) if night.outcome not in ("missed", "running", "skipped")]
+    told.last = known[begun[-1]] if begun else None
     unseen = missed(known, calendar, zone, schedule.installed_at, at - GRACE)
-    told.missed = [night for night in known if night.outcome == "missed"]
-    told.missed += [night for night in unseen if night.outcome == "missed"]
+    told.missed = [night for night in [*known, *unseen] if night.outcome == "missed"]
+    since = told.last.due or told.last.began if told.last else None
     late = [night for night in unseen if since is None or (night.due and night.due > since)]
-    if late:
-        told.problems.append(_missed(late, "since the last night"))
+    if late_missed := [night for night in late if night.outcome == "missed"]:
+        told.problems.append(
+            _missed(late_missed, "since the last night" if told.last else "since it was installed")
+        )
     elif told.missed:
         told.notes.append(_missed(told.missed, "and made up for by later ones"))
+    skipped = [
+        night for night in [*known[begun[-1] + 1 if begun else 0 :], *late] if night.outcome == "skipped"
+    ]
+    if skipped:
+        told.problems.append(f"{_counted(skipped)} {skipped[-1].said}")
     if told.last is not None and told.last.outcome in BAD:
         told.problems.append(f"the last night: {told.last.outcome}: {told.last.said.partition(chr(10))[0]}")
 
 
+def _counted(nights: list[Night]) -> str:
+    return f"{len(nights)} night{'s' if len(nights) > 1 else ''}"
+
+
 def _missed(nights: list[Night], further: str) -> str:
-    count = f"{len(nights)} night{'s' if len(nights) > 1 else ''} missed, {further}"
+    count = f"{_counted(nights)} missed, {further}"
     last = nights[-1].due
     since = booted_at()
     if last is not None and since is not None and last < since:
