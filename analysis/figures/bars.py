@@ -9,7 +9,8 @@ from analysis.hostile import plotly_text
 from analysis.units import counted, milliseconds
 
 _SPREAD = 0.8  # how much of a place the backends' bars take
-_MOST_LABELLED = 24  # bars with their figure written on them
+_WIDEST = 0.12  # of the figure's width, one bar
+_MOST_LABELLED = 16  # bars with their figure written on them
 _TOPS = " On the log scale only the tops of the bars mean something."
 _LOG_FROM = 30  # times as high as the lowest bar
 
@@ -88,7 +89,7 @@ def bar_traces(
     legend: bool = True,
 ) -> list[Json]:
     """Return a trace of bars and one of points a backend; one place of the legend turns both off."""
-    step = _SPREAD / max(len(backends), 1)
+    step = min(_SPREAD / max(len(backends), 1), _WIDEST * max(len(places), 1))
     labelled = sum(bool(at) for each in backends for at in each.at) <= _MOST_LABELLED
     found: list[Json] = []
     for column, backend in enumerate(backends):

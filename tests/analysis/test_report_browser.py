@@ -58,6 +58,16 @@ def test_it_prints_on_paper(browser: Browser, report: Path) -> None:  # noqa: F8
     opened.page.close()
 
 
+def test_no_table_is_wider_than_the_paper(browser: Browser, report: Path) -> None:  # noqa: F811
+    opened = Opened(browser, report, viewport={"width": 718, "height": 1000})  # A4 between its margins
+    opened.page.emulate_media(media="print")
+    wider = """[...document.querySelectorAll("table")].filter((table) => table.offsetParent
+        && table.scrollWidth > table.parentElement.clientWidth + 1).length"""
+    assert opened.page.locator("table:visible").count() >= 5
+    assert opened.page.evaluate(wider) == 0
+    opened.page.close()
+
+
 def test_a_backend_is_hidden_with_bars_and_points(browser: Browser, report: Path) -> None:  # noqa: F811
     opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
     opened.page.locator("#figure-phases-3").scroll_into_view_if_needed()
