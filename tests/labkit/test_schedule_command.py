@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from analysis.cli import main
-from lab.schedule import command
-from tests.labkit.scheduled import fakes, program
+from lab.schedule import command, plan, steps
+from lab.schedule.definition import Kind
+from lab.steps import Command
+from tests.labkit.scheduled import fakes, program, scheduled
 
 Plimsoll = Callable[..., Result]
 
@@ -276,3 +278,38 @@ def test_purge_takes_results_and_leaves_experiments(at: Path, plimsoll: Plimsoll
     assert not (at / "results/nights/quiet").exists()
     assert not (at / "state/quiet").exists()
     assert experiments[0].exists()
+
+
+def test_the_system_s_timer_is_root_s_affair(
+    at: Path, plimsoll: Plimsoll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = plimsoll("install", "lab.yml", "--system")
+    assert done.exit_code == 2
+    assert "--system: needs root" in done.output
+
+
+def test_the_system_s_timer(at: Path) -> None:
+    schedule, place = scheduled(at, kind="system")
+    none: dict[Kind, list[Path]] = {"system": [], "user": []}
+    todo = plan.install(schedule, place, plan.Found(none, [], "", None))
+    written = {step.path: step.text for step in todo if isinstance(step, steps.Write)}
+    service, timer = place.unit_files("system", "quiet")
+    assert "After=network-online.target" in written[service]
+    assert "NoNewPrivileges=yes" in written[service]
+    assert f"--state {place.state} --timer\n" in written[service]
+    assert "OnCalendar=*-*-* 03:00:00 UTC\n" in written[timer]
+    assert [step.words for step in todo if isinstance(step, Command)] == [
+        ("systemctl", "daemon-reload"),
+        ("systemctl", "enable", "plimsoll-quiet.timer"),
+        ("systemctl", "restart", "plimsoll-quiet.timer"),
+    ]
+    there: dict[Kind, list[Path]] = {"system": [service, timer], "user": []}
+    gone = plan.remove("quiet", place, plan.Found(there, [], "", schedule), False)
+    assert [step.words[1:] for step in gone if isinstance(step, Command)] == [
+        ("disable", "--now", "plimsoll-quiet.timer"),
+        ("stop", "plimsoll-quiet.service"),
+        ("daemon-reload",),
+        ("reset-failed", "plimsoll-quiet.service", "plimsoll-quiet.timer"),
+    ]
+    assert {service, timer} < {step.path for step in gone if isinstance(step, steps.Remove)}
