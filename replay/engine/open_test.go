@@ -223,3 +223,38 @@ func TestABigHeadDoesNotHoldUpTheNextRequest(t *testing.T) {
 		}
 	}
 }
+
+// startedAt remembers the instant that due instants count from.
+type startedAt struct {
+	*memory
+	at time.Time
+}
+
+func (s *startedAt) Start(at time.Time) error {
+	s.at = at
+	return nil
+}
+
+func TestAllCountFromTheGivenStart(t *testing.T) {
+	var arrived time.Time
+	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived = time.Now() }))
+	defer site.Close()
+	for _, row := range []struct {
+		says string
+		in   time.Duration
+	}{
+		{"a start that is still to come is waited for", 200 * time.Millisecond},
+		{"after one that is past, requests are late, and say so", -time.Second},
+	} {
+		rec := &startedAt{memory: &memory{}}
+		start := time.Now().Add(row.in)
+		e := New(targetOf(t, site.URL, false), noHeaders(t), Options{StartAt: start}, rec, context.Background())
+		e.Open(context.Background(), list(get(1, "/", 0)))
+		if !rec.at.Equal(start) || arrived.Before(start) {
+			t.Errorf("%s: started at %v and arrived at %v, want %v", row.says, rec.at, arrived, start)
+		}
+		if late := rec.records[0].LagUS; row.in < 0 && late < 1_000_000 {
+			t.Errorf("%s: %d µs late", row.says, late)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package k6
+
+import (
+	"testing"
+	"time"
+
+	"go.k6.io/k6/metrics"
+
+	"plimsoll/replay/record"
+)
+
+func TestSamplesOfARequest(t *testing.T) {
+	registry := metrics.NewRegistry()
+	own, err := newReplayMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sampler{
+		own: own, builtin: metrics.RegisterBuiltinMetrics(registry), tags: registry.RootTagSet(), started: time.Unix(100, 0),
+		route: func(uint16) string { return "page" }, known: map[series]*metrics.TagSet{},
+	}
+	values := func(r record.Record) map[string]float64 {
+		out := map[string]float64{}
+		samples := s.append(nil, &r)
+		if len(samples) > mostSamples {
+			t.Errorf("%d samples", len(samples))
+		}
+		for _, one := range samples {
+			out[one.Metric.Name] = one.Value
+			if name, _ := one.Tags.Get("name"); name != "page" {
+				t.Errorf("route %q", name)
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		says   string
+		record record.Record
+		want   map[string]float64
+	}{
+		{
+			"response time counts from due, k6's own duration leaves out the connection",
+			record.Record{DueNS: 1e9, LagUS: 2000, ConnectUS: 1000, TLSUS: 3000, TTFBUS: 9000, TotalUS: 10_000, Status: 200, LoggedStatus: 200},
+			map[string]float64{"http_reqs": 1, "http_req_duration": 6, "http_req_failed": 0, "plimsoll_response": 12, "plimsoll_lag": 2, "plimsoll_ttfb": 9},
+		},
+		{
+			"a request that queued has no lag of the generator",
+			record.Record{LagUS: 5000, TTFBUS: 1, TotalUS: 1000, Status: 200, Flags: record.Queued},
+			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 0, "plimsoll_response": 6, "plimsoll_queued": 1, "plimsoll_ttfb": 0.001},
+		},
+		{
+			"an error has no first byte",
+			record.Record{TotalUS: 1000, Error: record.ConnectRefused},
+			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 1, "plimsoll_response": 1, "plimsoll_lag": 0, "plimsoll_errors": 1},
+		},
+		{
+			"another status than the log's",
+			record.Record{TTFBUS: 1000, TotalUS: 1000, Status: 500, LoggedStatus: 200},
+			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 1, "plimsoll_response": 1, "plimsoll_lag": 0, "plimsoll_ttfb": 1, "plimsoll_status_mismatch": 1},
+		},
+		{"the warm-up is in no figure", record.Record{TotalUS: 1000, Flags: record.Warmup}, map[string]float64{}},
+	} {
+		got := values(c.record)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %v", c.says, got)
+		}
+		for name, want := range c.want {
+			if value, ok := got[name]; !ok || value != want {
+				t.Errorf("%s: %s is %v, want %v", c.says, name, value, want)
+			}
+		}
+	}
+}
