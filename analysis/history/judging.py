@@ -15,7 +15,7 @@ from analysis.history.series import Series, series_of
 from analysis.history.store import History, NightRow, RunRow, now
 from analysis.units import counted
 
-_BEFORE = 10  # nights: a series that had a value in one of them is missed tonight
+MISSED = 10  # nights: a series that had a value in one of them is missed tonight
 _WEAK_P = 0.01  # what moved with something that is sure need be no surer
 
 
@@ -278,7 +278,7 @@ def _unjudged(
 
 
 def _was_there(series: Series, nights: Sequence[NightRow]) -> bool:
-    recent = {night.id for night in nights[-1 - _BEFORE : -1]}
+    recent = {night.id for night in nights[-1 - MISSED : -1]}
     return any(night.repeats and night.night.id in recent for night in series.nights)
 
 

@@ -7,12 +7,14 @@ import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import requests
 
 from analysis.errors import SettingsError
+from analysis.history.night import instant
 from analysis.history.schema import writing
 from analysis.history.store import History, now
 from analysis.hostile import printable
@@ -20,6 +22,9 @@ from analysis.hostile import printable
 TIMEOUT_S = 30.0
 TRIES = 3
 MOST_ATTEMPTS = 20  # nights: after that nobody waits for it
+DEAD_AFTER_S = 600.0  # an attempt that has not ended by then was killed
+# Neither sent, nor being sent by somebody who lives.
+_PENDING = "(delivered_at IS NULL OR (delivered_at LIKE 'since %' AND delivered_at < ?))"
 URL_NAME = "PLIMSOLL_WEBHOOK"
 
 
@@ -84,9 +89,10 @@ def deliver(history: History, by: Mapping[str, Channel]) -> list[str]:
     problems = []
     for name, send in by.items():
         pending = history.connection.execute(
-            "SELECT message.* FROM delivery JOIN message ON message.id = delivery.message "
-            "WHERE channel = ? AND delivered_at IS NULL AND attempts < ? ORDER BY message.id",
-            (name, MOST_ATTEMPTS),
+            "SELECT message.* FROM delivery JOIN message "  # noqa: S608 our own text
+            f"ON message.id = delivery.message WHERE channel = ? AND {_PENDING} AND attempts < ? "
+            "ORDER BY message.id",
+            (name, _abandoned(), MOST_ATTEMPTS),
         ).fetchall()
         for row in pending:
             if not _claimed(history, row["id"], name):
@@ -105,11 +111,16 @@ def _claimed(history: History, message: int, channel: str) -> bool:
     """Take a message to send it: of two processes, one gets it. An attempt counts before it is made."""
     with writing(history.connection):
         cursor = history.connection.execute(
-            "UPDATE delivery SET attempts = attempts + 1, delivered_at = 'being sent by ' || ? "
-            "WHERE message = ? AND channel = ? AND delivered_at IS NULL",
-            (os.getpid(), message, channel),
+            "UPDATE delivery SET attempts = attempts + 1, delivered_at = 'since ' || ? "  # noqa: S608 our own
+            f"WHERE message = ? AND channel = ? AND {_PENDING}",
+            (now(), message, channel, _abandoned()),
         )
         return cursor.rowcount == 1
+
+
+def _abandoned() -> str:
+    """Return the mark of the youngest attempt that must have died."""
+    return f"since {instant(datetime.now(UTC) - timedelta(seconds=DEAD_AFTER_S))}"
 
 
 def _settle(history: History, message: int, channel: str, at: str | None) -> None:
