@@ -18,6 +18,7 @@ from analysis.units import significant
 
 _HITS, _SIZE = "arcstats.hit_percent", "arcstats.size_bytes"
 _GIB = float(1 << 30)
+_LONGEST_HEAD = 1 << 20
 _LATEST_NS, _MOST = float(1 << 61), 1e15
 
 Points = tuple[Floats, Floats]
@@ -26,14 +27,15 @@ _NOTHING: Points = (np.empty(0), np.empty(0))
 
 def cache_figure_of(scenario: ScenarioRuns, alone: bool, busy_s: float | None) -> Figure | None:
     """Return hits and size of the ARC on each backend since the saturator started; None where none has it."""
+    of_run = {run.number: arc_of(run) for run in scenario.runs}
     shown = [
         Shown(
             backend.called,
             backend.shade,
             [],
             [
-                Row("ARC hits (%)", "% hits", [arc_of(run)[0] for run in backend.runs]),
-                Row("ARC size (GiB)", "GiB", [arc_of(run)[1] for run in backend.runs]),
+                Row("ARC hits (%)", "% hits", [of_run[run.number][0] for run in backend.runs]),
+                Row("ARC size (GiB)", "GiB", [of_run[run.number][1] for run in backend.runs]),
             ],
         )
         for backend in scenario.backends
@@ -46,8 +48,12 @@ def cache_figure_of(scenario: ScenarioRuns, alone: bool, busy_s: float | None) -
 
 def arc_of(run: MeasuredRun) -> tuple[Points, Points]:
     """Return hits in % and size in GiB, each with its instants in seconds since the saturator started."""
+    path = run.directory.path / "host.csv"
     try:
-        columns = read_host(run.directory.path / "host.csv", lambda name: name in (_HITS, _SIZE))
+        with path.open("rb") as file:
+            if b"arcstats." not in file.readline(_LONGEST_HEAD):
+                return _NOTHING, _NOTHING  # most hosts have no ZFS: their counters are not read again
+        columns = read_host(path, lambda name: name in (_HITS, _SIZE))
     except (RunDirectoryError, OSError):
         return _NOTHING, _NOTHING  # the report says so where it reads the disks' counters
     t_ns = columns.get("t_ns")
