@@ -104,7 +104,7 @@ def test_what_a_crash_left_half_deleted_is_deleted_next_time(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pruning.shutil, "rmtree", killed)
+    monkeypatch.setattr("analysis.history.pruning.shutil.rmtree", killed)
     with history(file) as kept, pytest.raises(KeyboardInterrupt):
         pruning.prune(kept, 30, forced=False, dry_run=False)
     monkeypatch.undo()

@@ -4,6 +4,7 @@ import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -166,7 +167,7 @@ UNFIT = [
 
 @pytest.mark.parametrize(("what", "facts", "says"), UNFIT, ids=[row[0] for row in UNFIT])
 def test_a_night_of_unfit_runs_cannot_be_judged(
-    tmp_path: Path, what: str, facts: dict[str, object], says: str
+    tmp_path: Path, what: str, facts: dict[str, Any], says: str
 ) -> None:
     lab = Lab(tmp_path)
     for _ in range(3):
