@@ -58,8 +58,9 @@ def test_percentiles_and_counts_are_those_of_all_records(
     folder = tmp_path_factory.mktemp("shards")
     tables = [random_shard(seed + number, count) for number, count in enumerate(counts)]
     routes = [["page", "image", "css-js"], ["css-js", "page", "feed"], ["image"], []]
+    errors = [ERRORS, ERRORS, ["none", *ERRORS[:0:-1]], ERRORS]  # their numbers too may differ
     shards = [
-        instance(folder / str(n), n, tables[n], shard={"planned": counts}, routes=routes[n])
+        instance(folder / str(n), n, tables[n], shard={"planned": counts}, routes=routes[n], errors=errors[n])
         for n in range(OF)
     ]
     merge(shards, folder / "run")
@@ -83,7 +84,7 @@ def test_percentiles_and_counts_are_those_of_all_records(
     assert counted["queued"] == int((measured["flags"] & 16 > 0).sum())
     assert counted["retried"] == OF, "each says that it retried one"
     if len(measured):
-        check_names(folder / "run", tables, routes)
+        check_names(folder / "run", tables, routes, errors)
     for each, table in zip(summary["instances"], tables, strict=True):
         own = table[table["flags"] & 8 == 0]
         own_lag = own["lag_us"][own["flags"] & 16 == 0]
@@ -95,14 +96,16 @@ def test_percentiles_and_counts_are_those_of_all_records(
         assert (each["sent"], each["errors"]) == (len(table), int((own["error"] > 0).sum()))
 
 
-def check_names(path: Path, tables: list[np.ndarray], routes: list[list[str]]) -> None:
+def check_names(
+    path: Path, tables: list[np.ndarray], routes: list[list[str]], errors: list[list[str]]
+) -> None:
     """Each route and each error, by name: their numbers differ from shard to shard."""
     run = RunDirectory.open(path)
     of_route, of_error = Counter[str](), Counter[str]()
-    for table, names in zip(tables, routes, strict=True):
+    for table, names, kinds in zip(tables, routes, errors, strict=True):
         for number in table["route"]:
             of_route[names[number] if number < len(names) else f"route {number}"] += 1
-        of_error.update(ERRORS[number] for number in table["error"])
+        of_error.update(kinds[number] for number in table["error"])
     records = run.requests.mapped()
     assert Counter(run.route_name(n) for n in records["route"]) == of_route
     assert Counter(run.error_name(n) for n in records["error"]) == of_error

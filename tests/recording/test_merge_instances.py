@@ -133,8 +133,8 @@ def test_an_instance_whose_directory_was_not_given_is_missing(tmp_path: Path) ->
     assert facts["status"] == "interrupted"
     assert facts["reason"] == (
         "instance 1 of 4 (1/4:1/2) is missing: its run directory was not given; all of its 251 requests "
-        "count as unsent. Instance 2 of 4 (1/2:3/4) is missing: its run directory was not given; all of its 2,500 "
-        "requests count as unsent"
+        "count as unsent. Instance 2 of 4 (1/2:3/4) is missing: its run directory was not given; all of its "
+        "2,500 requests count as unsent"
     )
     assert (summary["requests"]["unsent"], summary["requests"]["total"]) == (2751, 3251)
     assert [each["status"] for each in summary["instances"]] == ["complete", "missing", "missing", "complete"]
