@@ -71,12 +71,10 @@ func (f *feeder) flush(replay *run.Replay) {
 	f.mu.Unlock()
 	f.sampler.started = replay.Dir.StartedAt()
 	for first := 0; first < len(f.spare); first += feedRecords {
-		some := f.spare[first:min(first+feedRecords, len(f.spare))]
-		samples := make([]metrics.Sample, 0, len(some)*mostSamples)
-		for i := range some {
-			samples = f.sampler.append(samples, &some[i])
+		samples := f.sampler.samples(f.spare[first:min(first+feedRecords, len(f.spare))])
+		if len(samples) > 0 {
+			metrics.PushIfNotDone(f.ctx, f.into, samples)
 		}
-		metrics.PushIfNotDone(f.ctx, f.into, metrics.Samples(samples))
 	}
 }
 

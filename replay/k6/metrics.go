@@ -11,7 +11,7 @@ import (
 
 // replayMetrics are what a replay has beside k6's own metrics (docs/k6.md).
 type replayMetrics struct {
-	response, lag, ttfb             *metrics.Metric // trends, ms
+	response, lag                   *metrics.Metric // trends, ms
 	errors, mismatches, queued      *metrics.Metric // counters
 	skipped, unsent, retried, total *metrics.Metric
 }
@@ -26,7 +26,6 @@ func newReplayMetrics(registry *metrics.Registry) (*replayMetrics, error) {
 	}{
 		{&m.response, "plimsoll_response", metrics.Trend, metrics.Time},
 		{&m.lag, "plimsoll_lag", metrics.Trend, metrics.Time},
-		{&m.ttfb, "plimsoll_ttfb", metrics.Trend, metrics.Time},
 		{&m.errors, "plimsoll_errors", metrics.Counter, metrics.Default},
 		{&m.mismatches, "plimsoll_status_mismatch", metrics.Counter, metrics.Default},
 		{&m.queued, "plimsoll_queued", metrics.Counter, metrics.Default},
@@ -74,37 +73,51 @@ func (s *sampler) tagsOf(r *record.Record) *metrics.TagSet {
 	return tags
 }
 
-// Samples of one request at most.
-const mostSamples = 9
+// Samples of one request; its counts come together with others'.
+const mostSamples = 4
 
-// append adds the samples of a request; one of the warm-up has none. k6's own metrics get what they mean: http_req_duration is sending, waiting and
-// receiving, without the opening of a connection; http_req_failed is no response, or a status of 400 or more.
-func (s *sampler) append(out []metrics.Sample, r *record.Record) []metrics.Sample {
-	if r.Flags&record.Warmup != 0 {
-		return out
+// counted is one series of a counter.
+type counted struct {
+	metric *metrics.Metric
+	tags   *metrics.TagSet
+}
+
+// samples are those of some requests; those of the warm-up have none. k6's own metrics get what they mean: http_req_duration is
+// sending, waiting and receiving, without the opening of a connection; http_req_failed is no response, or a status of 400 or
+// more. Counters get one sample a series, since k6 takes time for each.
+func (s *sampler) samples(records []record.Record) metrics.Samples {
+	out := make(metrics.Samples, 0, len(records)*mostSamples+16)
+	counts := map[counted]float64{}
+	var last time.Time
+	for i := range records {
+		r := &records[i]
+		if r.Flags&record.Warmup != 0 {
+			continue
+		}
+		tags := s.tagsOf(r)
+		last = s.started.Add(time.Duration(r.DoneNS()))
+		add := func(metric *metrics.Metric, value float64) {
+			out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: last, Value: value})
+		}
+		count := func(metric *metrics.Metric) { counts[counted{metric, tags}]++ }
+		opening := min(uint64(r.ConnectUS)+uint64(r.TLSUS)+uint64(r.DNSUS), uint64(r.TotalUS))
+		add(s.builtin.HTTPReqDuration, ms(uint64(r.TotalUS)-opening))
+		add(s.builtin.HTTPReqFailed, when(r.Error != record.None || r.Status >= 400))
+		add(s.own.response, ms(r.ResponseUS()))
+		count(s.builtin.HTTPReqs)
+		if r.Flags&record.Queued == 0 {
+			add(s.own.lag, ms(uint64(r.LagUS)))
+		} else {
+			count(s.own.queued)
+		}
+		if r.Error != record.None {
+			count(s.own.errors)
+		} else if r.LoggedStatus != 0 && r.LoggedStatus != r.Status {
+			count(s.own.mismatches)
+		}
 	}
-	tags := s.tagsOf(r)
-	done := s.started.Add(time.Duration(r.DoneNS()))
-	add := func(metric *metrics.Metric, value float64) {
-		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: done, Value: value})
-	}
-	opening := min(uint64(r.ConnectUS)+uint64(r.TLSUS)+uint64(r.DNSUS), uint64(r.TotalUS))
-	add(s.builtin.HTTPReqs, 1)
-	add(s.builtin.HTTPReqDuration, ms(uint64(r.TotalUS)-opening))
-	add(s.builtin.HTTPReqFailed, when(r.Error != record.None || r.Status >= 400))
-	add(s.own.response, ms(r.ResponseUS()))
-	if r.Flags&record.Queued == 0 {
-		add(s.own.lag, ms(uint64(r.LagUS)))
-	} else {
-		add(s.own.queued, 1)
-	}
-	if r.TTFBUS > 0 {
-		add(s.own.ttfb, ms(uint64(r.TTFBUS)))
-	}
-	if r.Error != record.None {
-		add(s.own.errors, 1)
-	} else if r.LoggedStatus != 0 && r.LoggedStatus != r.Status {
-		add(s.own.mismatches, 1)
+	for series, value := range counts {
+		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: series.metric, Tags: series.tags}, Time: last, Value: value})
 	}
 	return out
 }

@@ -21,11 +21,7 @@ func TestSamplesOfARequest(t *testing.T) {
 	}
 	values := func(r record.Record) map[string]float64 {
 		out := map[string]float64{}
-		samples := s.append(nil, &r)
-		if len(samples) > mostSamples {
-			t.Errorf("%d samples", len(samples))
-		}
-		for _, one := range samples {
+		for _, one := range s.samples([]record.Record{r}) {
 			out[one.Metric.Name] = one.Value
 			if name, _ := one.Tags.Get("name"); name != "page" {
 				t.Errorf("route %q", name)
@@ -41,12 +37,12 @@ func TestSamplesOfARequest(t *testing.T) {
 		{
 			"response time counts from due, k6's own duration leaves out the connection",
 			record.Record{DueNS: 1e9, LagUS: 2000, ConnectUS: 1000, TLSUS: 3000, TTFBUS: 9000, TotalUS: 10_000, Status: 200, LoggedStatus: 200},
-			map[string]float64{"http_reqs": 1, "http_req_duration": 6, "http_req_failed": 0, "plimsoll_response": 12, "plimsoll_lag": 2, "plimsoll_ttfb": 9},
+			map[string]float64{"http_reqs": 1, "http_req_duration": 6, "http_req_failed": 0, "plimsoll_response": 12, "plimsoll_lag": 2},
 		},
 		{
 			"a request that queued has no lag of the generator",
 			record.Record{LagUS: 5000, TTFBUS: 1, TotalUS: 1000, Status: 200, Flags: record.Queued},
-			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 0, "plimsoll_response": 6, "plimsoll_queued": 1, "plimsoll_ttfb": 0.001},
+			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 0, "plimsoll_response": 6, "plimsoll_queued": 1},
 		},
 		{
 			"an error has no first byte",
@@ -56,7 +52,7 @@ func TestSamplesOfARequest(t *testing.T) {
 		{
 			"another status than the log's",
 			record.Record{TTFBUS: 1000, TotalUS: 1000, Status: 500, LoggedStatus: 200},
-			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 1, "plimsoll_response": 1, "plimsoll_lag": 0, "plimsoll_ttfb": 1, "plimsoll_status_mismatch": 1},
+			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 1, "plimsoll_response": 1, "plimsoll_lag": 0, "plimsoll_status_mismatch": 1},
 		},
 		{"the warm-up is in no figure", record.Record{TotalUS: 1000, Flags: record.Warmup}, map[string]float64{}},
 	} {
@@ -69,5 +65,15 @@ func TestSamplesOfARequest(t *testing.T) {
 				t.Errorf("%s: %s is %v, want %v", c.says, name, value, want)
 			}
 		}
+	}
+	several := s.samples([]record.Record{{TotalUS: 1, Status: 200}, {TotalUS: 2, Status: 200}, {TotalUS: 3, Status: 404}})
+	counts := map[float64]int{}
+	for _, one := range several {
+		if one.Metric.Name == metrics.HTTPReqsName {
+			counts[one.Value]++
+		}
+	}
+	if counts[1] != 1 || counts[2] != 1 || len(counts) != 2 {
+		t.Errorf("three requests of two kinds are counted as %v", counts)
 	}
 }

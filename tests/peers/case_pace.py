@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from . import logs, tool_k6, tool_replay, tool_vegeta
+from . import logs, tool_k6, tool_k6x, tool_replay, tool_vegeta
 from .attack import Pace
 from .background import background, first_line
 from .measure import CLIENT_CPU, SERVER_CPU, Finished, kill_group, run
@@ -15,13 +15,21 @@ from .paths import ARRIVALS
 from .plan import Plan, attempt
 from .punctuality import Punctuality, judge, read_instants
 from .ratios import median_figure
-from .result import Goal, Result
+from .result import Goal, Result, ratio_goal
 from .say import say
 
 NAME = "pace"
 RATES_PER_S = (1_000, 5_000)
-_TOOLS: dict[str, ModuleType] = {"replay": tool_replay, "vegeta": tool_vegeta, "k6": tool_k6}
-_LABELS = {"replay": "bin/replay"}
+_TOOLS: dict[str, ModuleType] = {
+    "replay": tool_replay,
+    "k6x": tool_k6x,
+    "vegeta": tool_vegeta,
+    "k6": tool_k6,
+}
+_LABELS = {"replay": "bin/replay", "k6x": "k6 with k6/x/plimsoll"}
+_OURS = ("replay", "k6x")
+# The lag of a replay alone is at least so much of its lag inside k6.
+_LEAST_OF_LAG = 0.9
 NEEDS = ("arrivals", *_TOOLS)
 _CLIENTS = 200
 
@@ -37,7 +45,7 @@ def run_case(plan: Plan) -> Result:
         "request arrived; arrival i is due at t0 + i / rate, where t0 is fitted so that the median arrival "
         "is on time; the error is how far an arrival is from its instant, early or late. Server on core 0, "
         "client on core 1. "
-        "*Own lag* is what bin/replay says of itself: start − due.",
+        "*Own lag* is what bin/replay says of itself, alone and inside k6: start − due.",
     )
     missing = {name: why for name in NEEDS if (why := plan.missing(name))}
     for rate in RATES_PER_S:
@@ -71,7 +79,7 @@ def _measure(name: str, folder: Path, rate: int, seconds: int, log: Path) -> tup
         kill_group(server.pid, signal.SIGTERM)
         server.wait(timeout=10)
     arrivals = sorted(read_instants(out))
-    lag = tool_replay.lag_p999_ms(done.out) if name == "replay" else None
+    lag = _TOOLS[name].lag_p999_ms(done.out) if name in _OURS else None
     return judge(arrivals, rate), lag
 
 
@@ -98,6 +106,9 @@ def _conclude(
         result.goals.append(
             _no_worse(what, p999, peer, [whys[w] for w in ("arrivals", "replay", peer) if w in whys])
         )
+    what = f"{rate:,} requests/s: lag p99.9 of bin/replay against k6 with k6/x/plimsoll"
+    unmeasured = [whys[w] for w in ("arrivals", *_OURS) if w in whys]
+    result.goals.append(ratio_goal(what, lags_ms, "replay", "k6x", _LEAST_OF_LAG, unmeasured))
     result.columns = ["program, rate", "arrived", "error p50", "p99", "p99.9", "max", "own lag p99.9"]
     for name in _TOOLS:
         label = f"{_LABELS.get(name, name)}, {rate:,}/s"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import nginx, versions
-from .paths import ARRIVALS, BIN, GRINDER, HERE, LOCUST, OHA, REPLAY, STALL, WORK
+from .paths import ARRIVALS, BIN, GRINDER, HERE, LOCUST, OHA, REPLAY, ROOT, STALL, WORK
 from .say import say
 
 OHA_VERSION = "1.16.0"
@@ -147,6 +147,10 @@ def _replay() -> None:
         raise CannotInstallError("build it first: make build")
 
 
+def _k6x() -> None:
+    _run(["make", "-s", "k6"], "k6x", cwd=ROOT)
+
+
 _STEPS: dict[str, Callable[[], None]] = {
     "replay": _replay,
     "goaccess": lambda: _debian("goaccess", lambda: shutil.which("goaccess")),
@@ -156,6 +160,7 @@ _STEPS: dict[str, Callable[[], None]] = {
     "hey": lambda: _go("github.com/rakyll/hey", "hey"),
     "vegeta": lambda: _go("github.com/tsenart/vegeta/v12", "vegeta"),
     "k6": lambda: _go("go.k6.io/k6", "k6"),
+    "k6x": _k6x,
     "locust": _locust,
     "grinder": _grinder,
     "arrivals": lambda: _own_server(ARRIVALS),

@@ -99,6 +99,7 @@ def _order(peer: str) -> int:
         "grinder",
         "oha",
         "k6",
+        "k6x",
     )
     return known.index(peer)
 

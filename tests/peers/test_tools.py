@@ -1,5 +1,6 @@
 """Commands of the tools, and what is read from outputs captured from the real ones (in captured/)."""
 
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -10,6 +11,7 @@ from . import (
     tool_grinder,
     tool_hey,
     tool_k6,
+    tool_k6x,
     tool_locust,
     tool_oha,
     tool_replay,
@@ -128,3 +130,21 @@ def test_goaccess_counts_alone_when_every_panel_is_ignored() -> None:
     command = tool_goaccess.count_only_command(Path("/a.log"))
     assert command[:2] == ["goaccess", "/a.log"]
     assert sum(word.startswith("--ignore-panel=") for word in command) == 18
+
+
+def test_the_module_gets_what_bin_replay_gets() -> None:
+    flood, pace = (tool_k6x.files(job)["script.js"] for job in (_FLOOD, _PACE))
+    assert '"speed": "max", "connections": 64' in flood
+    assert '"target": "http://127.0.0.1:8080"' in flood
+    assert '"rate": 500' in pace
+    assert '"logs": "/pace.log"' in pace
+    values = {
+        "http_reqs": {"count": 60, "rate": 10},
+        "http_req_failed": {"passes": 3},
+        "plimsoll_lag": {"p(99.9)": 0.25},
+    }
+    said = json.dumps({"metrics": {name: {"values": each} for name, each in values.items()}})
+    assert tool_k6x.read(_FLOOD, said) == Throughput(60, 6, 3)
+    assert tool_k6x.lag_p999_ms(said) == 0.25
+    with pytest.raises(NotUnderstoodError):
+        tool_k6x.read(_FLOOD, "panic")

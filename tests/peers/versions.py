@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 
 from . import nginx
-from .paths import GRINDER, HERE, K6, LOCUST, OHA, REPLAY
+from .paths import GRINDER, HERE, K6, K6X, LOCUST, OHA, REPLAY
 
 
 def of(name: str) -> str:
@@ -56,5 +56,6 @@ _COMMANDS = {
     "wrk": lambda: ["wrk", "-v"],
     "oha": lambda: [str(OHA), "--version"],
     "k6": lambda: [str(K6), "version"],
+    "k6x": lambda: [str(K6X), "version"],
     "locust": lambda: [str(LOCUST), "--version"],
 }
