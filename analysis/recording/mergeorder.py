@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from analysis.requestfile import RECORD, Records
 
 _Instants = NDArray[np.int64]
-_ALL = 1 << 18  # records that all shards together hold at a time: some 130 MB with what sorting them takes
+_ALL = 1 << 18  # records that all shards together hold at a time: some 140 MB with what sorting them takes
 _LEAST, _MOST = 256, 1 << 16
 
 
