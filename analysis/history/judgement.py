@@ -17,7 +17,10 @@ EXIT_CODES: dict[Word, int] = {"steady": 0, "worse": 1, "unjudged": 3}
 
 @dataclass(frozen=True)
 class SeriesResult:
-    """One series and what is to be said of it. `level`: of the nights before, since the last change."""
+    """One series and what is to be said of it. `level`: of the nights before, since the last change.
+
+    `changes`: the places of the nights that a page marks; `since`: when the news began.
+    """
 
     series: Series
     state: State
@@ -25,6 +28,7 @@ class SeriesResult:
     tonight: float | None
     level: float | None
     changes: list[int] = field(default_factory=list)
+    since: str | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from statistics import fmean
 from analysis.comparing.gates import ERROR_SHARE, Gates
 from analysis.history import rules
 from analysis.history.baseline import baseline_nights, gate_results
+from analysis.history.besides import besides
 from analysis.history.changes import Change, changes_of, older_changes_of
 from analysis.history.judgement import GateResult, Judgement, SeriesResult, State
 from analysis.history.schema import writing
@@ -42,7 +43,7 @@ def judge(history: History, experiment: str, gates: Gates | None = None) -> Judg
         series=found,
         gates=results,
         unjudged=_unjudged(nights, runs, found),
-        notes=_notes(nights, runs, found),
+        notes=[*_notes(nights, runs), *besides(history, runs, found)],
         baseline=base,
     )
 
@@ -155,7 +156,10 @@ class _Memory:
         state, says = self._said(series, changes, news, better, tonight)
         if news or better:
             level = series.back(max((news or better).values(), key=lambda one: one.at).before)
-        return SeriesResult(series, state, says, tonight, level, self._marked(series, changes))
+        first = min(
+            (series.judged[change.at].night.night.started_at for change in news.values()), default=None
+        )
+        return SeriesResult(series, state, says, tonight, level, self._marked(series, changes), first)
 
     def _said(
         self,
@@ -282,7 +286,7 @@ def _was_there(series: Series, nights: Sequence[NightRow]) -> bool:
     return any(night.repeats and night.night.id in recent for night in series.nights)
 
 
-def _notes(nights: Sequence[NightRow], runs: Sequence[RunRow], series: Sequence[SeriesResult]) -> list[str]:
+def _notes(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[str]:
     """Return what to know besides: which runs of tonight are unfit, and why (hostile)."""
     return [
         f"{run.path.rsplit('/', 1)[-1]} {why}"

@@ -73,6 +73,20 @@ def test_a_regression_is_found_and_told_once(tmp_path: Path) -> None:
     assert "worse, told" not in regress(lab.history).output
 
 
+def test_the_news_says_what_else_changed(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    host = {"hostname": "generator", "kernel": "6.1.0"}
+    for _ in range(30):
+        lab.night(host=host)
+    code, output = 0, ""
+    while code == 0:
+        assert lab.number < 40
+        code, output = lab.night(nvme=2.0, host=host | {"kernel": "6.8.0"})
+    said = " ".join(output.split())
+    assert "replay on nvme: since then these differ, too: host.kernel (6.1.0 → 6.8.0)." in said
+    assert "replay on sata: since" not in said
+
+
 def test_judged_again_the_same_night_says_the_same_and_sends_nothing(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     for _ in range(30):
