@@ -1,6 +1,8 @@
 package k6
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,5 +77,25 @@ func TestSamplesOfARequest(t *testing.T) {
 	}
 	if counts[1] != 1 || counts[2] != 1 || len(counts) != 2 {
 		t.Errorf("three requests of two kinds are counted as %v", counts)
+	}
+}
+
+func TestEveryMetricAndOptionOfOursIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/k6.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := metrics.NewRegistry()
+	if _, err := newReplayMetrics(registry); err != nil {
+		t.Fatal(err)
+	}
+	names := append([]string{"startAt", "PLIMSOLL_SCENARIO", "PLIMSOLL_BACKEND", "PLIMSOLL_REPEAT", "PLIMSOLL_TARGET"}, notOurs...)
+	for _, metric := range registry.All() {
+		names = append(names, metric.Name)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("%s is not in docs/k6.md", name)
+		}
 	}
 }
