@@ -52,3 +52,36 @@ def test_the_script_is_what_the_operator_reads_first(tmp_path: Path) -> None:
     assert asked["maxVUs"] == 4
     assert asked["scenarios"]["replay"]["executor"] == "per-vu-iterations"
     assert not (tmp_path / "results").exists(), "reading the script writes nothing"
+
+
+def test_the_commands_of_the_image_that_merges_work(tmp_path: Path) -> None:
+    """What its Dockerfile copies and runs, in a folder: not everywhere can a base image be had."""
+    stage = (EXAMPLE / "Dockerfile").read_text(encoding="utf-8").partition(" AS plimsoll\n")[2]
+    ran = []
+    for line in stage.splitlines():
+        verb, _, rest = line.partition(" ")
+        if verb == "COPY":
+            *sources, place = rest.split()
+            for source in sources:
+                copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+                copy(ROOT / source, tmp_path / place)
+        if verb == "RUN" and not rest.startswith(("apt-get ", "install -d ")):  # those are the image's own
+            command = rest.replace(" --no-cache-dir", "")
+            got = subprocess.run(
+                [need("sh"), "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=900
+            )
+            if (
+                got.returncode != 0
+                and "No matching distribution" in got.stderr
+                and os.environ.get("CI") != "true"
+            ):
+                pytest.skip(f"no packages can be had: {got.stderr[-300:]}")
+            assert got.returncode == 0, got.stderr
+            ran.append(command)
+    assert len(ran) == 2
+    plimsoll = tmp_path / ".venv" / "bin" / "plimsoll"
+    said = subprocess.run([plimsoll, "merge", "--help"], capture_output=True, text=True, cwd="/", timeout=120)
+    assert said.returncode == 0, said.stderr
+    listed = [plimsoll.with_name("locust"), "-f", "scenarios/save_article.py", "--list"]
+    said = subprocess.run(listed, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert "SaveArticle" in said.stdout, said.stderr
