@@ -82,6 +82,6 @@ def test_the_commands_of_the_image_that_merges_work(tmp_path: Path) -> None:
     plimsoll = tmp_path / ".venv" / "bin" / "plimsoll"
     said = subprocess.run([plimsoll, "merge", "--help"], capture_output=True, text=True, cwd="/", timeout=120)
     assert said.returncode == 0, said.stderr
-    listed = [plimsoll.with_name("locust"), "-f", "scenarios/save_article.py", "--list"]
+    listed = [str(plimsoll.with_name("locust")), "-f", "scenarios/save_article.py", "--list"]
     said = subprocess.run(listed, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert "SaveArticle" in said.stdout, said.stderr
