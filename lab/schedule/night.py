@@ -79,14 +79,14 @@ def carry_out(
 def exit_code(experiment: int, regress: int | None) -> int:
     """Return a night's exit code. `regress`: None where there was nothing to judge. Pure.
 
-    2: something is to be put right in the settings. 3: the experiment did not finish, so that the night says
-    nothing, whatever was found in half of it. Else what `plimsoll regress` ended with.
+    2: something is to be put right in the settings. 1: something is worse, and that is sure, whatever else the
+    experiment did not come to. 3: the experiment did not finish, or its runs do not allow to tell.
     """
     if experiment == 2 or regress == 2:
         return 2
-    if experiment or regress not in (0, 1):
-        return 3
-    return regress
+    if regress == 1:
+        return 1
+    return 3 if experiment or regress != 0 else 0
 
 
 def outcome(experiment: int, regress: int | None) -> Outcome:

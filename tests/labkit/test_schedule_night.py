@@ -30,7 +30,7 @@ CODES = [
     (0, 2, 2, "wrong", "an option of regress is wrong"),
     (0, 137, 3, "failed", "regress was killed"),
     (1, 0, 3, "failed", "half an experiment is no good night, whatever it says"),
-    (1, 1, 3, "failed", "nor a bad one"),
+    (1, 1, 1, "regression", "what is worse is worse, also where some runs failed"),
     (1, None, 3, "failed", "there was nothing to judge"),
     (2, None, 2, "wrong", "lab.yml is wrong"),
     (2, 0, 2, "wrong", "lab.yml is wrong now, though runs were there"),
