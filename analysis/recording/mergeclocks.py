@@ -93,8 +93,9 @@ def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[Said]]
     instances = [one.facts.shard for one in shards if one.facts.shard]
     if len(instances) < 2:
         return None, []
-    wrong = [str(one.index) for one in instances if one.clock and one.clock.synchronised is False]
-    unknown = [str(one.index) for one in instances if _error_ms(one) is None and str(one.index) not in wrong]
+    wrong = [str(one.index + 1) for one in instances if one.clock and one.clock.synchronised is False]
+    numbers = [str(one.index + 1) for one in instances if _error_ms(one) is None]
+    unknown = [number for number in numbers if number not in wrong]
     says = []
     if wrong:
         text = f"{_clocks(wrong)} not synchronised: by how much {_it(wrong)} wrong nobody knows."

@@ -76,9 +76,13 @@ def unsent(endings: Sequence[Ending]) -> int | None:
 
 def doubts(endings: Sequence[Ending]) -> Iterator[Said]:
     """Yield what is not known of the counts, or contradicts itself."""
-    silent = [each for each in endings if each.index is not None and not (each.shard and each.shard.counts)]
+    silent = [
+        each.index + 1
+        for each in endings
+        if each.index is not None and not (each.shard and each.shard.counts)
+    ]
     if silent:
-        names = _list([str(each.index) for each in silent])
+        names = _list([str(number) for number in silent])
         which = f"instance{'s' if len(silent) > 1 else ''} {names}"
         yield Said(
             level="note",
@@ -133,7 +137,7 @@ def _cut_short(one: ShardRun, verb: str, own: int | None, left: int | None) -> s
 
 def _missing(index: int, of: Shard, planned: list[int] | None) -> Ending:
     segment = ":".join(of.sequence[index : index + 2]) or None
-    name = f"instance {index} of {of.of}" + (f" ({segment})" if segment else "")
+    name = f"instance {index + 1} of {of.of}" + (f" ({segment})" if segment else "")
     own = planned[index] if planned else None
     if own is None:
         rest = "how many requests it had is not known, since no instance went through the log to its end"

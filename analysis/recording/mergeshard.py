@@ -35,11 +35,11 @@ class ShardRun:
 
     @property
     def name(self) -> str:
-        """What to call it: `instance 2 of 4 (1/2:3/4)`, or `shard` and its directory's name."""
+        """What to call it: `instance 3 of 4 (1/2:3/4)`, counted from 1, or `shard` and its directory's name."""
         shard = self.facts.shard
         if shard is None:
             return f"shard {self.path.resolve().name}"
-        return f"instance {shard.index} of {shard.of} ({shard.segment})"
+        return f"instance {shard.index + 1} of {shard.of} ({shard.segment})"
 
     def route_name(self, number: int) -> str:
         """Return the name of `number` in column `route`."""

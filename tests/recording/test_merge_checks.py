@@ -86,7 +86,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError) as refused:
         merge([tmp_path], tmp_path / "merged")
     assert str(refused.value).splitlines() == [
-        f"{tmp_path / '2'} and {tmp_path / '3'} are both instance 2 of 4 (1/2:3/4): give the right one",
+        f"{tmp_path / '2'} and {tmp_path / '3'} are both instance 3 of 4 (1/2:3/4): give the right one",
         f"{tmp_path / '1'}: its speed is 10, but 1 in {tmp_path / '0'}: these are no shards of one run",
         f"{tmp_path / '1'}: its seed is 2, but 1 in {tmp_path / '0'}: these are no shards of one run",
     ]

@@ -53,28 +53,28 @@ def merged(folder: Path, shards: list[dict[str, Any]], **facts: Any) -> tuple[Me
             [GOOD, GOOD, {"synchronised": False, "max_error_ms": 16000.0}],
             None,
             "warn",
-            "The clock of instance 2 is not synchronised: by how much it is wrong nobody knows.",
+            "The clock of instance 3 is not synchronised: by how much it is wrong nobody knows.",
             "the kernel's bound says nothing of a clock that nobody sets",
         ),
         (
             [{"synchronised": False}, GOOD, {"synchronised": False}],
             None,
             "warn",
-            "The clocks of instances 0 and 2 are not synchronised: by how much they are wrong nobody knows.",
+            "The clocks of instances 1 and 3 are not synchronised: by how much they are wrong nobody knows.",
             "several",
         ),
         (
             [GOOD, None, GOOD],
             None,
             "warn",
-            "The clock of instance 1 is of unknown quality: the system says nothing of how far it is off.",
+            "The clock of instance 2 is of unknown quality: the system says nothing of how far it is off.",
             "a kernel that does not say",
         ),
         (
             [{"synchronised": None, "max_error_ms": 3.0}, {"synchronised": True}, GOOD],
             None,
             "warn",
-            "The clocks of instances 0 and 1 are of unknown quality: the system says nothing of how far they "
+            "The clocks of instances 1 and 2 are of unknown quality: the system says nothing of how far they "
             "are off.",
             "half of an answer is none",
         ),
@@ -94,7 +94,7 @@ def test_who_shares_a_start_is_not_moved_by_when_its_clock_said_that_it_began(tm
     said, due_ns, start = merged(tmp_path, [{}, late])
     assert (due_ns, start) == ([1_000_000] * 2, "10:00:00.000000")
     assert said.says[0].level == "warn"
-    assert said.says[0].text == "Instance 1 of 2 (0:1) noted its start 2.5 s after the one that all share."
+    assert said.says[0].text == "Instance 2 of 2 (0:1) noted its start 2.5 s after the one that all share."
 
 
 def test_who_has_no_start_in_common_is_placed_by_its_own_clock(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_an_instance_that_died_before_its_start_needs_no_place(tmp_path: Path) -
     facts = merge([tmp_path], tmp_path / "merged", now_s=2e9).facts
     assert f"{facts.started_at:%H:%M:%S}" == "10:00:00"
     assert facts.reason is not None
-    assert "instance 1 of 4 (1/4:1/2) was killed after 0 of its 100 requests; 100 unsent" in facts.reason
+    assert "instance 2 of 4 (1/4:1/2) was killed after 0 of its 100 requests; 100 unsent" in facts.reason
 
 
 def test_shards_of_no_replay_say_how_far_apart_they_began(tmp_path: Path) -> None:

@@ -46,21 +46,21 @@ PLANNED = [250, 251, 2500, 250]
             {"table": 1234, "status": "running"},
             "interrupted",
             ("killed", 1234, 1266),
-            "instance 2 of 4 (1/2:3/4) was killed after 1,234 of its 2,500 requests; 1,266 unsent",
+            "instance 3 of 4 (1/2:3/4) was killed after 1,234 of its 2,500 requests; 1,266 unsent",
             "the survivors know what it had to send",
         ),
         (
             {"table": 0, "status": "running"},
             "interrupted",
             ("killed", 0, 2500),
-            "instance 2 of 4 (1/2:3/4) was killed after 0 of its 2,500 requests; 2,500 unsent",
+            "instance 3 of 4 (1/2:3/4) was killed after 0 of its 2,500 requests; 2,500 unsent",
             "one that was killed before its first response",
         ),
         (
             {"table": 1234, "status": "running", "still": False},
             "interrupted",
             ("running", 1234, 1266),
-            "instance 2 of 4 (1/2:3/4) had not ended after 1,234 of its 2,500 requests; 1,266 unsent",
+            "instance 3 of 4 (1/2:3/4) had not ended after 1,234 of its 2,500 requests; 1,266 unsent",
             "it may still be at work",
         ),
         (
@@ -73,7 +73,7 @@ PLANNED = [250, 251, 2500, 250]
             },
             "interrupted",
             ("interrupted", 1000, 1100),
-            "instance 2 of 4 (1/2:3/4) was interrupted after 1,000 of its 2,500 requests; 1,100 unsent: "
+            "instance 3 of 4 (1/2:3/4) was interrupted after 1,000 of its 2,500 requests; 1,100 unsent: "
             "interrupted by the user",
             "what the engine skipped was planned, what never entered the schedule was not",
         ),
@@ -81,14 +81,14 @@ PLANNED = [250, 251, 2500, 250]
             {"table": 1, "status": "failed", "reason": "the disk is full", "unsent": 2499},
             "failed",
             ("failed", 1, 2499),
-            "instance 2 of 4 (1/2:3/4) failed after 1 of its 2,500 requests; 2,499 unsent: the disk is full",
+            "instance 3 of 4 (1/2:3/4) failed after 1 of its 2,500 requests; 2,499 unsent: the disk is full",
             "one that failed fails the run",
         ),
         (
             {"table": 2400, "sent": 2500},
             "failed",
             ("truncated", 2500, 0),
-            "instance 2 of 4 (1/2:3/4) is truncated: the records of 100 of the 2,500 requests that it sent "
+            "instance 3 of 4 (1/2:3/4) is truncated: the records of 100 of the 2,500 requests that it sent "
             "are gone",
             "its records were cut off by who copied them",
         ),
@@ -96,7 +96,7 @@ PLANNED = [250, 251, 2500, 250]
             {"table": 2300, "sent": 2400, "unsent": 100, "status": "interrupted"},
             "interrupted",
             ("interrupted", 2400, 100),
-            "instance 2 of 4 (1/2:3/4) was interrupted after 2,400 of its 2,500 requests; 100 unsent; the "
+            "instance 3 of 4 (1/2:3/4) was interrupted after 2,400 of its 2,500 requests; 100 unsent; the "
             "records of 100 of the 2,400 requests that it sent are gone",
             "both at once",
         ),
@@ -132,8 +132,8 @@ def test_an_instance_whose_directory_was_not_given_is_missing(tmp_path: Path) ->
     facts, summary = told(tmp_path)
     assert facts["status"] == "interrupted"
     assert facts["reason"] == (
-        "instance 1 of 4 (1/4:1/2) is missing: its run directory was not given; all of its 251 requests "
-        "count as unsent. Instance 2 of 4 (1/2:3/4) is missing: its run directory was not given; all of its "
+        "instance 2 of 4 (1/4:1/2) is missing: its run directory was not given; all of its 251 requests "
+        "count as unsent. Instance 3 of 4 (1/2:3/4) is missing: its run directory was not given; all of its "
         "2,500 requests count as unsent"
     )
     assert (summary["requests"]["unsent"], summary["requests"]["total"]) == (2751, 3251)
@@ -146,13 +146,13 @@ def test_an_instance_whose_directory_was_not_given_is_missing(tmp_path: Path) ->
     [
         (
             {"status": "running"},
-            "instance 2 of 4 (1/2:3/4) was killed after 100 requests; how many it left unsent is not known, "
+            "instance 3 of 4 (1/2:3/4) was killed after 100 requests; how many it left unsent is not known, "
             "since no instance went through the log to its end",
             "nobody knows what it had to send",
         ),
         (
             {"status": "interrupted", "unsent": 3},
-            "instance 2 of 4 (1/2:3/4) was interrupted after 100 requests; how many it left unsent is not "
+            "instance 3 of 4 (1/2:3/4) was interrupted after 100 requests; how many it left unsent is not "
             "known, since no instance went through the log to its end",
             "what it says itself is only what it had read",
         ),
@@ -169,7 +169,7 @@ def test_what_nobody_knows_is_null_and_never_0(
     facts, summary = told(tmp_path)
     assert sentence in facts["reason"].replace("Instance", "instance"), why
     assert (
-        "instance 3 of 4 (3/4:1) is missing: its run directory was not given; how many requests it had is not"
+        "instance 4 of 4 (3/4:1) is missing: its run directory was not given; how many requests it had is not"
         in (facts["reason"].replace("Instance", "instance"))
     )
     assert (summary["requests"]["unsent"], summary["requests"]["total"]) == (None, None), why
@@ -186,7 +186,7 @@ def test_what_a_dead_instance_skipped_is_said_not_to_be_known(tmp_path: Path) ->
     instance(tmp_path / "i2", 2, 50, status="running")
     said = [each.text for each in merge([tmp_path], tmp_path / "merged").facts.merged.says]  # type: ignore[union-attr]
     assert (
-        "What instances 2 and 3 skipped is not known: the counts of what was skipped are the others'." in said
+        "What instances 3 and 4 skipped is not known: the counts of what was skipped are the others'." in said
     )
 
 
@@ -195,7 +195,7 @@ def test_counts_that_do_not_add_up_are_said(tmp_path: Path) -> None:
     instance(tmp_path / "1", 1, 90)
     said = [each for each in merge([tmp_path], tmp_path / "merged").facts.merged.says if each.level == "warn"]  # type: ignore[union-attr]
     assert [each.text for each in said] == [
-        "The counts of instance 1 of 4 (1/4:1/2) do not add up: 90 sent, 0 skipped and 0 unsent of 100 "
+        "The counts of instance 2 of 4 (1/4:1/2) do not add up: 90 sent, 0 skipped and 0 unsent of 100 "
         "planned."
     ]
 
@@ -207,7 +207,7 @@ def test_an_instance_that_sent_late_limits_the_run_and_is_named(tmp_path: Path) 
     result = command(tmp_path)
     facts, summary = told(tmp_path)
     assert facts["generator_limited"]
-    assert facts["generator_limited_reason"] == f"instance 2 of 4 (1/2:3/4): {reason}"
+    assert facts["generator_limited_reason"] == f"instance 3 of 4 (1/2:3/4): {reason}"
     assert [each["generator_limited"] for each in summary["instances"]] == [False, False, True, False]
     assert result.exit_code == 0, "it is complete all the same"
     assert "buy another machine" in result.stdout
@@ -216,7 +216,7 @@ def test_an_instance_that_sent_late_limits_the_run_and_is_named(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("late", "of", "status", "named", "why"),
     [
-        (5, 1000, "running", "instance 2 of 4", "one that was killed could not judge itself: its records do"),
+        (5, 1000, "running", "instance 3 of 4", "one that was killed could not judge itself: its records do"),
         (1, 400, "complete", "all instances together", "too few requests of each for a p99.9, enough of all"),
     ],
 )
@@ -251,7 +251,7 @@ def test_the_summary_has_what_it_promises_of_each_instance(tmp_path: Path) -> No
     summary = json.loads(result.stdout)
     assert summary == told(tmp_path)[1]
     assert summary["instances"][1] == {
-        "name": "instance 1 of 4 (1/4:1/2)",
+        "name": "instance 2 of 4 (1/4:1/2)",
         "index": 1,
         "segment": "1/4:1/2",
         "directory": str(tmp_path / "1"),
