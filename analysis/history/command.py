@@ -20,6 +20,7 @@ from analysis.history.markdown import markdown
 from analysis.history.notifying import Message, announce, channels, deliver
 from analysis.history.page import history_page
 from analysis.history.pruning import Pruned, prune
+from analysis.history.schema import writing
 from analysis.history.store import History, history
 from analysis.history.text import lines, news
 from analysis.hostile import printable
@@ -102,13 +103,13 @@ def regress(
         if runs:
             with progress_bar("reading", "runs", is_shown(progress)) as advance:
                 added = add(kept, runs, advance)
-        judged = _judged(kept, added, set_baseline, accepts, limits)
-        for each in judged:
-            if each.tells:
-                text = Message(each.verdict, news(each), markdown([each]))
-                announce(
-                    kept, f"{each.experiment}\n{each.night.night.key.name}\n{each.verdict}", text, list(by)
-                )
+        with writing(kept.connection):  # what is noted as told has its message
+            judged = _judged(kept, added, set_baseline, accepts, limits)
+            for each in judged:
+                if each.tells:
+                    text = Message(each.verdict, news(each), markdown([each]))
+                    key = f"{each.experiment}\n{each.night.night.key.name}\n{each.verdict}"
+                    announce(kept, key, text, list(by))
         if junit_file is not None:
             _write(junit_file, junit(judged))
         if markdown_file is not None:

@@ -132,7 +132,13 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Hold the one place to write for the block; at its end all is kept, after an error nothing."""
+    """Hold the one place to write for the block; at its end all is kept, after an error nothing.
+
+    Inside another such block it is part of that one.
+    """
+    if connection.in_transaction:
+        yield
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

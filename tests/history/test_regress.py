@@ -87,6 +87,21 @@ def test_the_news_says_what_else_changed(tmp_path: Path) -> None:
     assert "replay on sata: since" not in said
 
 
+def test_news_is_not_lost_with_whoever_found_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise SystemExit(137)
+
+    lab = Lab(tmp_path)
+    for _ in range(30):
+        lab.night()
+    with monkeypatch.context() as patch:
+        patch.setattr("analysis.history.command.announce", killed)
+        while lab.night(*lab.notify, nvme=2.0)[0] != 137:
+            assert lab.number < 40
+    assert lab.night(*lab.notify, nvme=2.0)[0] == 1
+    assert lab.sent() == ["worse"]
+
+
 def test_judged_again_the_same_night_says_the_same_and_sends_nothing(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     for _ in range(30):
