@@ -35,7 +35,7 @@ class ShardRun:
 
     @property
     def name(self) -> str:
-        """What to call it: `instance 3 of 4 (1/2:3/4)`, counted from 1, or `shard` and its directory's name."""
+        """What to call it: `instance 3 of 4 (1/2:3/4)`, counted from 1; or `shard` and its folder's name."""
         shard = self.facts.shard
         if shard is None:
             return f"shard {self.path.resolve().name}"
