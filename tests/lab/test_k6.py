@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.lab.instances import K6_RUN, Network, begin, network, segments, soon
+from tests.lab.instances import K6_RUN, begin, soon
 from tests.lab.programs import ROOT, Nginx, Replay, need
 from tests.lab.test_nginx import LOG, logged, received
+from tests.peers.namespaces import Network, network, segments
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9}

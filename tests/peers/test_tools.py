@@ -137,6 +137,10 @@ def test_the_module_gets_what_bin_replay_gets() -> None:
     assert '"speed": "max", "connections": 64' in flood
     assert '"target": "http://127.0.0.1:8080"' in flood
     assert '"rate": 500' in pace
+    assert "instances: 1 " in pace
+    several = tool_k6x.files(_PACE, instances=4, startAt="minute")["script.js"]
+    assert "instances: 4 " in several
+    assert '"startAt": "minute"' in several
     assert '"logs": "/pace.log"' in pace
     values = {
         "http_reqs": {"count": 60, "rate": 10},

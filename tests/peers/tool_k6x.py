@@ -10,7 +10,7 @@ ENV = {"K6_NO_USAGE_REPORT": "true"}
 
 _SCRIPT = """import plimsoll from 'k6/x/plimsoll';
 export const options = {
-  scenarios: { replay: plimsoll.scenario() },
+  scenarios: { replay: plimsoll.scenario({ instances: %d }) },
   summaryTrendStats: ['med', 'p(99)', 'p(99.9)'],
 };
 const log = plimsoll.open(%s);
@@ -22,7 +22,7 @@ export function handleSummary(data) { return { stdout: JSON.stringify(data) }; }
 _BARE = {"Accept": "", "Accept-Encoding": "", "User-Agent": ""}
 
 
-def files(job: Flood | Pace) -> dict[str, str]:
+def files(job: Flood | Pace, instances: int = 1, **more: Any) -> dict[str, str]:
     base = job.url.rsplit("/", 1)[0]
     asked: dict[str, Any] = {
         "logs": str(job.log),
@@ -35,7 +35,7 @@ def files(job: Flood | Pace) -> dict[str, str]:
         asked |= {"header": _BARE}
     else:
         asked |= {"rate": job.per_second}
-    return {"script.js": _SCRIPT % json.dumps(asked)}
+    return {"script.js": _SCRIPT % (instances, json.dumps(asked | more))}
 
 
 def command(job: Flood | Pace) -> list[str]:
