@@ -37,7 +37,7 @@ _REPLAY = Path(__file__).parents[2] / "bin" / "replay"
     "--request-us",
     metavar="US",
     type=click.FloatRange(0, min_open=True),
-    default=35.0,
+    default=40.0,
     show_default=True,
     help="Microseconds that an instance needs for a request.",
 )
