@@ -86,12 +86,9 @@ def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[M
             responses.add(count, {**labels, "status": str(status)})
     unsent = Metric("plimsoll_run_unsent_requests", "Requests that were not sent, by reason.")
     if run.summary:
-        for reason, count in {
-            **run.summary.requests.skipped,
-            "run_ended": run.summary.requests.unsent,
-        }.items():
-            if count is not None:  # of a merged run nobody may know
-                unsent.add(count, {**labels, "reason": reason})
+        for reason, count in run.summary.requests.skipped.items():
+            unsent.add(count, {**labels, "reason": reason})
+        unsent.add(run.summary.requests.unsent, {**labels, "reason": "run_ended"})
     warmup = _one("plimsoll_run_warmup_requests", "Requests of the warm-up.", figures.warmup, labels)
     return [requests, warmup, errors, responses, unsent]
 

@@ -79,8 +79,8 @@ def carry_out(
 def exit_code(experiment: int, regress: int | None) -> int:
     """Return a night's exit code. `regress`: None where there was nothing to judge. Pure.
 
-    2: something is to be put right in the settings. 1: something is worse, and that is sure, whatever else the
-    experiment did not come to. 3: the experiment did not finish, or its runs do not allow to tell.
+    2: something is to be put right in the settings. 1: something is worse, and that is sure, whatever else
+    the experiment did not come to. 3: it did not finish, or its runs do not allow to tell.
     """
     if experiment == 2 or regress == 2:
         return 2

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from playwright.sync_api import Browser
 
 from analysis.cli import main
-from analysis.signoff.pdf import PrintingError, chromium, print_command, print_pdf
+from analysis.report.chromium import chromium
+from analysis.signoff.pdf import PrintingError, print_command, print_pdf
 from tests.analysis.signing_off import gates, run, signed_off
 from tests.analysis.test_browser import Opened, browser  # noqa: F401 a fixture
 from tests.analysis.test_compare_command import hostile_sides
