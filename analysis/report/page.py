@@ -25,6 +25,7 @@ from analysis.report.facts import facts_of
 from analysis.report.fileio import Cells, figure_of_fileio
 from analysis.report.grouped import groups_of, said_once
 from analysis.report.headline import big_figures, footnote, sentence
+from analysis.report.instances import instance_table, merge_cautions
 from analysis.report.measured import MeasuredRun
 from analysis.report.missing import missing_cautions
 from analysis.report.phasefigures import ScenarioFigures
@@ -149,13 +150,14 @@ def _figures(runs: Sequence[MeasuredRun]) -> list[Figure]:
 
 
 def _tables(run: MeasuredRun) -> list[Table | None]:
-    beside = [failure_table(run), measure_table(run)]
+    beside = [instance_table(run), failure_table(run), measure_table(run)]
     return [*beside, percentile_table(run), route_table(run), grinder_table(run), status_table(run)]
 
 
 def _run(run: MeasuredRun) -> dict[str, Any]:
     cautions = sorted(
-        [*cautions_of(run), *damage_cautions(run)], key=lambda caution: LEVELS.index(caution.level)
+        [*cautions_of(run), *merge_cautions(run), *damage_cautions(run)],
+        key=lambda caution: LEVELS.index(caution.level),
     )
     response = run.statistics.samples["response"].figures_ms()
     target = run.directory.facts.target

@@ -51,6 +51,8 @@ def instance(
     summary = None if facts.get("status") == "running" else {"requests": requests}
     keys = {"started_at": START, "shard": shard_facts(index, **(shard or {})), **facts}
     write_run(path, table, summary=summary, **keys)
+    if summary is None:
+        (path / "summary.json").unlink(missing_ok=True)  # of one that was written here before
     if still:
         os.utime(path / "requests.npy", (LONG_AGO, LONG_AGO))
     return path
