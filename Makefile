@@ -68,7 +68,7 @@ test: build $(VENV)/.dev ## Run every test that needs neither root nor Docker
 	@$(VENV)/bin/pytest
 	@$(VENV)/bin/pytest tests/scenarios
 
-test-lab: build $(VENV)/.dev bin/staticcheck ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
+test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
 	@tests/need-lab
 	@cd replay && PLIMSOLL_LAB=1 $(GO) test -count=1 ./accesslog .
 	@cd replay/k6 && $(GO) vet ./... && ../../bin/staticcheck ./... && $(GO) test ./...

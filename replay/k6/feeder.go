@@ -33,7 +33,7 @@ func newFeeder(i *instance, replay *run.Replay) *feeder {
 	f := &feeder{
 		sampler: &sampler{
 			own: i.metrics, builtin: state.BuiltinMetrics, tags: state.Tags.GetCurrentValues().Tags,
-			route: replay.Route, known: map[series]*metrics.TagSet{},
+			route: replay.Route, known: map[series]*counted{},
 		},
 		// k6 takes samples until the iteration has ended; the last ones come after it was told to.
 		into: state.Samples, ctx: context.WithoutCancel(i.vu.Context()),

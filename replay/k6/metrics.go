@@ -43,11 +43,17 @@ func newReplayMetrics(registry *metrics.Registry) (*replayMetrics, error) {
 	return m, nil
 }
 
-// series are the tags of a request: its route, under k6's tag `name`, and its status or kind of error.
+// series is what the tags of a request come from: its route, under k6's tag `name`, and its status or kind of error.
 type series struct {
 	route  uint16
 	status uint16
 	kind   record.ErrorKind
+}
+
+// counted is a series, with counts that k6 has not got yet.
+type counted struct {
+	tags                                 *metrics.TagSet
+	requests, queued, errors, mismatches float64
 }
 
 // sampler makes records into samples. It is for one goroutine.
@@ -57,67 +63,71 @@ type sampler struct {
 	tags    *metrics.TagSet
 	route   func(number uint16) string
 	started time.Time
-	known   map[series]*metrics.TagSet
+	known   map[series]*counted
 }
 
-func (s *sampler) tagsOf(r *record.Record) *metrics.TagSet {
-	key := series{r.Route, r.Status, r.Error}
-	tags, ok := s.known[key]
+func (s *sampler) of(key series) *counted {
+	c, ok := s.known[key]
 	if !ok {
-		tags = s.tags.With("name", s.route(r.Route)).With("status", strconv.Itoa(int(r.Status)))
-		if r.Error != record.None {
-			tags = tags.With("error", r.Error.String())
+		c = &counted{tags: s.tags.With("name", s.route(key.route)).With("status", strconv.Itoa(int(key.status)))}
+		if key.kind != record.None {
+			c.tags = c.tags.With("error", key.kind.String())
 		}
-		s.known[key] = tags
+		s.known[key] = c
 	}
-	return tags
+	return c
 }
 
 // Samples of one request; its counts come together with others'.
 const mostSamples = 4
 
-// counted is one series of a counter.
-type counted struct {
-	metric *metrics.Metric
-	tags   *metrics.TagSet
-}
-
 // samples are those of some requests; those of the warm-up have none. k6's own metrics get what they mean: http_req_duration is
 // sending, waiting and receiving, without the opening of a connection; http_req_failed is no response, or a status of 400 or
 // more. Counters get one sample a series, since k6 takes time for each.
 func (s *sampler) samples(records []record.Record) metrics.Samples {
-	out := make(metrics.Samples, 0, len(records)*mostSamples+16)
-	counts := map[counted]float64{}
-	var last time.Time
+	out := make(metrics.Samples, 0, len(records)*mostSamples+len(s.known))
+	var at time.Time
 	for i := range records {
 		r := &records[i]
 		if r.Flags&record.Warmup != 0 {
 			continue
 		}
-		tags := s.tagsOf(r)
-		last = s.started.Add(time.Duration(r.DoneNS()))
-		add := func(metric *metrics.Metric, value float64) {
-			out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: last, Value: value})
-		}
-		count := func(metric *metrics.Metric) { counts[counted{metric, tags}]++ }
+		c := s.of(series{r.Route, r.Status, r.Error})
+		at = s.started.Add(time.Duration(r.DoneNS()))
 		opening := min(uint64(r.ConnectUS)+uint64(r.TLSUS)+uint64(r.DNSUS), uint64(r.TotalUS))
-		add(s.builtin.HTTPReqDuration, ms(uint64(r.TotalUS)-opening))
-		add(s.builtin.HTTPReqFailed, when(r.Error != record.None || r.Status >= 400))
-		add(s.own.response, ms(r.ResponseUS()))
-		count(s.builtin.HTTPReqs)
+		out = append(out,
+			sample(s.builtin.HTTPReqDuration, c.tags, at, ms(uint64(r.TotalUS)-opening)),
+			sample(s.builtin.HTTPReqFailed, c.tags, at, when(r.Error != record.None || r.Status >= 400)),
+			sample(s.own.response, c.tags, at, ms(r.ResponseUS())))
+		c.requests++
 		if r.Flags&record.Queued == 0 {
-			add(s.own.lag, ms(uint64(r.LagUS)))
+			out = append(out, sample(s.own.lag, c.tags, at, ms(uint64(r.LagUS))))
 		} else {
-			count(s.own.queued)
+			c.queued++
 		}
 		if r.Error != record.None {
-			count(s.own.errors)
+			c.errors++
 		} else if r.LoggedStatus != 0 && r.LoggedStatus != r.Status {
-			count(s.own.mismatches)
+			c.mismatches++
 		}
 	}
-	for series, value := range counts {
-		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: series.metric, Tags: series.tags}, Time: last, Value: value})
+	return s.counts(out, at)
+}
+
+// counts adds what was counted since it was last asked.
+func (s *sampler) counts(out metrics.Samples, at time.Time) metrics.Samples {
+	for _, c := range s.known {
+		for _, one := range []struct {
+			metric *metrics.Metric
+			value  float64
+		}{
+			{s.builtin.HTTPReqs, c.requests}, {s.own.queued, c.queued}, {s.own.errors, c.errors}, {s.own.mismatches, c.mismatches},
+		} {
+			if one.value > 0 {
+				out = append(out, sample(one.metric, c.tags, at, one.value))
+			}
+		}
+		*c = counted{tags: c.tags}
 	}
 	return out
 }
@@ -127,7 +137,7 @@ func (s *sampler) ended(summary record.Summary, at time.Time) metrics.Samples {
 	var out metrics.Samples
 	add := func(metric *metrics.Metric, tags *metrics.TagSet, value uint64) {
 		if value > 0 {
-			out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: float64(value)})
+			out = append(out, sample(metric, tags, at, float64(value)))
 		}
 	}
 	add(s.own.total, s.tags, summary.Requests.Total)
@@ -137,6 +147,10 @@ func (s *sampler) ended(summary record.Summary, at time.Time) metrics.Samples {
 		add(s.own.skipped, s.tags.With("reason", reason), count)
 	}
 	return out
+}
+
+func sample(metric *metrics.Metric, tags *metrics.TagSet, at time.Time, value float64) metrics.Sample {
+	return metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: value}
 }
 
 func ms(us uint64) float64 { return float64(us) / 1000 }

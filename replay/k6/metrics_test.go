@@ -19,7 +19,7 @@ func TestSamplesOfARequest(t *testing.T) {
 	}
 	s := &sampler{
 		own: own, builtin: metrics.RegisterBuiltinMetrics(registry), tags: registry.RootTagSet(), started: time.Unix(100, 0),
-		route: func(uint16) string { return "page" }, known: map[series]*metrics.TagSet{},
+		route: func(uint16) string { return "page" }, known: map[series]*counted{},
 	}
 	values := func(r record.Record) map[string]float64 {
 		out := map[string]float64{}
