@@ -45,8 +45,6 @@ _TOOLS: dict[str, ModuleType] = {
     "grinder": tool_grinder,
 }
 _LEAST_RATIO = {"wrk": 1.0, "oha": 1.0, "hey": 3, "vegeta": 3, "k6": 6, "locust": 10, "grinder": 10}
-# Through k6's module a replay reaches nearly what it does alone, though k6 gets samples of each request.
-_LEAST_OF_REPLAY = 0.9
 _LABELS = {
     "replay": "bin/replay",
     "k6x": "k6 with k6/x/plimsoll",
@@ -90,18 +88,19 @@ def run_case(plan: Plan) -> Result:
                         continue
                     say(f"max: round {number + 1} of {plan.rounds}: {name}")
                     flood = Flood(server.url, seconds, CONNECTIONS, plan.scratch(NAME, name), log)
-                    rounds[-1][name] = attempt(name, failures, partial(_measure, name, flood, server))
+                    rounds[-1][name] = attempt(name, failures, partial(measure_flood, name, flood, server))
     _conclude(result, rounds, {**missing, **failures})
     return result
 
 
-def _measure(name: str, flood: Flood, server: Nginx) -> Measured:
+def measure_flood(name: str, flood: Flood, server: Nginx, cpu: int | None = CLIENT_CPU) -> Measured:
+    """Let one tool send as much as goes; on one core, or on all with `cpu` None."""
     tool = _TOOLS[name]
     for path, text in (tool.files(flood) if hasattr(tool, "files") else {}).items():
         (flood.scratch / path).write_text(text)
     env = tool.ENV if hasattr(tool, "ENV") else {}
     requests, busy_s = server.requests(), server.cpu_s()
-    done = run(tool.command(flood), flood.scratch, timeout_s=flood.seconds + 60, cpu=CLIENT_CPU, env=env)
+    done = run(tool.command(flood), flood.scratch, timeout_s=flood.seconds + 60, cpu=cpu, env=env)
     by_server, busy_s = server.requests() - requests - 1, server.cpu_s() - busy_s
     out = done.out
     if tool is tool_vegeta:
@@ -126,9 +125,6 @@ def _conclude(result: Result, rounds: list[dict[str, Measured | None]], whys: Ma
         missing = [whys[who] for who in ("nginx", "replay", name) if who in whys]
         what = f"requests/s against {_LABELS.get(name, name)}"
         result.goals.append(ratio_goal(what, rates, "replay", name, least, missing))
-    missing = [whys[who] for who in NEEDS if who in whys and who in ("nginx", "replay", "k6x")]
-    what = "requests/s of k6 with k6/x/plimsoll against bin/replay"
-    result.goals.append(ratio_goal(what, rates, "k6x", "replay", _LEAST_OF_REPLAY, missing))
     result.columns = [
         *("program", "requests/s", "errors", "server's core busy", "client's CPU per request", "max RSS")
     ]

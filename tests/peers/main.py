@@ -9,7 +9,17 @@ import sys
 from datetime import UTC, datetime
 from types import FrameType, ModuleType
 
-from . import case_max, case_pace, case_parse, case_report, case_share, case_stall, case_users, machine
+from . import (
+    case_max,
+    case_module,
+    case_pace,
+    case_parse,
+    case_report,
+    case_share,
+    case_stall,
+    case_users,
+    machine,
+)
 from .document import document, plain
 from .installing import Installed, install
 from .paths import DOCUMENT, RESULTS, SCRATCH
@@ -19,7 +29,16 @@ from .say import say
 
 CASES: dict[str, ModuleType] = {
     case.NAME: case
-    for case in (case_parse, case_max, case_pace, case_share, case_stall, case_users, case_report)
+    for case in (
+        case_parse,
+        case_max,
+        case_module,
+        case_pace,
+        case_share,
+        case_stall,
+        case_users,
+        case_report,
+    )
 }
 
 _EXAMPLES = """examples:
