@@ -25,7 +25,7 @@ def run_case(plan: Plan) -> Result:
         NAME,
         f"Inside k6: {CONNECTIONS} connections, {FILE_BYTES} byte files, {seconds} s each",
         "The same as the case max, but the client may use all cores, since k6 counts on other threads than "
-        "those that send; and three times as many rounds. k6 gets four samples a request, and makes its summary.",
+        "those that send; three times as many rounds. k6 gets four samples a request and makes its summary.",
     )
     many = plan.rounds if plan.quick else 3 * plan.rounds  # one core more to be disturbed on
     missing = {name: why for name in NEEDS if (why := plan.missing(name))}
