@@ -3,56 +3,36 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
-from analysis import __version__
 from analysis.comparing.comparison import Comparison, Judged
 from analysis.comparing.deciding import percent
 from analysis.comparing.effects import effects_figure
 from analysis.comparing.text import effect, figure, interval, interval_heading, limit, summary
 from analysis.figures.repeats import Repeats, repeats_figure
 from analysis.figures.style import Figure
-from analysis.hostile import script_json
-from analysis.report.shell import TEMPLATES, environment, policy, script
+from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
 from analysis.units import ABSENT, count, milliseconds, significant
 
-_OWN = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 _MOST_PLACES = 8
 
 
 def comparison_page(comparison: Comparison) -> str:
     """Return the HTML."""
-    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
-    plotly = script(get_plotlyjs())
-    figures = comparison_figures(comparison)
-    return (
-        environment(_OWN)
-        .get_template("compare.html")
-        .render(
-            title=f"{comparison.candidate.name} against {comparison.baseline.name}",
-            policy=policy([plotly, behaviour]),
-            css=Markup(  # noqa: S704 our own files
-                "".join(
-                    path.read_text(encoding="utf-8")
-                    for path in (TEMPLATES / "report.css", _OWN / "compare.css")
-                )
-            ),
-            plotly=plotly,
-            behaviour=behaviour,
-            figures=figures,
-            data=Markup(script_json({each.key: each.as_json() for each in figures})),  # noqa: S704 escaped
-            verdict=comparison.verdict,
-            summary=summary(comparison),
-            comparison=comparison,
-            columns=gate_columns(comparison),
-            gates=[(each, gate_cells(each)) for each in comparison.judged],
-            confidence=percent(comparison.gates.confidence),
-            differences=differences_table(comparison),
-            runs=runs_table(comparison),
-            version=__version__,
-        )
+    return rendered(
+        "compare.html",
+        comparison_figures(comparison),
+        TEMPLATES,
+        styles=["compare.css"],
+        title=f"{comparison.candidate.name} against {comparison.baseline.name}",
+        verdict=comparison.verdict,
+        summary=summary(comparison),
+        comparison=comparison,
+        columns=gate_columns(comparison),
+        gates=[(each, gate_cells(each)) for each in comparison.judged],
+        confidence=percent(comparison.gates.confidence),
+        differences=differences_table(comparison),
+        runs=runs_table(comparison),
     )
 
 

@@ -3,21 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
-from analysis import __version__
 from analysis.comparing.gates import ERROR_SHARE
-from analysis.figures.style import Figure
+from analysis.comparing.page import TEMPLATES as COMPARING
 from analysis.history.judgement import Judgement, overall
 from analysis.history.text import against, figure, gate_effect, state, subject, title
 from analysis.history.trends import trend_figures
-from analysis.hostile import script_json
-from analysis.report.shell import TEMPLATES, environment, policy, script
+from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
 
 _OWN = Path(__file__).parent / "templates"
-_VERDICTS = Path(__file__).parents[1] / "comparing" / "templates" / "compare.css"
 _LAST = 30
 _LOOKS = {"worse": "FAIL", "unjudged": "INCONCLUSIVE", "steady": "PASS"}
 _WORDS = {"worse": "worse", "unjudged": "cannot be judged", "steady": "nothing worse"}
@@ -25,30 +19,21 @@ _WORDS = {"worse": "worse", "unjudged": "cannot be judged", "steady": "nothing w
 
 def history_page(judgements: Sequence[Judgement]) -> str:
     """Return the HTML."""
-    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
-    plotly = script(get_plotlyjs())
     verdict = overall(list(judgements))
     parts = [
         (each, title(each), _series(each), _gates(each), trend_figures(number, each), _missing(each))
         for number, each in enumerate(judgements)
     ]
-    figures: list[Figure] = [figure for part in parts for figure in part[4]]
-    styles = (TEMPLATES / "report.css", _VERDICTS, _OWN / "history.css")
-    return (
-        environment(_OWN)
-        .get_template("history.html")
-        .render(
-            policy=policy([plotly, behaviour]),
-            css=Markup("".join(path.read_text(encoding="utf-8") for path in styles)),  # noqa: S704 our own files
-            plotly=plotly,
-            behaviour=behaviour,
-            data=Markup(script_json({each.key: each.as_json() for each in figures})),  # noqa: S704 escaped
-            look=_LOOKS[verdict],
-            word=_WORDS[verdict],
-            subject=subject(judgements),
-            parts=parts,
-            version=__version__,
-        )
+    return rendered(
+        "history.html",
+        [figure for part in parts for figure in part[4]],
+        _OWN,
+        COMPARING,
+        styles=["compare.css", "history.css"],
+        look=_LOOKS[verdict],
+        word=_WORDS[verdict],
+        subject=subject(judgements),
+        parts=parts,
     )
 
 

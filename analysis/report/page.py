@@ -3,17 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
-from analysis import __version__
 from analysis.figures.heatmap import heat_figure
 from analysis.figures.lag import lag_figure
 from analysis.figures.percentiles import percentile_figure
 from analysis.figures.style import Figure
 from analysis.figures.tail import tail_figure
 from analysis.figures.throughput import throughput_figure
-from analysis.hostile import script_json
 from analysis.report.backends import by_scenario
 from analysis.report.cache import cache_notes
 from analysis.report.cautions import Caution, cautions_of
@@ -31,7 +26,7 @@ from analysis.report.missing import missing_cautions
 from analysis.report.phasefigures import ScenarioFigures
 from analysis.report.phasetable import phase_table
 from analysis.report.scripted import scripted_figures
-from analysis.report.shell import TEMPLATES, environment, policy, script
+from analysis.report.shell import rendered
 from analysis.report.tables import (
     Table,
     failure_table,
@@ -70,19 +65,11 @@ def page(
     volumes = figure_of_fileio(fileio.cells, {run.backend: run.shade or 0 for run in runs})
     if volumes:
         own.append(volumes)
-    figures = [*comparing, *own]
     shown = [_run(run) for run in runs]
-    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
-    plotly = script(get_plotlyjs())
-    template = environment().get_template("report.html")
-    return template.render(
+    return rendered(
+        "report.html",
+        [*comparing, *own],
         title=_title(runs),
-        policy=policy([plotly, behaviour]),
-        css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 our own file
-        plotly=plotly,
-        behaviour=behaviour,
-        figures=figures,
-        data=Markup(script_json({figure.key: figure.as_json() for figure in figures})),  # noqa: S704 escaped
         comparing=comparing,
         own=own,
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
@@ -104,7 +91,6 @@ def page(
             ],
             key=lambda caution: LEVELS.index(caution.level),
         ),
-        version=__version__,
     )
 
 

@@ -10,9 +10,12 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from plotly.offline import get_plotlyjs
 
+from analysis import __version__
 from analysis.errors import OutputError
-from analysis.hostile import printable
+from analysis.figures.style import Figure
+from analysis.hostile import printable, script_json
 
 TEMPLATES = Path(__file__).parent / "templates"
 _LONGEST_TEXT = 4000
@@ -33,6 +36,35 @@ def environment(*further: Path) -> Environment:
             else value
         ),
     )
+
+
+def rendered(
+    template: str, figures: Sequence[Figure], *folders: Path, styles: Sequence[str] = (), **values: object
+) -> str:
+    """Return a page: a template that extends `frame.html`, with `values` in it and `figures` to be drawn.
+
+    Templates and `styles`, which come after the report's own, are looked for in the report's folder and in
+    `folders`.
+    """
+    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
+    plotly = script(get_plotlyjs())
+    pages = environment(*folders)
+    css = "".join(_source(pages, name) for name in ("report.css", *styles))
+    return pages.get_template(template).render(
+        policy=policy([plotly, behaviour]),
+        css=Markup(css),  # noqa: S704 our own files
+        plotly=plotly,
+        behaviour=behaviour,
+        figures=figures,
+        data=Markup(script_json({figure.key: figure.as_json() for figure in figures})),  # noqa: S704 escaped
+        version=__version__,
+        **values,
+    )
+
+
+def _source(pages: Environment, name: str) -> str:
+    assert pages.loader is not None  # noqa: S101 environment() gives it one
+    return pages.loader.get_source(pages, name)[0]
 
 
 def script(text: str) -> Markup:

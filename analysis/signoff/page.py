@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
-from analysis import __version__
 from analysis.comparing.comparison import Comparison
 from analysis.comparing.deciding import percent
+from analysis.comparing.page import TEMPLATES as COMPARING
 from analysis.comparing.page import (
     comparison_figures,
     differences_table,
@@ -19,8 +16,7 @@ from analysis.comparing.page import (
     runs_table,
 )
 from analysis.comparing.text import summary
-from analysis.hostile import script_json
-from analysis.report.shell import TEMPLATES, environment, policy, script
+from analysis.report.shell import rendered
 from analysis.signoff.evidence import (
     circumstances_table,
     download_table,
@@ -31,7 +27,6 @@ from analysis.signoff.evidence import (
 from analysis.units import counted
 
 _OWN = Path(__file__).parent / "templates"
-_COMPARING = Path(__file__).parents[1] / "comparing" / "templates"
 _LEAST_LINES = 2
 
 
@@ -50,38 +45,27 @@ class Document:
 
 def signoff_page(found: Comparison, document: Document) -> str:
     """Return the HTML."""
-    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
-    plotly = script(get_plotlyjs())
-    figures = comparison_figures(found)
-    styles = (TEMPLATES / "report.css", _COMPARING / "compare.css", _OWN / "signoff.css")
-    signers = [*document.signers, *[""] * (_LEAST_LINES - len(document.signers))]
-    return (
-        environment(_OWN)
-        .get_template("signoff.html")
-        .render(
-            title=f"{found.candidate.name} against {found.baseline.name}",
-            policy=policy([plotly, behaviour]),
-            css=Markup("".join(path.read_text(encoding="utf-8") for path in styles)),  # noqa: S704 our own files
-            plotly=plotly,
-            behaviour=behaviour,
-            figures=figures,
-            data=Markup(script_json({each.key: each.as_json() for each in figures})),  # noqa: S704 escaped
-            verdict=found.verdict,
-            summary=summary(found),
-            document=document,
-            made_at=f"{document.made_at:%Y-%m-%d %H:%M} UTC",
-            signers=signers,
-            files=counted(document.files, "file"),
-            size=counted(document.bytes, "byte"),
-            columns=gate_columns(found),
-            gates=[(each, gate_cells(each)) for each in found.judged],
-            confidence=percent(found.gates.confidence),
-            differences=differences_table(found),
-            what=[scenarios_table(found), circumstances_table(found)],
-            controls=[table for table in (download_table(found), lag_table(found)) if table],
-            limits=list(limits_of(found)),
-            warned=len(found.warnings),
-            runs=runs_table(found),
-            version=__version__,
-        )
+    return rendered(
+        "signoff.html",
+        comparison_figures(found),
+        _OWN,
+        COMPARING,
+        styles=["compare.css", "signoff.css"],
+        title=f"{found.candidate.name} against {found.baseline.name}",
+        verdict=found.verdict,
+        summary=summary(found),
+        document=document,
+        made_at=f"{document.made_at:%Y-%m-%d %H:%M} UTC",
+        signers=[*document.signers, *[""] * (_LEAST_LINES - len(document.signers))],
+        files=counted(document.files, "file"),
+        size=counted(document.bytes, "byte"),
+        columns=gate_columns(found),
+        gates=[(each, gate_cells(each)) for each in found.judged],
+        confidence=percent(found.gates.confidence),
+        differences=differences_table(found),
+        what=[scenarios_table(found), circumstances_table(found)],
+        controls=[table for table in (download_table(found), lag_table(found)) if table],
+        limits=list(limits_of(found)),
+        warned=len(found.warnings),
+        runs=runs_table(found),
     )
