@@ -56,7 +56,7 @@ func (p *pool) drain() {
 	defer p.mu.Unlock()
 	p.stopped = true
 	for conn := range p.all {
-		_ = conn.Close()
+		reset(conn)
 	}
 }
 

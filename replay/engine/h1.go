@@ -65,10 +65,12 @@ func (c *h1) send(s *Shot) {
 	}
 }
 
-// discard closes an idle connection, and with a reset: an orderly end would keep its port busy for a minute (TIME_WAIT), and ten
-// thousand users who come and go would run out of ports.
-func (c *h1) discard() {
-	conn := c.net
+// discard closes an idle connection.
+func (c *h1) discard() { reset(c.net) }
+
+// reset closes a connection on which nothing is under way. An orderly end would keep its port busy for a minute (TIME_WAIT), and
+// ten thousand users who come and go, or the next run, would run out of ports.
+func reset(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
