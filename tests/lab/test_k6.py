@@ -101,6 +101,26 @@ def test_one_instance_replays_as_bin_replay_does(nginx: Nginx, replay: Replay, t
     assert "shard" not in facts(ours)
 
 
+def test_k6s_outputs_and_thresholds_get_every_request(nginx: Nginx, tmp_path: Path) -> None:
+    samples = tmp_path / "samples.json"
+    instance = begin(
+        tmp_path / "one.js",
+        options(nginx.url, tmp_path / "k6", limit=1200, speed=100),
+        more=["--out", f"json={samples}", "--env", 'THRESHOLDS={"plimsoll_response": ["p(50)<0.0001"]}'],
+    )
+    said, _ = instance.communicate(timeout=120)
+    assert instance.returncode == 99, said
+    run = run_of(tmp_path / "k6")
+    assert facts(run)["status"] == "complete", "the threshold is k6's answer, and no matter of the run"
+    values: dict[str, list[float]] = {}
+    for line in samples.read_text().splitlines():
+        sample = json.loads(line)
+        if sample["type"] == "Point":
+            values.setdefault(sample["metric"], []).append(sample["data"]["value"])
+    assert sorted(values["plimsoll_response"]) == sorted((response_us([run]) / 1000).tolist())
+    assert sum(values["http_reqs"]) == len(values["http_req_duration"]) == len(np.load(run / "requests.npy"))
+
+
 def test_four_instances_are_the_log_once_on_one_schedule(
     hub: tuple[Network, Nginx], nginx: Nginx, replay: Replay, tmp_path: Path
 ) -> None:
