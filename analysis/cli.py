@@ -16,7 +16,7 @@ _COMMANDS = {
     "hosts": "lab.hosts.command:hosts",
     "lab": "lab.command:lab",
     "import": "analysis.importing.command:import_",
-    "merge": "analysis.recording.command:merge",
+    "merge": "analysis.merging.command:merge",
     "run": "lab.experiment.command:run",
     "regress": "analysis.history.command:regress",
     "report": "analysis.report.command:report",

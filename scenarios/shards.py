@@ -8,8 +8,8 @@ import gevent
 from locust.runners import MasterRunner
 
 from analysis.errors import PlimsollError
+from analysis.merging.merge import merge
 from analysis.recording.folders import point_latest
-from analysis.recording.merge import merge
 from scenarios.errors import SettingsError
 from scenarios.settings import IteratedSettings
 

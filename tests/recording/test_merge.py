@@ -12,8 +12,8 @@ from hypothesis import strategies as some
 
 from analysis.cli import main
 from analysis.errors import RunDirectoryError
+from analysis.merging.merge import merge
 from analysis.recording import Request, RunFacts, RunWriter
-from analysis.recording.merge import merge
 from analysis.records import RunDirectory
 from analysis.statistics.run import measure
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from analysis.cli import main
 from analysis.errors import RunDirectoryError
-from analysis.recording.merge import merge
+from analysis.merging.merge import merge
 from tests.analysis.rundir import records, run_facts, write_run
 from tests.recording.sharded import all_of_them, instance, shard_facts
 

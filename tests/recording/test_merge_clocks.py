@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.merging.merge import merge
 from analysis.models import Merged
-from analysis.recording.merge import merge
 from tests.analysis.rundir import records, write_run
 from tests.recording.sharded import START, instance
 

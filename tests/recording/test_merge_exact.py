@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from analysis.recording.merge import merge
+from analysis.merging.merge import merge
 from analysis.records import RunDirectory
 from analysis.statistics.run import measure
 from tests.analysis.rundir import ERRORS, records

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from analysis.cli import main
 from analysis.errors import OutputError
+from analysis.merging import merge as merging
+from analysis.merging.merge import merge
+from analysis.merging.order import in_order
 from analysis.recording import RunFacts, RunWriter
-from analysis.recording import merge as merging
-from analysis.recording.merge import merge
-from analysis.recording.mergeorder import in_order
 from analysis.requestfile import RECORD, RequestFile
 from tests.analysis.rundir import header, records, write_run
 from tests.recording.sharded import OF, all_of_them, instance
@@ -76,7 +76,7 @@ def test_ctrl_c_ends_the_command_and_leaves_nothing(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from analysis.cli import main
-from analysis.recording import merge
+from analysis.merging import merge
 told = merge.copy_events
 def copy_events(*given):
     os.kill(os.getpid(), signal.SIGINT)
@@ -95,7 +95,7 @@ def test_kill_9_leaves_no_run(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from analysis.cli import main
-from analysis.recording import merge
+from analysis.merging import merge
 merge.copy_events = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 main(["merge", {str(tmp_path / "shards")!r}, "--out", {str(tmp_path / "run")!r}])
 """

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from analysis.cli import main
+from analysis.merging.merge import merge
 from analysis.models import Summary
-from analysis.recording.merge import merge
 from analysis.records import RunDirectory
 from tests.analysis.rundir import records
 from tests.recording.sharded import OF, all_of_them, instance

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from analysis.recording.mergeorder import done_ns, in_order, window_of
+from analysis.merging.order import done_ns, in_order, window_of
 from analysis.requestfile import RECORD, Records
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from analysis.cli import main
 from analysis.comparing.levels import levels_of
 from analysis.comparing.runs import ComparedRun, unfit
-from analysis.recording.merge import merge
+from analysis.merging.merge import merge
 from analysis.records import RunDirectory
 from tests.analysis.rundir import records, write_run
 from tests.recording.sharded import all_of_them, instance

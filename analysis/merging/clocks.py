@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from analysis.merging.shard import ShardRun
 from analysis.models import Said, Shard
-from analysis.recording.mergeshard import ShardRun
 from analysis.units import milliseconds
 
 _MICROSECOND = timedelta(microseconds=1)

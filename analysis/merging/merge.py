@@ -10,18 +10,18 @@ import numpy as np
 
 from analysis.errors import DamagedFileError, RunDirectoryError
 from analysis.hostile import printable
+from analysis.merging import ending
+from analysis.merging.checks import check
+from analysis.merging.clocks import Clocks, clocks_of
+from analysis.merging.ending import Ending, endings_of
+from analysis.merging.events import copy_events
+from analysis.merging.folder import appearing
+from analysis.merging.instances import instance_of, limited_reason
+from analysis.merging.order import done_ns, in_order, window_of
+from analysis.merging.shard import ShardRun, open_shards
 from analysis.models import Merged, RunFacts, Said
-from analysis.recording import mergeending
 from analysis.recording.errorkinds import error_number
 from analysis.recording.files import replace_json
-from analysis.recording.mergechecks import check
-from analysis.recording.mergeclocks import Clocks, clocks_of
-from analysis.recording.mergeending import Ending, endings_of
-from analysis.recording.mergeevents import copy_events
-from analysis.recording.mergefolder import appearing
-from analysis.recording.mergeinstances import instance_of, limited_reason
-from analysis.recording.mergeorder import done_ns, in_order, window_of
-from analysis.recording.mergeshard import ShardRun, open_shards
 from analysis.recording.redact import redacted
 from analysis.recording.writer import RunWriter
 from analysis.requestfile import Records
@@ -56,7 +56,7 @@ def merge(
             end_ns = _merge_records(shards, clocks, run, read)
             copy_events(shards, clocks.offsets_ns, run)
             _copy_rejects(shards, hidden)
-            run.unsent.skipped = mergeending.skipped(shards)
+            run.unsent.skipped = ending.skipped(shards)
             run.finish("complete", stop_ns=end_ns)  # which it was not, unless it is so told below
             _tell(run, shards, endings, clocks, read)
         except BaseException:
@@ -154,7 +154,7 @@ def _tell(
     path = run.directory / "summary.json"
     summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     instances = [instance_of(each, read) for each in endings]
-    requests, left = summary["requests"], mergeending.unsent(endings)
+    requests, left = summary["requests"], ending.unsent(endings)
     requests["unsent"] = left
     requests["total"] = None if left is None else requests["total"] + left
     requests["retried"] = sum(one.counts.retried for one in shards if one.counts)
@@ -164,7 +164,7 @@ def _tell(
     open_loop = run.facts.loop == "open"
     lag_ms, response_ms = (summary[key]["p99.9"] if open_loop else None for key in ("lag_ms", "response_ms"))
     limited = limited_reason(instances, shards, lag_ms, response_ms)
-    status, reason = mergeending.outcome(endings)
+    status, reason = ending.outcome(endings)
     run.update(
         status=status,
         reason=_harmless(reason),
@@ -181,7 +181,7 @@ def _tell(
 
 
 def _says(clocks: Clocks, endings: Sequence[Ending]) -> list[Said]:
-    said = [*clocks.says, *mergeending.doubts(endings)]
+    said = [*clocks.says, *ending.doubts(endings)]
     harmless = [one.model_copy(update={"text": _harmless(one.text)}) for one in said]
     return sorted(harmless, key=lambda one: ("bad", "warn", "note").index(one.level))
 

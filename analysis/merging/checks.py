@@ -5,8 +5,8 @@ from itertools import combinations
 
 from analysis.errors import RunDirectoryError
 from analysis.hostile import printable
+from analysis.merging.shard import ShardRun
 from analysis.models import Shard
-from analysis.recording.mergeshard import ShardRun
 
 _Of = Callable[[ShardRun], object]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from analysis.merging.shard import ShardRun
 from analysis.models import Said, Shard
-from analysis.recording.mergeshard import ShardRun
 from analysis.units import count, counted
 
 Status = Literal["complete", "interrupted", "failed"]

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from analysis.hostile import printable
+from analysis.merging.lines import instance_lines
+from analysis.merging.merge import merge as merge_shards
 from analysis.models import RunFacts
 from analysis.progress import is_shown, progress_bar, progress_option
-from analysis.recording.merge import merge as merge_shards
-from analysis.recording.mergelines import instance_lines
 from analysis.recording.outcome import outcome_lines
 
 

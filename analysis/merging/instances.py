@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from analysis.merging.ending import Ending
+from analysis.merging.shard import ShardRun
 from analysis.models import Instance, InstanceTimes
-from analysis.recording.mergeending import Ending
-from analysis.recording.mergeshard import ShardRun
 from analysis.requestfile import QUEUED, WARMUP, RequestFile
 from analysis.statistics.sample import P999, Microseconds, Sample, narrow
 from analysis.units import significant

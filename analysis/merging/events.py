@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from analysis.recording.mergeshard import ShardRun
+from analysis.merging.shard import ShardRun
 from analysis.recording.writer import RunWriter
 
 _OF_EACH = "run"  # the shard's own start and stop

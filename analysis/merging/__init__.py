@@ -1,0 +1,1 @@
+"""Shards of one run become one run: what `plimsoll merge` does."""
