@@ -145,6 +145,7 @@ def layout(x_axis: Json, y_axis: Json, **more: Any) -> Json:
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "var(--text)"},
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "var(--muted)", "activecolor": "var(--text)"},
         "hoverlabel": {
             "bgcolor": "var(--card)",
             "bordercolor": "var(--line)",

@@ -137,6 +137,12 @@ def test_the_button_downloads_svg_by_a_plain_name(browser: Browser, tmp_path: Pa
     made = make_report([tmp_path])
     opened = Opened(browser, made.path, color_scheme="dark", viewport={"width": 1300, "height": 900})
     opened.page.locator("#figure-scatter-0").hover()
+    buttons = opened.page.locator("#figure-scatter-0 .modebar-btn").evaluate_all(
+        "all => all.map(one => one.dataset.title)"
+    )
+    assert buttons == ["Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes", "Download as SVG"], (
+        "none that would send what was measured anywhere"
+    )
     with opened.page.expect_download() as download:
         opened.page.locator("#figure-scatter-0 [data-title='Download as SVG']").click()
     assert download.value.suggested_filename == "experiment-b-disks-more-2-runs-plimsoll-scatter-0.svg"

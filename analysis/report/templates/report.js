@@ -99,6 +99,7 @@
     return Plotly.react(place, figure.data, figure.layout, {
       responsive: true,
       displaylogo: false,
+      showSendToCloud: false, // plotly has a button that would; what is measured here stays here
       displayModeBar: narrow ? false : "hover",
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
       modeBarButtonsToAdd: [
