@@ -6,8 +6,13 @@ PYTHON ?= python3
 GO     ?= go
 VENV   := .venv
 BIN    := bin/replay
+FILES  := $(VENV)/bin/python tools/paths.py
 
-# What `make replay` takes; passed on through the environment, so that no quoting is lost.
+# All Go code is compiled with the same settings, so that builds, vet and tests share what the compiler has cached.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
+
+# What `make replay` takes.
 LOG    ?=
 TARGET ?=
 FORMAT ?=
@@ -16,7 +21,7 @@ TIME_FORMAT ?=
 SPEED  ?= 1
 OUT    ?= results
 ARGS   ?=
-export TARGET FORMAT DATE_FORMAT TIME_FORMAT SPEED OUT
+GIVEN  := LOG TARGET FORMAT DATE_FORMAT TIME_FORMAT SPEED OUT
 
 help: ## This text
 	@echo "Plimsoll: what happens to the slowest request in a thousand when the storage changes."
@@ -30,49 +35,55 @@ help: ## This text
 setup: build $(VENV)/.runtime ## Build bin/replay and install the Python tools (all other targets do it when needed)
 
 build: ## Build bin/replay
-	@tests/need-go $(GO)
-	@cd replay && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN) .
+	@tools/need-go $(GO)
+	@cd replay && $(GO) build -o ../$(BIN) .
 
 replay: build $(VENV)/.runtime ## Replay an access log and write a report: LOG= [TARGET= FORMAT= SPEED= OUT= ARGS=]
-	@if [ -z "$(strip $(LOG))" ]; then echo "make replay: say which log: make replay LOG=access.log (try LOG=examples/access.log)" >&2; exit 2; fi
+	@if [ -z "$$LOG" ]; then echo "make replay: say which log: make replay LOG=access.log (try LOG=examples/access.log)" >&2; exit 2; fi
 	@trap : INT; before=$$(readlink "$$OUT/latest"); \
 	set -- --speed "$$SPEED" --out "$$OUT"; \
 	[ -z "$$TARGET" ] || set -- "$$@" --target "$$TARGET"; \
 	[ -z "$$FORMAT" ] || set -- "$$@" --format "$$FORMAT"; \
 	[ -z "$$DATE_FORMAT" ] || set -- "$$@" --date-format "$$DATE_FORMAT"; \
 	[ -z "$$TIME_FORMAT" ] || set -- "$$@" --time-format "$$TIME_FORMAT"; \
-	$(BIN) run "$$@" $(ARGS) $(LOG); code=$$?; \
+	$(FILES) "$$LOG" $(BIN) run "$$@" $(ARGS); code=$$?; \
 	if [ "$$(readlink "$$OUT/latest")" != "$$before" ]; then $(VENV)/bin/plimsoll report "$$OUT/latest" || exit; fi; \
 	exit $$code
 
-DIR ?= $(OUT)/latest
+DIR   ?=
+GIVEN += DIR
 report: $(VENV)/.runtime ## Write report.html for run directories: [DIR=results/latest]
-	@$(VENV)/bin/plimsoll report $(DIR)
+	@$(FILES) "$${DIR:-$$OUT/latest}" $(VENV)/bin/plimsoll report
 
 # A document to sign; docs/signoff.md.
 BASELINE  ?=
 CANDIDATE ?=
 GATES     ?=
-export BASELINE CANDIDATE GATES
+GIVEN     += BASELINE CANDIDATE GATES
 signoff: $(VENV)/.runtime ## Write a document to sign: BASELINE= CANDIDATE= GATES=gates.yml [OUT= ARGS=]
 	@if [ -z "$$BASELINE" ] || [ -z "$$GATES" ]; then echo "make signoff: say what to judge and by what: make signoff BASELINE=results/old CANDIDATE=results/new GATES=gates.yml" >&2; exit 2; fi
 	@set -- "$$BASELINE"; [ -z "$$CANDIDATE" ] || set -- "$$@" "$$CANDIDATE"; \
 	mkdir -p "$$OUT" && $(VENV)/bin/plimsoll signoff --gates "$$GATES" --out "$$OUT/signoff-$$(date -u +%Y%m%dT%H%M%SZ)" $(ARGS) -- "$$@"
 
-lint: $(VENV)/.dev bin/staticcheck ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck
-	@tests/lint
+docs: build $(VENV)/.dev ## Write docs/commands.md and the drawing of docs/house.md anew, from the code
+	@$(VENV)/bin/python tools/reference.py
+	@$(VENV)/bin/python tools/house.py
+
+lint: build $(VENV)/.dev bin/staticcheck ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck, PHP, Biome, prettier, markdownlint
+	@tools/need-lint
+	@tools/lint
 
 test: build $(VENV)/.dev ## Run every test that needs neither root nor Docker
-	@cd replay && $(GO) test ./...
-	@cd tests/peers/go && $(GO) test ./...
-	@$(VENV)/bin/pytest
-	@$(VENV)/bin/pytest tests/scenarios
+	@tools/test $(GO) $(VENV)/bin/pytest
 
 test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
-	@tests/need-lab
+	@tools/need-lab
 	@cd replay && PLIMSOLL_LAB=1 $(GO) test -count=1 ./accesslog .
 	@cd replay/k6 && $(GO) vet ./... && ../../bin/staticcheck ./... && $(GO) test ./...
-	@PLIMSOLL_LAB=1 $(VENV)/bin/pytest tests/analysis tests/lab
+	@PLIMSOLL_LAB=1 $(VENV)/bin/pytest -n 2 tests/real
+
+test-lab-full: test-lab ## Run also the long studies, and the two commands on bare Debian 12 and 13 (hours)
+	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 $$(grep -rl PLIMSOLL_SLOW tests --include='test_*.py')
 
 # The site under test; empty means the default that docs/site.md names.
 BACKEND_DIR ?=
@@ -90,8 +101,8 @@ VARNISH_STORAGE ?=
 SITE_WAIT_S ?=
 KEEP   ?=
 IMAGES ?=
-export BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_SIZE SITE_SEED SITE_EDITOR SITE_LARGE_GIB WP_UPGRADE_ZIP
-export DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE SITE_WAIT_S KEEP IMAGES
+GIVEN  += BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_SIZE SITE_SEED SITE_EDITOR SITE_LARGE_GIB WP_UPGRADE_ZIP
+GIVEN  += DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE SITE_WAIT_S KEEP IMAGES
 
 base-image: ## Make the image debian:bookworm-slim where no hub can be reached
 	@site/base-image
@@ -106,40 +117,54 @@ site-down: ## End the site and remove what it made: [BACKEND_DIR= KEEP=1 IMAGES=
 VM_IMAGE    ?=
 VM_SSH_KEY  ?=
 VM_FREE_GIB ?=
-export VM_IMAGE VM_SSH_KEY VM_FREE_GIB
+GIVEN       += VM_IMAGE VM_SSH_KEY VM_FREE_GIB
 vm-image: ## Make a bootable disk of the site: [VM_IMAGE=vm/plimsoll-site.qcow2 VM_SSH_KEY=KEY.pub SITE_SIZE= …]
 	@site/vm-image
 
-LAB ?= examples/one-machine.yml
+LAB   ?= examples/one-machine.yml
+GIVEN += LAB
 bench: build $(VENV)/.runtime ## The whole on this machine: clones on a slow and a fast disk, load under zfs send, report (root, Docker): [LAB=]
-	@lab/need
-	@$(VENV)/bin/plimsoll run $(LAB) $(ARGS)
+	@tools/need-bench
+	@$(FILES) "$$LAB" $(VENV)/bin/plimsoll run $(ARGS)
 
 HISTORY ?= results/history.sqlite
-export HISTORY
+GIVEN   += HISTORY
 regression: build $(VENV)/.regress ## Run a lab.yml and judge it by the nights before: LAB= [HISTORY= ARGS='--junit FILE …']
-	@analysis/history/nightly "$(VENV)/bin/plimsoll" "$(LAB)" $(ARGS)
+	@tools/nightly "$(VENV)/bin/plimsoll" "$$LAB" $(ARGS)
 
 k6: ## Build bin/k6-plimsoll: Grafana k6 with k6/x/plimsoll, which replays logs and writes run directories (docs/k6.md)
-	@tests/need-go $(GO)
-	@cd replay/k6 && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/k6-plimsoll ./cmd/k6
+	@tools/need-go $(GO)
+	@cd replay/k6 && $(GO) build -o ../../bin/k6-plimsoll ./cmd/k6
 
 FUZZTIME ?= 10m
 fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
-	@tests/fuzz $(FUZZTIME)
+	@tools/fuzz $(FUZZTIME)
 
 peers: build $(VENV)/.runtime ## Benchmark against wrk, k6, vegeta, Locust, The Grinder, goaccess … into docs/peers.md
-	@tests/peers/run
+	@benchmarks/run
+
+locks: ## Write the Python locks anew, for the lowest Python that pyproject.toml admits: [ARGS=--upgrade]
+	@"$(PYTHON)" -m venv .cache/locks && .cache/locks/bin/pip install -q --disable-pip-version-check uv==0.13.9 packaging
+	@.cache/locks/bin/python tools/locks.py write $(ARGS)
 
 clean: ## Remove what was built; results stay
-	rm -rf bin $(VENV) plimsoll.egg-info tests/peers/installed
+	rm -rf bin .cache/locks tools/node/node_modules $(VENV) plimsoll.egg-info benchmarks/installed
 
-$(VENV)/.runtime: requirements.lock pyproject.toml
-	@tests/make-venv $(PYTHON) $(VENV) requirements.lock
+# What you give goes to the commands through the environment, as you wrote it: neither make nor a shell expands or runs it.
+$(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
+export $(GIVEN)
+
+# A virtual environment holds its own path: where it was moved or copied, or its Python is gone, it is made anew.
+MOVED := $(shell tools/make-venv --fits $(VENV) || echo moved)
+.PHONY: moved
+moved: ;
+
+$(VENV)/.runtime: requirements.lock pyproject.toml $(MOVED)
+	@tools/make-venv "$(PYTHON)" $(VENV) requirements.lock
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime $(VENV)/.regress requirements-dev.lock
-	@tests/make-venv $(PYTHON) $(VENV) requirements-dev.lock
+	@tools/make-venv "$(PYTHON)" $(VENV) requirements-dev.lock
 	@touch $@
 
 $(VENV)/.regress: $(VENV)/.runtime requirements-regress.lock
@@ -147,8 +172,8 @@ $(VENV)/.regress: $(VENV)/.runtime requirements-regress.lock
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-regress.lock
 	@touch $@
 
-bin/staticcheck: tests/tools/go.mod
-	@tests/need-go $(GO)
-	@cd tests/tools && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
+bin/staticcheck: tools/staticcheck/go.mod
+	@tools/need-go $(GO)
+	@cd tools/staticcheck && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report signoff base-image site site-down bench regression vm-image lint test test-lab fuzz peers clean
+.PHONY: help setup build replay report signoff docs lint test test-lab test-lab-full base-image site site-down vm-image bench regression k6 fuzz peers locks clean

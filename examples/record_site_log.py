@@ -48,7 +48,7 @@ class Links(html.parser.HTMLParser):
 
 
 class Site:
-    """What the site answers, each target asked once."""
+    """The answers of the site; each target is requested once."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -91,7 +91,7 @@ def pages_of(site: Site) -> dict[str, list[str]]:
 
 
 def visit(draw: random.Random, begin_s: float, pages: dict[str, list[str]]) -> list[tuple[float, str, str]]:
-    """When what is asked for, and from which page, by one visitor."""
+    """Return the requests of one visitor: when, for what, and from which page."""
     names = list(pages)
     weights = [1 / (i + 20) for i in range(len(names))]
     asked, seen, at_s, referer = [], set[str](), begin_s, "-"

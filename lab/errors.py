@@ -1,10 +1,10 @@
-"""What can go wrong in the lab. Every message is one sentence for whoever typed the command."""
+"""The errors of the lab. Every message is one sentence for whoever typed the command."""
 
 import shlex
 from collections.abc import Sequence
 
-from analysis.errors import PlimsollError
-from analysis.recording.redact import redacted
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.redaction import redacted
 
 _LONGEST = 200
 
@@ -16,8 +16,8 @@ class LabError(PlimsollError):
 class MachineError(LabError):
     """A machine cannot be reached, or a command on it did not do what it is for.
 
-    Without `command` it is the machine itself. `words` are the last that the command wrote to its errors,
-    without secrets; `status` is None where there is none.
+    Without `command` the error is the machine's own. `words` is the last line that the command wrote to its
+    errors, without secrets; `status` is None where there is none.
     """
 
     def __init__(

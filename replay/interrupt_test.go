@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"plimsoll/replay/record"
+	"plimsoll/replay/run"
 )
 
 // A signal ends a replay in good order: what was sent is recorded, and the run says that it was interrupted.
@@ -35,7 +36,7 @@ func TestASignalEndsTheRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		var exit *exec.ExitError
-		if err := replay.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitNo {
+		if err := replay.Wait(); !errors.As(err, &exit) || exit.ExitCode() != run.ExitNo {
 			t.Errorf("%v: it ended with %v", signal, err)
 		}
 		run, err := record.OpenRun(filepath.Join(out, "latest"))

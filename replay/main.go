@@ -1,8 +1,75 @@
 // Command replay reads access logs as goaccess does and replays them against a server.
 package main
 
-import "os"
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"plimsoll/replay/run"
+)
 
 func main() {
 	os.Exit(runMain(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// cli is the command line: one field per command. Each of them has a method Run.
+type cli struct {
+	Run     run.Command      `cmd:"" help:"Replay access logs against a server and measure its response times."`
+	Parse   parseCmd         `cmd:"" help:"Read access logs and print one JSON object per request, or totals."`
+	Origin  originCmd        `cmd:"" help:"Serve the targets of a log: real files of the logged sizes, and the logged status for all others."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+}
+
+// runMain parses the command line, runs the command and returns the exit code.
+func runMain(args []string, in io.Reader, out, errOut io.Writer) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("replay"),
+		kong.Description("Replay access logs at their recorded pace and measure response times as visitors experience them."),
+		kong.Writers(out, errOut),
+		kong.Vars{"version": "replay " + run.Version},
+		kong.Exit(func(code int) { exited = code; panic(exitNow{}) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.Bind(run.Streams{In: in, Out: out, Err: errOut}),
+	)
+	if err != nil {
+		fmt.Fprintln(errOut, "replay:", err)
+		return run.ExitUsage
+	}
+	ctx, done, err := parseArgs(parser, args, &exited)
+	if done {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(errOut, "replay: %v. See `replay --help`.\n", err)
+		return run.ExitUsage
+	}
+	err = ctx.Run()
+	if err != nil && err.Error() != "" {
+		fmt.Fprintln(errOut, "replay:", err)
+	}
+	return run.ExitCode(err)
+}
+
+// exitNow unwinds out of kong when it has printed help or the version.
+type exitNow struct{}
+
+func parseArgs(parser *kong.Kong, args []string, exited *int) (ctx *kong.Context, done bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(exitNow); !ok {
+				panic(r)
+			}
+			done = true
+		}
+	}()
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err = parser.Parse(args)
+	return ctx, *exited >= 0, err
 }

@@ -15,7 +15,8 @@ import (
 	"plimsoll/replay/record"
 )
 
-// asProgram makes a process of the test binary behave as bin/replay, for tests that need one: the embedded origin, kill -9.
+// asProgram makes a process of the test binary behave as bin/replay, for tests that need one: the embedded origin, kill
+// -9.
 const asProgram = "PLIMSOLL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -48,7 +49,8 @@ func newSite(t *testing.T) *site {
 	s := &site{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.seen = append(s.seen, fmt.Sprintf("%s %s %s|%s|%s", r.Method, r.RequestURI, r.Host, r.UserAgent(), r.Referer()))
+		s.seen = append(s.seen, fmt.Sprintf("%s %s %s|%s|%s",
+			r.Method, r.RequestURI, r.Host, r.UserAgent(), r.Referer()))
 		s.mu.Unlock()
 		_, _ = w.Write([]byte("hello"))
 	}))
@@ -65,7 +67,8 @@ func (s *site) requests() []string {
 
 // logLine is a line of a COMBINED log, so many seconds after ten o'clock.
 func logLine(second int, request, agent string) string {
-	return fmt.Sprintf("192.0.2.%d - - [20/Nov/2026:10:%02d:%02d +0000] \"%s\" 200 5 \"-\" \"%s\"\n", second%200+1, second/60, second%60, request, agent)
+	return fmt.Sprintf("192.0.2.%d - - [20/Nov/2026:10:%02d:%02d +0000] \"%s\" 200 5 \"-\" \"%s\"\n",
+		second%200+1, second/60, second%60, request, agent)
 }
 
 func writeLog(t *testing.T, lines ...string) string {

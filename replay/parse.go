@@ -23,7 +23,7 @@ type parseCmd struct {
 	run.LogFlags
 
 	Stats bool `help:"Print totals only, as one JSON object."`
-	Quiet bool `help:"No progress, no rejected lines."`
+	Quiet bool `help:"Show no progress and no rejected lines."`
 }
 
 // Help is printed below the usage of `replay parse`.
@@ -47,10 +47,10 @@ func (c *parseCmd) Run(s run.Streams) error {
 	if err != nil {
 		return err
 	}
-	var rejected []accesslog.Rejected
+	var rejected []accesslog.Reject
 	opts := accesslog.ReadOptions{
 		MaxRejects: shownRejects,
-		OnReject:   func(r accesslog.Rejected) { rejected = append(rejected, r) },
+		OnReject:   func(r accesslog.Reject) { rejected = append(rejected, r) },
 		Progress:   c.progress(s.Err),
 	}
 	out := bufio.NewWriterSize(s.Out, 256<<10)
@@ -72,7 +72,7 @@ func (c *parseCmd) Run(s run.Streams) error {
 	case err != nil:
 		return run.UsageError{Err: err}
 	}
-	if err := traffic.Tolerable(accesslog.Totals{Counts: counts}, format.Name(), rejected, c.AllowRejects); err != nil {
+	if err := traffic.CheckRejects(accesslog.Totals{Counts: counts}, format.Name(), rejected, c.AllowRejects); err != nil {
 		return run.UsageError{Err: err}
 	}
 	if !c.Quiet {
@@ -99,17 +99,17 @@ func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, 
 }
 
 // showRejects shows the first lines that are no requests, with nothing in them that could harm a terminal.
-func showRejects(w io.Writer, paths []string, rejected []accesslog.Rejected, counts accesslog.Counts) {
+func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, counts accesslog.Counts) {
 	for _, r := range rejected {
-		fmt.Fprintf(w, "%s:%d: rejected: %v\n", paths[r.File], r.Line, r.Reject)
+		fmt.Fprintf(w, "%s:%d: rejected: %v\n", paths[r.File], r.Line, r.Mismatch)
 	}
 	if more := counts.Failed - min(counts.Failed, uint64(len(rejected))); more > 0 && len(rejected) > 0 {
 		fmt.Fprintf(w, "and %d more rejected lines\n", more)
 	}
 }
 
-// stats are the totals of a log, as `replay parse --stats` prints them. What is not known is null.
-type stats struct {
+// logTotals are the totals of a log, as `replay parse --stats` prints them. What is not known is null.
+type logTotals struct {
 	Format    string   `json:"format"`
 	Lines     uint64   `json:"lines"`
 	Valid     uint64   `json:"valid"`
@@ -121,13 +121,15 @@ type stats struct {
 	DurationS *float64 `json:"duration_s"`
 }
 
-func printStats(w io.Writer, logs *accesslog.Source, format *accesslog.Format, opts accesslog.ReadOptions) (accesslog.Counts, error) {
+func printStats(
+	w io.Writer, logs *accesslog.Source, format *accesslog.Format, opts accesslog.ReadOptions,
+) (accesslog.Counts, error) {
 	totals, err := logs.Count(context.Background(), format, opts)
 	if err != nil {
 		return totals.Counts, err
 	}
 	c := totals.Counts
-	out := stats{Format: format.Name(), Lines: c.Lines, Valid: c.Valid, Failed: c.Failed, Ignored: c.Ignored, Bytes: c.Bytes}
+	out := logTotals{Format: format.Name(), Lines: c.Lines, Valid: c.Valid, Failed: c.Failed, Ignored: c.Ignored, Bytes: c.Bytes}
 	if c.Valid > 0 {
 		first, last, duration := rfc3339(c.FirstNS), rfc3339(c.LastNS), c.DurationS()
 		out.First, out.Last, out.DurationS = &first, &last, &duration
@@ -137,10 +139,12 @@ func printStats(w io.Writer, logs *accesslog.Source, format *accesslog.Format, o
 
 func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
-func printRequests(w *bufio.Writer, logs *accesslog.Source, format *accesslog.Format, opts accesslog.ReadOptions) (counts accesslog.Counts, err error) {
+func printRequests(
+	w *bufio.Writer, logs *accesslog.Source, format *accesslog.Format, opts accesslog.ReadOptions,
+) (counts accesslog.Counts, err error) {
 	show := opts.OnReject
 	opts.MaxRejects = int(^uint(0) >> 1) // all, to count them
-	opts.OnReject = func(r accesslog.Rejected) {
+	opts.OnReject = func(r accesslog.Reject) {
 		if counts.Failed++; counts.Failed <= shownRejects {
 			show(r)
 		}
@@ -164,7 +168,7 @@ func printRequests(w *bufio.Writer, logs *accesslog.Source, format *accesslog.Fo
 	return counts, nil
 }
 
-// progress shows how much of the logs was read, where somebody watches.
+// progress returns a function that shows how much of the logs was read; nil where standard error is no terminal.
 func (c *parseCmd) progress(w io.Writer) func(done, total int64) {
 	if c.Quiet || !run.IsTerminal(w) || !c.Stats && run.IsTerminal(os.Stdout) {
 		return nil

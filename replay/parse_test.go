@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"plimsoll/replay/accesslog"
+	"plimsoll/replay/run"
 )
 
 const parsedLine = `192.0.2.7 - - [10/Oct/2025:13:55:36 +0200] "GET /a?b=\"<script> HTTP/1.1" 200 12 "http://x/" "UA"` + "\n"
@@ -118,15 +122,15 @@ func TestParseRefusesInOneSentence(t *testing.T) {
 		{"a log that is not there", []string{"/no/such.log"}, "does not exist: check the name"},
 		{"an empty log", []string{logFile(t, "")}, "is empty"},
 		{"comments only", []string{"--format", "W3C", logFile(t, "#Software: IIS\n")}, "no requests"},
-		{"an unknown specifier", []string{"--format", "%h %d %r %Z", good}, "%Z is no specifier"},
+		{"an unknown specifier", []string{"--format", "%h %d %r %Z", good}, "%Z is not a specifier"},
 		{"an unknown zone", []string{"--format", "COMBINED", "--tz", "Nowhere", good}, "Europe/Berlin"},
 		{"a configuration that is not there", []string{"--config", "/no/goaccess.conf", good}, "no such file"},
-		{"no format fits", []string{logFile(t, "one\ntwo\n")}, "tried 13 presets"},
+		{"no format fits", []string{logFile(t, "one\ntwo\n")}, fmt.Sprintf("tried %d presets", len(accesslog.Presets()))},
 		{"too many rejects", []string{"--format", "COMBINED", half}, "10 of 30 lines"},
 		{"too many rejects, totals", []string{"--format", "COMBINED", "--stats", half}, "--allow-rejects"},
 	} {
 		code, _, errOut := runParse("", c.args...)
-		if code != exitUsage || !strings.Contains(errOut, c.says) {
+		if code != run.ExitUsage || !strings.Contains(errOut, c.says) {
 			t.Errorf("%s: %d %q", c.why, code, errOut)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"plimsoll/replay/record"
+	"plimsoll/replay/run"
 )
 
 func TestRunSendsWhatTheLogSays(t *testing.T) {
@@ -118,7 +119,7 @@ func TestARunSaysWhatItIsCalled(t *testing.T) {
 		args := []string{"run", writeLog(t, logLine(0, "GET / HTTP/1.1", "UA")), "--target", server.URL, "--out", out, "--quiet"}
 		code, _, errOut := call(append(args, row.args...)...)
 		if row.refused != "" {
-			if code != exitUsage || !strings.Contains(errOut, row.refused) {
+			if code != run.ExitUsage || !strings.Contains(errOut, row.refused) {
 				t.Errorf("%s: exit %d: %s", row.why, code, errOut)
 			}
 			continue
@@ -215,12 +216,12 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{"no such log", []string{"nowhere.log"}, []string{"nowhere.log", "does not exist"}},
 		{"a directory", []string{t.TempDir()}, []string{"is a directory"}},
 		{"an empty log", []string{writeLog(t, "")}, []string{"is empty"}},
-		{"a binary file", []string{binary}, []string{"no text"}},
+		{"a binary file", []string{binary}, []string{"not text"}},
 		{"only comments", []string{writeLog(t, "# comment\n", "\n")}, []string{"no lines"}},
 		{"too many rejects", []string{rejects, "--format", "COMBINED"}, []string{"2 of 3 lines", "--allow-rejects", "column"}},
 		{"an unknown specifier", target("--format", "%h %Q"), []string{"%Q"}},
 		{"a format that lacks the date", target("--format", "%h %r"), []string{"%d"}},
-		{"speed 0", target("--speed", "0"), []string{"--speed", "over 0"}},
+		{"speed 0", target("--speed", "0"), []string{"--speed", "above 0"}},
 		{"a negative speed", target("--speed=-1"), []string{"--speed"}},
 		{"a speed in words", target("--speed", "fast"), []string{"--speed", "max"}},
 		{"a speed that is no number", target("--speed", "NaN"), []string{"--speed"}},

@@ -1,4 +1,5 @@
-"""What people do to a site. One idea a file; each file is also a locustfile, or has a k6 script beside it.
+"""Scenarios: the things people do to a site, one file each, registered in `registry`.
 
-Scenarios know nothing of the lab: they are given a target, and write a run directory.
+Each is also a locustfile, or has a k6 script beside it. Scenarios know nothing of the lab: they take a
+target and write a run directory.
 """

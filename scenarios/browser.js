@@ -1,35 +1,31 @@
 // An author's day in a real browser. Run by `plimsoll scenario browser`, or alone:
 //   PLIMSOLL_TARGET=http://127.0.0.1:8080 PLIMSOLL_USER=author PLIMSOLL_PASSWORD=… bin/k6 run scenarios/browser.js
-// docs/k6.md lists what it can be told.
+// docs/k6.md lists the settings.
 
-import exec from 'k6/execution';
-import encoding from 'k6/encoding';
-import { browser } from 'k6/browser';
 import { check, sleep } from 'k6';
+import { browser } from 'k6/browser';
+import encoding from 'k6/encoding';
+import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import { Site } from './k6/address.js';
 import { publicPages } from './k6/author.js';
 import { openEditor, publish, saveAgain, write } from './k6/editor.js';
 import { generator } from './k6/random.js';
-import { flag, number, text } from './k6/settings.js';
+import { readSettings } from './k6/settings.js';
 import { Trouble } from './k6/trouble.js';
 
-const site = new Site(text('TARGET'));
-const timeout = number('TIMEOUT_S', 60) * 1000;
-const shots = text('SCREENSHOTS');
+const settings = readSettings(open('./k6/defaults/browser.json'));
+const site = new Site(settings.target);
+const timeout = settings.timeout_s * 1000;
 const IGNORED_MS = 1000;
-const image = text('IMAGE') ? open(text('IMAGE'), 'b') : null;
+const image = settings.image ? open(settings.image, 'b') : null;
 
-// So many days, or as many as begin within so many seconds; none is cut off.
+// A number of days, or all days that begin within `duration_s`. A day that has begun is finished.
 const LONGEST = '168h';
-const until = text('DURATION_S')
-  ? { executor: 'constant-vus', vus: number('USERS', 1), duration: `${number('DURATION_S') * 1000}ms`, gracefulStop: LONGEST }
-  : {
-    executor: 'shared-iterations',
-    iterations: number('ITERATIONS', 1),
-    vus: Math.min(number('USERS', 1), number('ITERATIONS', 1)),
-    maxDuration: LONGEST,
-  };
+const { users, iterations, duration_s } = settings;
+const until = duration_s
+  ? { executor: 'constant-vus', vus: users, duration: `${duration_s * 1000}ms`, gracefulStop: LONGEST }
+  : { executor: 'shared-iterations', iterations, vus: Math.min(users, iterations), maxDuration: LONGEST };
 
 export const options = {
   scenarios: { browser: { ...until, options: { browser: { type: 'chromium' } } } },
@@ -55,11 +51,12 @@ export default async function () {
   const number_ = exec.scenario.iterationInTest;
   exec.vu.metrics.tags.iteration = String(number_);
   exec.vu.metrics.tags.client = String(exec.vu.idInTest);
-  // WordPress keeps all sessions of an account in one record: who logs in at the same instant as another may be
-  // logged out by it. So authors do not come at the same instant.
-  if (number('USERS', 1) > 1) sleep(5 * generator(number('SEED', 1), number_)());
+  // WordPress keeps all sessions of an account in one record: of two that log in at the same instant, one may be
+  // lost. So authors start some seconds apart.
+  if (users > 1) sleep(5 * generator(settings.seed, number_)());
   const context = await browser.newContext({
-    ignoreHTTPSErrors: flag('INSECURE'), viewport: { width: 1366, height: 768 },
+    ignoreHTTPSErrors: settings.insecure,
+    viewport: { width: 1366, height: 768 },
   });
   context.setDefaultTimeout(timeout);
   const page = await context.newPage();
@@ -83,15 +80,32 @@ class Day {
     let posts = [];
     let article = null;
     const steps = [
-      ['front page', async () => { await this.go(site.front, 'front page'); posts = await publicPages(this); }],
+      [
+        'front page',
+        async () => {
+          await this.go(site.front, 'front page');
+          posts = await publicPages(this);
+        },
+      ],
       ['read a post', async () => this.readOne(posts)],
       ['log in', async () => this.logIn()],
       ['dashboard', async () => this.go(`${site.front}wp-admin/index.php`, 'dashboard')],
       ['open editor', async () => this.timed('editor_ready', () => openEditor(this))],
       ['write', async () => write(this, title(this.iteration), paragraphs(this.iteration))],
-      ['publish', async () => this.timed('publish', async () => { article = await publish(this); })],
+      [
+        'publish',
+        async () =>
+          this.timed('publish', async () => {
+            article = await publish(this);
+          }),
+      ],
       ['save again', async () => this.timed('save', () => saveAgain(this, 'One more thought, after a second look.'))],
-      ['view article', async () => { if (article) await this.go(article, 'post'); }],
+      [
+        'view article',
+        async () => {
+          if (article) await this.go(article, 'post');
+        },
+      ],
       ['upload', async () => this.upload()],
       ['log out', async () => this.logOut()],
     ];
@@ -110,7 +124,10 @@ class Day {
       return true;
     } catch (error) {
       const kind = error instanceof Trouble ? error.kind : 'check_failed';
-      const words = String(error.message || error).replace(/::/g, ':').replace(/\s+/g, ' ').slice(0, 280);
+      const words = String(error.message || error)
+        .replace(/::/g, ':')
+        .replace(/\s+/g, ' ')
+        .slice(0, 280);
       await this.shoot(`${name} failed`, true);
       check(null, { [words]: () => false }, { kind });
       if (kind === 'login_failed' && name === 'log in') exec.test.abort(`${name}: login failed: ${words}`);
@@ -119,9 +136,9 @@ class Day {
   }
 
   async shoot(name, wanted) {
-    if (!shots || !wanted) return;
+    if (!settings.screenshots || !wanted) return;
     const file = `${this.iteration + 1}-${String(this.count).padStart(2, '0')}-${name.replace(/ /g, '-')}.png`;
-    await this.page.screenshot({ path: `${shots}/${file}` });
+    await this.page.screenshot({ path: `${settings.screenshots}/${file}` });
   }
 
   async timed(name, work) {
@@ -150,12 +167,14 @@ class Day {
     await this.leave();
     await this.page.goto(url, { waitUntil: 'load', timeout });
     let status = await this.loaded(kind);
-    if (kind !== 'login' && (await this.page.$('#loginform'))) { // logged out by another session: once more
+    if (kind !== 'login' && (await this.page.$('#loginform'))) {
+      // logged out by another session: once more
       await this.logIn();
       await this.page.goto(url, { waitUntil: 'load', timeout });
       status = await this.loaded(kind);
     }
-    if (status >= 400) throw new Trouble(status === 403 ? 'no_permission' : 'http_error', `status ${status} for ${kind}`);
+    if (status >= 400)
+      throw new Trouble(status === 403 ? 'no_permission' : 'http_error', `status ${status} for ${kind}`);
   }
 
   // Records how long the page that is open took, and returns its status: k6 loses the responses of errors.
@@ -182,7 +201,9 @@ class Day {
   async through(click, again) {
     const { page } = this;
     await this.leave();
-    await page.evaluate(() => { window.plimsollWasHere = true; });
+    await page.evaluate(() => {
+      window.plimsollWasHere = true;
+    });
     await click();
     let clicked = Date.now();
     const until = clicked + timeout;
@@ -197,7 +218,8 @@ class Day {
           clicked = Date.now();
           await click();
         }
-      } catch (error) { // the page was left while it was asked
+      } catch {
+        // the page was left while it was asked
       }
       await page.waitForTimeout(10);
     }
@@ -207,8 +229,8 @@ class Day {
   async logIn() {
     const { page } = this;
     await this.go(`${site.front}wp-login.php`, 'login');
-    await page.locator('#user_login').fill(text('USER'));
-    await page.locator('#user_pass').fill(text('PASSWORD'));
+    await page.locator('#user_login').fill(settings.user);
+    await page.locator('#user_pass').fill(settings.password);
     await this.timed('log_in', () => this.through(() => page.locator('#wp-submit').click()));
     const refused = await page.$('#login_error');
     if (refused) throw new Trouble('login_failed', (await refused.innerText()).trim());
@@ -218,11 +240,20 @@ class Day {
     const { page } = this;
     if (image === null) return;
     await this.go(`${site.front}wp-admin/media-new.php`, 'media');
-    const input = await page.waitForSelector('.moxie-shim input[type=file], #async-upload', { state: 'attached', timeout });
-    const file = { name: `${text('NAME', 'plimsoll')}-${this.iteration + 1}.jpg`, mimetype: 'image/jpeg', buffer: encoding.b64encode(image) };
+    const input = await page.waitForSelector('.moxie-shim input[type=file], #async-upload', {
+      state: 'attached',
+      timeout,
+    });
+    const file = {
+      name: `${settings.name}-${this.iteration + 1}.jpg`,
+      mimetype: 'image/jpeg',
+      buffer: encoding.b64encode(image),
+    };
     await this.timed('upload', async () => {
       await input.setInputFiles(file);
-      await page.waitForSelector('#media-items .media-item .edit-attachment, #media-items .media-item .error-div', { timeout });
+      await page.waitForSelector('#media-items .media-item .edit-attachment, #media-items .media-item .error-div', {
+        timeout,
+      });
     });
     const refused = await page.$('#media-items .media-item .error-div');
     if (refused) throw new Trouble('upload_refused', (await refused.innerText()).trim());
@@ -235,7 +266,7 @@ class Day {
   }
 }
 
-const title = (n) => `Plimsoll's article ${n + 1} of ${text('NAME', 'today')}`;
+const title = (n) => `Plimsoll's article ${n + 1} of ${settings.name}`;
 const paragraphs = (n) => [
   'Before the storage moves, somebody has to sit down and write, as on any other day.',
   `This is paragraph two of article ${n + 1}. It was typed by a browser that nobody watches, key by key, while the disks were busy with something else.`,

@@ -5,7 +5,6 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -13,14 +12,21 @@ import numpy as np
 from PIL import Image
 from pydantic import Field, model_validator
 
-from analysis.errors import PlimsollError
-from scenarios.consent import ask_leave, origin
-from scenarios.credentials import Credentials, credentials
-from scenarios.k6build import HERE, k6_program
-from scenarios.k6run import Job, Progress, Say, run_k6
-from scenarios.session import facts, run_directory
-from scenarios.settings import ChangingSettings
-from scenarios.targets import resolved
+from plimsoll.common.errors import PlimsollError
+from plimsoll.rundir.names import SCREENSHOTS_FOLDER
+from scenarios.k6.build import k6_program
+from scenarios.k6.run import Job, Progress, Say, run_k6
+from scenarios.running.consent import origin, require_consent
+from scenarios.running.credentials import Credentials, credentials
+from scenarios.running.session import facts, run_directory
+from scenarios.running.settings import ChangingSettings
+from scenarios.running.targets import resolved
+
+ABOUT = {
+    "does": "spends an author's day in a real browser: read, log in, write, save, upload (k6, Chromium)",
+    "needs": "an author's account on WordPress, Chromium, and Go for the first run",
+    "changes": "adds an article and an image",
+}
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 _FLAGS = (
@@ -32,11 +38,10 @@ _FLAGS = (
     "no-first-run",
     "no-proxy-server",
 )
-SCREENSHOTS = "screenshots"
 
 
 class Settings(ChangingSettings):
-    """What the browser can be told."""
+    """Settings of the browser."""
 
     usual_iterations: ClassVar[int] = 1
 
@@ -44,32 +49,43 @@ class Settings(ChangingSettings):
         None,
         ge=1,
         le=1_000_000,
-        description="How many days, by all users together; default: 1, or without limit with --duration-s.",
+        description="Days, by all users together; default: 1, or no limit with --duration-s.",
     )
-    timeout_s: float = Field(60.0, gt=0, le=86400, description="Seconds until a step has failed.")
-    chromium: Path | None = Field(
-        None, description="The browser; default: chromium, where the system has it."
-    )
-    no_screenshots: bool = Field(False, description="Take no picture of the first day's steps.")
+    timeout_s: float = Field(60.0, gt=0, le=86400, description="Seconds after which a step fails.")
+    chromium: Path | None = Field(None, description="Path of the browser; default: the system's Chromium.")
+    no_screenshots: bool = Field(False, description="Take no screenshots of the first day's steps.")
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
         if self.iterations is not None and self.duration_s is not None:
-            raise ValueError("--duration-s: cannot be given with --iterations: k6 takes one of them")
+            raise ValueError("--duration-s: cannot be combined with --iterations")
         return self
 
 
+class ScriptSettings(Settings):
+    """The settings as browser.js takes them."""
+
+    iterations: int | None = Field(
+        Settings.usual_iterations, description="How many days, without duration_s."
+    )
+    user: str | None = Field("", description="Name of the account.")
+    password: str = Field("", repr=False, description="Password of the account.")
+    image: Path | None = Field(None, description="File to upload; without one nothing is uploaded.")
+    name: str = Field("today", description="Name of the run, for titles and file names.")
+    screenshots: Path | None = Field(None, description="Folder for screenshots.")
+
+
 class NoBrowserError(PlimsollError):
-    """There is no Chromium."""
+    """Chromium is not installed."""
 
 
 def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
-    """Spend the day; return the run directory, and whether all went well.
+    """Run the scenario; return the run directory, and True if all went well.
 
     Raises SettingsError, ConsentError, NoBrowserError, NoK6Error.
     """
     account = credentials(settings)
-    ask_leave(settings, "browser")
+    require_consent(settings, "browser")
     chromium = chromium_program(settings.chromium)
     k6, version = k6_program(say)
     directory = run_directory(settings.out, "browser")
@@ -80,54 +96,53 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
         browser.chmod(0o700)
         job = Job(
             k6=k6,
-            script=HERE / "browser.js",
-            told=told(settings, account, browser, image, directory.resolve(), os.geteuid() == 0),
+            script=Path(__file__).with_name("browser.js"),
+            settings=script_settings(settings, account, image, directory.resolve()),
+            k6_variables=k6_variables(browser, root=os.geteuid() == 0),
             timeout_s=settings.timeout_s,
-            remedy="give fewer users at a time",
+            remedy="lower --users",
             ramping=False,
             iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
             secrets=(account.password,),
             one_failure_a_day=True,
         )
         if not settings.no_screenshots:
-            (directory / SCREENSHOTS).mkdir()
-        made = facts("browser", settings, k6=version)
-        return directory, run_k6(job, directory, made, progress, say)
+            (directory / SCREENSHOTS_FOLDER).mkdir()
+        run_facts = facts("browser", settings, k6=version)
+        return directory, run_k6(job, directory, run_facts, progress, say)
 
 
-def told(
-    settings: Settings, account: Credentials, browser: Path, image: Path, directory: Path, root: bool
-) -> Mapping[str, str]:
-    """Return what browser.js and k6's browser module are told, by environment variables. Pure."""
-    values: dict[str, object | None] = {
-        "PLIMSOLL_TARGET": settings.target,
-        "PLIMSOLL_USER": account.user,
-        "PLIMSOLL_PASSWORD": account.password,
-        "PLIMSOLL_ITERATIONS": settings.planned,
-        "PLIMSOLL_DURATION_S": settings.duration_s,
-        "PLIMSOLL_USERS": settings.users,
-        "PLIMSOLL_SEED": settings.seed,
-        "PLIMSOLL_TIMEOUT_S": settings.timeout_s,
-        "PLIMSOLL_INSECURE": 1 if settings.insecure else None,
-        "PLIMSOLL_IMAGE": image,
-        "PLIMSOLL_NAME": directory.name,
-        "PLIMSOLL_SCREENSHOTS": None if settings.no_screenshots else directory / SCREENSHOTS,
-        "K6_BROWSER_EXECUTABLE_PATH": browser,
+def script_settings(settings: Settings, account: Credentials, image: Path, directory: Path) -> ScriptSettings:
+    """Return the settings for browser.js. Pure."""
+    return ScriptSettings(
+        **settings.model_dump(exclude={"iterations", "user"}),
+        iterations=settings.planned,
+        user=account.user,
+        password=account.password,
+        image=image,
+        name=directory.name,
+        screenshots=None if settings.no_screenshots else directory / SCREENSHOTS_FOLDER,
+    )
+
+
+def k6_variables(browser: Path, *, root: bool) -> dict[str, str]:
+    """Return the environment variables of k6's browser module. Pure."""
+    return {
+        "K6_BROWSER_EXECUTABLE_PATH": str(browser),
         "K6_BROWSER_HEADLESS": "true",
         "K6_BROWSER_ARGS": ",".join((*_FLAGS, "no-sandbox") if root else _FLAGS),
     }
-    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def expected(settings: Settings, elapsed_s: float, done: int) -> int:
-    """Return how many days there will be, as far as that can be said. Pure."""
+    """Return an estimate of the number of days. Pure."""
     if settings.duration_s is None:
         return settings.planned or done
     return round(done * max(settings.duration_s / max(elapsed_s, 0.1), 1.0))
 
 
 def resolver_rules(target: str, connect_to: str | None) -> str:
-    """Return Chromium's --host-resolver-rules: no name but the target's leads anywhere."""
+    """Return Chromium's --host-resolver-rules: only the target's name resolves."""
     _, host, port = origin(target)
     if connect_to is None:
         return f"MAP * ~NOTFOUND , EXCLUDE {host}"
@@ -142,15 +157,15 @@ def confined(chromium: str, rules: str) -> str:
     return f'#!/bin/sh\nexec {shlex.quote(chromium)} "$@" {shlex.quote(f"--host-resolver-rules={rules}")}\n'
 
 
-def chromium_program(given: Path | None) -> str:
+def chromium_program(path: Path | None) -> str:
     """Return the path of the browser. Raises NoBrowserError."""
-    names = _NAMES if given is None else (str(given),)
+    names = _NAMES if path is None else (str(path),)
     for name in names:
         if found := shutil.which(name):
             return str(Path(found).resolve()) if os.sep in name else found
-    if given is not None:
-        raise NoBrowserError(f"--chromium: {given} is no program that can be run")
-    raise NoBrowserError("no Chromium is installed: install it (Debian: chromium), or give --chromium PATH")
+    if path is not None:
+        raise NoBrowserError(f"--chromium: {path} is not a program that can be run")
+    raise NoBrowserError("Chromium is not installed: install it (Debian: chromium), or set --chromium PATH")
 
 
 def photograph(seed: int, width: int = 1600, height: int = 1067) -> bytes:

@@ -1,89 +1,77 @@
 """Checks a scenario's settings for other programs: `python -m scenarios.check NAME`, JSON in and out.
 
-The lab asks in a process of its own, since Locust patches whatever process imports it. Nothing is run, and
-nothing is written but the answer.
+The lab runs it as a process of its own, since Locust patches the process that imports it. It runs no scenario
+and writes nothing but the answer.
 """
 
 import argparse
 import json
 import re
 import sys
-from importlib import import_module
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from scenarios.catalog import CATALOG
+from plimsoll.common.problems import Problem, problems_of
+from scenarios import registry
 
 # A setting that needs another names it as the option that it is on the command line.
 _OPTION = re.compile(r"--([a-z0-9-]+): (.*)", re.DOTALL)
 
-Problem = dict[str, str]
 
-
-def problems(name: str, given: dict[str, Any]) -> list[Problem]:
-    """Return all that is wrong with settings `given` to scenario `name`, by key; none where all is right."""
-    if name not in CATALOG:
-        return [{"key": "scenario", "problem": f"{name!r} is none; there are {', '.join(CATALOG)}"}]
+def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
+    """Return all problems in `settings` of scenario `name`, by key; an empty list if there are none."""
+    if name not in registry.MODULES:
+        known = ", ".join(registry.MODULES)
+        return [{"key": "scenario", "problem": f"there is no scenario {name!r}; choose one of {known}"}]
     try:
-        _settings(name).model_validate(given)
+        registry.scenario(name).load().Settings.model_validate(settings)
     except ValidationError as error:
-        return [_problem(one) for one in error.errors(include_url=False, include_input=False)]
+        return [_answer(one) for one in problems_of(error, "is not a setting of this scenario")]
     return []
 
 
-def described(name: str) -> dict[str, Any]:
+def describe(name: str) -> dict[str, Any]:
     """Return what scenario `name` changes on the site (None: nothing), and its keys with their meanings."""
-    fields = _settings(name).model_fields
-    keys = {key: field.description for key, field in fields.items()}
-    return {"changes": CATALOG[name].changes, "keys": keys}
+    scenario = registry.scenario(name)
+    keys = {key: field.description for key, field in scenario.load().Settings.model_fields.items()}
+    return {"changes": scenario.changes, "keys": keys}
 
 
-def _settings(name: str) -> type[BaseModel]:
-    model: type[BaseModel] = import_module(CATALOG[name].module).Settings
-    return model
-
-
-def _problem(error: Any) -> Problem:
-    key = ".".join(str(part) for part in error["loc"])
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        message = "is no setting of this scenario"
-    elif error["type"] == "missing":
-        message = "is missing"
-    elif not key and (found := _OPTION.fullmatch(message)):
-        key, message = found[1].replace("-", "_"), found[2]
-    return {"key": key, "problem": message}
+def _answer(problem: Problem) -> dict[str, str]:
+    if not problem.key and (found := _OPTION.fullmatch(problem.text)):
+        return {"key": found[1].replace("-", "_"), "problem": found[2]}
+    return {"key": problem.key, "problem": problem.text}
 
 
 def main() -> int:
-    """Answer one question; 0: all is right, 1: there are problems, 2: it was no question."""
+    """Answer one request. Exit codes: 0 no problems, 1 problems, 2 wrong usage."""
     parser = argparse.ArgumentParser(
         prog="python -m scenarios.check",
-        description="Reads settings of a scenario as JSON from standard input, and prints what is wrong with "
-        'them: a list of {"key", "problem"}, empty where all is right.',
-        epilog="""example: echo '{"target": "http://127.0.0.1"}' | python -m scenarios.check download""",
+        description="Read the settings of a scenario as JSON from standard input, and print their problems: "
+        'a list of {"key", "problem"}, empty if there are none.',
+        epilog='example: echo \'{"target": "http://127.0.0.1"}\' | python -m scenarios.check download',
     )
-    parser.add_argument("scenario", nargs="?", help="name of the scenario, as plimsoll scenario list has it")
+    parser.add_argument("scenario", nargs="?", help="name of the scenario, from plimsoll scenario list")
     parser.add_argument(
-        "--describe", action="store_true", help="print what each scenario changes, and its keys, instead"
+        "--describe", action="store_true", help="print what each scenario changes, and its keys"
     )
-    asked = parser.parse_args()
-    if asked.describe:
-        if asked.scenario not in (None, *CATALOG):
-            parser.error(problems(asked.scenario, {})[0]["problem"])
-        names = [asked.scenario] if asked.scenario else list(CATALOG)
-        print(json.dumps({name: described(name) for name in names}))
+    arguments = parser.parse_args()
+    name = arguments.scenario
+    if arguments.describe:
+        if name not in (None, *registry.MODULES):
+            parser.error(problems(name, {})[0]["problem"])
+        print(json.dumps({one: describe(one) for one in ([name] if name else registry.MODULES)}))
         return 0
-    if asked.scenario is None:
-        parser.error("say which scenario")
+    if name is None:
+        parser.error("name the scenario")
     try:
-        given = json.load(sys.stdin)
+        settings = json.load(sys.stdin)
     except (ValueError, RecursionError) as error:
-        parser.error(f"standard input is no JSON: {error}")
-    if not isinstance(given, dict):
-        parser.error("standard input is no JSON object of settings")
-    found = problems(asked.scenario, given)
+        parser.error(f"standard input is not JSON: {error}")
+    if not isinstance(settings, dict):
+        parser.error("standard input is not a JSON object of settings")
+    found = problems(name, settings)
     print(json.dumps(found))
     return 1 if found else 0
 

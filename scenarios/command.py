@@ -2,27 +2,28 @@
 
 import json
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from analysis.progress import is_shown, progress_bar
-from analysis.recording.outcome import outcome_lines
-from scenarios.catalog import CATALOG, Entry
-from scenarios.options import click_options, validated
+from analysis.statistics.outcome import outcome_lines
+from plimsoll.common.progress import is_shown, progress_bar
+from plimsoll.rundir.names import SUMMARY_FILE
+from scenarios import registry
+from scenarios.registry import Scenario
+from scenarios.running.options import click_options, validated
 
 
 class _Scenarios(click.Group):
-    """Loads a scenario when it is asked for: Locust is large."""
+    """Imports a scenario only when it is needed: Locust is large."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *CATALOG]
+        return [*super().list_commands(ctx), *registry.MODULES]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in CATALOG:
-            return _command(CATALOG[cmd_name])
+        if cmd_name in registry.MODULES:
+            return _command(registry.scenario(cmd_name))
         return super().get_command(ctx, cmd_name)
 
 
@@ -51,24 +52,26 @@ def list_(as_json: bool) -> None:
     if as_json:
         keys = ("name", "does", "needs", "changes")
         click.echo(
-            json.dumps([{key: getattr(entry, key) for key in keys} for entry in CATALOG.values()], indent=2)
+            json.dumps(
+                [{key: getattr(entry, key) for key in keys} for entry in registry.scenarios()], indent=2
+            )
         )
         return
-    for entry in CATALOG.values():
+    for entry in registry.scenarios():
         click.echo(entry.name)
         click.echo(f"    does     {entry.does}")
         click.echo(f"    needs    {entry.needs}")
         click.echo(f"    changes  {entry.changes or 'nothing'}")
 
 
-def _command(entry: Entry) -> click.Command:
-    module = import_module(entry.module)
+def _command(entry: Scenario) -> click.Command:
+    module = entry.load()
 
-    def call(as_json: bool, progress: bool | None, **given: Any) -> None:
-        settings = validated(module.Settings, given)
+    def call(as_json: bool, progress: bool | None, **options: Any) -> None:
+        settings = validated(module.Settings, options)
         with progress_bar(entry.name, "iterations", is_shown(progress)) as advance:
             directory, well = module.run(settings, advance, _say)
-        _tell(directory, as_json)
+        _print_outcome(directory, as_json)
         raise SystemExit(0 if well else 1)
 
     return click.Command(
@@ -88,7 +91,7 @@ def _command(entry: Entry) -> click.Command:
     )
 
 
-def _help(entry: Entry) -> str:
+def _help(entry: Scenario) -> str:
     consent = " --i-may-change-this-site" if entry.changes else ""
     return (
         f"{entry.does[0].upper()}{entry.does[1:]}.\n\nNeeds {entry.needs}. Changes on the site: "
@@ -98,9 +101,9 @@ def _help(entry: Entry) -> str:
     )
 
 
-def _tell(directory: Path, as_json: bool) -> None:
+def _print_outcome(directory: Path, as_json: bool) -> None:
     if as_json:
-        summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+        summary = json.loads((directory / SUMMARY_FILE).read_text(encoding="utf-8"))
         click.echo(json.dumps({"directory": str(directory), **summary}, indent=2))
     else:
         click.echo("\n".join(outcome_lines(directory)))

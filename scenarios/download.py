@@ -5,13 +5,19 @@ If this differs between two backends by more than a few percent, something other
 
 from pydantic import Field
 
-from scenarios.hooks import locustfile, runs
-from scenarios.settings import IteratedSettings
-from scenarios.user import ScenarioUser
+from scenarios.running.hooks import locustfile, runs
+from scenarios.running.settings import IteratedSettings
+from scenarios.running.user import ScenarioUser
+
+ABOUT = {
+    "does": "fetches one large file again and again: the control experiment, since it should not differ",
+    "needs": "a large file on the site",
+    "changes": None,
+}
 
 
 class Settings(IteratedSettings):
-    """What the download can be told."""
+    """Settings of the download."""
 
     path: str = Field("/static/download.tar.gz", min_length=1, description="The file on the site.")
 

@@ -8,42 +8,45 @@ from typing import Literal
 
 from pydantic import Field
 
-from scenarios.articles import article, revised
-from scenarios.errors import StepFailedError
-from scenarios.hooks import locustfile, runs
-from scenarios.recognise import Trouble, trouble, words
-from scenarios.reply import Reply
+from scenarios.running.errors import StepFailedError
+from scenarios.running.hooks import locustfile, runs
+from scenarios.running.recognition import Trouble, trouble, words
+from scenarios.running.reply import Reply
 from scenarios.wordpress.account import expect_logged_in, with_login
+from scenarios.wordpress.articles import article, revised
 from scenarios.wordpress.author import Author, AuthorSettings
 from scenarios.wordpress.blocks import BlockEditor
 from scenarios.wordpress.classic import FORM, ClassicEditor
 from scenarios.wordpress.editor import Editor
 from scenarios.wordpress.forms import form_at
 
+ABOUT = {
+    "does": "logs in, writes an article of up to 100 KB, publishes it and saves it again and again",
+    "needs": "an author's account on WordPress",
+    "changes": "adds articles and revisions",
+}
+
 
 class Settings(AuthorSettings):
-    """What the author can be told."""
+    """Settings of the author."""
 
     iterations: int | None = Field(
         None,
         ge=1,
         le=1_000_000,
-        description="How many articles, by all users together; default: 10, or without limit with "
-        "--duration-s.",
+        description="Articles, by all users together; default: 10, or no limit with --duration-s.",
     )
-    saves: int = Field(
-        5, ge=0, le=10_000, description="How often each article is saved after it was published."
-    )
+    saves: int = Field(5, ge=0, le=10_000, description="Saves of each article after it is published.")
     size_bytes: int = Field(
         100_000,
         ge=200,
         le=100_000,
-        description="Size of the largest articles; the others are smaller, drawn by the seed.",
+        description="Size of the largest articles; smaller sizes are drawn by the seed.",
     )
     editor: Literal["auto", "classic", "blocks"] = Field(
-        "auto", description="Which editor: the one that the site shows, or always one of them."
+        "auto", description="Editor to use: classic, blocks, or the one that the site shows."
     )
-    think_s: float = Field(0.0, ge=0, le=3600, description="Seconds that the author thinks before each save.")
+    think_s: float = Field(0.0, ge=0, le=3600, description="Seconds to wait before each save.")
 
 
 class SaveArticle(Author):
@@ -66,14 +69,14 @@ class SaveArticle(Author):
             started_ns = time.monotonic_ns()
             (editor.save if version else editor.publish)(text)
             if editor.post is not None:
-                self.made(editor.post)
+                self.created(editor.post)
             editor.read_back(text)
             self.measure("article saved", (time.monotonic_ns() - started_ns) / 1e6)
             if not version and editor.link:
                 self.site.get_page("view", editor.link)
 
     def _open(self) -> Editor:
-        """Open the editor for a new article, and see which one it is."""
+        """Open the editor for a new article, and return it: the classic one or the block editor."""
         path = "wp-admin/post-new.php"
         if self.settings.editor == "classic":
             path += "?classic-editor"  # the plugin of that name offers both
@@ -95,7 +98,7 @@ class SaveArticle(Author):
         else:
             editor = BlockEditor(self.rest, page)
         if editor.post is not None:
-            self.made(editor.post)
+            self.created(editor.post)
         return editor
 
 
@@ -103,7 +106,7 @@ def _is_editor(reply: Reply) -> Trouble | None:
     if found := trouble(reply):
         return found
     if form_at(reply, FORM) is None and not _shows_blocks(reply):
-        return Trouble("check_failed", f"no editor that is known here: {words(reply.text)}")
+        return Trouble("check_failed", f"no known editor: {words(reply.text)}")
     return None
 
 

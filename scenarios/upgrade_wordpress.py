@@ -1,7 +1,7 @@
-"""The core upgrade of WordPress: presses the button, times every phase, and verifies what came of it.
+"""The core upgrade of WordPress: presses the button, times every phase, and verifies the result.
 
-A failed upgrade is status 200 as well, and "updated successfully" can stand before the end of the database's
-part. So nothing counts as success but a site that runs on its new version, with a database that fits it.
+A failed upgrade has status 200 as well, and "updated successfully" can stand before the end of the database's
+part. So only a site that runs its new version, with a database to match, counts as a success.
 """
 
 import time
@@ -10,17 +10,23 @@ from typing import Annotated, Literal
 import gevent
 from pydantic import AfterValidator, Field
 
-from scenarios.credentials import credentials
-from scenarios.errors import StepFailedError
-from scenarios.hooks import locustfile, runs
-from scenarios.recognise import Trouble
-from scenarios.reply import Reply
-from scenarios.settings import ChangingSettings, never
-from scenarios.user import ScenarioUser
+from scenarios.running.credentials import credentials
+from scenarios.running.errors import StepFailedError
+from scenarios.running.hooks import locustfile, runs
+from scenarios.running.recognition import Trouble
+from scenarios.running.reply import Reply
+from scenarios.running.settings import ChangingSettings, never
+from scenarios.running.user import ScenarioUser
 from scenarios.wordpress.account import expect_logged_in, log_in
 from scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
 from scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
 from scenarios.wordpress.upgrade_stream import Phase, Upgrade, upgrade_trouble
+
+ABOUT = {
+    "does": "presses the button of the core upgrade, times every phase, and verifies the result",
+    "needs": "an administrator's account on a WordPress that is offered a newer version",
+    "changes": "upgrades WordPress: once a clone",
+}
 
 # PHP may keep a file of the former version compiled for so long (opcache.revalidate_freq).
 _STALE_S = 10
@@ -28,7 +34,7 @@ _STALE_S = 10
 
 def _one(value: int) -> int:
     if value != 1:
-        raise ValueError("must be 1: a clone is upgraded once, by one user; clone it again to repeat")
+        raise ValueError("must be 1: a clone is upgraded once, by one user; to repeat, clone again")
     return value
 
 
@@ -42,22 +48,23 @@ Version = Annotated[str, AfterValidator(_version)]
 
 
 class Settings(ChangingSettings):
-    """What the upgrade can be told."""
+    """Settings of the upgrade of WordPress."""
 
-    iterations: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1: once a clone.")
+    iterations: Annotated[int, AfterValidator(_one)] = Field(
+        1, description="Always 1: a clone is upgraded once."
+    )
     users: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1.")
     duration_s: Annotated[float | None, AfterValidator(never)] = Field(
-        None, description="Never: an upgrade takes the time that it takes."
+        None, description="Not available: an upgrade runs to its end."
     )
     timeout_s: float = Field(
-        3600.0, gt=0, le=86400, description="Seconds until a silent server has failed; a phase is silent."
+        3600.0,
+        gt=0,
+        le=86400,
+        description="Seconds of silence (a phase is silent) until a request fails.",
     )
-    from_version: Version | None = Field(
-        None, description="The version that the clone must have before, such as 6.1; else nothing is done."
-    )
-    to_version: Version | None = Field(
-        None, description="The version to choose among those offered, such as 6.8; else nothing is done."
-    )
+    from_version: Version | None = Field(None, description="Upgrade only from this version, such as 6.1.")
+    to_version: Version | None = Field(None, description="Upgrade only to this version, such as 6.8.")
 
 
 class UpgradeWordpress(ScenarioUser):
@@ -88,7 +95,7 @@ class UpgradeWordpress(ScenarioUser):
         self.measure("upgrade", total_ms)
 
     def _offer(self) -> Offer:
-        """Return what is to be installed. Nothing is changed until then."""
+        """Return the version to install. Nothing is changed so far."""
         wanted = self.settings.from_version, self.settings.to_version
         page = self.site.get_page(
             "update page", "wp-admin/update-core.php", check=lambda reply: offer_trouble(reply, *wanted)
@@ -102,15 +109,15 @@ class UpgradeWordpress(ScenarioUser):
         return offer
 
     def _press(self, offer: Offer) -> float:
-        """Press the button and read along; return how long it took, in ms."""
+        """Press the button and read the reply as it comes; return the duration in ms."""
         pressed_ns = time.monotonic_ns()
         upgrade = Upgrade(pressed_ns)
-        self._tell("start", "start", pressed_ns)
+        self._phase_event("start", "start", pressed_ns)
 
         def each(t_ns: int, piece: bytes) -> None:
             for ended, begun in upgrade.take(t_ns, piece):
-                self._tell(ended.name, "stop", t_ns)
-                self._tell(begun, "start", t_ns)
+                self._phase_event(ended.name, "stop", t_ns)
+                self._phase_event(begun, "start", t_ns)
 
         try:
             self.site.post(
@@ -124,7 +131,7 @@ class UpgradeWordpress(ScenarioUser):
             )
         finally:
             last = upgrade.end(time.monotonic_ns())
-            self._tell(last.name, "stop", last.stop_ns)
+            self._phase_event(last.name, "stop", last.stop_ns)
         if upgrade.timed:
             for phase in upgrade.phases:
                 if phase.stop_ns > phase.start_ns:  # else both lines came at once: too short to be seen
@@ -134,7 +141,7 @@ class UpgradeWordpress(ScenarioUser):
         return (last.stop_ns - pressed_ns) / 1e6
 
     def _finish_database(self) -> float:
-        """Press the database's button where WordPress did not manage that by itself; return ms."""
+        """Press the database's button if WordPress left it undone; return the duration in ms."""
         step, path = "verify: database", "wp-admin/upgrade.php"
         shown = self.site.get(step, path, check=database_trouble)
         button = read_database_page(shown).press
@@ -142,16 +149,16 @@ class UpgradeWordpress(ScenarioUser):
             return 0.0
         name = "database-pressed"
         start_ns = time.monotonic_ns()
-        self._tell(name, "start", start_ns)
+        self._phase_event(name, "start", start_ns)
         self.site.get("database", button, base=shown.url)
         phase = Phase(name, start_ns, time.monotonic_ns())
-        self._tell(name, "stop", phase.stop_ns)
+        self._phase_event(name, "stop", phase.stop_ns)
         self.measure(f"phase: {name}", _ms(phase))
         self.site.get(step, path, check=lambda reply: database_trouble(reply, pressed=True))
         return _ms(phase)
 
     def _verify(self, offer: Offer) -> None:
-        """See that the site runs on its new version. Raises StepFailedError."""
+        """Check that the site runs its new version. Raises StepFailedError."""
         step = "verify: version"
         for _ in range(_STALE_S):
             about = self.site.get(step, "wp-admin/about.php", check=expect_logged_in())
@@ -167,7 +174,7 @@ class UpgradeWordpress(ScenarioUser):
         self.session.writer.event("upgrade", phase="verified", version=version)
 
     def _afterwards(self) -> str:
-        """Return in which state a failed upgrade has left the site, in words."""
+        """Return a description of the site after a failed upgrade."""
         seen: list[str] = []
 
         def look(reply: Reply) -> Trouble | None:
@@ -181,7 +188,7 @@ class UpgradeWordpress(ScenarioUser):
         self.session.writer.event("upgrade", phase="state", detail=seen[-1])
         return seen[-1]
 
-    def _tell(self, name: str, phase: Literal["start", "stop"], t_ns: int) -> None:
+    def _phase_event(self, name: str, phase: Literal["start", "stop"], t_ns: int) -> None:
         writer = self.session.writer
         writer.event(f"phase: {name}", phase=phase, t_ns=writer.since_start_ns(t_ns))
 

@@ -1,7 +1,7 @@
 """The upgrade of a forum: through its installer's pages until the last, or by its command over SSH.
 
-XenForo is not ours to ship: users bring their own copy. What its pages look like is said by a YAML file
-(docs/xenforo.md); the default one fits the stand-in of `site/forum`.
+XenForo is proprietary: users bring their own copy. A YAML file describes its pages (docs/xenforo.md); the
+default one describes the stand-in of `site/forum`.
 """
 
 from pathlib import Path
@@ -11,21 +11,26 @@ import gevent
 from locust.exception import StopUser
 from pydantic import AfterValidator, Field, model_validator
 
-from analysis.hostile import printable
-from analysis.recording.redact import redacted
-from scenarios.credentials import credentials
-from scenarios.errors import SettingsError, StepFailedError
-from scenarios.hooks import locustfile, runs
-from scenarios.reply import Reply
-from scenarios.settings import ChangingSettings, never
-from scenarios.user import ScenarioUser
+from plimsoll.common.hostile import printable
+from plimsoll.common.redaction import redacted
+from plimsoll.common.ssh import Access
+from scenarios.running.credentials import credentials
+from scenarios.running.errors import SettingsError, StepFailedError
+from scenarios.running.hooks import locustfile, runs
+from scenarios.running.reply import Reply
+from scenarios.running.settings import ChangingSettings, never
+from scenarios.running.user import ScenarioUser
 from scenarios.xenforo.form import Form
 from scenarios.xenforo.pages import Pages
 from scenarios.xenforo.pagesfile import STAND_IN, read_pages
-from scenarios.xenforo.remote import Remote
-from scenarios.xenforo.remotely import RemoteUpgrade
-from scenarios.xenforo.ssh import Access
-from scenarios.xenforo.walk import Check, Stopped, Walk
+from scenarios.xenforo.remote_upgrade import RemoteUpgrade
+from scenarios.xenforo.walk import Check, UpgradeStopped, Walk
+
+ABOUT = {
+    "does": "walks through the pages of a forum's upgrade until the last, or runs it over SSH",
+    "needs": "an administrator's account on a forum that waits for its upgrade",
+    "changes": "upgrades the forum: once a clone",
+}
 
 
 def _readable(path: Path) -> Path:
@@ -37,25 +42,25 @@ def _readable(path: Path) -> Path:
 
 
 def _remote(text: str) -> str:
-    return str(Remote.parse(text))
+    return str(Access.parse(text))
 
 
 class Settings(ChangingSettings):
-    """What the upgrade can be told."""
+    """Settings of the upgrade of a forum."""
 
-    iterations: int = Field(1, ge=1, le=1, description="Always 1: an upgrade is done once a clone.")
-    users: int = Field(1, ge=1, le=1, description="Always 1: nobody upgrades a forum twice at a time.")
+    iterations: int = Field(1, ge=1, le=1, description="Always 1: a clone is upgraded once.")
+    users: int = Field(1, ge=1, le=1, description="Always 1.")
     duration_s: Annotated[float | None, AfterValidator(never)] = Field(
-        None, description="Never: an upgrade takes the time that it takes."
+        None, description="Not available: an upgrade runs to its end."
     )
     timeout_s: float = Field(
-        3600.0, gt=0, le=86400, description="Seconds until a silent page, or a silent command, has failed."
+        3600.0, gt=0, le=86400, description="Seconds of silence after which a page, or the command, fails."
     )
     installer: Annotated[Path, AfterValidator(_readable)] = Field(
         STAND_IN, description="YAML file of the installer's pages; default: those of the stand-in."
     )
     ssh: Annotated[str, AfterValidator(_remote)] | None = Field(
-        None, description="USER@HOST[:PORT] to run the upgrade's command on, instead of the pages."
+        None, description="USER@HOST[:PORT] on which to run the upgrade's command, in place of the pages."
     )
     ssh_command: str | None = Field(
         None,
@@ -71,25 +76,25 @@ class Settings(ChangingSettings):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.ssh is None and (self.ssh_command or self.ssh_key or self.ssh_known_hosts):
-            raise ValueError("--ssh: is missing: say user@host, where the command is to be run")
+            raise ValueError("--ssh: is missing: name user@host, on which the command runs")
         if self.ssh is not None and not self.ssh_command:
-            raise ValueError("--ssh-command: is missing: say what upgrades the forum there")
+            raise ValueError("--ssh-command: is missing: name the command that upgrades the forum")
         if self.ssh is not None and self.pages.command is None:
             raise ValueError("--installer: the file has no key command, which --ssh needs (docs/xenforo.md)")
         return self
 
     @property
     def pages(self) -> Pages:
-        """What the file of `installer` says."""
+        """The description of the pages in the file `installer`."""
         return read_pages(self.installer)
 
     @property
     def needs_account(self) -> bool:
-        """Whether these settings log in: the command over SSH does not."""
+        """True if these settings log in; the command over SSH does not."""
         return self.ssh is None
 
     def kept(self) -> dict[str, Any]:
-        """Return what `run.json` keeps: the pages' description in place of the file it was read from."""
+        """Return the settings for `run.json`, with the pages' description in place of its file."""
         kept = super().kept()
         for name in ("installer", "ssh_key", "ssh_known_hosts"):
             kept.pop(name, None)
@@ -105,10 +110,10 @@ class UpgradeXenforo(ScenarioUser):
     settings_type = Settings
 
     def iterate(self, number: int) -> None:
-        """Do the whole upgrade. An interrupted one is gone on with by the next run."""
+        """Do the whole upgrade. The next run continues an interrupted one."""
         try:
             self._by_command() if self.settings.ssh else self._by_pages()
-        except Stopped:
+        except UpgradeStopped:
             raise StopUser from None
         except StepFailedError as error:
             raise StepFailedError(error.step, error.kind, error.detail, hopeless=True) from None
@@ -120,17 +125,17 @@ class UpgradeXenforo(ScenarioUser):
             return self.site.send(step, form.method, form.address, check=check, **body)
 
         walk = Walk(self.settings.pages, self.site.base, fetch, stopped=self._stopped, pause=gevent.sleep)
-        walked = walk.upgrade(credentials(self.settings))
-        self.measure("upgrade_total", walked.total_s, "s")
-        self.measure("pages", walked.pages, "pages")
-        if walked.lock_wait_s:
-            self.measure("lock_wait", walked.lock_wait_s, "s")
-        self._measure_phases(walked.phases_s)
+        times = walk.upgrade(credentials(self.settings))
+        self.measure("upgrade_total", times.total_s, "s")
+        self.measure("pages", times.pages, "pages")
+        if times.lock_wait_s:
+            self.measure("lock_wait", times.lock_wait_s, "s")
+        self._measure_phases(times.phases_s)
 
     def _by_command(self) -> None:
         settings, writer = self.settings, self.session.writer
         upgrade = RemoteUpgrade(
-            Access(Remote.parse(settings.ssh), settings.ssh_key, settings.ssh_known_hosts),
+            Access.parse(settings.ssh, settings.ssh_key, settings.ssh_known_hosts),
             settings.ssh_command,
             settings.pages.command,
             settings.pages.texts,

@@ -9,20 +9,26 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from scenarios.consent import origin
-from scenarios.errors import SettingsError, StepFailedError
-from scenarios.headless import Say
-from scenarios.hooks import locustfile, runs
-from scenarios.images import file_of
-from scenarios.imagestore import default_folder, prepare
+from scenarios.running.consent import origin
+from scenarios.running.errors import SettingsError, StepFailedError
+from scenarios.running.headless import Say
+from scenarios.running.hooks import locustfile, runs
 from scenarios.wordpress.author import Author, AuthorSettings
+from scenarios.wordpress.images import file_of
+from scenarios.wordpress.imagestore import default_folder, prepare
 from scenarios.wordpress.media import Library, missing_sizes, size_files
+
+ABOUT = {
+    "does": "uploads 100 different photographs of 12 megapixels and more, each until all its sizes are there",
+    "needs": "an author's account on WordPress, and some CPU here for the first run",
+    "changes": "adds images to the library",
+}
 
 _POLL_S = 0.5
 
 
 class Settings(AuthorSettings):
-    """What the photographer can be told."""
+    """Settings of the photographer."""
 
     usual_iterations: ClassVar[int] = 100
 
@@ -30,26 +36,24 @@ class Settings(AuthorSettings):
         None,
         ge=1,
         le=1_000_000,
-        description="How many photographs, by all users together; default: 100, or with --duration-s as many "
-        "as there is time for, 100 of them different.",
+        description="Photographs, by all users together; default: 100, or no limit with --duration-s "
+        "(100 different ones).",
     )
     ready_s: float = Field(
-        60.0, ge=0, le=86400, description="Seconds after its upload by which an image has all its sizes."
+        60.0, ge=0, le=86400, description="Seconds after its upload until an image must have all its sizes."
     )
-    images: Path | None = Field(
-        None, description="Folder of photographs to upload in turn, in place of made ones."
-    )
+    images: Path | None = Field(None, description="Folder of your own photographs, uploaded in turn.")
     cache: Path | None = Field(
-        None, description="Folder that keeps made photographs; default: plimsoll/images in the user's cache."
+        None, description="Folder for generated photographs; default: plimsoll/images in the user's cache."
     )
 
     @property
     def different(self) -> int:
-        """How many photographs are made; after the last the first comes again."""
+        """The number of different photographs; after the last the first is used again."""
         return self.planned or self.usual_iterations
 
     def kept(self) -> dict[str, Any]:
-        """Return what `run.json` keeps: where files lie on this machine is left out."""
+        """Return the settings for `run.json`: all but paths of this machine."""
         kept = super().kept()
         return {name: value for name, value in kept.items() if name not in ("images", "cache")} | {
             "own_images": self.images is not None
@@ -62,21 +66,21 @@ class UploadImages(Author):
     scenario = "upload-images"
     settings_type = Settings
     collection = "media"
-    _begun_ns: ClassVar[dict[Path, int]] = {}
+    _start_ns: ClassVar[dict[Path, int]] = {}
 
     @classmethod
     def prepare(cls, settings: Any, say: Say) -> None:
-        """Make the photographs that this machine has not yet. Raises PlimsollError."""
+        """Make the photographs that are missing on this machine. Raises PlimsollError."""
         if settings.images is None:
             prepare(settings.cache or default_folder(), settings.seed, settings.different, say)
         else:
-            own_images(settings.images)
+            photographs_in(settings.images)
 
     def begin(self) -> None:
         """Log in, and open the page with the upload form."""
         super().begin()
         settings = self.settings
-        self._own = own_images(settings.images) if settings.images else []
+        self._photographs = photographs_in(settings.images) if settings.images else []
         self._elsewhere = False
         self._library = Library(self.site, self.who, self.rest)
         self._library.open()
@@ -84,8 +88,8 @@ class UploadImages(Author):
     def work(self, number: int) -> None:
         """Upload one photograph, wait until it is ready, and see that all its files are served."""
         started_ns = time.monotonic_ns()
-        first_ns = self._begun_ns.setdefault(self.session.directory, started_ns)
-        attachment = self._ready(self._library.upload(self._photograph(number), self.made))
+        first_ns = self._start_ns.setdefault(self.session.directory, started_ns)
+        attachment = self._ready(self._library.upload(self._photograph(number), self.created))
         done_ns = time.monotonic_ns()
         self.measure("image ready", (done_ns - started_ns) / 1e6)
         for address in size_files(attachment):
@@ -95,13 +99,13 @@ class UploadImages(Author):
             self.measure("all images ready", (done_ns - first_ns) / 1e9, "s")
 
     def _photograph(self, number: int) -> Path:
-        if self._own:
-            return self._own[(number - 1) % len(self._own)]
+        if self._photographs:
+            return self._photographs[(number - 1) % len(self._photographs)]
         again = (number - 1) % self.settings.different + 1
         return file_of(self.settings.cache or default_folder(), self.settings.seed, again)
 
     def _ready(self, number: int) -> dict[str, Any]:
-        """Ask until the attachment lists all its sizes, a bounded time."""
+        """Wait until the attachment lists all its sizes, for `ready_s` at most."""
         until_s = time.monotonic() + self.settings.ready_s
         while True:
             attachment = self._library.attachment(number)
@@ -124,14 +128,14 @@ class UploadImages(Author):
             )
 
 
-def own_images(folder: Path) -> list[Path]:
+def photographs_in(folder: Path) -> list[Path]:
     """Return the files of `folder` that are not hidden, by name. Raises SettingsError if there is none."""
     try:
         found = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
     except OSError as error:
         raise SettingsError(f"--images: {folder} cannot be read: {error.strerror}") from None
     if not found:
-        raise SettingsError(f"--images: {folder} holds no file")
+        raise SettingsError(f"--images: {folder} contains no file")
     return found
 
 

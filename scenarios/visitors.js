@@ -1,40 +1,28 @@
 // Visitors read pages with all their files. Run by `plimsoll scenario visitors`, or alone:
 //   PLIMSOLL_TARGET=http://127.0.0.1:8080 bin/k6 run --out json=result.json.gz scenarios/visitors.js
-// docs/k6.md lists what it can be told.
+// docs/k6.md lists the settings.
 
-import http from 'k6/http';
-import exec from 'k6/execution';
 import { check, sleep } from 'k6';
+import exec from 'k6/execution';
+import http from 'k6/http';
 import { Trend } from 'k6/metrics';
 import { Site } from './k6/address.js';
 import { filesOf, kindOf, Pages } from './k6/pages.js';
 import { generator, skewed } from './k6/random.js';
 import { MODELS, stages } from './k6/schedule.js';
-import { flag, number, text } from './k6/settings.js';
+import { readSettings } from './k6/settings.js';
 
 const AGENT = 'Mozilla/5.0 (X11; Linux x86_64) Plimsoll';
 const MOST_HOPS = 5;
 const CONNECTIONS = 6; // that a browser opens to one host
 
-const site = new Site(text('TARGET'));
-const model = text('MODEL', 'constant-arrival-rate');
-const told = {
-  rate: number('RATE', 5),
-  visitors: number('VISITORS', 100),
-  duration_s: number('DURATION_S', 60),
-  stages: text('STAGES') ? stages(text('STAGES')) : null,
-  pages_per_visit: number('PAGES_PER_VISIT', 3),
-  think_s: number('THINK_S', 2),
-  max_visitors: number('MAX_VISITORS', 0),
-};
-if (!MODELS[model]) throw new Error(`PLIMSOLL_MODEL: ${model} is none of ${Object.keys(MODELS).join(', ')}`);
-const plan = MODELS[model](told);
-const seed = number('SEED', 1);
-const skew = number('SKEW', 1);
-const timeout = `${number('TIMEOUT_S', 60)}s`;
-const withFiles = !flag('NO_FILES');
-const limit_ms = number('MAX_P999_MS', 0);
-const given = text('PAGES') ? open(text('PAGES')) : null;
+const settings = readSettings(open('./k6/defaults/visitors.json'));
+const { model } = settings;
+const site = new Site(settings.target);
+if (!MODELS[model]) throw new Error(`PLIMSOLL_MODEL: must be one of ${Object.keys(MODELS).join(', ')}, not ${model}`);
+const plan = MODELS[model]({ ...settings, stages: settings.stages ? stages(settings.stages) : null });
+const timeout = `${settings.timeout_s}s`;
+const listed = settings.pages ? open(settings.pages) : null;
 
 export const options = {
   scenarios: { visitors: { executor: model, gracefulStop: '30s', ...plan.options } },
@@ -42,10 +30,23 @@ export const options = {
   batchPerHost: CONNECTIONS,
   noVUConnectionReuse: true, // the next visit is another visitor's
   userAgent: AGENT,
-  insecureSkipTLSVerify: flag('INSECURE'),
-  hosts: text('HOSTS') ? JSON.parse(text('HOSTS')) : {},
-  thresholds: limit_ms > 0 ? { page_response: [`p(99.9)<${limit_ms}`] } : {},
-  systemTags: ['proto', 'status', 'method', 'name', 'group', 'check', 'error', 'error_code', 'tls_version', 'scenario', 'vu', 'iter'],
+  insecureSkipTLSVerify: settings.insecure,
+  hosts: settings.hosts,
+  thresholds: settings.max_p999_ms ? { page_response: [`p(99.9)<${settings.max_p999_ms}`] } : {},
+  systemTags: [
+    'proto',
+    'status',
+    'method',
+    'name',
+    'group',
+    'check',
+    'error',
+    'error_code',
+    'tls_version',
+    'scenario',
+    'vu',
+    'iter',
+  ],
 };
 
 const lag = new Trend('plimsoll_lag', true);
@@ -56,10 +57,13 @@ const pageLoad = new Trend('page_load', true); // start → last byte of the las
 
 // Once, before the first visit: the list of pages.
 export function setup() {
-  const pages = new Pages(site, number('MAX_PAGES', 200));
-  if (given !== null) {
-    given.split('\n').filter((line) => line.trim() && !line.startsWith('#')).forEach((line) => pages.add(line));
-    if (pages.list.length === 0) exec.test.abort('the file of pages holds no page of the target');
+  const pages = new Pages(site, settings.max_pages);
+  if (listed !== null) {
+    listed
+      .split('\n')
+      .filter((line) => line.trim() && !line.startsWith('#'))
+      .forEach((line) => pages.add(line));
+    if (pages.list.length === 0) exec.test.abort('the file of pages lists no page of the target');
     return pages.list;
   }
   pages.add(site.front);
@@ -87,10 +91,10 @@ export default function (pages) {
     interval.add(plan.interval_ms(n));
   }
   exec.vu.metrics.metadata.visit = String(n);
-  choose = choose || skewed(pages.length, skew);
-  const chance = generator(seed, n);
+  choose = choose || skewed(pages.length, settings.skew);
+  const chance = generator(settings.seed, n);
   const cached = new Set();
-  for (let i = 0; i < told.pages_per_visit; i++) {
+  for (let i = 0; i < settings.pages_per_visit; i++) {
     if (i > 0) sleep(thinking(chance));
     read(pages[choose(chance)], cached, i === 0 ? Math.max(late_ms, 0) : 0);
   }
@@ -98,7 +102,7 @@ export default function (pages) {
 }
 
 // Half to one and a half times the mean.
-const thinking = (chance) => told.think_s * (0.5 + chance());
+const thinking = (chance) => settings.think_s * (0.5 + chance());
 
 // A page with those of its files that this visitor does not have yet.
 function read(address, cached, late_ms) {
@@ -107,7 +111,7 @@ function read(address, cached, late_ms) {
   const page = follow(address, name, '0');
   pageResponse.add(late_ms + page.timings.blocked + page.timings.duration);
   check(page, { 'page is there': (answer) => answer.status === 200 }, { step: name });
-  if (withFiles && page.status === 200 && page.body) {
+  if (!settings.no_files && page.status === 200 && page.body) {
     const files = filesOf(page.body, page.url, site).filter((file) => !cached.has(file));
     files.forEach((file) => cached.add(file));
     fetch(files, page.url);
@@ -118,19 +122,31 @@ function read(address, cached, late_ms) {
 function fetch(files, referer) {
   if (files.length === 0) return;
   const slots = files.map((_, i) => String(i + 1));
-  const answers = http.batch(files.map((file, i) => ['GET', file, null, {
-    redirects: 0, timeout, responseType: 'binary', tags: { name: kindOf(file), slot: slots[i] },
-    headers: { Referer: referer, 'Accept-Encoding': 'gzip, deflate, br' },
-  }]));
+  const answers = http.batch(
+    files.map((file, i) => [
+      'GET',
+      file,
+      null,
+      {
+        redirects: 0,
+        timeout,
+        responseType: 'binary',
+        tags: { name: kindOf(file), slot: slots[i] },
+        headers: { Referer: referer, 'Accept-Encoding': 'gzip, deflate, br' },
+      },
+    ]),
+  );
   answers.forEach((answer, i) => bytes.add(size(answer), { slot: slots[i] }));
 }
 
-// Asks for a page; redirects lead on only within the target.
+// Requests a page, and follows redirects within the target.
 function follow(address, name, slot) {
   let answer = null;
   for (let hop = 0; hop <= MOST_HOPS; hop++) {
     answer = http.get(address, {
-      redirects: 0, timeout, tags: { name, slot },
+      redirects: 0,
+      timeout,
+      tags: { name, slot },
       headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'Accept-Encoding': 'gzip, deflate, br' },
     });
     bytes.add(size(answer), { slot });
@@ -142,7 +158,7 @@ function follow(address, name, slot) {
   return answer;
 }
 
-// Body bytes as they came, where the server says so; else as they were after unpacking.
+// Body bytes as sent, if the server states their number; otherwise after decompression.
 function size(answer) {
   const said = Number(answer.headers['Content-Length']);
   if (said >= 0) return said;

@@ -6,21 +6,27 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from analysis.recording import RunFacts
-from scenarios.consent import origin
-from scenarios.errors import SettingsError
-from scenarios.k6build import HERE, k6_program
-from scenarios.k6run import Job, Progress, Say, run_k6
-from scenarios.session import facts, run_directory
-from scenarios.settings import HostPort, ScenarioSettings
-from scenarios.stages import Stage, parsed_stages
-from scenarios.targets import k6_hosts
+from plimsoll.rundir.models import RunFacts
+from scenarios.k6.build import k6_program
+from scenarios.k6.run import Job, Progress, Say, run_k6
+from scenarios.running.consent import origin
+from scenarios.running.errors import SettingsError
+from scenarios.running.session import facts, run_directory
+from scenarios.running.settings import HostPort, ScenarioSettings
+from scenarios.running.stages import Stage, parse_stages
+from scenarios.running.targets import k6_hosts
+
+ABOUT = {
+    "does": "lets up to thousands of visitors read pages with all their files, at a rate or ramping up (k6)",
+    "needs": "Go for the first run, which builds k6",
+    "changes": None,
+}
 
 Model = Literal["constant-arrival-rate", "ramping-arrival-rate", "ramping-vus"]
 
 
 def _checked(value: str) -> str:
-    parsed_stages(value)
+    parse_stages(value)
     return value
 
 
@@ -28,46 +34,50 @@ Stages = Annotated[str, AfterValidator(_checked)]
 
 
 class Settings(ScenarioSettings):
-    """What the visitors can be told."""
+    """Settings of the visitors."""
 
     model: Model = Field(
         "constant-arrival-rate",
-        description="constant-arrival-rate or ramping-arrival-rate (visits begin when they are due, whatever "
-        "the site does), or ramping-vus (so many visitors, who wait for the site).",
+        description="constant-arrival-rate or ramping-arrival-rate (visits begin when due, whatever the site "
+        "does), or ramping-vus (a number of visitors, each of whom waits for the site).",
     )
-    rate: float = Field(5.0, gt=0, le=100_000, description="Visits a second; of a ramp its highest.")
-    visitors: int = Field(100, ge=1, le=100_000, description="ramping-vus: how many at most.")
+    rate: float = Field(5.0, gt=0, le=100_000, description="Visits a second; for a ramp, at its peak.")
+    visitors: int = Field(100, ge=1, le=100_000, description="Visitors at the peak of ramping-vus.")
     duration_s: float = Field(60.0, gt=0, le=604_800, description="Seconds until the last visit begins.")
     stages: Stages | None = Field(
         None,
-        description="Ramps of your own, such as 30s:10,2m:50,30s:0: in 30 s to 10, in 2 more minutes to 50.",
+        description="Your own ramps: 30s:10,2m:50 rises to 10 within 30 s, then to 50 within 2 minutes.",
     )
-    pages_per_visit: int = Field(3, ge=1, le=1000, description="Pages that a visitor reads.")
-    think_s: float = Field(2.0, ge=0, le=3600, description="Mean time between two pages, half of it or more.")
+    pages_per_visit: int = Field(3, ge=1, le=1000, description="Pages in one visit.")
+    think_s: float = Field(2.0, ge=0, le=3600, description="Mean seconds between two pages.")
     pages: Path | None = Field(
-        None, description="File of pages, one path or address a line; default: what the site links to."
+        None, description="File with one path or address a line; default: pages that the site links to."
     )
-    max_pages: int = Field(200, ge=1, le=10_000, description="How many pages are looked for on the site.")
+    max_pages: int = Field(200, ge=1, le=10_000, description="Pages to look for on the site, at most.")
     skew: float = Field(
-        1.0, ge=0, le=5, description="Page i is read in proportion to 1/i^skew; 0: all alike."
+        1.0, ge=0, le=5, description="Page i is read in proportion to 1/i^skew; 0: all equally."
     )
-    no_files: bool = Field(
-        False, description="Leave out what pages bring with them: styles, scripts, images."
-    )
+    no_files: bool = Field(False, description="Request pages without their styles, scripts and images.")
     max_visitors: int | None = Field(
-        None, ge=1, le=100_000, description="Most visitors at a time at a rate; default: made from the rate."
+        None, ge=1, le=100_000, description="Visitors at a time, at most; default: derived from the rate."
     )
     max_p999_ms: float | None = Field(
-        None, gt=0, description="Exit with 1 where p99.9 of the pages' response time is not below this."
+        None, gt=0, description="Exit with 1 unless p99.9 of the pages' response time is below this."
     )
-    dashboard: HostPort | None = Field(
-        None, description="HOST:PORT for k6's own web dashboard, while it runs."
+    dashboard: HostPort | None = Field(None, description="HOST:PORT for k6's web dashboard during the run.")
+    timeout_s: float = Field(
+        60.0, gt=0, le=86400, description="Seconds of silence after which a request fails."
     )
-    timeout_s: float = Field(60.0, gt=0, le=86400, description="Seconds until a silent server has failed.")
+
+
+class ScriptSettings(Settings):
+    """The settings as visitors.js takes them."""
+
+    hosts: dict[str, str] = Field({}, description="k6's option: where the target's name and port lead.")
 
 
 def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
-    """Let the visitors in; return the run directory, and whether all went well.
+    """Run the scenario; return the run directory, and True if all went well.
 
     Raises SettingsError for a file of pages that cannot be used, NoK6Error.
     """
@@ -79,43 +89,28 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
     directory = run_directory(settings.out, "visitors")
     job = Job(
         k6=k6,
-        script=HERE / "visitors.js",
-        told=told(settings),
+        script=Path(__file__).with_name("visitors.js"),
+        settings=script_settings(settings),
+        k6_variables=dashboard_variables(settings.dashboard),
         timeout_s=settings.timeout_s,
-        remedy="give more with --max-visitors, or lower --rate",
+        remedy="raise --max-visitors, or lower --rate",
         ramping=settings.model == "ramping-arrival-rate",
         iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
     )
     return directory, run_k6(job, directory, _facts(settings, version), progress, say)
 
 
-def told(settings: Settings) -> dict[str, str]:
-    """Return what visitors.js is told, by environment variables. Pure but for a name that is resolved."""
-    values: dict[str, object | None] = {
-        "TARGET": settings.target,
-        "MODEL": settings.model,
-        "RATE": settings.rate,
-        "VISITORS": settings.visitors,
-        "DURATION_S": settings.duration_s,
-        "STAGES": settings.stages,
-        "PAGES_PER_VISIT": settings.pages_per_visit,
-        "THINK_S": settings.think_s,
-        "PAGES": settings.pages.resolve() if settings.pages else None,
-        "MAX_PAGES": settings.max_pages,
-        "SKEW": settings.skew,
-        "NO_FILES": 1 if settings.no_files else None,
-        "MAX_VISITORS": settings.max_visitors,
-        "MAX_P999_MS": settings.max_p999_ms,
-        "SEED": settings.seed,
-        "TIMEOUT_S": settings.timeout_s,
-        "INSECURE": 1 if settings.insecure else None,
-        "HOSTS": k6_hosts(settings.target, settings.connect_to) if settings.connect_to else None,
-    }
-    variables = {f"PLIMSOLL_{name}": str(value) for name, value in values.items() if value is not None}
-    return variables | _dashboard(settings.dashboard)
+def script_settings(settings: Settings) -> ScriptSettings:
+    """Return the settings for visitors.js. The name in `connect_to` is resolved. Raises SettingsError."""
+    return ScriptSettings(
+        **settings.model_dump(exclude={"pages"}),
+        pages=settings.pages.resolve() if settings.pages else None,
+        hosts=k6_hosts(settings.target, settings.connect_to) if settings.connect_to else {},
+    )
 
 
-def _dashboard(where: str | None) -> dict[str, str]:
+def dashboard_variables(where: str | None) -> dict[str, str]:
+    """Return the environment variables of k6's web dashboard; none without an address. Pure."""
     if where is None:
         return {}
     host, _, port = where.rpartition(":")
@@ -128,7 +123,7 @@ def _dashboard(where: str | None) -> dict[str, str]:
 
 
 def expected(settings: Settings, elapsed_s: float, done: int) -> int:
-    """Return how many visits there will be, as far as that can be said. Pure."""
+    """Return an estimate of the number of visits. Pure."""
     if settings.model == "constant-arrival-rate":
         return round(settings.rate * settings.duration_s)
     if settings.model == "ramping-arrival-rate":
@@ -141,7 +136,7 @@ def expected(settings: Settings, elapsed_s: float, done: int) -> int:
 
 def _steps(settings: Settings) -> list[Stage]:
     if settings.stages:
-        return parsed_stages(settings.stages)
+        return parse_stages(settings.stages)
     most = settings.rate if settings.model == "ramping-arrival-rate" else float(settings.visitors)
     return [
         Stage(settings.duration_s * share / 4, target) for share, target in ((1, most), (2, most), (1, 0.0))
@@ -155,7 +150,7 @@ def check_pages(path: Path, target: str) -> None:
     except OSError as error:
         raise SettingsError(f"--pages: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"--pages: {path} is no UTF-8 text") from None
+        raise SettingsError(f"--pages: {path} is not UTF-8 text") from None
     problems, count = [], 0
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
@@ -164,20 +159,20 @@ def check_pages(path: Path, target: str) -> None:
         if line.startswith("/") and not line.startswith("//"):
             continue
         if urlsplit(line).scheme not in ("http", "https") or origin(line) != origin(target):
-            problems.append(f"--pages: {path}:{number}: is neither a path that begins with / nor on {target}")
+            problems.append(f"--pages: {path}:{number}: is neither a path (/…) nor an address on {target}")
     if not count:
-        problems.append(f"--pages: {path} holds no page: write one path a line")
+        problems.append(f"--pages: {path} lists no page: write one path a line")
     if problems:
         raise SettingsError("\n".join(problems[:20]))
 
 
 def _facts(settings: Settings, version: str) -> RunFacts:
     open_loop = settings.model != "ramping-vus"
-    made = facts("visitors", settings, loop="open" if open_loop else "closed", k6=version)
+    run_facts = facts("visitors", settings, loop="open" if open_loop else "closed", k6=version)
     if settings.stages:
         speed = f"{'rate' if open_loop else 'visitors'} {settings.stages}"
     elif settings.model == "constant-arrival-rate":
         speed = f"rate {settings.rate:g}/s"
     else:
         speed = f"up to {settings.rate:g}/s" if open_loop else f"up to {settings.visitors} visitors"
-    return made.model_copy(update={"speed": speed})
+    return run_facts.model_copy(update={"speed": speed})

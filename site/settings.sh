@@ -1,12 +1,12 @@
 # shellcheck shell=sh
-# Read by the other scripts here, which say where the project is ($project): the settings with their defaults, and what several
-# of them do. Empty means not said, since make passes every setting on.
+# Sourced by the other scripts here, which set $project: the settings with their defaults, and functions that several
+# of them use. Empty means unset, since make passes every setting on.
 
 say() { echo "make site: $*" >&2; }
-refuse() { say "$*"; exit 2; } # a setting, or this machine, is not what it must be
+refuse() { say "$*"; exit 2; } # a setting is wrong, or this machine unfit
 fail() { say "$*"; exit 1; }
 
-MARK=.plimsoll-site # in the folder as soon as something of ours is; holds name=, made_folder=
+MARK=.plimsoll-site # in the folder as soon as any file of the site is; holds name=, made_folder=
 SITE_IMAGE=plimsoll-site
 
 BACKEND_DIR=${BACKEND_DIR:-$project/site-data}
@@ -34,7 +34,7 @@ PHP_CHILDREN=${PHP_CHILDREN:-8}
 VARNISH_STORAGE=${VARNISH_STORAGE:-128M}
 export BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_EDITOR DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE
 
-# Whether the folder is a site of ours, begun or whole.
+# True if the folder is a site that make site made, whole or in part.
 ours() {
     [ -f "$BACKEND_DIR/$MARK" ] || grep -qs '"offered"' "$BACKEND_DIR/site.json"
 }
@@ -46,7 +46,7 @@ need_docker() {
 
 compose() { "$project/site/compose" "$@"; }
 
-# A command as root on the folder, through a container, since its files belong to the site's own users.
+# Runs a command as root on the folder, in a container, since its files belong to the site's own users.
 in_folder() {
     program=$1
     shift

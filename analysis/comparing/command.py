@@ -9,9 +9,9 @@ import click
 from analysis.comparing.comparison import compare as compare_sides
 from analysis.comparing.page import comparison_page
 from analysis.comparing.text import lines
-from analysis.errors import OutputError
-from analysis.progress import is_shown, progress_bar, progress_option
 from analysis.report.shell import write_page
+from plimsoll.common.errors import OutputError
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
 _PATH = click.Path(path_type=Path)
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from analysis.comparing.deciding import Outcome, Question, Verdict, decide, level_of, overall
-from analysis.comparing.defaults import default_gates
-from analysis.comparing.gates import ERROR_SHARE, Gate, Gates, read_gates
+from analysis.comparing.decision import Outcome, Question, Verdict, decide, level_of, overall
+from analysis.comparing.default_gates import default_gates
+from analysis.comparing.gates import Gate, Gates, read_gates
 from analysis.comparing.levels import levels_of
-from analysis.comparing.questions import Asked, Side, orders_of, questions_of
+from analysis.comparing.questions import GateQuestion, Side, orders_of, questions_of
 from analysis.comparing.runs import ComparedRun
-from analysis.comparing.sides import Opened, Unreadable, open_sides
+from analysis.comparing.sides import OpenedSide, UnreadableRun, open_sides
 from analysis.comparing.warnings import warnings_of
-from analysis.differing import differing
-from analysis.errors import RunDirectoryError
+from plimsoll.common.differences import differing
+from plimsoll.common.errors import RunDirectoryError
 
 Progress = Callable[[int, int], None]
 
@@ -22,7 +22,7 @@ EXIT_CODES: dict[Outcome, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
 
 
 @dataclass(frozen=True)
-class Judged:
+class GateVerdict:
     """One limit of one gate, and the verdict on it."""
 
     gate: Gate
@@ -32,13 +32,13 @@ class Judged:
 
     @property
     def levels(self) -> tuple[float | None, float | None]:
-        """What stands for all runs of the baseline and of the candidate: geometric means, or mean shares."""
-        logs = self.gate.metric != ERROR_SHARE
+        """The levels of the baseline's and the candidate's runs: geometric means, or mean shares."""
+        logs = not self.gate.kind.is_share
         return level_of(self.question.baseline, logs), level_of(self.question.candidate, logs)
 
     @property
     def in_ms(self) -> bool:
-        """Whether its figures are milliseconds; a measure may be anything."""
+        """True where its figures are milliseconds; a measure may be anything."""
         return self.unit == "ms"
 
     def as_json(self) -> dict[str, object]:
@@ -77,7 +77,7 @@ class Comparison:
     baseline: Side
     candidate: Side
     gates: Gates
-    judged: list[Judged]
+    judged: list[GateVerdict]
     warnings: list[str]
     differences: list[tuple[str, tuple[object, object]]]
 
@@ -88,7 +88,7 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """How the command ends: 0 PASS, 1 FAIL, 3 INCONCLUSIVE."""
+        """The exit code of the command: 0 PASS, 1 FAIL, 3 INCONCLUSIVE."""
         return EXIT_CODES[self.verdict]
 
     def count(self, outcome: Outcome) -> int:
@@ -136,7 +136,7 @@ def compare(
     return judged_sides(opened, (first, second), asked or default_gates(first, second))
 
 
-def judged_sides(opened: tuple[Opened, Opened], sides: tuple[Side, Side], gates: Gates) -> Comparison:
+def judged_sides(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side], gates: Gates) -> Comparison:
     """Judge two sides that are measured."""
     orders = orders_of(*sides)
     questions = questions_of(*sides, gates, orders)
@@ -150,22 +150,22 @@ def judged_sides(opened: tuple[Opened, Opened], sides: tuple[Side, Side], gates:
     )
 
 
-def _judged(questions: Sequence[Asked], confidence: float) -> list[Judged]:
+def _judged(questions: Sequence[GateQuestion], confidence: float) -> list[GateVerdict]:
     verdicts = decide([asked.question for asked in questions], confidence)
     return [
-        Judged(asked.gate, asked.question, verdict, asked.unit)
+        GateVerdict(asked.gate, asked.question, verdict, asked.unit)
         for asked, verdict in zip(questions, verdicts, strict=True)
     ]
 
 
-def _measured(side: Opened, advance: Callable[[int], None]) -> Side:
+def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
     runs: list[ComparedRun] = []
     unreadable = list(side.unreadable)
     for directory in side.runs:
         try:
             runs.append(ComparedRun(directory, levels_of(directory, advance)))
         except RunDirectoryError as error:
-            unreadable.append(Unreadable(directory.facts.scenario, str(error)))
+            unreadable.append(UnreadableRun(directory.facts.scenario, str(error)))
     experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}
     named = experiments.pop() if len(experiments) == 1 else None
     return Side(side.name, runs, unreadable, named and f"{side.path.resolve()}: {named}")

@@ -1,4 +1,4 @@
-"""Which permutations a comparison may use, and how many runs a verdict takes. Pure.
+"""The permutations that a comparison may use, and the runs that a verdict takes. Pure.
 
 Runs of one repeat lie next to one another in time, so that what drifts over hours cancels in their
 difference. Permuting within repeats keeps that: it is the better test, and it takes more runs, since n
@@ -19,7 +19,7 @@ _REACHED = 1 - 1e-9  # a p that is the level but for rounding reaches it
 
 
 @dataclass(frozen=True)
-class Compared:
+class GateValues:
     """The values of a gate, one a run. `baseline` is empty where the candidate's own are held to a limit.
 
     `in_pairs`: the n-th values of both sides are of one repeat. `alpha` is what Holm asks of the first gate.
@@ -32,7 +32,7 @@ class Compared:
 
     @property
     def alone(self) -> bool:
-        """Whether there is nothing to compare with but a limit."""
+        """True where there is nothing to compare with but a limit."""
         return not self.baseline
 
     @property

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from analysis.comparing.comparison import Judged
+from analysis.charts.style import Chart, Json, axis, layout, rounded
+from analysis.comparing.comparison import GateVerdict
 from analysis.comparing.text import effect, interval
-from analysis.figures.style import Figure, Json, axis, layout, rounded
-from analysis.hostile import plotly_text
-from analysis.units import significant
+from plimsoll.common.hostile import plotly_text
+from plimsoll.common.units import significant
 
 _COLOURS = {"PASS": "var(--good)", "FAIL": "var(--bad)", "INCONCLUSIVE": "var(--warn)"}
 _SYMBOLS = {"PASS": "circle", "FAIL": "x", "INCONCLUSIVE": "diamond-open"}
@@ -16,7 +16,7 @@ _DECADES = [each * 10.0**power for power in range(-4, 5) for each in (1, 2, 5)]
 _ROUND = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5)
 
 
-def effects_figure(judged: Sequence[Judged], confidence: float) -> Figure | None:
+def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | None:
     """Return candidate ÷ baseline, with its interval, of every ratio gate that has one; None of none."""
     shown = [
         each
@@ -55,7 +55,7 @@ def effects_figure(judged: Sequence[Judged], confidence: float) -> Figure | None
     }
     line: Json = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     line["line"] = {"color": "var(--muted)", "width": 1, "dash": "dot"}
-    return Figure(
+    return Chart(
         key="effects",
         title="Candidate against baseline",
         caption=(
@@ -70,7 +70,7 @@ def effects_figure(judged: Sequence[Judged], confidence: float) -> Figure | None
     )
 
 
-def _traces(outcome: str, colour: str, at: Sequence[tuple[int, Judged]]) -> list[Json]:
+def _traces(outcome: str, colour: str, at: Sequence[tuple[int, GateVerdict]]) -> list[Json]:
     x: list[float] = []
     y: list[str | None] = []
     for row, each in at:
@@ -89,7 +89,7 @@ def _traces(outcome: str, colour: str, at: Sequence[tuple[int, Judged]]) -> list
     return [bars, dots]
 
 
-def _limits(shown: Sequence[Judged]) -> Json:
+def _limits(shown: Sequence[GateVerdict]) -> Json:
     x = [each.question.at_most for each in reversed(shown)]
     tick: Json = {"size": 24, "symbol": "line-ns-open", "color": "var(--text)", "line": {"width": 3}}
     trace = _trace("limit", x, [str(row) for row in range(len(shown))], mode="markers")
@@ -100,12 +100,12 @@ def _trace(name: str, x: list[float], y: list[str] | list[str | None], mode: str
     return {"type": "scatter", "name": name, "x": [rounded(at) for at in x], "y": y, "mode": mode}
 
 
-def _ends(each: Judged) -> tuple[float, float]:
+def _ends(each: GateVerdict) -> tuple[float, float]:
     middle = each.verdict.estimate or 1.0
     return each.verdict.lower or middle / _BARE, each.verdict.upper or middle * _BARE
 
 
-def _hover(each: Judged) -> str:
+def _hover(each: GateVerdict) -> str:
     name = plotly_text(each.gate.name)
     return (
         f"{name}: <b>{effect(each, each.verdict.estimate)}</b><br>{interval(each)}<br>{each.verdict.outcome}"

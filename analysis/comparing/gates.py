@@ -1,30 +1,26 @@
 """gates.yml: which limits a candidate has to keep. A field's description stands in docs/compare.md."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from analysis.hostile import printable
-from analysis.yamlfile import Location, read_model
+from analysis.comparing.metrics.metric import Limit, Metric
+from analysis.comparing.metrics.registry import metric_of
+from plimsoll.common.hostile import printable
+from plimsoll.common.problems import Location
+from plimsoll.common.yamlfile import read_model
 
 MANUAL = "docs/compare.md"
-PERCENTILE_METRICS = ("p99.9", "p99", "p95", "p90", "p50")
-TIME_METRICS = (*PERCENTILE_METRICS, "mean")
-ERROR_SHARE = "error share"
-MEASURE = "measure "
 RATIO = 1.10
-MORE_ERRORS = 0.001
 
 Phase = Literal["before", "during", "after", "whole"]
 
 
-def _metric(value: str) -> str:
-    if value in TIME_METRICS or value == ERROR_SHARE or re.fullmatch(r"measure \S.{0,198}", value):
-        return value
-    raise ValueError(f"must be one of {', '.join(TIME_METRICS)}, {ERROR_SHARE}, measure NAME")
+def _known_metric(value: str) -> str:
+    metric_of(value)
+    return value
 
 
 class _Model(BaseModel):
@@ -40,10 +36,8 @@ class Gate(_Model):
     phase: Phase = Field(
         "whole", description="`before`, `during` or `after` the saturator, or the `whole` run."
     )
-    metric: Annotated[str, AfterValidator(_metric)] = Field(
-        "p99.9",
-        description="`p99.9`, `p99`, `p95`, `p90`, `p50` or `mean` of the response time; `error share`; or "
-        "`measure NAME`, the median of a measure or step.",
+    metric: Annotated[str, AfterValidator(_known_metric)] = Field(
+        "p99.9", description="The figure that is limited: one of the metrics below."
     )
     at_most_ratio: float | None = Field(
         None,
@@ -67,18 +61,17 @@ class Gate(_Model):
     )
 
     @property
+    def kind(self) -> Metric:
+        """The metric's entry in the registry."""
+        return metric_of(self.metric)
+
+    @property
     def name(self) -> str:
-        """What it is called (hostile): scenario, phase and metric."""
-        metric = (
-            f"p50 of {self.metric.removeprefix(MEASURE)}" if self.metric.startswith(MEASURE) else self.metric
-        )
-        return f"{self.scenario} {self.phase}: {metric}"
+        """Its name (hostile): scenario, phase and metric."""
+        return f"{self.scenario} {self.phase}: {self.kind.label(self.metric)}"
 
 
-Limit = Literal["at_most_ratio", "at_most_more", "at_most_ms", "at_most_share"]
 LIMITS: tuple[Limit, ...] = ("at_most_ratio", "at_most_more", "at_most_ms", "at_most_share")
-_OF_TIMES = ("at_most_ratio", "at_most_ms")
-_OF_ERRORS = ("at_most_more", "at_most_share")
 
 
 class Gates(_Model):
@@ -110,11 +103,11 @@ def problems(gates: Gates) -> Iterator[tuple[Location, str]]:
     seen: dict[tuple[str, str, str], int] = {}
     for number, gate in enumerate(gates.gates):
         at: Location = ("gates", number)
-        given = [limit for limit in LIMITS if getattr(gate, limit) is not None]
-        fitting = _OF_ERRORS if gate.metric == ERROR_SHARE else _OF_TIMES
-        if not given:
+        limits = [limit for limit in LIMITS if getattr(gate, limit) is not None]
+        fitting = gate.kind.limits
+        if not limits:
             yield at, f"has no limit: give {' or '.join(fitting)}"
-        for limit in given:
+        for limit in limits:
             if limit not in fitting:
                 yield (*at, limit), f"is no limit of {printable(gate.metric)}: give {' or '.join(fitting)}"
         same = (gate.scenario, gate.phase, gate.metric)

@@ -1,4 +1,4 @@
-"""What one run says of itself: figures of each phase, a number each. The records are read once and let go."""
+"""The figures of one run, a number each and phase by phase. The records are read once and not kept."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import DamagedFileError, NoRequestsError
-from analysis.events import Event, Saturation, saturation
-from analysis.records import RunDirectory
-from analysis.requestfile import QUEUED, WARMUP, Records
-from analysis.statistics.measures import Measures
+from analysis.statistics.measures import summaries
 from analysis.statistics.phases import NEVER_NS, PHASES
 from analysis.statistics.sample import P999, PERCENTILES, Microseconds, Sample, narrow, rank
+from plimsoll.common.errors import DamagedFileError, NoRequestsError
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import Event, Saturation, saturation
+from plimsoll.rundir.measures import Measures
+from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
 
 WHOLE = "whole"
 SERVER_ERROR = 500
@@ -23,7 +24,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Step:
+class StepLevel:
     """The median of a step, or of a measure, and its unit."""
 
     median: float
@@ -42,7 +43,7 @@ class PhaseLevels:
     requests: int
     errors: int
     times_ms: dict[str, float | None]
-    steps: dict[str, Step]
+    steps: dict[str, StepLevel]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Levels:
     damaged_measures: frozenset[str]
 
 
-class _Gathered:
+class _Columns:
     def __init__(self, busy: Saturation | None) -> None:
         self.start_ns = busy.start_ns if busy else NEVER_NS
         self.stop_ns = NEVER_NS if busy is None or busy.stop_ns is None else max(busy.stop_ns, busy.start_ns)
@@ -97,12 +98,12 @@ class _Gathered:
 def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
     """Read every record of `run` once. Raises RunDirectoryError where there is nothing to judge by."""
     busy = saturation(run.events)
-    gathered = _Gathered(busy)
+    columns = _Columns(busy)
     for block in run.requests.blocks():
-        gathered.add(block)
+        columns.add(block)
         progress(len(block))
-    response, phase = np.concatenate(gathered.response), np.concatenate(gathered.phase)
-    route, failed = np.concatenate(gathered.route), np.concatenate(gathered.failed)
+    response, phase = np.concatenate(columns.response), np.concatenate(columns.phase)
+    route, failed = np.concatenate(columns.route), np.concatenate(columns.failed)
     if not len(response):
         raise NoRequestsError(
             f"{run.path}: every request belongs to the warm-up, so there is nothing to compare"
@@ -113,16 +114,16 @@ def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
     if busy:
         chosen |= {name: phase == number for number, name in enumerate(PHASES)}
     phases = {
-        name: _phase(response[mask], route[mask], failed[mask], names, _measured(run.events, name, gathered))
+        name: _phase(response[mask], route[mask], failed[mask], names, _measured(run.events, name, columns))
         for name, mask in chosen.items()
     }
     return Levels(
         phases=phases,
-        service_p50_ms=Sample.of(np.concatenate(gathered.service)).percentile_ms(_P50),
-        lag_p999_ms=Sample.of(np.concatenate(gathered.lag)).percentile_ms(P999),
-        mismatches=gathered.mismatches,
-        judged=gathered.judged,
-        body_bytes=gathered.body_bytes,
+        service_p50_ms=Sample.of(np.concatenate(columns.service)).percentile_ms(_P50),
+        lag_p999_ms=Sample.of(np.concatenate(columns.lag)).percentile_ms(P999),
+        mismatches=columns.mismatches,
+        judged=columns.judged,
+        body_bytes=columns.body_bytes,
         damaged_measures=_damaged(run.events),
     )
 
@@ -134,24 +135,24 @@ def _phase(
     names: dict[int, str],
     measures: Measures,
 ) -> PhaseLevels:
-    steps: dict[str, Step] = {}
-    for name, one in measures.summary().items():
+    steps: dict[str, StepLevel] = {}
+    for name, one in summaries(measures).items():
         median = one["mean"] if one["count"] == 1 else one["p50"]  # the only one is the median
         if isinstance(median, int | float):
-            steps[name] = Step(float(median), str(one["unit"]), measure=True)
+            steps[name] = StepLevel(float(median), str(one["unit"]), measure=True)
     order = np.argsort(route, kind="stable")
     edges = np.flatnonzero(np.diff(route[order])) + 1
     for part in np.split(order, edges) if len(order) else []:
         position = rank(_P50, len(part)) or 1  # the only one is the median
         median_ms = float(np.partition(response[part], position - 1)[position - 1]) / 1000
-        steps.setdefault(names[int(route[part[0]])], Step(median_ms, "ms", measure=False))
+        steps.setdefault(names[int(route[part[0]])], StepLevel(median_ms, "ms", measure=False))
     return PhaseLevels(len(response), int(failed.sum()), Sample.of(response).figures_ms(), steps)
 
 
-def _measured(events: list[Event], phase: str, gathered: _Gathered) -> Measures:
+def _measured(events: list[Event], phase: str, columns: _Columns) -> Measures:
     """Return the measures that were taken in a phase."""
-    edges = {"before": (0, gathered.start_ns), "during": (gathered.start_ns, gathered.stop_ns)}
-    from_ns, to_ns = edges.get(phase, (gathered.stop_ns if phase == "after" else 0, NEVER_NS << 1))
+    edges = {"before": (0, columns.start_ns), "during": (columns.start_ns, columns.stop_ns)}
+    from_ns, to_ns = edges.get(phase, (columns.stop_ns if phase == "after" else 0, NEVER_NS << 1))
     return Measures.of(event for event in events if from_ns <= event.t_ns < to_ns)
 
 

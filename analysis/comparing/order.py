@@ -9,8 +9,8 @@ _ABBA = "let one experiment run both (plimsoll run), in the order abba"
 
 
 @dataclass(frozen=True)
-class Placed:
-    """What is known of a run's place in time; its name is hostile."""
+class RunPlace:
+    """A run's place in time, as far as it is known; its name is hostile."""
 
     name: str
     repeat: int | str | None
@@ -31,7 +31,7 @@ class Order:
     warnings: list[str]
 
 
-def order_of(baseline: Sequence[Placed], candidate: Sequence[Placed]) -> Order:
+def order_of(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> Order:
     """Return how the runs of one scenario on two sides lie in time."""
     warnings = _clocks([*baseline, *candidate])
     sides = [(run, 0, at) for at, run in enumerate(baseline)]
@@ -69,7 +69,7 @@ def order_of(baseline: Sequence[Placed], candidate: Sequence[Placed]) -> Order:
     return Order(pairs, True, warnings)
 
 
-def _pairs(sides: Sequence[tuple[Placed, int, int]]) -> list[tuple[int, int]] | None:
+def _pairs(sides: Sequence[tuple[RunPlace, int, int]]) -> list[tuple[int, int]] | None:
     """Return the pairs where every two runs in a row are both sides of one repeat."""
     if len(sides) % 2:
         return None
@@ -82,7 +82,7 @@ def _pairs(sides: Sequence[tuple[Placed, int, int]]) -> list[tuple[int, int]] | 
     return found if len(set(repeats)) == len(repeats) else None
 
 
-def _clocks(runs: Sequence[Placed]) -> list[str]:
+def _clocks(runs: Sequence[RunPlace]) -> list[str]:
     """Return what the clocks say that cannot be."""
     found = [
         f"{run.name} ended before it began: a clock was set meanwhile."

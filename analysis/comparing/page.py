@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.comparing.comparison import Comparison, Judged
-from analysis.comparing.deciding import percent
-from analysis.comparing.effects import effects_figure
+from analysis.charts.repeats import Repeats, repeats_chart
+from analysis.charts.style import Chart
+from analysis.comparing.comparison import Comparison, GateVerdict
+from analysis.comparing.decision import percent
+from analysis.comparing.effects import effects_chart
 from analysis.comparing.text import effect, figure, interval, interval_heading, limit, summary
-from analysis.figures.repeats import Repeats, repeats_figure
-from analysis.figures.style import Figure
 from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
-from analysis.units import ABSENT, count, milliseconds, significant
+from plimsoll.common.units import ABSENT, count, milliseconds, significant
 
 TEMPLATES = Path(__file__).parent / "templates"
 _MOST_PLACES = 8
@@ -21,7 +21,7 @@ def comparison_page(comparison: Comparison) -> str:
     """Return the HTML."""
     return rendered(
         "compare.html",
-        comparison_figures(comparison),
+        comparison_charts(comparison),
         TEMPLATES,
         styles=["compare.css"],
         title=f"{comparison.candidate.name} against {comparison.baseline.name}",
@@ -42,23 +42,23 @@ def gate_columns(comparison: Comparison) -> list[str]:
     return ["gate", "verdict", *names, "effect", interval_heading(comparison), "limit", "runs"]
 
 
-def gate_cells(each: Judged) -> list[str]:
+def gate_cells(each: GateVerdict) -> list[str]:
     """Return what stands in it on one limit, beside the gate's name and verdict."""
     baseline, candidate = (figure(each, value) for value in each.levels)
     runs = f"{len(each.question.baseline)} v {len(each.question.candidate)}"
     return [baseline, candidate, effect(each, each.verdict.estimate), interval(each), limit(each), runs]
 
 
-def comparison_figures(comparison: Comparison) -> list[Figure]:
+def comparison_charts(comparison: Comparison) -> list[Chart]:
     """Return the figures: effects with their intervals, and every run."""
-    effects = effects_figure(comparison.judged, comparison.gates.confidence)
+    effects = effects_chart(comparison.judged, comparison.gates.confidence)
     timed = {each.gate.name: each for each in comparison.judged if each.in_ms and each.question.candidate}
     shown = list(timed.values())[:_MOST_PLACES]
     found = [effects] if effects else []
     return [*found, _repeats(comparison, shown)] if shown else found
 
 
-def _repeats(comparison: Comparison, shown: Sequence[Judged]) -> Figure:
+def _repeats(comparison: Comparison, shown: Sequence[GateVerdict]) -> Chart:
     sides = [
         Repeats(
             side.name,
@@ -75,7 +75,7 @@ def _repeats(comparison: Comparison, shown: Sequence[Judged]) -> Figure:
         "Each point is one run, each bar the median of a side's runs. The run is what is counted: where the "
         "points of both sides mingle, the runs do not tell them apart."
     )
-    return repeats_figure("repeats", "Every run", caption, [each.gate.name for each in shown], sides)
+    return repeats_chart("repeats", "Every run", caption, [each.gate.name for each in shown], sides)
 
 
 def differences_table(comparison: Comparison) -> Table | None:

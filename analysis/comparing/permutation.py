@@ -27,7 +27,7 @@ _Arrangements = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the runs say of the shift: `estimate`, and the sorted `thresholds` of the arrangements.
+    """The runs' evidence of the shift: `estimate`, and the sorted `thresholds` of the arrangements.
 
     `same` is how many arrangements leave all as it was; `arrangements` counts all, these included. `exact`:
     all were enumerated; else they were drawn. `paired`: values changed sides only within their pair.
@@ -41,7 +41,7 @@ class Evidence:
 
     @property
     def arrangements(self) -> int:
-        """How many arrangements were looked at, the observed one included."""
+        """The number of arrangements looked at, the observed one included."""
         return self.same + len(self.thresholds)
 
     @property

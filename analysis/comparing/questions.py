@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.comparing.deciding import Question
-from analysis.comparing.gates import ERROR_SHARE, LIMITS, MEASURE, Gate, Gates, Limit
-from analysis.comparing.levels import PhaseLevels
-from analysis.comparing.order import Order, Placed, order_of
+from analysis.comparing.decision import Question
+from analysis.comparing.gates import LIMITS, Gate, Gates
+from analysis.comparing.metrics.metric import Limit, NoFigureError, Reading
+from analysis.comparing.order import Order, RunPlace, order_of
 from analysis.comparing.runs import ComparedRun, unfit
-from analysis.comparing.sides import Unreadable
-from analysis.differing import differing
-from analysis.statistics.sample import PERCENTILES, fewest
-from analysis.units import counted
+from analysis.comparing.sides import UnreadableRun
+from plimsoll.common.differences import differing
+from plimsoll.common.units import counted
 
 _MOST_NAMED = 3
 
@@ -22,7 +21,7 @@ class Side:
 
     name: str
     runs: list[ComparedRun]
-    unreadable: list[Unreadable]
+    unreadable: list[UnreadableRun]
     experiment: str | None = None
 
     def of(self, scenario: str) -> list[ComparedRun]:
@@ -37,7 +36,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Asked:
+class GateQuestion:
     """One gate's limit as a question; the unit (hostile) of its figures, empty for a share."""
 
     gate: Gate
@@ -45,22 +44,20 @@ class Asked:
     unit: str
 
 
-class NoFigureError(Exception):
-    """A run has no such figure; the message says why (hostile)."""
-
-
 def orders_of(baseline: Side, candidate: Side) -> dict[str, Order]:
     """Return how the runs of each scenario that both sides have lie in time."""
     return {
         scenario: order_of(
-            [_placed(run) for run in baseline.of(scenario)], [_placed(run) for run in candidate.of(scenario)]
+            [_place(run) for run in baseline.of(scenario)], [_place(run) for run in candidate.of(scenario)]
         )
         for scenario in baseline.scenarios
         if baseline.of(scenario) and candidate.of(scenario)
     }
 
 
-def questions_of(baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order]) -> list[Asked]:
+def questions_of(
+    baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order]
+) -> list[GateQuestion]:
     """Return a question for every limit of every gate, in their order."""
     blocked = {
         scenario: list(_blocked(baseline, candidate, scenario, gates, orders.get(scenario)))
@@ -79,39 +76,16 @@ def value_of(run: ComparedRun, gate: Gate) -> float:
     phase = run.levels.phases.get(gate.phase)
     if phase is None:
         raise NoFigureError(f"{run.name} has no phase `{gate.phase}`: nothing kept its disks busy")
-    if gate.metric == ERROR_SHARE:
-        if not phase.requests:
-            raise NoFigureError(f"{run.name} has no request {_when(gate)}")
-        return phase.errors / phase.requests
-    value = _step(run, phase, gate) if gate.metric.startswith(MEASURE) else _time(run, phase, gate)
-    if not value > 0:
+    metric = gate.kind
+    value = metric.value(Reading(run, phase, gate.metric, _when(gate)))
+    unit = metric.unit(phase, gate.metric)
+    if gate.at_most_ms is not None and unit != "ms":
+        raise NoFigureError(
+            f"{run.name}: {metric.subject(gate.metric)} is in {unit}, not in ms, so at_most_ms is no limit "
+            "of it"
+        )
+    if not metric.is_share and not value > 0:
         raise NoFigureError(f"{run.name}: {gate.metric} is {value:g}, which has no ratio to anything")
-    return value
-
-
-def _step(run: ComparedRun, phase: PhaseLevels, gate: Gate) -> float:
-    name = gate.metric.removeprefix(MEASURE)
-    if name in run.levels.damaged_measures:
-        raise NoFigureError(f"{run.name}: the measure {name} has values that are no figures (such as NaN)")
-    step = phase.steps.get(name)
-    if step is None:
-        has = ", ".join(list(phase.steps)[:6]) or "none"
-        raise NoFigureError(f"{run.name} has no {name} {_when(gate)} (it has: {has})")
-    if gate.at_most_ms is not None and step.unit != "ms":
-        raise NoFigureError(
-            f"{run.name}: {name} is in {step.unit}, not in ms, so at_most_ms is no limit of it"
-        )
-    return step.median
-
-
-def _time(run: ComparedRun, phase: PhaseLevels, gate: Gate) -> float:
-    value = phase.times_ms[gate.metric]
-    if value is None:
-        needs = fewest(PERCENTILES[gate.metric]) if gate.metric in PERCENTILES else 1
-        raise NoFigureError(
-            f"{run.name} has {counted(phase.requests, 'request')} {_when(gate)}, and {gate.metric} takes "
-            f"{needs:,}: make runs longer, or ask for a lower percentile"
-        )
     return value
 
 
@@ -121,7 +95,7 @@ def _when(gate: Gate) -> str:
 
 def _asked(
     baseline: Side, candidate: Side, gate: Gate, limit: Limit, blocked: list[str], order: Order | None
-) -> Asked:
+) -> GateQuestion:
     values: list[list[float]] = [[], []]
     missing: list[str] = []
     for side, found in zip((baseline, candidate), values, strict=True):
@@ -143,15 +117,16 @@ def _asked(
         in_pairs=pairs is not None,
         blocked=problems,
     )
-    return Asked(gate, question, _unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)]))
+    return GateQuestion(
+        gate, question, _unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
+    )
 
 
 def _unit(gate: Gate, runs: Sequence[ComparedRun]) -> str:
-    if gate.metric == ERROR_SHARE:
-        return ""
-    name = gate.metric.removeprefix(MEASURE)
-    phases = [phase for run in runs if (phase := run.levels.phases.get(gate.phase)) and name in phase.steps]
-    return phases[0].steps[name].unit if gate.metric.startswith(MEASURE) and phases else "ms"
+    phases = [phase for run in runs if (phase := run.levels.phases.get(gate.phase))]
+    units = (gate.kind.unit(phase, gate.metric) for phase in phases)
+    usual = "" if gate.kind.is_share else "ms"
+    return next((unit for unit in units if unit is not None), usual)
 
 
 def _blocked(
@@ -208,7 +183,7 @@ def _sentences(problems: Sequence[str]) -> Iterator[str]:
         yield f"And {counted(len(problems) - _MOST_NAMED, 'more problem')} of this kind."
 
 
-def _placed(run: ComparedRun) -> Placed:
+def _place(run: ComparedRun) -> RunPlace:
     facts = run.directory.facts
     number = facts.experiment.run if facts.experiment else None
-    return Placed(run.name, run.repeat, facts.started_at, facts.ended_at, number)
+    return RunPlace(run.name, run.repeat, facts.started_at, facts.ended_at, number)

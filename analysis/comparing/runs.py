@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from analysis.comparing.levels import WHOLE, Levels
-from analysis.events import Saturation, saturation
-from analysis.records import RunDirectory
-from analysis.requestfile import HEADER_BYTES, RECORD
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import Saturation, saturation
+from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
 
 # As the programs that generate load judge themselves (docs/run-format.md, generator_limited).
 _LIMIT_LAG_MS = 1.0
@@ -31,33 +31,33 @@ class ComparedRun:
 
     @property
     def scenario(self) -> str:
-        """What was run (hostile)."""
+        """The scenario's name (hostile)."""
         return self.directory.facts.scenario
 
     @property
     def repeat(self) -> int | str | None:
-        """Which repeat it is."""
+        """The number of its repeat."""
         return self.directory.facts.repeat
 
     @property
     def started_at(self) -> datetime | None:
-        """When it began."""
+        """The instant it began."""
         return self.directory.facts.started_at
 
     @cached_property
     def saturation(self) -> Saturation | None:
-        """What kept its disks busy."""
+        """The saturator that kept its disks busy."""
         return saturation(self.directory.events)
 
     @property
     def emulated(self) -> str | None:
-        """What its storage imitated (hostile)."""
+        """The storage that its own imitated (hostile)."""
         storage = self.directory.facts.storage
         return storage.emulated if storage else None
 
     @property
     def done_as(self) -> dict[str, Any]:
-        """What has to be the same in runs that are compared (hostile)."""
+        """The facts that have to be the same in runs that are compared (hostile)."""
         facts = self.directory.facts
         settings = {key: value for key, value in facts.scenario_settings.items() if key not in _OF_THE_PLACE}
         return {

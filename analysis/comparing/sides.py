@@ -1,19 +1,19 @@
-"""Which runs stand on either side: found, opened, and named where they cannot be."""
+"""The runs of either side: found, opened, and named where they cannot be."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from analysis.errors import RunDirectoryError
-from analysis.hostile import printable
-from analysis.models import RunFacts
-from analysis.records import RunDirectory, read_facts
-
-_PARTS = ("run.json", "requests.npy")
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.hostile import printable
+from plimsoll.rundir.directory import RunDirectory, read_facts
+from plimsoll.rundir.discovery import is_run, runs_folder, runs_in
+from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.names import RUNS_FOLDER
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableRun:
     """A run that cannot be read, and why; which scenario it was of (hostile), where that is known."""
 
     scenario: str | None
@@ -21,7 +21,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedSide:
     """One side: what it is called (hostile), its runs, those that cannot be read.
 
     `planned` is how many runs the experiment was to have, where the side is an experiment's folder, and
@@ -31,12 +31,14 @@ class Opened:
     name: str
     path: Path
     runs: list[RunDirectory]
-    unreadable: list[Unreadable]
+    unreadable: list[UnreadableRun]
     planned: int | None = None
     there: int = 0
 
 
-def open_sides(paths: Sequence[Path], baseline: str | None, candidate: str | None) -> tuple[Opened, Opened]:
+def open_sides(
+    paths: Sequence[Path], baseline: str | None, candidate: str | None
+) -> tuple[OpenedSide, OpenedSide]:
     """Open both sides: two paths, or one and the names of two backends in it. Raises RunDirectoryError."""
     if len(paths) == 1 and (baseline is None or candidate is None):
         raise RunDirectoryError(
@@ -53,10 +55,10 @@ def open_sides(paths: Sequence[Path], baseline: str | None, candidate: str | Non
     return first, second
 
 
-def _open(path: Path, backend: str | None, side: str) -> Opened:
+def _open(path: Path, backend: str | None, side: str) -> OpenedSide:
     found = _directories(path)
     runs: list[RunDirectory] = []
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableRun] = []
     everything: list[RunFacts] = []
     for directory in found:
         scenario = None
@@ -69,7 +71,7 @@ def _open(path: Path, backend: str | None, side: str) -> Opened:
         except RunDirectoryError as error:
             if found == [path]:
                 raise
-            unreadable.append(Unreadable(scenario, str(error)))
+            unreadable.append(UnreadableRun(scenario, str(error)))
     names = sorted({facts.backend for facts in everything if facts.backend})
     if backend is None and len(names) > 1:
         raise RunDirectoryError(
@@ -82,32 +84,23 @@ def _open(path: Path, backend: str | None, side: str) -> Opened:
         raise RunDirectoryError("\n".join(each.why for each in unreadable))
     experiments = [facts.experiment for facts in everything if facts.experiment]
     planned = max((each.of or 0 for each in experiments), default=0)
-    return Opened(
+    return OpenedSide(
         name=backend or (names[0] if names else path.resolve().name),
         path=path,
         runs=runs,
         unreadable=unreadable,
-        planned=planned if planned and (path / "runs").is_dir() else None,
+        planned=planned if planned and (path / RUNS_FOLDER).is_dir() else None,
         there=len(everything),
     )
 
 
 def _directories(path: Path) -> list[Path]:
     """Return the run directories that `path` stands for: itself, those in it, or those of an experiment."""
-    if (path / "run.json").exists():
+    if is_run(path):
         return [path]
     if not path.is_dir():
         read_facts(path)  # says what is wrong with it
-    folder = path / "runs" if (path / "runs").is_dir() else path
-    try:
-        inside = sorted(
-            one
-            for one in folder.iterdir()
-            if one.is_dir() and not one.is_symlink() and not one.name.startswith(".")
-        )
-    except OSError as error:
-        raise RunDirectoryError(f"{folder}: cannot be read: {error.strerror}") from None
-    found = [one for one in inside if any((one / part).exists() for part in _PARTS)]
+    found = runs_in(runs_folder(path, damaged=True), damaged=True)
     if not found:
         raise RunDirectoryError(
             f"{path}: is no run directory and holds none; give a run directory, a folder of them, or an "

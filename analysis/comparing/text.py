@@ -1,13 +1,12 @@
-"""What the command prints. Names and texts are hostile until they are made printable here."""
+"""The text that the command prints. Names and texts are hostile until they are made printable here."""
 
 import textwrap
 from collections.abc import Iterator
 
-from analysis.comparing.comparison import Comparison, Judged
-from analysis.comparing.deciding import Outcome
-from analysis.comparing.gates import ERROR_SHARE
-from analysis.hostile import printable
-from analysis.units import ABSENT, counted, milliseconds, significant
+from analysis.comparing.comparison import Comparison, GateVerdict
+from analysis.comparing.decision import Outcome
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import ABSENT, counted, milliseconds, significant
 
 _WIDTH = 108
 _WORDS: dict[Outcome, str] = {"PASS": "passed", "FAIL": "failed", "INCONCLUSIVE": "cannot be told yet"}
@@ -27,18 +26,18 @@ def interval_heading(comparison: Comparison) -> str:
     return f"{significant(100 * (2 * comparison.gates.confidence - 1))} % interval"
 
 
-def figure(judged: Judged, value: float | None) -> str:
+def figure(judged: GateVerdict, value: float | None) -> str:
     """Return one side's figure: a time, a share, or a measure without its unit."""
     if value is None:
         return ABSENT
-    if judged.gate.metric == ERROR_SHARE:
+    if judged.gate.kind.is_share:
         return share(value)
     return (
         milliseconds(value) if judged.in_ms else f"{significant(value)} {printable(judged.unit, 12)}".strip()
     )
 
 
-def effect(judged: Judged, value: float | None) -> str:
+def effect(judged: GateVerdict, value: float | None) -> str:
     """Return an effect or an end of its interval, in the terms of its limit."""
     if value is None:
         return ABSENT
@@ -49,7 +48,7 @@ def effect(judged: Judged, value: float | None) -> str:
     return figure(judged, value)
 
 
-def interval(judged: Judged) -> str:
+def interval(judged: GateVerdict) -> str:
     """Return both confidence limits; a dash where so few runs have none."""
     verdict = judged.verdict
     if verdict.lower is None or verdict.upper is None:
@@ -57,7 +56,7 @@ def interval(judged: Judged) -> str:
     return f"{effect(judged, verdict.lower)} … {effect(judged, verdict.upper)}"
 
 
-def limit(judged: Judged) -> str:
+def limit(judged: GateVerdict) -> str:
     """Return the limit."""
     return f"≤ {effect(judged, judged.question.at_most)}"
 

@@ -1,16 +1,16 @@
-"""What makes a comparison doubtful without forbidding a verdict, each with what to do. Texts are hostile."""
+"""Warnings: reasons for doubt that forbid no verdict, each with what to do. Texts are hostile."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from analysis.comparing.deciding import level_of, percent
-from analysis.comparing.defaults import CONTROL
+from analysis.comparing.decision import level_of, percent
+from analysis.comparing.default_gates import CONTROL
 from analysis.comparing.gates import Gates
 from analysis.comparing.order import Order
 from analysis.comparing.questions import Side
 from analysis.comparing.runs import ComparedRun
-from analysis.comparing.sides import Opened
-from analysis.units import milliseconds
+from analysis.comparing.sides import OpenedSide
+from plimsoll.common.units import milliseconds
 
 _CONTROL_DIFFERS = 1.05
 _ANSWERS_DIFFER = 0.01
@@ -18,7 +18,7 @@ _LOADS_DIFFER = 1.05
 
 
 def warnings_of(
-    opened: tuple[Opened, Opened], sides: tuple[Side, Side], gates: Gates, orders: dict[str, Order]
+    opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side], gates: Gates, orders: dict[str, Order]
 ) -> list[str]:
     """Return all warnings, each once."""
     judged = list(dict.fromkeys(gate.scenario for gate in gates.gates))
@@ -91,7 +91,7 @@ def _generators(sides: tuple[Side, Side]) -> Iterator[str]:
         yield f"The load came from different versions of {', '.join(changed)}."
 
 
-def _unfinished(opened: tuple[Opened, Opened]) -> Iterator[str]:
+def _unfinished(opened: tuple[OpenedSide, OpenedSide]) -> Iterator[str]:
     for side in opened:
         if side.planned is not None and side.there < side.planned:
             yield (

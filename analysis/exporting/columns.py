@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.records import RunDirectory
-from analysis.requestfile import HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.requestfile import HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
 
 _LINE_BITS = 48
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnValues:
     """Values of one column, shape (n,). `absent` says where there is none; of texts, `values` are indices."""
 
     values: NDArray[Any]
@@ -52,15 +52,15 @@ COLUMNS = {
 }
 
 
-def columns(run: RunDirectory, block: Records) -> dict[str, Column]:
+def columns(run: RunDirectory, block: Records) -> dict[str, ColumnValues]:
     """Return the columns of a block of records, as `COLUMNS` names them, in their order."""
-    found: dict[str, Column] = {}
+    found: dict[str, ColumnValues] = {}
     for name in ("due_ns", "lag_us", "dns_us", "connect_us", "tls_us", "total_us", "bytes", "client"):
-        found[name] = Column(_copy(block, name))
+        found[name] = ColumnValues(_copy(block, name))
     for name, unknown in (("ttfb_us", 0), ("logged_bytes", -1), ("status", 0), ("logged_status", 0)):
         values = _copy(block, name)
-        found[name] = Column(values, values == unknown)
-    found["response_us"] = Column(found["lag_us"].values.astype(np.int64) + found["total_us"].values)
+        found[name] = ColumnValues(values, values == unknown)
+    found["response_us"] = ColumnValues(found["lag_us"].values.astype(np.int64) + found["total_us"].values)
     found["log"], found["line"] = _origin(run, _copy(block, "line"))
     found["route"] = _named(_copy(block, "route"), run.route_name)
     found["error"] = _named(_copy(block, "error"), run.error_name)
@@ -72,7 +72,7 @@ def columns(run: RunDirectory, block: Records) -> dict[str, Column]:
         ("warmup", WARMUP),
         ("queued", QUEUED),
     ):
-        found[name] = Column((flags & flag) != 0)
+        found[name] = ColumnValues((flags & flag) != 0)
     return {name: found[name] for name in COLUMNS}
 
 
@@ -80,20 +80,22 @@ def _copy(block: Records, name: str) -> NDArray[Any]:
     return np.ascontiguousarray(block[name])
 
 
-def _named(numbers: NDArray[Any], name_of: Callable[[int], str]) -> Column:
+def _named(numbers: NDArray[Any], name_of: Callable[[int], str]) -> ColumnValues:
     used, at = np.unique(numbers, return_inverse=True)
-    return Column(at, texts=[well_formed(name_of(int(number))) for number in used])
+    return ColumnValues(at, texts=[well_formed(name_of(int(number))) for number in used])
 
 
-def _origin(run: RunDirectory, line: NDArray[np.uint64]) -> tuple[Column, Column]:
+def _origin(run: RunDirectory, line: NDArray[np.uint64]) -> tuple[ColumnValues, ColumnValues]:
     logs = run.facts.logs
     if not logs:
-        return Column(np.zeros(len(line), np.int64), np.ones(len(line), bool), []), Column(line, line == 0)
+        return ColumnValues(np.zeros(len(line), np.int64), np.ones(len(line), bool), []), ColumnValues(
+            line, line == 0
+        )
     log = (line >> np.uint64(_LINE_BITS)).astype(np.int64)
     line = line & np.uint64((1 << _LINE_BITS) - 1)
     unknown = (line == 0) | (log >= len(logs))
     texts = [well_formed(one.path) for one in logs]
-    return Column(np.where(unknown, 0, log), unknown, texts), Column(line, line == 0)
+    return ColumnValues(np.where(unknown, 0, log), unknown, texts), ColumnValues(line, line == 0)
 
 
 def well_formed(text: str) -> str:

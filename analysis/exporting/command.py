@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from analysis.exporting.export import FORMATS
 from analysis.exporting.export import export as export_run
+from analysis.exporting.formats import FORMATS, formats_help
 from analysis.exporting.outfile import STDOUT
-from analysis.hostile import printable
-from analysis.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
 
 @click.command()
@@ -18,8 +18,8 @@ from analysis.progress import is_shown, progress_bar, progress_option
     "--to",
     metavar="FORMAT",
     required=True,
-    type=click.Choice(FORMATS),
-    help="csv, parquet: a row a request; hdr: an HdrHistogram interval log; prometheus: the run's figures.",
+    type=click.Choice(list(FORMATS)),
+    help=formats_help(),
 )
 @click.option(
     "--out",

@@ -5,9 +5,10 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from analysis.exporting.columns import COLUMNS, Column, columns
-from analysis.hostile import printable
-from analysis.records import RunDirectory
+from analysis.exporting.columns import COLUMNS, ColumnValues, columns
+from analysis.exporting.format import Format, by_blocks
+from plimsoll.common.hostile import printable
+from plimsoll.rundir.directory import RunDirectory
 
 _ROWS = 1 << 14
 # What a spreadsheet takes for the beginning of a formula, also in full width.
@@ -33,7 +34,7 @@ def cell(text: str) -> str:
     return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
 
 
-def _cells(column: Column) -> list[Any]:
+def _cells(column: ColumnValues) -> list[Any]:
     values = column.values.astype(int) if column.values.dtype == bool else column.values
     cells: list[Any] = values.tolist()
     if column.texts is not None:
@@ -43,3 +44,6 @@ def _cells(column: Column) -> list[Any]:
         absent = column.absent.tolist()
         cells = [None if missing else value for value, missing in zip(cells, absent, strict=True)]
     return cells
+
+
+CSV = Format("csv", "a row a request", by_blocks(csv_blocks))

@@ -4,24 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.exporting.csvfile import csv_blocks
-from analysis.exporting.hdrlog import hdr_blocks
+from analysis.exporting.formats import FORMATS
 from analysis.exporting.outfile import STDOUT, check, written
-from analysis.exporting.parquetfile import available, write_parquet
-from analysis.exporting.prometheus import prometheus_text
-from analysis.hostile import printable
-from analysis.records import RunDirectory
-from analysis.units import counted
-
-FORMATS = ("csv", "parquet", "hdr", "prometheus")
-_BLOCKS = {"csv": csv_blocks, "hdr": hdr_blocks}
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import counted
+from plimsoll.rundir.directory import RunDirectory
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Exported:
-    """What was written, and how the run ended that it is of."""
+class ExportResult:
+    """The file that was written, and how its run ended."""
 
     run: Path
     to: str
@@ -32,7 +26,7 @@ class Exported:
 
     @property
     def whole(self) -> bool:
-        """Whether the run ran to its end."""
+        """True where the run ran to its end."""
         return self.status == "complete"
 
     def as_json(self) -> dict[str, object]:
@@ -57,7 +51,7 @@ class Exported:
         return said
 
 
-def export(path: Path, to: str, out: Path, progress: Progress = lambda *_: None) -> Exported:
+def export(path: Path, to: str, out: Path, progress: Progress = lambda *_: None) -> ExportResult:
     """Write run directory `path` to `out` (`-`: standard output) in format `to`, one of `FORMATS`.
 
     `out` is whole or not there. `progress` is called with the requests done and all there are. Raises
@@ -66,8 +60,6 @@ def export(path: Path, to: str, out: Path, progress: Progress = lambda *_: None)
     run = RunDirectory.open(path)
     if out != STDOUT:
         check(out, path)
-    if to == "parquet":
-        available()
     done = 0
 
     def advance(requests: int) -> None:
@@ -75,17 +67,7 @@ def export(path: Path, to: str, out: Path, progress: Progress = lambda *_: None)
         done += requests
         progress(done, run.requests.count)
 
-    requests = run.requests.count
-    if to == "prometheus":  # before anything is opened: there may be nothing to say
-        requests, text = prometheus_text(run, advance)
-        with written(out) as file:
-            file.write(text.encode("utf-8"))
-        return Exported(path, to, out, requests, run.status, run.facts.reason)
+    requests, write = FORMATS[to].prepare(run, advance)
     with written(out) as file:
-        if to == "parquet":
-            write_parquet(run, file, advance)
-        else:
-            for records, piece in _BLOCKS[to](run):
-                file.write(piece)
-                advance(records)
-    return Exported(path, to, out, requests, run.status, run.facts.reason)
+        write(file)
+    return ExportResult(path, to, out, requests, run.status, run.facts.reason)

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from analysis.hostile import printable
+from plimsoll.common.hostile import printable
 
 Labels = Mapping[str, str]
 
 
 @dataclass
-class Metric:
+class MetricFamily:
     """All samples of one name. Those that have no value are left out."""
 
     name: str

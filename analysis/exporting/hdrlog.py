@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.exporting.format import Format, by_blocks
 from analysis.exporting.histogram import LARGEST, encoded, highest, slots
-from analysis.records import RunDirectory
-from analysis.requestfile import WARMUP, Records
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.requestfile import WARMUP, Records
 
 TAGS = ("response", "service")
 _SLOTS = int(slots(np.array([LARGEST]))[0]) + 1
@@ -78,3 +79,6 @@ class _Intervals:
     def _count(self, found: dict[str, NDArray[np.int64]], part: slice) -> None:
         for tag, counts in self._counts.items():
             np.add.at(counts, found[tag][part], 1)
+
+
+HDR = Format("hdr", "an HdrHistogram interval log", by_blocks(hdr_blocks))

@@ -1,35 +1,33 @@
 """A file that appears whole or not at all; or standard output."""
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from analysis.errors import OutputError
+from plimsoll.common.atomic import replacing
+from plimsoll.common.errors import OutputError
+from plimsoll.rundir.names import RECORDS
 
 STDOUT = Path("-")
-# The run itself, which no export may replace.
-_OF_THE_RUN = {
-    "run.json",
-    "requests.npy",
-    "routes.json",
-    "errors.json",
-    "events.jsonl",
-    "host.csv",
-    "summary.json",
-    "grinder-0-data.log",
-    "rejects.log",
-}
 
 
 def check(out: Path, run: Path) -> None:
     """Return if `out` may be written. Raises OutputError for a directory and for files of the run itself."""
     if out.is_dir():
         raise OutputError(f"{out}: is a directory; give the name of a file with --out")
-    if out.name in _OF_THE_RUN and out.resolve().parent == run.resolve():
+    if _is_record(out, run):
         raise OutputError(f"{out}: is part of the run; give another name with --out")
+
+
+def _is_record(path: Path, run: Path) -> bool:
+    """Return whether `path` is one of the run's own files, or lies in one of its folders."""
+    try:
+        inside = (path.parent.resolve() / path.name).relative_to(run.resolve())
+    except ValueError:
+        return False
+    return inside.parts[0] in RECORDS
 
 
 @contextmanager
@@ -43,18 +41,9 @@ def written(out: Path) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     whole = not out.exists() or out.is_file()
-    path = out.with_name(f".{out.name}.{os.getpid()}.new") if whole else out
     try:
-        try:
-            with path.open("wb") as file:
-                yield file
-            if whole:
-                path.replace(out)
-        except BaseException:
-            if whole:
-                with suppress(OSError):
-                    path.unlink()
-            raise
+        with replacing(out) if whole else out.open("wb") as file:
+            yield file
     except OSError as error:
         raise OutputError(
             f"{out}: cannot be written: {error.strerror or error}; choose another place with --out"

@@ -1,15 +1,15 @@
 """Records as Parquet: typed columns, nulls for what is absent, facts of the run in the file's metadata."""
 
 import json
-from collections.abc import Callable
 from typing import IO, Any
 
 import numpy as np
 
-from analysis.errors import SettingsError
-from analysis.exporting.columns import COLUMNS, Column, columns
-from analysis.records import RunDirectory
-from analysis.requestfile import RECORD
+from analysis.exporting.columns import COLUMNS, ColumnValues, columns
+from analysis.exporting.format import Advance, Format, Writer
+from plimsoll.common.errors import SettingsError
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.requestfile import RECORD
 
 _REMEDY = (
     "Parquet needs pyarrow (55 MB), which is not installed: .venv/bin/pip install 'pyarrow>=18' in the "
@@ -17,7 +17,7 @@ _REMEDY = (
 )
 
 
-def write_parquet(run: RunDirectory, file: IO[bytes], advance: Callable[[int], None]) -> None:
+def write_parquet(run: RunDirectory, file: IO[bytes], advance: Advance) -> None:
     """Write all records, a row group a block. Raises SettingsError where pyarrow is missing."""
     arrow, parquet = _arrow()
     schema = _schema(run, arrow, columns(run, np.empty(0, dtype=RECORD)))
@@ -28,9 +28,9 @@ def write_parquet(run: RunDirectory, file: IO[bytes], advance: Callable[[int], N
             advance(len(block))
 
 
-def available() -> None:
-    """Return if pyarrow is there. Raises SettingsError with what to do."""
-    _arrow()
+def _prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
+    _arrow()  # before a file is opened
+    return run.requests.count, lambda file: write_parquet(run, file, advance)
 
 
 def _arrow() -> tuple[Any, Any]:
@@ -42,7 +42,7 @@ def _arrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def _schema(run: RunDirectory, arrow: Any, empty: dict[str, Column]) -> Any:
+def _schema(run: RunDirectory, arrow: Any, empty: dict[str, ColumnValues]) -> Any:
     fields = []
     for name, (unit, meaning) in COLUMNS.items():
         about = {"meaning": meaning} | ({"unit": unit} if unit else {})
@@ -53,8 +53,11 @@ def _schema(run: RunDirectory, arrow: Any, empty: dict[str, Column]) -> Any:
     return arrow.schema(fields, metadata={"plimsoll": json.dumps(facts | {"status": run.status})})
 
 
-def _array(column: Column, arrow: Any) -> Any:
+def _array(column: ColumnValues, arrow: Any) -> Any:
     if column.texts is None:
         return arrow.array(column.values, mask=column.absent)
     indices = arrow.array(column.values.astype(np.int32), mask=column.absent)
     return arrow.DictionaryArray.from_arrays(indices, arrow.array(column.texts, arrow.string()))
+
+
+PARQUET = Format("parquet", "a row a request, in typed columns", _prepare)

@@ -5,15 +5,17 @@ A run is over when it is exported, so its counts are gauges: nothing counts on.
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import IO
 
 import numpy as np
 
-from analysis.exporting.exposition import Labels, Metric
-from analysis.models import Measure
-from analysis.records import RunDirectory
+from analysis.exporting.exposition import Labels, MetricFamily
+from analysis.exporting.format import Advance, Format, Writer
 from analysis.statistics.routes import RouteFigures
 from analysis.statistics.run import Progress, RunStatistics, measure
 from analysis.statistics.sample import Sample
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.models import MeasureSummary
 
 # 1-2-5 from a half to a hundred: fine where pages are answered, coarse where nobody waits any more.
 BOUNDS_S = (
@@ -41,13 +43,13 @@ def prometheus_text(run: RunDirectory, progress: Progress = lambda _: None) -> t
     return figures.requests, "".join(metric.text() for metric in metrics)
 
 
-def _one(name: str, help_: str, value: float | None, labels: Labels) -> Metric:
-    metric = Metric(name, help_)
+def _one(name: str, help_: str, value: float | None, labels: Labels) -> MetricFamily:
+    metric = MetricFamily(name, help_)
     metric.add(value, labels)
     return metric
 
 
-def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Metric]:
+def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
     facts = run.facts
     about = {"program": facts.program.name, "version": facts.program.version, "loop": facts.loop}
     about |= {
@@ -55,10 +57,10 @@ def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Me
         "target": facts.target.url if facts.target else None,
         "experiment": facts.experiment.name if facts.experiment else None,
     }
-    told = {name: text for name, text in about.items() if text}
+    known = {name: text for name, text in about.items() if text}
     started_s = facts.started_at.timestamp() if facts.started_at else None
     return [
-        _one("plimsoll_run_info", "What was run; always 1.", 1, {**labels, **told}),
+        _one("plimsoll_run_info", "What was run; always 1.", 1, {**labels, **known}),
         _one("plimsoll_run_start_timestamp_seconds", "When the run started.", started_s, labels),
         _one(
             "plimsoll_run_duration_seconds", "Until its last request had ended.", figures.duration_s, labels
@@ -73,18 +75,18 @@ def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Me
     ]
 
 
-def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Metric]:
-    requests = Metric("plimsoll_run_requests", "Requests outside the warm-up, by outcome.")
+def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
+    requests = MetricFamily("plimsoll_run_requests", "Requests outside the warm-up, by outcome.")
     requests.add(figures.total.grinder.tests, {**labels, "outcome": "ok"})
     requests.add(figures.total.errors, {**labels, "outcome": "error"})
-    errors = Metric("plimsoll_run_errors", "Requests that failed, by kind of error.")
+    errors = MetricFamily("plimsoll_run_errors", "Requests that failed, by kind of error.")
     for kind, count in figures.errors.items():
         errors.add(count, {**labels, "kind": kind})
-    responses = Metric("plimsoll_run_responses", "Responses, by status.")
+    responses = MetricFamily("plimsoll_run_responses", "Responses, by status.")
     for status, count in figures.statuses.items():
         if status:
             responses.add(count, {**labels, "status": str(status)})
-    unsent = Metric("plimsoll_run_unsent_requests", "Requests that were not sent, by reason.")
+    unsent = MetricFamily("plimsoll_run_unsent_requests", "Requests that were not sent, by reason.")
     if run.summary:
         for reason, count in run.summary.requests.skipped.items():
             unsent.add(count, {**labels, "reason": reason})
@@ -93,14 +95,14 @@ def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[M
     return [requests, warmup, errors, responses, unsent]
 
 
-def _times(figures: RunStatistics, labels: Labels) -> list[Metric]:
+def _times(figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
     histograms = [
         _histogram(f"plimsoll_{name}_seconds", f"Times from {what}.", figures.samples[name], labels)
         for name, what in _TIMES.items()
     ]
-    mean = Metric("plimsoll_time_mean_seconds", "Means.")
-    largest = Metric("plimsoll_time_max_seconds", "Maxima.")
-    percentiles = Metric("plimsoll_time_percentile_seconds", "Percentiles: exact order statistics.")
+    mean = MetricFamily("plimsoll_time_mean_seconds", "Means.")
+    largest = MetricFamily("plimsoll_time_max_seconds", "Maxima.")
+    percentiles = MetricFamily("plimsoll_time_percentile_seconds", "Percentiles: exact order statistics.")
     for name, sample in figures.samples.items():
         of_time = {**labels, "time": name}
         mean.add(_s(sample.mean_ms), of_time)
@@ -109,8 +111,8 @@ def _times(figures: RunStatistics, labels: Labels) -> list[Metric]:
     return [*histograms, mean, largest, percentiles]
 
 
-def _histogram(name: str, help_: str, sample: Sample, labels: Labels) -> Metric:
-    metric = Metric(name, help_, "histogram")
+def _histogram(name: str, help_: str, sample: Sample, labels: Labels) -> MetricFamily:
+    metric = MetricFamily(name, help_, "histogram")
     bounds_us = np.rint(np.array(BOUNDS_S) * 1e6).astype(sample.sorted_us.dtype)
     below = np.searchsorted(sample.sorted_us, bounds_us, side="right")
     for bound, count in zip(BOUNDS_S, below.tolist(), strict=True):
@@ -121,10 +123,10 @@ def _histogram(name: str, help_: str, sample: Sample, labels: Labels) -> Metric:
     return metric
 
 
-def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[Metric]:
-    requests = Metric("plimsoll_route_requests", "Requests, by route.")
-    errors = Metric("plimsoll_route_errors", "Requests that failed, by route.")
-    percentiles = Metric(
+def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[MetricFamily]:
+    requests = MetricFamily("plimsoll_route_requests", "Requests, by route.")
+    errors = MetricFamily("plimsoll_route_errors", "Requests that failed, by route.")
+    percentiles = MetricFamily(
         "plimsoll_route_response_percentile_seconds", "Percentiles of response times, by route."
     )
     seen: Counter[str] = Counter()
@@ -138,12 +140,12 @@ def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[Metric]:
     return [requests, errors, percentiles]
 
 
-def _measures(measures: Mapping[str, Measure], labels: Labels) -> list[Metric]:
-    values = Metric(
+def _measures(measures: Mapping[str, MeasureSummary], labels: Labels) -> list[MetricFamily]:
+    values = MetricFamily(
         "plimsoll_measure_values", "How many values of a figure that is no single request there are."
     )
-    times = Metric("plimsoll_measure_percentile_seconds", "Percentiles of measures that are times.")
-    others = Metric(
+    times = MetricFamily("plimsoll_measure_percentile_seconds", "Percentiles of measures that are times.")
+    others = MetricFamily(
         "plimsoll_measure_percentile", "Percentiles of other measures, in the unit that they have."
     )
     for name, one in measures.items():
@@ -158,7 +160,7 @@ def _measures(measures: Mapping[str, Measure], labels: Labels) -> list[Metric]:
     return [values, times, others]
 
 
-def _percentiles(metric: Metric, figures_ms: Mapping[str, float | None], labels: Labels) -> None:
+def _percentiles(metric: MetricFamily, figures_ms: Mapping[str, float | None], labels: Labels) -> None:
     for name, value_ms in figures_ms.items():
         if name.startswith("p"):
             metric.add(_s(value_ms), {**labels, "percentile": name[1:]})
@@ -167,3 +169,15 @@ def _percentiles(metric: Metric, figures_ms: Mapping[str, float | None], labels:
 def _s(value_ms: float | None) -> float | None:
     """Return seconds, with no more digits than the microseconds of `value_ms` have."""
     return None if value_ms is None else round(value_ms / 1000, 9)
+
+
+def _prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
+    requests, text = prometheus_text(run, advance)  # before a file is opened: there may be nothing to say
+
+    def write(file: IO[bytes]) -> None:
+        file.write(text.encode("utf-8"))
+
+    return requests, write
+
+
+PROMETHEUS = Format("prometheus", "the run's figures", _prepare)

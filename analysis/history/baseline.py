@@ -6,25 +6,26 @@ one value, and as many nights of either side are compared as it takes.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from analysis.comparing.deciding import Question, Verdict, decide
-from analysis.comparing.defaults import default_gates
-from analysis.comparing.gates import ERROR_SHARE, LIMITS, Gate, Gates, Limit
-from analysis.comparing.questions import NoFigureError, Side, value_of
+from analysis.comparing.decision import Question, Verdict, decide
+from analysis.comparing.default_gates import default_gates
+from analysis.comparing.gates import LIMITS, Gate, Gates
+from analysis.comparing.metrics.metric import Limit, NoFigureError
+from analysis.comparing.questions import Side, value_of
 from analysis.comparing.runs import ComparedRun
-from analysis.differing import differing
 from analysis.history.judgement import GateResult
+from analysis.history.rows import NightRow, Past, RunRow
 from analysis.history.rules import finite
-from analysis.history.store import History, NightRow, RunRow
-from analysis.units import counted
+from plimsoll.common.differences import differing
+from plimsoll.common.units import counted
 
 BASELINE_NIGHTS = 14
 LAST_NIGHTS = 7
 LOOKS = 100  # nights over which all looks together are to be wrong no more often than one look may be
-Runs = dict[int, list[ComparedRun]]
+RunsByNight = dict[int, list[ComparedRun]]
 
 
 def baseline_nights(nights: Sequence[NightRow]) -> list[NightRow]:
@@ -41,7 +42,7 @@ def chosen_nights(nights: Sequence[NightRow], name: str, changed: int) -> list[i
 
     They are it and those before it, but not from before place `changed`, where the level last changed.
     """
-    at = next((at for at, night in enumerate(nights) if name in ("latest", night.night.key.name)), None)
+    at = next((at for at, night in enumerate(nights) if name in ("latest", night.name)), None)
     if at is None:
         return None
     at = len(nights) - 1 if name == "latest" else at
@@ -49,38 +50,46 @@ def chosen_nights(nights: Sequence[NightRow], name: str, changed: int) -> list[i
     return [night.id for night in nights[first : at + 1]]
 
 
-def gate_results(
-    history: History, nights: Sequence[NightRow], runs: Sequence[RunRow], gates: Gates | None
-) -> list[GateResult]:
-    """Return a verdict on every gate of every backend; none without a baseline."""
+def compared_nights(nights: Sequence[NightRow]) -> tuple[list[NightRow], list[NightRow]]:
+    """Return the baseline's nights, and the last ones after it; none without a baseline."""
     base = baseline_nights(nights)
-    if not base:
-        return []
-    after = nights[nights.index(base[-1]) + 1 :]
+    after = nights[nights.index(base[-1]) + 1 :] if base else []
+    return base, list(after[-LAST_NIGHTS:])
+
+
+def compared_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[RunRow]:
+    """Return the runs of those nights by which gates are judged."""
+    wanted = {night.id for side in compared_nights(nights) for night in side}
+    return [run for run in runs if run.night in wanted and not run.unfit and run.readable]
+
+
+def gate_results(past: Past, compared: Mapping[int, ComparedRun], gates: Gates | None) -> list[GateResult]:
+    """Return a verdict on every gate of every backend; none without a baseline.
+
+    `compared` are the runs of `compared_runs`, by their id.
+    """
     found: list[tuple[str, Gate, Limit, Question, tuple[int, int]]] = []
-    wanted = {night.id for night in [*base, *after[-LAST_NIGHTS:]]}
     by_backend: dict[str, list[RunRow]] = {}
-    for run in runs:
-        if run.night in wanted and not run.unfit and run.readable:
-            by_backend.setdefault(run.backend, []).append(run)
+    for run in compared_runs(past.nights, past.runs):
+        by_backend.setdefault(run.backend, []).append(run)
     for backend, mine in sorted(by_backend.items()):
-        sides = [_side(history, mine, part) for part in (base, after[-LAST_NIGHTS:])]
-        asked = gates or default_gates(*(_as_side(backend, side) for side in sides))
-        for gate in asked.gates:
+        sides = [_by_night(mine, compared, nights) for nights in compared_nights(past.nights)]
+        limits = gates or default_gates(*(_side(backend, side) for side in sides))
+        for gate in limits.gates:
             for limit in LIMITS:
                 if getattr(gate, limit) is not None:
-                    question, counts = _question(gate, limit, sides, asked.least_runs)
+                    question, counts = _question(gate, limit, sides, limits.least_runs)
                     found.append((backend, gate, limit, question, counts))
     if not found:
         return []
-    verdicts = decided([each[3] for each in found], gates.confidence if gates else 0.95)
+    verdicts = decide_nightly([each[3] for each in found], gates.confidence if gates else 0.95)
     return [
-        GateResult(backend, gate, limit, question.at_most, verdict, counts, tell=False)
+        GateResult(backend, gate, limit, question.at_most, verdict, counts)
         for (backend, gate, limit, question, counts), verdict in zip(found, verdicts, strict=True)
     ]
 
 
-def decided(questions: Sequence[Question], confidence: float) -> list[Verdict]:
+def decide_nightly(questions: Sequence[Question], confidence: float) -> list[Verdict]:
     """Decide as `plimsoll compare` does; but a FAIL has to stand a test that is made every night."""
     plain = decide(questions, confidence)
     if all(verdict.outcome != "FAIL" for verdict in plain):
@@ -98,21 +107,23 @@ def _patient(question: Question, one: Verdict, other: Verdict) -> Verdict:
     return one if question.blocked else replace(one, says=re.sub(r"\brun(s?)\b", r"night\1", one.says))
 
 
-def _side(history: History, runs: Sequence[RunRow], nights: Sequence[NightRow]) -> Runs:
-    wanted = [night.id for night in nights]
-    found: Runs = {}
+def _by_night(
+    runs: Sequence[RunRow], compared: Mapping[int, ComparedRun], nights: Sequence[NightRow]
+) -> RunsByNight:
+    wanted = {night.id for night in nights}
+    found: RunsByNight = {}
     for run in runs:
         if run.night in wanted:
-            found.setdefault(run.night, []).append(history.compared(run))
+            found.setdefault(run.night, []).append(compared[run.id])
     return found
 
 
-def _as_side(name: str, runs: Runs) -> Side:
+def _side(name: str, runs: RunsByNight) -> Side:
     return Side(name, [run for night in runs.values() for run in night], [])
 
 
 def _question(
-    gate: Gate, limit: Limit, sides: Sequence[Runs], least: int
+    gate: Gate, limit: Limit, sides: Sequence[RunsByNight], least: int
 ) -> tuple[Question, tuple[int, int]]:
     """Ask one limit of one value a night."""
     problems: list[str] = []
@@ -125,9 +136,7 @@ def _question(
                 problems.append(f"{str(error).rstrip('.')}.")
                 continue
             if mine:
-                found.append(
-                    fmean(mine) if gate.metric == ERROR_SHARE else math.exp(fmean(map(math.log, mine)))
-                )
+                found.append(fmean(mine) if gate.kind.is_share else math.exp(fmean(map(math.log, mine))))
     counts = len(values[0]), len(values[1])
     problems = problems[:3]
     for name, count in zip(("The baseline has", "Since then there are"), counts, strict=True):

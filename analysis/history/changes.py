@@ -1,4 +1,4 @@
-"""Where a series changed: Apache Otava finds the places, a test of our own says how sure each is. Pure.
+"""Changes of a series: Apache Otava finds the places, a test of our own says how sure each is. Pure.
 
 Otava (E-divisive with a t test; Fleming et al., Hunter: Using Change Point Detection to Hunt for Performance
 Regressions, 2023) looks at one series once. Here many series are looked at every night, and its p-values hold
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import SettingsError
+from plimsoll.common.errors import SettingsError
 
 LOOK_BACK = 90  # nights; more cost time and tell of a machine that is no more
 OTAVA_P = 1e-4

@@ -3,28 +3,29 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from analysis.comparing.gates import Gates, read_gates
-from analysis.errors import OutputError, SettingsError
 from analysis.exporting.outfile import written
-from analysis.history.adding import Added, add
-from analysis.history.baseline import chosen_nights
 from analysis.history.changes import need_otava
+from analysis.history.channels import channel_options, open_channels
 from analysis.history.data import as_json
+from analysis.history.intake import IntakeResult, add_runs
 from analysis.history.judgement import EXIT_CODES, Judgement, overall
-from analysis.history.judging import accept, judge
 from analysis.history.junit import junit
 from analysis.history.markdown import markdown
-from analysis.history.notifying import Message, announce, channels, deliver
+from analysis.history.notification import Message
+from analysis.history.outbox import announce, deliver
 from analysis.history.page import history_page
-from analysis.history.pruning import Pruned, prune
-from analysis.history.schema import writing
+from analysis.history.pruning import PruningResult, prune
 from analysis.history.store import History, history
 from analysis.history.text import lines, news
-from analysis.hostile import printable
-from analysis.progress import is_shown, progress_bar, progress_option
+from analysis.history.tonight import judge_tonight, set_baseline
+from plimsoll.common.errors import OutputError
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
 _PATH = click.Path(path_type=Path)
 DEFAULT = Path("results/history.sqlite")
@@ -37,23 +38,20 @@ DEFAULT = Path("results/history.sqlite")
 )
 @click.option(
     "--set-baseline",
+    "baseline",
     metavar="NIGHT",
     is_flag=False,
     flag_value="latest",
     help="Make this night and those before it the baseline: `latest`, or its name.",
 )
 @click.option("--gates", metavar="FILE", type=_PATH, help="Limits against the baseline (docs/compare.md).")
-@click.option("--accept", "accepts", is_flag=True, help="Accept what was told: it is the new level.")
+@click.option(
+    "--accept", "accepts", is_flag=True, help="Accept the changes reported so far as the new level."
+)
 @click.option("--junit", "junit_file", metavar="FILE", type=_PATH, help="Write JUnit XML.")
 @click.option("--markdown", "markdown_file", metavar="FILE", type=_PATH, help="Write a summary in Markdown.")
 @click.option("--html", metavar="FILE", type=_PATH, help="Write the history as a page.")
-@click.option("--notify-command", metavar="COMMAND", help="Run this on news, with the Markdown as its input.")
-@click.option(
-    "--webhook-file",
-    metavar="FILE",
-    type=_PATH,
-    help="POST news to the URL in this file; without it to that in PLIMSOLL_WEBHOOK, if set.",
-)
+@channel_options
 @click.option(
     "--keep-raw-days", metavar="N", type=click.FloatRange(min=0), help="Delete older run directories."
 )
@@ -64,19 +62,18 @@ DEFAULT = Path("results/history.sqlite")
 def regress(
     runs: tuple[Path, ...],
     file: Path,
-    set_baseline: str | None,
+    baseline: str | None,
     gates: Path | None,
     accepts: bool,
     junit_file: Path | None,
     markdown_file: Path | None,
     html: Path | None,
-    notify_command: str | None,
-    webhook_file: Path | None,
     keep_raw_days: float | None,
     force: bool,
     dry_run: bool,
     prints_json: bool,
     progress: bool | None,
+    **channel_settings: Any,
 ) -> None:
     """Add RUNS to the history and judge the last night by those before it.
 
@@ -97,64 +94,52 @@ def regress(
         if path is not None and path.is_dir():
             raise OutputError(f"{path}: is a directory; give the name of a file")
     limits = None if gates is None else read_gates(gates)
-    by = channels(notify_command, webhook_file)
+    channels = open_channels(channel_settings)
     with history(file) as kept:
-        added = None
+        intake = None
         if runs:
             with progress_bar("reading", "runs", is_shown(progress)) as advance:
-                added = add(kept, runs, advance)
-        with writing(kept.connection):  # what is noted as told has its message
-            judged = _judged(kept, added, set_baseline, accepts, limits)
+                intake = add_runs(kept, runs, advance)
+        with kept.transaction():  # a change that is noted as reported has its message
+            judged = _judged(kept, intake, baseline, accepts, limits)
             for each in judged:
-                if each.tells:
-                    text = Message(each.verdict, news(each), markdown([each]))
-                    key = f"{each.experiment}\n{each.night.night.key.name}\n{each.verdict}"
-                    announce(kept, key, text, list(by))
+                if each.has_news:
+                    announce(kept, _key(each), _message(each), list(channels))
         if junit_file is not None:
             _write(junit_file, junit(judged))
         if markdown_file is not None:
             _write(markdown_file, markdown(judged).encode())
         if html is not None:
             _write(html, history_page(judged).encode())
-        problems = deliver(kept, by)
+        problems = deliver(kept, channels)
         pruned = None if keep_raw_days is None else prune(kept, keep_raw_days, force, dry_run)
     if prints_json:
         click.echo(json.dumps(as_json(judged), indent=2, allow_nan=False))
     else:
         click.echo("\n".join(lines(judged)))
-    _say(added, problems, pruned, dry_run)
+    _report(intake, problems, pruned, dry_run)
     sys.exit(EXIT_CODES[overall(judged)])
 
 
 def _judged(
-    kept: History, added: Added | None, baseline: str | None, accepts: bool, limits: Gates | None
+    kept: History, intake: IntakeResult | None, baseline: str | None, accepts: bool, limits: Gates | None
 ) -> list[Judgement]:
-    names = kept.experiments() if added is None else added.experiments
+    names = kept.experiments() if intake is None else intake.experiments
     if baseline is not None:
-        _set_baseline(kept, names, baseline, limits)
+        set_baseline(kept, names, baseline, limits)
     if accepts:
         for name in names:
-            accept(kept, name)
-    return [found for name in names if (found := judge(kept, name, limits))]
+            kept.accept_changes(name)
+    return [found for name in names if (found := judge_tonight(kept, name, limits))]
 
 
-def _set_baseline(kept: History, names: list[str], baseline: str, limits: Gates | None) -> None:
-    done = 0
-    for name in names:
-        nights = kept.nights(name)
-        before = judge(kept, name, limits)  # what changed is found before it becomes the level
-        changed = max((at for each in before.series for at in each.changes), default=0) if before else 0
-        chosen = chosen_nights(nights, baseline, changed)
-        if chosen is not None:
-            kept.set_baseline(chosen, name)
-            accept(kept, name)
-            done += 1
-    if not done:
-        last = [night.night.key.name for name in names for night in kept.nights(name)][-5:]
-        has = ", ".join(printable(each, 80) for each in last) or "none"
-        raise SettingsError(
-            f"--set-baseline {printable(baseline, 80)}: there is no such night; the last are: {has}"
-        )
+def _key(judgement: Judgement) -> str:
+    """Return what tells this night's message from all others."""
+    return f"{judgement.experiment}\n{judgement.night.name}\n{judgement.verdict}"
+
+
+def _message(judgement: Judgement) -> Message:
+    return Message(judgement.verdict, news(judgement), markdown([judgement]))
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -162,11 +147,11 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def _say(added: Added | None, problems: list[str], pruned: Pruned | None, dry_run: bool) -> None:
-    """Say on standard error what is no part of the judgement."""
-    said = []
-    if added is not None:
-        said += [f"left out: {each}" for each in added.unreadable]
+def _report(
+    intake: IntakeResult | None, problems: list[str], pruned: PruningResult | None, dry_run: bool
+) -> None:
+    """Print on standard error what is no part of the judgement."""
+    said = [] if intake is None else [f"left out: {each}" for each in intake.unreadable]
     said += problems
     if pruned is not None:
         verb = "would be deleted" if dry_run else "deleted"

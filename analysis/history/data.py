@@ -1,4 +1,4 @@
-"""What `--json` prints of a night."""
+"""The JSON that `--json` prints."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ def as_json(judgements: Sequence[Judgement]) -> dict[str, object]:
 def _experiment(judgement: Judgement) -> dict[str, object]:
     return {
         "experiment": judgement.experiment,
-        "night": judgement.night.night.key.name,
+        "night": judgement.night.name,
         "nights": judgement.nights,
         "verdict": judgement.verdict,
         "series": [_series(each) for each in judgement.series],
-        "baseline": [night.night.key.name for night in judgement.baseline],
+        "baseline": [night.name for night in judgement.baseline],
         "gates": [gate_json(each) for each in judgement.gates],
         "unjudged": judgement.unjudged,
         "notes": judgement.notes,

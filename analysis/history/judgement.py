@@ -1,18 +1,18 @@
-"""What came of a night: series, gates, what cannot be judged, and the one verdict. Texts are hostile."""
+"""The judgement of a night: series, gates, what cannot be judged, and one verdict. Texts are hostile."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from analysis.comparing.deciding import Verdict
+from analysis.comparing.decision import Verdict
 from analysis.comparing.gates import Gate
-from analysis.history.series import Series
-from analysis.history.store import NightRow
+from analysis.history.rows import NightRow
+from analysis.history.series import NightSeries
 
-# steady: no news. news: worse, and told tonight. known: worse, told before. better: told tonight.
+# steady: no news. news: worse since tonight. known: worse, reported before. better: since tonight.
 # young: too few nights. missing: no value tonight.
-State = Literal["steady", "news", "known", "better", "young", "missing"]
-Word = Literal["worse", "unjudged", "steady"]
-EXIT_CODES: dict[Word, int] = {"steady": 0, "worse": 1, "unjudged": 3}
+SeriesState = Literal["steady", "news", "known", "better", "young", "missing"]
+NightVerdict = Literal["worse", "unjudged", "steady"]
+EXIT_CODES: dict[NightVerdict, int] = {"steady": 0, "worse": 1, "unjudged": 3}
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class SeriesResult:
     `changes`: the places of the nights that a page marks; `since`: when the news began.
     """
 
-    series: Series
-    state: State
+    series: NightSeries
+    state: SeriesState
     says: str
     tonight: float | None
     level: float | None
@@ -41,11 +41,11 @@ class GateResult:
     at_most: float
     verdict: Verdict
     nights: tuple[int, int]
-    tell: bool
+    is_news: bool = False
 
     @property
     def name(self) -> str:
-        """What it is called (hostile)."""
+        """Its name (hostile)."""
         where = f" on {self.backend}" if self.backend else ""
         return f"{self.gate.scenario}{where}, {self.gate.phase}: {self.gate.metric}"
 
@@ -74,19 +74,19 @@ class Judgement:
         return [each for each in self.gates if each.verdict.outcome == "FAIL"]
 
     @property
-    def verdict(self) -> Word:
-        """What tonight comes to."""
+    def verdict(self) -> NightVerdict:
+        """The verdict on tonight."""
         if self.news or self.failed:
             return "worse"
         return "unjudged" if self.unjudged else "steady"
 
     @property
-    def tells(self) -> bool:
-        """Whether there is news to send."""
-        return bool(self.news or any(each.tell for each in self.gates) or self.unjudged)
+    def has_news(self) -> bool:
+        """True where there is news to send."""
+        return bool(self.news or any(each.is_news for each in self.gates) or self.unjudged)
 
 
-def overall(judgements: list[Judgement]) -> Word:
+def overall(judgements: list[Judgement]) -> NightVerdict:
     """Return the verdict on all experiments: worse before unjudged before steady."""
     words = {each.verdict for each in judgements}
     return "worse" if "worse" in words else "unjudged" if "unjudged" in words else "steady"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from analysis.history.judgement import GateResult, Judgement, SeriesResult
 from analysis.history.text import against, figure, title
-from analysis.hostile import printable
+from plimsoll.common.hostile import printable
 
 # What XML 1.0 cannot hold, not even as a reference.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -17,7 +17,7 @@ def junit(judgements: Sequence[Judgement]) -> bytes:
     root = ET.Element("testsuites", name="plimsoll regress")
     for each in judgements:
         suite = ET.SubElement(root, "testsuite", name=_text(each.experiment or "runs"))
-        suite.set("timestamp", each.night.night.started_at[:19])
+        suite.set("timestamp", each.night.facts.started_at[:19])
         suite.set("hostname", "localhost")
         for unjudged in each.unjudged:
             case = _case(suite, f"{title(each)} is complete", each)

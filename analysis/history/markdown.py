@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from analysis.history.judgement import Judgement
 from analysis.history.text import against, figure, gate_effect, state, subject, title
-from analysis.hostile import printable
+from plimsoll.common.hostile import printable
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~^:@$=])")
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from analysis.comparing.levels import Levels
-from analysis.events import Event
-from analysis.models import RunFacts
+from plimsoll.rundir.events import Event
+from plimsoll.rundir.models import RunFacts
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class NightKey:
 
 
 @dataclass(frozen=True)
-class Night:
-    """What was started together. `planned`: how many runs it was to have, None where nobody said. Hostile."""
+class NightFacts:
+    """A night: runs that were started together, `planned` of them (None: nobody said). Texts are hostile."""
 
     key: NightKey
     started_at: str
@@ -29,14 +29,14 @@ class Night:
 
 
 @dataclass(frozen=True)
-class Kept:
+class RunDigest:
     """One run, as it is kept: without its raw data. `levels` is None where the run cannot be read.
 
     `unfit`: why nothing can be decided by it; none where it is fit. `stamp` tells whether the directory
     changed. Names are hostile.
     """
 
-    night: Night
+    night: NightFacts
     facts: RunFacts
     status: str
     levels: Levels | None

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.comparing.gates import ERROR_SHARE
+from analysis.comparing.metrics.error_share import ERROR_SHARE
 from analysis.comparing.page import TEMPLATES as COMPARING
 from analysis.history.judgement import Judgement, overall
 from analysis.history.text import against, figure, gate_effect, state, subject, title
-from analysis.history.trends import trend_figures
+from analysis.history.trends import trend_charts
 from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
 
@@ -21,7 +21,7 @@ def history_page(judgements: Sequence[Judgement]) -> str:
     """Return the HTML."""
     verdict = overall(list(judgements))
     parts = [
-        (each, title(each), _series(each), _gates(each), trend_figures(number, each), _missing(each))
+        (each, title(each), _series(each), _gates(each), trend_charts(number, each), _missing(each))
         for number, each in enumerate(judgements)
     ]
     return rendered(
@@ -74,7 +74,7 @@ def _gates(judgement: Judgement) -> Table | None:
         )
         for each in judgement.gates
     ]
-    first, last = judgement.baseline[0].night.key.name, judgement.baseline[-1].night.key.name
+    first, last = judgement.baseline[0].name, judgement.baseline[-1].name
     caption = f"The last nights against the baseline's, {first} to {last}. A night is one value."
     return Table("Against the baseline", caption, ["gate", "verdict", "effect", "limit", "nights", ""], rows)
 
@@ -87,7 +87,7 @@ def _missing(judgement: Judgement) -> Table | None:
             continue
         for night in each.series.nights:
             if not night.repeats:
-                name = night.night.night.key.name
+                name = night.night.name
                 what = " on ".join(filter(None, each.series.key.group))
                 found.setdefault((name, what), Row(name, [what, night.why]))
     if not found:

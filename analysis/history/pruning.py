@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from analysis.errors import OutputError, RunDirectoryError
 from analysis.history.baseline import baseline_nights
 from analysis.history.night import identity_of, instant
-from analysis.history.store import History, RunRow
-from analysis.records import read_facts
+from analysis.history.rows import RunRow
+from analysis.history.store import History
+from plimsoll.common.errors import OutputError, RunDirectoryError
+from plimsoll.rundir.directory import read_facts
 
 _GONE = ".pruned"
 
 
 @dataclass(frozen=True)
-class Pruned:
-    """What was removed, or would be (hostile paths), how many bytes that is, and what was kept though old."""
+class PruningResult:
+    """The runs removed, or to be removed (hostile paths), their bytes, and old runs that were spared."""
 
     runs: list[str]
     size_bytes: int
     spared: list[str]
 
 
-def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> Pruned:
+def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> PruningResult:
     """Remove the run directories that began more than `keep_days` days ago. Raises OutputError.
 
     Those of every experiment's newest night and of its baseline stay unless `forced`. What is
@@ -43,7 +44,7 @@ def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> Pr
             continue
         if run.night in safe:
             continue
-        if why := "; ".join(_doubts(run, path)):
+        if why := "; ".join(_reasons_to_spare(run, path)):
             spared.append(f"{run.path}: {why}")
             continue
         if not dry_run:
@@ -51,8 +52,8 @@ def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> Pr
         removed.append(run.path)
         total += run.size_bytes
     if not dry_run:
-        _finish(history.runs())
-    return Pruned(removed, total, spared)
+        _finish_removals(history.runs())
+    return PruningResult(removed, total, spared)
 
 
 def _safe_nights(history: History) -> set[int]:
@@ -63,7 +64,7 @@ def _safe_nights(history: History) -> set[int]:
     return safe
 
 
-def _doubts(run: RunRow, path: Path) -> Iterator[str]:
+def _reasons_to_spare(run: RunRow, path: Path) -> Iterator[str]:
     root = Path(run.root)
     if path.is_symlink() or path.resolve() != path:
         yield "is reached by a link"
@@ -89,7 +90,7 @@ def _remove(history: History, run: RunRow, path: Path) -> None:
         raise OutputError(f"{path}: cannot be removed: {error.strerror}; see who owns it") from None
 
 
-def _finish(runs: Sequence[RunRow]) -> None:
+def _finish_removals(runs: Sequence[RunRow]) -> None:
     """Remove what a crash left of those that were being removed."""
     for run in runs:
         path = Path(run.path)

@@ -1,11 +1,11 @@
-"""When a change is news. The figures were chosen by simulation (docs/statistics.md). Pure."""
+"""The rules by which a change is news. The figures were chosen by simulation (docs/statistics.md). Pure."""
 
 import math
 from collections.abc import Sequence
 
-from analysis.comparing.gates import MORE_ERRORS
+from analysis.comparing.metrics.error_share import MORE_ERRORS
 from analysis.history.changes import Change
-from analysis.history.series import Series
+from analysis.history.series import NightSeries
 
 MARGIN = 0.10  # a change under 10 % is no news, however sure it is
 MORE_ERRORS_MARGIN = 10 * MORE_ERRORS  # of error shares: one request in a hundred more
@@ -17,26 +17,26 @@ RECENT = 21  # nights: what is older was seen, or was before there was a history
 SAME = 10  # nights within which a change that is found again is the same one
 
 
-def ratio(series: Series, change: Change) -> float:
+def ratio(series: NightSeries, change: Change) -> float:
     """Return how many times the values before those after are; of shares the difference."""
     before, after = series.back(change.before), series.back(change.after)
     return after - before if series.shares else after / before
 
 
-def is_worse(series: Series, change: Change) -> bool:
-    """Whether the change is for the worse, by the margin at least."""
+def is_worse(series: NightSeries, change: Change) -> bool:
+    """Return whether the change is for the worse, by the margin at least."""
     moved = ratio(series, change)
     return moved >= MORE_ERRORS_MARGIN if series.shares else moved >= 1 + MARGIN
 
 
-def is_better(series: Series, change: Change) -> bool:
-    """Whether the change is for the better, by the margin at least."""
+def is_better(series: NightSeries, change: Change) -> bool:
+    """Return whether the change is for the better, by the margin at least."""
     moved = ratio(series, change)
     return moved <= -MORE_ERRORS_MARGIN if series.shares else moved <= 1 / (1 + MARGIN)
 
 
 def is_sure(change: Change, nights: int, p_limit: float = P_LIMIT) -> bool:
-    """Whether there is enough to tell `change` of a series of so many nights."""
+    """Return whether there is enough to report `change` of a series of `nights` nights."""
     return (
         change.p <= p_limit
         and change.at >= LEAST_BEFORE
@@ -46,22 +46,22 @@ def is_sure(change: Change, nights: int, p_limit: float = P_LIMIT) -> bool:
     )
 
 
-def untold(places: Sequence[int], told: Sequence[int]) -> list[int]:
-    """Return those of `places` that were not told: each told one stands for the nearest place, once."""
+def unreported(places: Sequence[int], reported: Sequence[int]) -> list[int]:
+    """Return those of `places` that are not reported yet: each reported one stands for the nearest, once."""
     left = list(places)
-    for old in sorted(told, reverse=True):
+    for old in sorted(reported, reverse=True):
         near = [place for place in left if abs(place - old) <= SAME]
         if near:
             left.remove(min(near, key=lambda place: (abs(place - old), place)))
     return left
 
 
-def nights_needed(series: Series) -> int:
-    """Return how many more nights it takes until the first change could be told; 0 from then on."""
+def nights_needed(series: NightSeries) -> int:
+    """Return how many more nights it takes until the first change could be reported; 0 from then on."""
     return max(LEAST_BEFORE + LEAST_AFTER - len(series.values), 0)
 
 
-def percent_more(series: Series, change: Change) -> str:
+def percent_more(series: NightSeries, change: Change) -> str:
     """Return the change in words: `48 % slower`, `2.1 % more errors`."""
     moved = ratio(series, change)
     if series.shares:

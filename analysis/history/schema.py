@@ -1,7 +1,7 @@
 """The history's file: an SQLite database, made, checked, and brought up to date.
 
 A transaction is whole or not there (write-ahead log, synchronous FULL), so that kill -9 or a loss of power at
-any instant loses nothing that was told to be kept, and doubles nothing.
+any instant loses nothing that was committed, and doubles nothing.
 """
 
 import sqlite3
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from analysis.errors import HistoryError
+from plimsoll.common.errors import HistoryError
 
 APPLICATION_ID = 0x506C696D  # "Plim": says in the file's head whose database it is
 BUSY_TIMEOUT_S = 60.0
@@ -68,7 +68,7 @@ MIGRATIONS = (
         PRIMARY KEY (run, phase, metric),
         FOREIGN KEY (run, phase) REFERENCES phase (run, phase) ON DELETE CASCADE
     ) WITHOUT ROWID;
-    CREATE TABLE change (                  -- what was found and told, so that it is told once
+    CREATE TABLE change (                  -- what was found and reported, so that it is reported once
         id INTEGER PRIMARY KEY,
         kind TEXT NOT NULL,                -- worse, better, baseline
         experiment TEXT NOT NULL,
@@ -105,7 +105,7 @@ VERSION = len(MIGRATIONS)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the history `path`, made or brought up to date where need be. Raises HistoryError.
 
     Errors of SQLite inside the block become HistoryError, too.
@@ -122,16 +122,16 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
-        _brought_up_to_date(connection, path)
+        _migrate(connection, path)
         yield connection
     except sqlite3.Error as error:
-        raise _told(path, error) from None
+        raise _history_error(path, error) from None
     finally:
         connection.close()
 
 
 @contextmanager
-def writing(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Hold the one place to write for the block; at its end all is kept, after an error nothing.
 
     Inside another such block it is part of that one.
@@ -148,7 +148,7 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def _brought_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     whose, version = _value(connection, "application_id"), _value(connection, "user_version")
     if whose == 0 and version == 0 and _tables(connection) == 0:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -166,7 +166,7 @@ def _brought_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
             raise sqlite3.DatabaseError(found)
     if version == VERSION:
         return
-    with writing(connection):
+    with transaction(connection):
         version = _value(connection, "user_version")  # another may have been faster
         for script in MIGRATIONS[version:]:
             for statement in _statements(script):
@@ -189,7 +189,7 @@ def _tables(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-def _told(path: Path, error: sqlite3.Error) -> HistoryError:
+def _history_error(path: Path, error: sqlite3.Error) -> HistoryError:
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
         return HistoryError(f"{path}: another process has been writing for {BUSY_TIMEOUT_S:g} s: wait for it")
     if isinstance(error, sqlite3.OperationalError):

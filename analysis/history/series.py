@@ -2,21 +2,23 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from analysis.comparing.gates import ERROR_SHARE, MEASURE, MORE_ERRORS
-from analysis.history.store import History, NightRow, RunRow
-from analysis.units import counted
+from analysis.comparing.metrics.error_share import ERROR_SHARE, MORE_ERRORS
+from analysis.comparing.metrics.measure import MEASURE
+from analysis.history.rows import NightRow, Past, RunRow
+from plimsoll.common.units import counted
 
 _TAILS = ("p99.9", "p99")
+PERCENTILES = (*_TAILS, "p50")  # of which one becomes a series; beside them measures that are times
 _SETTLED = 30  # nights that say which figure a series has
 
 
 @dataclass(frozen=True, order=True)
 class SeriesKey:
-    """Which series (hostile)."""
+    """The key of a series (hostile)."""
 
     experiment: str
     scenario: str
@@ -26,12 +28,12 @@ class SeriesKey:
 
     @property
     def group(self) -> tuple[str, str]:
-        """What one regression moves at once: all phases and figures of a scenario on a backend."""
+        """The scenario and backend: one regression moves all of their phases and figures at once."""
         return self.scenario, self.backend
 
     @property
     def name(self) -> str:
-        """What it is called (hostile)."""
+        """Its name (hostile)."""
         metric = (
             f"p50 of {self.metric.removeprefix(MEASURE)}" if self.metric.startswith(MEASURE) else self.metric
         )
@@ -54,7 +56,7 @@ class NightValue:
 
 
 @dataclass(frozen=True)
-class Series:
+class NightSeries:
     """A series over all nights of its experiment since it began; `unit` is empty for a share."""
 
     key: SeriesKey
@@ -63,7 +65,7 @@ class Series:
 
     @property
     def shares(self) -> bool:
-        """Whether its values are shares, which may be 0 and have no ratio."""
+        """True where its values are shares, which may be 0 and have no ratio."""
         return self.key.metric == ERROR_SHARE
 
     @property
@@ -90,48 +92,41 @@ class Series:
         return max(math.exp(scaled) - MORE_ERRORS, 0.0) if self.shares else math.exp(scaled)
 
 
-def series_of(history: History, experiment: str) -> list[Series]:
+def series_of(past: Past) -> list[NightSeries]:
     """Return all series of an experiment that are looked at: the tail, and the share of errors."""
-    nights = history.nights(experiment)
-    runs = history.runs(experiment)
-    by_run = {run.id: run for run in runs}
+    return [*_tails(past), *_error_shares(past)]
+
+
+def _tails(past: Past) -> Iterator[NightSeries]:
+    by_run = {run.id: run for run in past.runs}
     figures: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     units: dict[str, str] = {}
-    for run_id, phase, metric, value, unit in history.figures(
-        experiment, [*_TAILS, "p50", *_measures(history, experiment)]
-    ):
-        run = by_run[run_id]
-        if not run.unfit and value > 0 and phase in ("during", "whole"):
-            figures[run.scenario, run.backend, phase][metric][run_id] = value
-            units[metric] = unit
-    found = []
+    for row in past.figures:
+        run = by_run[row.run]
+        if not run.unfit and row.value > 0 and row.phase in ("during", "whole"):
+            figures[run.scenario, run.backend, row.phase][row.metric][row.run] = row.value
+            units[row.metric] = row.unit
     for (scenario, backend, phase), metrics in sorted(figures.items()):
-        fit = [run for run in runs if (run.scenario, run.backend) == (scenario, backend) and not run.unfit]
-        recent = {night.id for night in nights[-_SETTLED:]} & {run.night for run in fit} or {
-            run.night for run in fit
-        }
+        fit = [
+            run for run in past.runs if (run.scenario, run.backend) == (scenario, backend) and not run.unfit
+        ]
+        there = {run.night for run in fit}
+        recent = {night.id for night in past.nights[-_SETTLED:]} & there or there
         metric = _chosen(metrics, [run for run in fit if run.night in recent], units)
-        key = SeriesKey(experiment, scenario, backend, phase, metric)
-        found.append(Series(key, units[metric], _nights(nights, runs, key, metrics[metric])))
+        key = SeriesKey(past.experiment, scenario, backend, phase, metric)
+        yield NightSeries(key, units[metric], _nights(past, key, metrics[metric]))
+
+
+def _error_shares(past: Past) -> Iterator[NightSeries]:
+    by_run = {run.id: run for run in past.runs}
     shares: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for run_id, share in history.error_shares(experiment):
+    for run_id, share in past.error_shares:
         run = by_run[run_id]
         if not run.unfit:
             shares[run.scenario, run.backend][run_id] = share
     for (scenario, backend), values in sorted(shares.items()):
-        key = SeriesKey(experiment, scenario, backend, "whole", ERROR_SHARE)
-        found.append(Series(key, "", _nights(nights, runs, key, values)))
-    return found
-
-
-def _measures(history: History, experiment: str) -> list[str]:
-    rows = history.connection.execute(
-        "SELECT DISTINCT metric FROM figure WHERE measure > 0 AND unit = 'ms' AND run IN (SELECT run.id "
-        "FROM run JOIN night ON night.id = run.night WHERE experiment = ? ORDER BY run.started_at DESC "
-        "LIMIT 100)",
-        (experiment,),
-    )
-    return [str(row["metric"]) for row in rows]
+        key = SeriesKey(past.experiment, scenario, backend, "whole", ERROR_SHARE)
+        yield NightSeries(key, "", _nights(past, key, values))
 
 
 def _chosen(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], units: dict[str, str]) -> str:
@@ -149,15 +144,13 @@ def _chosen(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], units:
     return common[0]
 
 
-def _nights(
-    nights: Sequence[NightRow], runs: Iterable[RunRow], key: SeriesKey, values: dict[int, float]
-) -> list[NightValue]:
+def _nights(past: Past, key: SeriesKey, values: dict[int, float]) -> list[NightValue]:
     mine: dict[int, list[RunRow]] = defaultdict(list)
-    for run in runs:
+    for run in past.runs:
         if (run.scenario, run.backend) == (key.scenario, key.backend):
             mine[run.night].append(run)
     found: list[NightValue] = []
-    for night in nights:
+    for night in past.nights:
         repeats = tuple(values[run.id] for run in mine[night.id] if run.id in values)
         if repeats or found:
             found.append(NightValue(night, repeats, "" if repeats else _why(mine[night.id], key)))
@@ -167,5 +160,5 @@ def _nights(
 def _why(runs: Sequence[RunRow], key: SeriesKey) -> str:
     if not runs:
         return "did not run"
-    unfit = [f"{run.path.rsplit('/', 1)[-1]} {run.unfit[0]}" for run in runs if run.unfit]
+    unfit = [f"{run.name} {run.unfit[0]}" for run in runs if run.unfit]
     return "; ".join(unfit[:3]) if unfit else f"{counted(len(runs), 'run')} without a {key.metric}"

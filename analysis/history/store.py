@@ -1,51 +1,27 @@
-"""What stands in the history, and how it comes there: every method is one transaction or one look."""
+"""The history's rows, written and read with SQL: every method is one transaction or one query."""
 
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from analysis.comparing.gates import MEASURE
-from analysis.comparing.levels import Levels, PhaseLevels, Step
+from analysis.comparing.levels import Levels, PhaseLevels, StepLevel
+from analysis.comparing.metrics.measure import MEASURE
 from analysis.comparing.runs import ComparedRun
-from analysis.events import Event
-from analysis.history.night import Kept, Night, NightKey, instant
-from analysis.history.schema import opened, writing
-from analysis.models import RunFacts
-from analysis.records import RunDirectory
-from analysis.requestfile import RequestFile
+from analysis.history.night import NightFacts, NightKey, RunDigest, instant
+from analysis.history.rows import ChangeRow, FigureRow, NightRow, RunRow
+from analysis.history.schema import open_database, transaction
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import Event
+from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.names import REQUESTS_FILE
+from plimsoll.rundir.requestfile import RequestFile
 
-
-@dataclass(frozen=True)
-class NightRow:
-    """A night with its number in the history, and whether the baseline begins or ends with it."""
-
-    id: int
-    night: Night
-    baseline: bool
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """A run without its figures. Names are hostile."""
-
-    id: int
-    night: int
-    scenario: str
-    backend: str
-    repeat: str | None
-    unfit: tuple[str, ...]
-    path: str
-    root: str
-    identity: str
-    started_at: str
-    size_bytes: int
-    readable: bool
-    pruned: bool
+_LAST_RUNS = 100
+_CHANGE = ("kind", "scenario", "backend", "phase", "metric", "night", "found", "before", "after", "p")
 
 
 class History:
@@ -54,6 +30,10 @@ class History:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """Hold the one place to write for a block; at its end all is kept, after an error nothing."""
+        return transaction(self.connection)
+
     def stamp(self, identity: str) -> str | None:
         """Return the stamp of a run that is known and has ended; None where it is to be read."""
         row = self.connection.execute(
@@ -61,14 +41,14 @@ class History:
         ).fetchone()
         return None if row is None or row["status"] == "running" else str(row["stamp"])
 
-    def keep_night(self, night: Night) -> None:
+    def keep_night(self, night: NightFacts) -> None:
         """Keep a night that may have no run at all."""
-        with writing(self.connection):
+        with self.transaction():
             self._night(night)
 
-    def keep(self, run: Kept) -> None:
+    def keep(self, run: RunDigest) -> None:
         """Keep a run, whole or not at all; one that is known already is replaced."""
-        with writing(self.connection):
+        with self.transaction():
             night = self._night(run.night)
             self.connection.execute("DELETE FROM run WHERE identity = ?", (run.identity,))
             cursor = self.connection.execute(
@@ -80,7 +60,7 @@ class History:
             if run.levels is not None and cursor.lastrowid is not None:
                 self._figures(cursor.lastrowid, run.levels)
 
-    def _night(self, night: Night) -> int:
+    def _night(self, night: NightFacts) -> int:
         self.connection.execute(
             "INSERT INTO night (experiment, name, started_at, planned, path) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (experiment, name) DO UPDATE SET "
@@ -128,7 +108,7 @@ class History:
         return [
             NightRow(
                 row["id"],
-                Night(
+                NightFacts(
                     NightKey(row["experiment"], row["name"]), row["started_at"], row["planned"], row["path"]
                 ),
                 bool(row["baseline"]),
@@ -162,8 +142,8 @@ class History:
             for row in rows
         ]
 
-    def figures(self, experiment: str, metrics: Sequence[str]) -> Iterator[tuple[int, str, str, float, str]]:
-        """Yield (run, phase, metric, value, unit) of the given metrics."""
+    def figures(self, experiment: str, metrics: Sequence[str]) -> Iterator[FigureRow]:
+        """Yield the figures of the given metrics."""
         marks = ", ".join("?" * len(metrics))
         rows = self.connection.execute(
             "SELECT figure.* FROM figure JOIN run ON run.id = figure.run "  # noqa: S608 question marks alone
@@ -171,7 +151,17 @@ class History:
             (experiment, *metrics),
         )
         for row in rows:
-            yield row["run"], row["phase"], row["metric"], row["value"], row["unit"]
+            yield FigureRow(row["run"], row["phase"], row["metric"], row["value"], row["unit"])
+
+    def time_measures(self, experiment: str) -> list[str]:
+        """Return the metrics (hostile) of measures in milliseconds that any of the last runs has."""
+        rows = self.connection.execute(
+            "SELECT DISTINCT metric FROM figure WHERE measure > 0 AND unit = 'ms' AND run IN (SELECT run.id "
+            "FROM run JOIN night ON night.id = run.night WHERE experiment = ? ORDER BY run.started_at DESC "
+            "LIMIT ?)",
+            (experiment, _LAST_RUNS),
+        )
+        return [str(row["metric"]) for row in rows]
 
     def error_shares(self, experiment: str) -> Iterator[tuple[int, float]]:
         """Yield (run, share of failed requests), of every run that has requests."""
@@ -183,8 +173,8 @@ class History:
         for row in rows:
             yield row["run"], row["errors"] / row["requests"]
 
-    def compared(self, run: RunRow) -> ComparedRun:
-        """Return a readable run as what compares runs knows it: with its figures, without its records."""
+    def load(self, run: RunRow) -> ComparedRun:
+        """Return a readable run as comparisons take it: with its figures, without its records."""
         row = self.connection.execute("SELECT * FROM run WHERE id = ?", (run.id,)).fetchone()
         whole: dict[str, Any] = json.loads(row["whole"])
         phases = {}
@@ -196,7 +186,7 @@ class History:
             ):
                 if figure["measure"]:
                     name = figure["metric"].removeprefix(MEASURE)
-                    steps[name] = Step(figure["value"], figure["unit"], figure["measure"] == 2)
+                    steps[name] = StepLevel(figure["value"], figure["unit"], figure["measure"] == 2)
                 else:
                     times[figure["metric"]] = figure["value"]
             phases[phase["phase"]] = PhaseLevels(phase["requests"], phase["errors"], times, steps)
@@ -216,7 +206,7 @@ class History:
         directory = RunDirectory(
             path=path,
             facts=RunFacts.model_validate_json(row["facts"]),
-            requests=RequestFile(path / "requests.npy", phases["whole"].requests),
+            requests=RequestFile(path / REQUESTS_FILE, phases["whole"].requests),
             routes=[],
             errors=[],
             events=events,
@@ -227,21 +217,49 @@ class History:
 
     def set_baseline(self, nights: Sequence[int], experiment: str) -> None:
         """Make these nights the baseline of an experiment."""
-        with writing(self.connection):
+        with self.transaction():
             self.connection.execute("UPDATE night SET baseline = 0 WHERE experiment = ?", (experiment,))
             for night in nights:
                 self.connection.execute("UPDATE night SET baseline = 1 WHERE id = ?", (night,))
 
+    def changes(self, experiment: str) -> list[ChangeRow]:
+        """Return the changes that were reported, in the order of their reports."""
+        rows = self.connection.execute("SELECT * FROM change WHERE experiment = ? ORDER BY id", (experiment,))
+        return [
+            ChangeRow(
+                **{name: row[name] for name in _CHANGE},
+                accepted=row["accepted_at"] is not None,
+            )
+            for row in rows
+        ]
+
+    def note_changes(self, experiment: str, changes: Sequence[ChangeRow]) -> None:
+        """Note that `changes` are reported; one that is noted already stays as it is."""
+        with self.transaction():
+            self.connection.executemany(
+                f"INSERT OR IGNORE INTO change (experiment, {', '.join(_CHANGE)}) "  # noqa: S608 our own names
+                f"VALUES (?{', ?' * len(_CHANGE)})",
+                [(experiment, *(getattr(change, name) for name in _CHANGE)) for change in changes],
+            )
+
+    def accept_changes(self, experiment: str) -> None:
+        """Accept every change that was reported: it is the new level."""
+        with self.transaction():
+            self.connection.execute(
+                "UPDATE change SET accepted_at = ? WHERE experiment = ? AND accepted_at IS NULL",
+                (now(), experiment),
+            )
+
     def mark_pruned(self, run: int) -> None:
         """Note that the raw data of a run is gone."""
-        with writing(self.connection):
+        with self.transaction():
             self.connection.execute("UPDATE run SET pruned_at = ? WHERE id = ?", (now(), run))
 
 
 @contextmanager
 def history(path: Path) -> Iterator[History]:
     """Open the history `path`, made where there is none. Raises HistoryError, also of errors in the block."""
-    with opened(path) as connection:
+    with open_database(path) as connection:
         yield History(connection)
 
 
@@ -250,7 +268,7 @@ def now() -> str:
     return instant(datetime.now(UTC))
 
 
-def _columns(run: Kept) -> list[object]:
+def _columns(run: RunDigest) -> list[object]:
     facts, levels = run.facts, run.levels
     whole = ""
     if levels is not None:

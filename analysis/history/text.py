@@ -1,25 +1,28 @@
-"""What the command prints. Names and texts are hostile until they are made printable here."""
+"""The text that the command prints. Names and texts are hostile until they are made printable here."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from analysis.comparing.gates import ERROR_SHARE
 from analysis.comparing.text import share
-from analysis.history.judgement import GateResult, Judgement, SeriesResult, Word, overall
-from analysis.hostile import printable
-from analysis.units import ABSENT, counted, milliseconds
+from analysis.history.judgement import GateResult, Judgement, NightVerdict, SeriesResult, overall
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import ABSENT, counted, milliseconds
 
 _WIDTH = 108
 _NOTHING = 1e-9
 _STATES = {
     "news": "WORSE",
-    "known": "worse, told",
+    "known": "still worse",
     "better": "better",
     "steady": "steady",
     "young": "young",
     "missing": "missing",
 }
-_HEADLINES: dict[Word, str] = {"worse": "WORSE", "unjudged": "CANNOT BE JUDGED", "steady": "NOTHING WORSE"}
+_HEADLINES: dict[NightVerdict, str] = {
+    "worse": "WORSE",
+    "unjudged": "CANNOT BE JUDGED",
+    "steady": "NOTHING WORSE",
+}
 
 
 def state(result: SeriesResult) -> str:
@@ -64,17 +67,21 @@ def subject(judgements: Sequence[Judgement]) -> str:
 
 def news(judgement: Judgement) -> str:
     """Return what a message of tonight is about, in one line (hostile)."""
-    told = [f"{each.series.key.name} {each.says}" for each in judgement.news]
-    told += [f"{each.name} breaks its limit" for each in judgement.failed if each.tell]
-    word = "worse" if told else "cannot be judged"
-    told = told or judgement.unjudged
-    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-    return f"{judgement.experiment or 'plimsoll'} {word}: {told[0]}{more}" if told else subject([judgement])
+    reported = [f"{each.series.key.name} {each.says}" for each in judgement.news]
+    reported += [f"{each.name} breaks its limit" for each in judgement.failed if each.is_news]
+    word = "worse" if reported else "cannot be judged"
+    reported = reported or judgement.unjudged
+    more = f" (and {len(reported) - 1} more)" if len(reported) > 1 else ""
+    return (
+        f"{judgement.experiment or 'plimsoll'} {word}: {reported[0]}{more}"
+        if reported
+        else subject([judgement])
+    )
 
 
 def title(judgement: Judgement) -> str:
     """Return which night it is (hostile)."""
-    return judgement.night.night.key.name or judgement.experiment
+    return judgement.night.name or judgement.experiment
 
 
 def gate_effect(result: GateResult, value: float | None) -> str:
@@ -85,7 +92,7 @@ def gate_effect(result: GateResult, value: float | None) -> str:
         return f"× {value:.2f}"
     if result.limit == "at_most_more":
         return f"{'+' if value > 0 else '−' if value < 0 else '±'}{share(abs(value))}"
-    return share(value) if result.gate.metric == ERROR_SHARE else milliseconds(value)
+    return share(value) if result.gate.kind.is_share else milliseconds(value)
 
 
 def lines(judgements: Sequence[Judgement]) -> Iterator[str]:
@@ -120,7 +127,7 @@ def _one(judgement: Judgement) -> Iterator[str]:
     if judgement.gates:
         yield ""
         first, last = judgement.baseline[0], judgement.baseline[-1]
-        nights = f"{first.night.key.name} … {last.night.key.name}"
+        nights = f"{first.name} … {last.name}"
         heading = ["baseline", "gate", "effect", "limit", "nights"]
         rows = [
             [

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from analysis.comparing.gates import ERROR_SHARE
-from analysis.figures.style import Figure, Json, axis, colour_of, layout, log_ticks, rounded
+from analysis.charts.style import Chart, Json, axis, colour_of, layout, log_ticks, rounded
+from analysis.comparing.metrics.error_share import ERROR_SHARE
 from analysis.history.judgement import Judgement, SeriesResult
+from analysis.history.rows import NightRow
 from analysis.history.series import NightValue
-from analysis.history.store import NightRow
-from analysis.hostile import plotly_text
-from analysis.units import counted, milliseconds
+from plimsoll.common.hostile import plotly_text
+from plimsoll.common.units import counted, milliseconds
 
 _POINTS = (
     300  # nights whose repeats are points; those of older ones are a line from the lowest to the highest
@@ -19,7 +19,7 @@ _BESIDE = 14  # nights on either side of a change that its hover text compares
 _TICKS = 9
 
 
-def trend_figures(number: int, judgement: Judgement) -> list[Figure]:
+def trend_charts(number: int, judgement: Judgement) -> list[Chart]:
     """Return a figure for each scenario and phase of experiment `number`."""
     nights = {row.id: place for place, row in enumerate(_nights(judgement))}
     shown: dict[tuple[str, str, str], list[SeriesResult]] = {}
@@ -38,23 +38,21 @@ def _nights(judgement: Judgement) -> list[NightRow]:
     return [night.night for night in longest]
 
 
-def _figure(
-    key: str, judgement: Judgement, nights: dict[int, int], results: Sequence[SeriesResult]
-) -> Figure:
+def _figure(key: str, judgement: Judgement, nights: dict[int, int], results: Sequence[SeriesResult]) -> Chart:
     series = results[0].series
     values = [value for each in results for night in each.series.judged for value in night.repeats]
     floor, ceiling = min(values) / 1.25, max(values) * 1.1
     data: list[Json] = []
     for shade, each in enumerate(results):
         data += _traces(each, nights, shade, floor)
-    labels = [night.night.key.name for night in _nights(judgement)]
+    labels = [night.name for night in _nights(judgement)]
     metric = series.key.name.rpartition(": ")[2]
     x_axis = axis("night") | _ticks(_nights(judgement)) | {"range": [-1, len(labels)], "rangemode": "normal"}
     unit = f" in {series.unit}" if series.unit else ""
     y_axis = axis(plotly_text(f"{metric}{unit}", 60), "log") | log_ticks(values)
     y_axis |= {"range": [math.log10(floor / 1.1), math.log10(ceiling)]}
     when = "during the send" if series.key.phase == "during" else "of the whole run"
-    return Figure(
+    return Chart(
         key=key,
         title=f"{series.key.scenario}: {metric} {when}",
         caption=(
@@ -184,7 +182,7 @@ def _ticks(nights: Sequence[NightRow]) -> Json:
     return {
         "tickmode": "array",
         "tickvals": places,
-        "ticktext": [plotly_text(nights[place].night.started_at[:10], 10) for place in places],
+        "ticktext": [plotly_text(nights[place].facts.started_at[:10], 10) for place in places],
     }
 
 
@@ -196,4 +194,4 @@ def _hover(night: NightValue, result: SeriesResult) -> str:
 
 
 def _day(night: NightValue) -> str:
-    return plotly_text(night.night.night.key.name, 60)
+    return plotly_text(night.night.name, 60)

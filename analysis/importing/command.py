@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from analysis.hostile import printable
-from analysis.importing.grindercommand import grinder
-from analysis.importing.imported import Imported
+from analysis.importing.grinder_command import grinder
 from analysis.importing.k6 import import_file
 from analysis.importing.lines import ImportingError
-from analysis.importing.locustcommand import locust
+from analysis.importing.locust_command import locust
 from analysis.importing.options import json_option, out_option, scenario_option, target_option
+from analysis.importing.result import ImportResult
+from plimsoll.common.hostile import printable
 
 
 @click.group(name="import")
@@ -70,5 +70,5 @@ def k6(
     ctx.exit(_exit_code(imported))
 
 
-def _exit_code(imported: list[Imported]) -> int:
+def _exit_code(imported: list[ImportResult]) -> int:
     return 0 if all(one.whole for one in imported) else 1

@@ -1,16 +1,18 @@
-"""What the samples make is put into a run directory."""
+"""Puts what the samples make into a run directory."""
 
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import chain
 
-from analysis.errors import NoRequestsError
-from analysis.importing.assemble import Assembler, Dropped, FailedCheck, Figure, Found, FromCache
-from analysis.importing.sample import Definition, Sample
-from analysis.recording import Request, RunWriter
-from analysis.records import RunDirectory
+from analysis.importing.k6_assembler import K6Assembler
+from analysis.importing.k6_sample import K6Definition, K6Sample
+from analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
 from analysis.statistics.run import measure
+from plimsoll.common.errors import NoRequestsError
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.request import Request
+from plimsoll.rundir.writer import RunWriter
 
 _MOST_EVENTS = 10_000  # of one measure, and of failed checks: events.jsonl is read whole
 _MOST_VALUES = 1_000_000  # of one measure: they are kept in memory until the end
@@ -29,10 +31,10 @@ class Deposit:
         self.good_requests = 0  # without an error, warm-up apart
         self.first_failure: str | None = None
 
-    def all_of(self, items: Iterable[Sample | Definition], assembler: Assembler) -> None:
+    def all_of(self, items: Iterable[K6Sample | K6Definition], assembler: K6Assembler) -> None:
         """Take all samples there are; raises OutputError when the disk takes no more."""
         for item in items:
-            if isinstance(item, Definition):
+            if isinstance(item, K6Definition):
                 assembler.define(item)
                 continue
             self.last_ns = max(self.last_ns, item.time_ns)
@@ -41,16 +43,16 @@ class Deposit:
         for found in assembler.end():
             self._put(found)
 
-    def _put(self, found: Found) -> None:
+    def _put(self, found: Product) -> None:
         match found:
             case Request():
                 self._run.request(found)
                 self.good_requests += found.error == "none" and not found.warmup
-            case Figure():
+            case MeasureValue():
                 self.measure(found)
-            case Dropped():
+            case DroppedIterations():
                 self._run.skip("dropped_iterations", found.count)
-            case FromCache():
+            case CachedRequest():
                 self._run.skip("from_cache")
             case FailedCheck():
                 self.failed_checks += 1
@@ -61,7 +63,7 @@ class Deposit:
                         "error", t_ns=found.t_ns, **about, iteration=found.iteration, client=found.client
                     )
 
-    def measure(self, figure: Figure) -> None:
+    def measure(self, figure: MeasureValue) -> None:
         """Take a value of a measure; of very many, not every one becomes an event."""
         name = figure.name
         if (name, figure.unit) not in self._names:
@@ -82,7 +84,7 @@ class Deposit:
         return datetime.fromtimestamp(self.last_ns / 1e9, UTC) if self.last_ns else None
 
 
-def limited_reason(run: RunWriter, assembler: Assembler, remedy: str) -> str | None:
+def limited_reason(run: RunWriter, assembler: K6Assembler, remedy: str) -> str | None:
     """Return why the generator was the limit of what was recorded, and what to do; None if it was not."""
     if assembler.dropped:
         return (
@@ -105,13 +107,15 @@ def limited_reason(run: RunWriter, assembler: Assembler, remedy: str) -> str | N
     )
 
 
-def peeked(items: Iterable[Sample | Definition]) -> tuple[Sample | None, Iterable[Sample | Definition]]:
+def peek(
+    items: Iterable[K6Sample | K6Definition],
+) -> tuple[K6Sample | None, Iterable[K6Sample | K6Definition]]:
     """Return the first sample of `items`, and all of them from the first on; None if there is none."""
     iterator = iter(items)
-    before: list[Sample | Definition] = []
+    before: list[K6Sample | K6Definition] = []
     for item in iterator:
         before.append(item)
-        if isinstance(item, Sample):
+        if isinstance(item, K6Sample):
             return item, chain(before, iterator)
         if len(before) > 10_000:
             break

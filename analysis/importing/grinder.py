@@ -6,23 +6,23 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.hostile import printable
-from analysis.importing.assemble import Figure
 from analysis.importing.deposit import Deposit
-from analysis.importing.grinderlayout import Tests, done_ms
-from analysis.importing.grinderlog import DataLog
-from analysis.importing.grindernames import NamesOfTests, names_beside
-from analysis.importing.grindersurvey import Survey, notes_of, survey
-from analysis.importing.imported import Imported
+from analysis.importing.grinder_layout import Tests, done_ms
+from analysis.importing.grinder_log import DataLog
+from analysis.importing.grinder_names import NamesOfTests, names_beside
+from analysis.importing.grinder_survey import Survey, notes_of, survey
+from analysis.importing.interleaving import merged
 from analysis.importing.lines import each_once, twice_over
-from analysis.importing.merging import merged
-from analysis.models import Host, Program, Target
-from analysis.recording import RunFacts, RunWriter
-from analysis.recording.errorkinds import error_number
-from analysis.recording.folders import directory_name, new_directory, point_latest
-from analysis.recording.writer import Status
-from analysis.requestfile import RECORD, REUSED, Records
-from analysis.units import counted
+from analysis.importing.product import MeasureValue
+from analysis.importing.result import ImportResult
+from analysis.statistics.summary import summarise
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import counted
+from plimsoll.rundir.errorkinds import error_number
+from plimsoll.rundir.folders import directory_name, new_directory, point_latest
+from plimsoll.rundir.models import GeneratorHost, Program, RunFacts, RunTarget
+from plimsoll.rundir.requestfile import RECORD, REUSED, Records
+from plimsoll.rundir.writer import RunWriter, Status
 
 _MS_NS, _MS_US, _LARGEST_US = 1_000_000, 1000, 0xFFFF_FFFF
 _MOST_REMEMBERED = 10_000
@@ -38,7 +38,7 @@ def import_grinder(
     names: dict[int, str] | None = None,
     composite: Sequence[int] = (),
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Imported:
+) -> ImportResult:
     """Write one run directory into `results` from the data logs `paths`, each of one worker.
 
     `names` are names of tests, and come before those that stand beside the logs. `composite` are tests that
@@ -57,7 +57,7 @@ def import_grinder(
     )
     directory = new_directory(results, directory_name(started_at, scenario))
     facts = _facts(paths, whole, known, scenario, target, started_at)
-    with RunWriter(directory, facts, at_once=False) as run:
+    with RunWriter(directory, facts, summarise, at_once=False) as run:
         records = _Records(run, known, whole.first_ms)
         workers = [_of_worker(DataLog(path, advance), at) for at, path in enumerate(paths)]
         for tests in merged(workers, done_ms):
@@ -67,7 +67,7 @@ def import_grinder(
     point_latest(directory)
     notes = notes_of(whole, known.composite, known.of) + records.notes()
     source = str(paths[0]) + (f" and {counted(len(paths) - 1, 'more log')}" if len(paths) > 1 else "")
-    return Imported(source, directory, status, reason, records.requests, whole.broken_count, notes)
+    return ImportResult(source, directory, status, reason, records.requests, whole.broken_count, notes)
 
 
 class _Records:
@@ -106,7 +106,7 @@ class _Records:
             return
         done_ns = (int(test["start_ms"]) + int(test["time_ms"]) - self._base_ms) * _MS_NS
         name = self._names.of(int(test["test"]))
-        self._deposit.measure(Figure(name, float(test["time_ms"]), "ms", done_ns, int(test["run"]) + 1))
+        self._deposit.measure(MeasureValue(name, float(test["time_ms"]), "ms", done_ns, int(test["run"]) + 1))
 
     def _records(self, tests: Tests) -> Records:
         records = np.zeros(len(tests), dtype=RECORD)
@@ -171,13 +171,13 @@ def _facts(
     shown = logs[:_MOST_NAMED] + ([f"and {len(logs) - _MOST_NAMED} more"] if len(logs) > _MOST_NAMED else [])
     return RunFacts(
         scenario=scenario,
-        target=None if target is None else Target(url=target),
+        target=None if target is None else RunTarget(url=target),
         command=["plimsoll", "import", "grinder", *shown],
         loop="closed",
         speed=f"users {whole.threads}",
         started_at=started_at,
         ended_at=datetime.fromtimestamp(whole.last_ms / 1000, UTC),
         program=Program(name="grinder", version=names.version),
-        host=Host(hostname="unknown"),  # it ran where it ran; this machine only reads what it wrote
+        host=GeneratorHost(hostname="unknown"),  # it ran where it ran; this machine only reads what it wrote
         scenario_settings={"imported_from": shown, "resolution_ms": 1},
     )

@@ -3,37 +3,37 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from analysis.importing.assemble import Assembler
-from analysis.importing.deposit import Deposit, limited_reason, peeked
-from analysis.importing.imported import Imported
+from analysis.importing.deposit import Deposit, limited_reason, peek
+from analysis.importing.k6_assembler import K6Assembler
+from analysis.importing.k6_reader import K6Reader
+from analysis.importing.k6_sample import NS
 from analysis.importing.lines import ImportingError, lines_of
-from analysis.importing.reader import Reader
-from analysis.importing.sample import NS
-from analysis.models import Host, Program, Target
-from analysis.recording import RunFacts, RunWriter
-from analysis.recording.folders import directory_name, new_directory, point_latest
-from analysis.recording.writer import Status
+from analysis.importing.result import ImportResult
+from analysis.statistics.summary import summarise
+from plimsoll.rundir.folders import directory_name, new_directory, point_latest
+from plimsoll.rundir.models import GeneratorHost, Program, RunFacts, RunTarget
+from plimsoll.rundir.writer import RunWriter, Status
 
 REMEDY = "raise the executor's maxVUs, or lower its rate"
 
 
 def import_file(
     path: Path, results: Path, *, scenario: str = "k6", target: str | None = None, timeout_s: float = 60.0
-) -> Imported:
+) -> ImportResult:
     """Write a run directory into `results` from `path`: `k6 run --out json=FILE` or `csv=FILE`, gzip or not.
 
     `target` is the base URL to note (k6 does not write it), `timeout_s` k6's time-out. Raises ImportingError
     if there is no sample in `path`, OutputError if the run directory cannot be written.
     """
-    reader = Reader(lines_of(path))
-    first, items = peeked(reader)
+    reader = K6Reader(lines_of(path))
+    first, items = peek(reader)
     if first is None:
         raise ImportingError(_nothing_in(path, reader))
     base_ns = max((first.time_ns - NS) // 1000 * 1000, 1000)
     started_at = datetime.fromtimestamp(base_ns // NS, UTC).replace(microsecond=base_ns % NS // 1000)
-    assembler = Assembler(base_ns, timeout_s)
+    assembler = K6Assembler(base_ns, timeout_s)
     directory = new_directory(results, directory_name(started_at, scenario))
-    with RunWriter(directory, _facts(path, scenario, target, started_at), at_once=False) as run:
+    with RunWriter(directory, _facts(path, scenario, target, started_at), summarise, at_once=False) as run:
         deposit = Deposit(run)
         deposit.all_of(items, assembler)
         limited = limited_reason(run, assembler, REMEDY)
@@ -47,10 +47,10 @@ def import_file(
         run.finish(status, reason)
     point_latest(directory)
     notes = _notes(reader, assembler, deposit)
-    return Imported(str(path), directory, status, reason, assembler.requests, reader.broken_count, notes)
+    return ImportResult(str(path), directory, status, reason, assembler.requests, reader.broken_count, notes)
 
 
-def _ending(reader: Reader) -> tuple[Status, str | None]:
+def _ending(reader: K6Reader) -> tuple[Status, str | None]:
     if reader.cut_off:
         return "interrupted", f"k6 was ended while it wrote: {reader.cut_off}"
     if reader.broken_count:
@@ -58,7 +58,7 @@ def _ending(reader: Reader) -> tuple[Status, str | None]:
     return "complete", None
 
 
-def _notes(reader: Reader, assembler: Assembler, deposit: Deposit) -> list[str]:
+def _notes(reader: K6Reader, assembler: K6Assembler, deposit: Deposit) -> list[str]:
     notes = list(reader.broken)
     if assembler.strays:
         notes.append(f"{assembler.strays} samples belong to no request: the output begins in the middle")
@@ -71,7 +71,7 @@ def _notes(reader: Reader, assembler: Assembler, deposit: Deposit) -> list[str]:
     return notes
 
 
-def _nothing_in(path: Path, reader: Reader) -> str:
+def _nothing_in(path: Path, reader: K6Reader) -> str:
     if reader.line == 0:
         return f"{path}: is empty; k6 writes it with: k6 run --out json=FILE script.js"
     why = f" ({reader.broken[0]})" if reader.broken else ""
@@ -81,11 +81,11 @@ def _nothing_in(path: Path, reader: Reader) -> str:
 def _facts(path: Path, scenario: str, target: str | None, started_at: datetime) -> RunFacts:
     return RunFacts(
         scenario=scenario,
-        target=None if target is None else Target(url=target),
+        target=None if target is None else RunTarget(url=target),
         command=["plimsoll", "import", "k6", path.name],
         loop="closed",
         started_at=started_at,
         program=Program(name="k6"),
-        host=Host(hostname="unknown"),  # k6 ran where it ran; this machine only reads what it wrote
+        host=GeneratorHost(hostname="unknown"),  # k6 ran where it ran; this machine only reads what it wrote
         scenario_settings={"imported_from": path.name},
     )

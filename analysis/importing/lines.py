@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from analysis.errors import PlimsollError
+from plimsoll.common.errors import PlimsollError
 
 LONGEST_BYTES = 1 << 20
 MOST_FILES = 0xFFFF  # a client's number has so much room for the file that it is from

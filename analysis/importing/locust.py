@@ -1,4 +1,4 @@
-"""What the listener wrote of a Locust test becomes a run directory: all processes' files, merged by time."""
+"""The listener's files of a Locust test become a run directory: those of all processes, merged by time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.hostile import printable
-from analysis.importing.imported import Imported
+from analysis.importing.interleaving import merged
 from analysis.importing.lines import ImportingError, each_once, twice_over
-from analysis.importing.locustlog import LocustLog
-from analysis.importing.merging import merged
-from analysis.models import Host, Program, Target
-from analysis.recording import RunFacts, RunWriter
-from analysis.recording.folders import directory_name, new_directory, point_latest
-from analysis.recording.writer import Status
-from analysis.requestfile import Records
-from analysis.units import counted
+from analysis.importing.locust_log import LocustLog
+from analysis.importing.result import ImportResult
+from analysis.statistics.summary import summarise
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import counted
+from plimsoll.rundir.folders import directory_name, new_directory, point_latest
+from plimsoll.rundir.models import GeneratorHost, Program, RunFacts, RunTarget
+from plimsoll.rundir.requestfile import Records
+from plimsoll.rundir.writer import RunWriter, Status
 
 _MOST_NAMED = 20
 
@@ -29,7 +29,7 @@ def import_locust(
     scenario: str = "locust",
     target: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Imported:
+) -> ImportResult:
     """Write one run directory into `results` from the listener's files `paths`, one of each process.
 
     Raises ImportingError if one of them is none, OutputError if the run directory cannot be written.
@@ -43,16 +43,16 @@ def import_locust(
     named = [printable(path.name) for path in paths[:_MOST_NAMED]]
     facts = RunFacts(
         scenario=scenario,
-        target=None if target is None else Target(url=target),
+        target=None if target is None else RunTarget(url=target),
         command=["plimsoll", "import", "locust", *named],
         loop="closed",
         started_at=started_at,
         ended_at=datetime.fromtimestamp(end_ns / 1e9, UTC),
         program=Program(name="locust", version=next((log.version for log in logs if log.version), None)),
-        host=Host(hostname="unknown"),  # it ran where it ran; this machine only reads what it wrote
+        host=GeneratorHost(hostname="unknown"),  # it ran where it ran; this machine only reads what it wrote
         scenario_settings={"imported_from": named},
     )
-    with RunWriter(directory, facts, at_once=False) as run:
+    with RunWriter(directory, facts, summarise, at_once=False) as run:
         files = [
             _of_file(LocustLog(path, advance, run.route_number), at, base_ns) for at, path in enumerate(paths)
         ]
@@ -64,7 +64,7 @@ def import_locust(
     source = str(paths[0]) + (f" and {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else "")
     broken = [one for log in logs for one in log.broken][:10]
     requests = sum(log.requests for log in logs)
-    return Imported(
+    return ImportResult(
         source, directory, status, reason, requests, sum(log.broken_count for log in logs), broken
     )
 

@@ -1,12 +1,12 @@
-"""Whether shards are of one run, which nothing but what they say of themselves can tell. Pure."""
+"""Checks that shards are of one run, by what they say of themselves. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from analysis.errors import RunDirectoryError
-from analysis.hostile import printable
 from analysis.merging.shard import ShardRun
-from analysis.models import Shard
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.hostile import printable
+from plimsoll.rundir.models import Shard
 
 _Of = Callable[[ShardRun], object]
 

@@ -1,4 +1,4 @@
-"""How the instants of shards are lined up, and how far wrong that may be. Pure."""
+"""Lines up the instants of shards, and says how far wrong that may be. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from analysis.merging.shard import ShardRun
-from analysis.models import Said, Shard
-from analysis.units import milliseconds
+from plimsoll.common.severity import Severity
+from plimsoll.common.units import milliseconds
+from plimsoll.rundir.models import Remark, Shard
 
 _MICROSECOND = timedelta(microseconds=1)
 _SLACK = timedelta(milliseconds=100)  # between the start that was given and the clock when it had come
@@ -15,7 +16,7 @@ _SLACK = timedelta(milliseconds=100)  # between the start that was given and the
 
 @dataclass(frozen=True)
 class Clocks:
-    """When the merged run began, by what each shard's instants are moved, and what to say of it.
+    """The start of the merged run, the offset of each shard, and remarks on them.
 
     `error_ms` is what two of the clocks may differ by, None where nobody knows.
     """
@@ -24,7 +25,7 @@ class Clocks:
     placed_by: Literal["start_at", "started_at"]
     offsets_ns: list[int]
     error_ms: float | None
-    says: list[Said]
+    says: list[Remark]
 
 
 def clocks_of(shards: Sequence[ShardRun]) -> Clocks:
@@ -33,11 +34,11 @@ def clocks_of(shards: Sequence[ShardRun]) -> Clocks:
     Instances that share one `start_at` placed their due instants by it, each on its own clock: nothing is
     moved. Others are moved by what their `started_at` differ.
     """
-    told = {_utc(one.facts.shard.start_at) if one.facts.shard else None for one in shards}
+    starts = {_utc(one.facts.shard.start_at) if one.facts.shard else None for one in shards}
     started = [_utc(one.facts.started_at) for one in shards]
     known = [instant for instant in started if instant is not None]
     error_ms, says = _clock_errors(shards)
-    if len(told) == 1 and (shared := next(iter(told))) is not None:
+    if len(starts) == 1 and (shared := next(iter(starts))) is not None:
         says = [*_late(shards, started, shared), *says]
         return Clocks(shared, "start_at", [0] * len(shards), error_ms, says)
     first = min(known, default=None)
@@ -45,41 +46,42 @@ def clocks_of(shards: Sequence[ShardRun]) -> Clocks:
         0 if first is None or instant is None else (instant - first) // _MICROSECOND * 1000
         for instant in started
     ]
-    return Clocks(first, "started_at", offsets_ns, error_ms, [*_apart(shards, known, len(told) > 1), *says])
+    return Clocks(first, "started_at", offsets_ns, error_ms, [*_apart(shards, known, len(starts) > 1), *says])
 
 
-def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool) -> list[Said]:
-    """Say how far apart shards began that had no start in common; `differ`: they were told different ones."""
+def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool) -> list[Remark]:
+    """Say how far apart shards began that had no start in common; `differ`: each was given another."""
     if len(shards) < 2 or not started:
         return []
     apart = _ms(max(started) - min(started))
     if differ:
         return [
-            Said(
-                level="bad",
+            Remark(
+                level=Severity.BAD,
                 text="The instances were not all told the same start (start_at), so they did not replay "
                 f"together: their starts differ by {apart}, and they are placed by their own clocks.",
             )
         ]
     if shards[0].facts.shard:
         return [
-            Said(
-                level="warn",
+            Remark(
+                level=Severity.WARN,
                 text=f"The instances were told no start to share: their starts differ by {apart} by their "
                 "own clocks, by which they are placed.",
             )
         ]
     return [
-        Said(
-            level="note", text=f"The shards began within {apart} by their own clocks, and are placed by them."
+        Remark(
+            level=Severity.NOTE,
+            text=f"The shards began within {apart} by their own clocks, and are placed by them.",
         )
     ]
 
 
-def _late(shards: Sequence[ShardRun], started: Sequence[datetime | None], shared: datetime) -> list[Said]:
+def _late(shards: Sequence[ShardRun], started: Sequence[datetime | None], shared: datetime) -> list[Remark]:
     return [
-        Said(
-            level="warn",
+        Remark(
+            level=Severity.WARN,
             text=f"{one.name[:1].upper()}{one.name[1:]} noted its start {_ms(abs(instant - shared))} "
             f"{'after' if instant > shared else 'before'} the one that all share.",
         )
@@ -88,7 +90,7 @@ def _late(shards: Sequence[ShardRun], started: Sequence[datetime | None], shared
     ]
 
 
-def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[Said]]:
+def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[Remark]]:
     """Return the sum of the two largest errors, and what is said of the instances' clocks."""
     instances = [one.facts.shard for one in shards if one.facts.shard]
     if len(instances) < 2:
@@ -99,18 +101,18 @@ def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[Said]]
     says = []
     if wrong:
         text = f"{_clocks(wrong)} not synchronised: by how much {_it(wrong)} wrong nobody knows."
-        says.append(Said(level="warn", text=text))
+        says.append(Remark(level=Severity.WARN, text=text))
     if unknown:
         text = (
             f"{_clocks(unknown)} of unknown quality: the system says nothing of how far {_it(unknown)} off."
         )
-        says.append(Said(level="warn", text=text))
+        says.append(Remark(level=Severity.WARN, text=text))
     errors_ms = sorted(error for one in instances if (error := _error_ms(one)) is not None)
     if wrong or unknown:
         return None, says
     error_ms = round(sum(errors_ms[-2:]), 6)
     text = f"The instances' clocks may differ by up to {milliseconds(error_ms)}."
-    return error_ms, [Said(level="note", text=text)]
+    return error_ms, [Remark(level=Severity.NOTE, text=text)]
 
 
 def _error_ms(one: Shard) -> float | None:

@@ -1,16 +1,21 @@
 """`plimsoll merge`: shards become one run."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from analysis.hostile import printable
-from analysis.merging.lines import instance_lines
 from analysis.merging.merge import merge as merge_shards
-from analysis.models import RunFacts
-from analysis.progress import is_shown, progress_bar, progress_option
-from analysis.recording.outcome import outcome_lines
+from analysis.statistics.outcome import outcome_lines
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.units import count, plain_ms
+from plimsoll.rundir.models import Instance, RunFacts
+from plimsoll.rundir.names import SUMMARY_FILE
+
+_HEAD = f"{'instance':<34} {'status':<11} {'sent':>11} {'unsent':>11} {'lag p99.9 ms':>12} {'p99.9 ms':>11}"
 
 
 @click.command()
@@ -37,19 +42,30 @@ def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | N
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("merging", "records read", is_shown(progress)) as advance:
         run = merge_shards(shards, out, advance)
-    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    summary = json.loads((out / SUMMARY_FILE).read_text(encoding="utf-8"))
     if as_json:
         click.echo(json.dumps(summary))
     else:
         click.echo("\n".join([*instance_lines(summary["instances"]), "", *outcome_lines(out)]))
-    _tell(run.facts, as_json)
+    _report(run.facts, as_json)
     raise SystemExit(0 if run.facts.status == "complete" else 1)
 
 
-def _tell(facts: RunFacts, as_json: bool) -> None:
+def _report(facts: RunFacts, as_json: bool) -> None:
     """Print what is to be known of the merged run, on standard error where standard output is JSON."""
     said = [f"{one.level}: {one.text}" for one in (facts.merged.says if facts.merged else [])]
     if facts.generator_limited_reason:
         said.append(f"bad: limited by its generator: {facts.generator_limited_reason}")
     for text in said:
         click.echo(printable(text, 20_000), err=as_json)
+
+
+def instance_lines(instances: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a line for each of summary.json's `instances`, under a head; what is not known is a dash."""
+    return [_HEAD, *(_line(Instance.model_validate(one)) for one in instances)]
+
+
+def _line(one: Instance) -> str:
+    counts = f"{count(one.sent):>11} {count(one.unsent):>11}"
+    times = f"{plain_ms(one.lag_ms.p999):>12} {plain_ms(one.response_ms.p999):>11}"
+    return f"{printable(one.name, 34):<34} {one.status:<11} {counts} {times}"

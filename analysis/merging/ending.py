@@ -1,4 +1,4 @@
-"""How each instance of a merged run ended, and what it had left to send. Pure."""
+"""The end of each instance of a merged run, and what it had left to send. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analysis.merging.shard import ShardRun
-from analysis.models import Said, Shard
-from analysis.units import count, counted
+from plimsoll.common.severity import Severity
+from plimsoll.common.units import count, counted
+from plimsoll.rundir.models import Remark, Shard
 
 Status = Literal["complete", "interrupted", "failed"]
 # Reasons of the engine's own: what it skips so was in the schedule, and so is in `planned`.
@@ -74,7 +75,7 @@ def unsent(endings: Sequence[Ending]) -> int | None:
     return total
 
 
-def doubts(endings: Sequence[Ending]) -> Iterator[Said]:
+def remarks(endings: Sequence[Ending]) -> Iterator[Remark]:
     """Yield what is not known of the counts, or contradicts itself."""
     silent = [
         each.index + 1
@@ -84,8 +85,8 @@ def doubts(endings: Sequence[Ending]) -> Iterator[Said]:
     if silent:
         names = _list([str(number) for number in silent])
         which = f"instance{'s' if len(silent) > 1 else ''} {names}"
-        yield Said(
-            level="note",
+        yield Remark(
+            level=Severity.NOTE,
             text=f"What {which} skipped is not known: the counts of what was skipped are the others'.",
         )
     for each in endings:
@@ -94,8 +95,8 @@ def doubts(endings: Sequence[Ending]) -> Iterator[Said]:
         sent, left = _sent(each.shard), each.shard.counts.unsent or 0
         by_engine = _by_engine(each.shard)
         if sent + by_engine + left != each.planned:
-            yield Said(
-                level="warn",
+            yield Remark(
+                level=Severity.WARN,
                 text=f"The counts of {each.name} do not add up: {sent:,} sent, {by_engine:,} skipped and "
                 f"{left:,} unsent of {each.planned:,} planned.",
             )

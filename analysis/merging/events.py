@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 
 from analysis.merging.shard import ShardRun
-from analysis.recording.writer import RunWriter
+from plimsoll.rundir.names import EVENTS_FILE
+from plimsoll.rundir.writer import RunWriter
 
 _OF_EACH = "run"  # the shard's own start and stop
 _OF_ALL = "warm-up"  # every instance says so; it is one instant of the run
@@ -19,7 +20,7 @@ def copy_events(shards: Sequence[ShardRun], offsets_ns: Sequence[int], run: RunW
     once: set[tuple[str, object]] = set()
     for one, offset_ns in zip(shards, offsets_ns, strict=True):
         try:
-            with (one.path / "events.jsonl").open(encoding="utf-8", errors="replace") as lines:
+            with (one.path / EVENTS_FILE).open(encoding="utf-8", errors="replace") as lines:
                 for line in lines:
                     _copy(line, one, offset_ns, run, once)
         except OSError:

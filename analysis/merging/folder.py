@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from analysis.errors import OutputError
-
-_LAST = "run.json"  # makes a directory a run
+from plimsoll.common.errors import OutputError
+from plimsoll.rundir.names import FACTS_FILE
 
 
 @contextmanager
@@ -29,7 +28,7 @@ def appearing(directory: Path, shards: Sequence[Path]) -> Iterator[Path]:
             hidden.mkdir(parents=True)
             yield hidden
             if inside:
-                for path in sorted(hidden.iterdir(), key=lambda one: (one.name == _LAST, one.name)):
+                for path in sorted(hidden.iterdir(), key=lambda one: (one.name == FACTS_FILE, one.name)):
                     path.replace(directory / path.name)
                 hidden.rmdir()
             else:
@@ -43,7 +42,7 @@ def appearing(directory: Path, shards: Sequence[Path]) -> Iterator[Path]:
 
 
 def _holds(directory: Path, shards: Sequence[Path]) -> bool:
-    if not directory.is_dir() or (directory / _LAST).exists():
+    if not directory.is_dir() or (directory / FACTS_FILE).exists():
         return False
     inside = directory.resolve()
     return any(inside in shard.resolve().parents for shard in shards)

@@ -1,4 +1,4 @@
-"""What each instance of a merged run measured, and whether one of them, or all together, sent too late."""
+"""The figures of each instance of a merged run, and a check that none, nor all together, sent too late."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 
 from analysis.merging.ending import Ending
 from analysis.merging.shard import ShardRun
-from analysis.models import Instance, InstanceTimes
-from analysis.requestfile import QUEUED, WARMUP, RequestFile
 from analysis.statistics.sample import P999, Microseconds, Sample, narrow
-from analysis.units import significant
+from plimsoll.common.units import significant
+from plimsoll.rundir.models import Instance, InstanceTimes
+from plimsoll.rundir.requestfile import QUEUED, WARMUP, RequestFile
 
 # As the programs that generate load judge themselves (docs/run-format.md, generator_limited).
 _LIMIT_LAG_MS = 1.0
@@ -54,7 +54,7 @@ def instance_of(ending: Ending, progress: Progress) -> Instance:
 
 
 def is_late(lag_ms: float | None, response_ms: float | None) -> bool:
-    """Whether a generator with this p99.9 of lag and of response time is the limit of what it measured."""
+    """Return whether a generator with this p99.9 of lag and of response time limits what it measured."""
     if lag_ms is None or response_ms is None:
         return False
     return lag_ms > _LIMIT_LAG_MS and lag_ms > _LIMIT_FRACTION * response_ms

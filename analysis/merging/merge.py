@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from analysis.errors import DamagedFileError, RunDirectoryError
-from analysis.hostile import printable
 from analysis.merging import ending
 from analysis.merging.checks import check
 from analysis.merging.clocks import Clocks, clocks_of
@@ -19,12 +17,17 @@ from analysis.merging.folder import appearing
 from analysis.merging.instances import instance_of, limited_reason
 from analysis.merging.order import done_ns, in_order, window_of
 from analysis.merging.shard import ShardRun, open_shards
-from analysis.models import Merged, RunFacts, Said
-from analysis.recording.errorkinds import error_number
-from analysis.recording.files import replace_json
-from analysis.recording.redact import redacted
-from analysis.recording.writer import RunWriter
-from analysis.requestfile import Records
+from analysis.statistics.summary import summarise
+from plimsoll.common.atomic import replace_json
+from plimsoll.common.errors import DamagedFileError, RunDirectoryError
+from plimsoll.common.hostile import printable
+from plimsoll.common.redaction import redacted
+from plimsoll.common.severity import gravest_first
+from plimsoll.rundir.errorkinds import error_number
+from plimsoll.rundir.models import Merged, Remark, RunFacts
+from plimsoll.rundir.names import REJECTS_FILE, SUMMARY_FILE
+from plimsoll.rundir.requestfile import Records
+from plimsoll.rundir.writer import RunWriter
 
 Progress = Callable[[int, int], None]
 
@@ -49,16 +52,16 @@ def merge(
     shards = open_shards(paths, now_s)
     check(shards)
     clocks, endings = clocks_of(shards), endings_of(shards)
-    read = _Read(progress, 3 * sum(one.records for one in shards))
+    read = _ReadCounter(progress, 3 * sum(one.records for one in shards))
     with appearing(directory, [one.path for one in shards]) as hidden:
-        run = RunWriter(hidden, _facts(shards, clocks), at_once=False)
+        run = RunWriter(hidden, _facts(shards, clocks), summarise, at_once=False)
         try:
             end_ns = _merge_records(shards, clocks, run, read)
             copy_events(shards, clocks.offsets_ns, run)
             _copy_rejects(shards, hidden)
             run.unsent.skipped = ending.skipped(shards)
-            run.finish("complete", stop_ns=end_ns)  # which it was not, unless it is so told below
-            _tell(run, shards, endings, clocks, read)
+            run.finish("complete", stop_ns=end_ns)  # _complete() says below what it was
+            _complete(run, shards, endings, clocks, read)
         except BaseException:
             run.abandon()
             raise
@@ -66,7 +69,7 @@ def merge(
     return run
 
 
-def _merge_records(shards: Sequence[ShardRun], clocks: Clocks, run: RunWriter, read: "_Read") -> int:
+def _merge_records(shards: Sequence[ShardRun], clocks: Clocks, run: RunWriter, read: "_ReadCounter") -> int:
     """Append all records, and return when the last was done."""
     window, end_ns = window_of(len(shards)), 0
     streams = [
@@ -81,7 +84,7 @@ def _merge_records(shards: Sequence[ShardRun], clocks: Clocks, run: RunWriter, r
     return end_ns
 
 
-class _Read:
+class _ReadCounter:
     """Adds up what was read, for a progress bar."""
 
     def __init__(self, progress: Progress, total: int) -> None:
@@ -140,18 +143,18 @@ def _records(one: ShardRun, run: RunWriter, offset_ns: int, most: int) -> Iterat
 
 def _copy_rejects(shards: Sequence[ShardRun], directory: Path) -> None:
     """Copy the log lines that did not parse: the same in every instance that read the whole log."""
-    logs = [one.path / "rejects.log" for one in shards if one.facts.shard]
+    logs = [one.path / REJECTS_FILE for one in shards if one.facts.shard]
     if longest := max(
         (log for log in logs if log.is_file()), key=lambda log: log.stat().st_size, default=None
     ):
         shutil.copyfile(longest, directory / longest.name)
 
 
-def _tell(
-    run: RunWriter, shards: Sequence[ShardRun], endings: Sequence[Ending], clocks: Clocks, read: _Read
+def _complete(
+    run: RunWriter, shards: Sequence[ShardRun], endings: Sequence[Ending], clocks: Clocks, read: _ReadCounter
 ) -> None:
     """Add to `summary.json` and `run.json` what the records alone do not show."""
-    path = run.directory / "summary.json"
+    path = run.directory / SUMMARY_FILE
     summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     instances = [instance_of(each, read) for each in endings]
     requests, left = summary["requests"], ending.unsent(endings)
@@ -180,10 +183,10 @@ def _tell(
     )
 
 
-def _says(clocks: Clocks, endings: Sequence[Ending]) -> list[Said]:
-    said = [*clocks.says, *ending.doubts(endings)]
+def _says(clocks: Clocks, endings: Sequence[Ending]) -> list[Remark]:
+    said = [*clocks.says, *ending.remarks(endings)]
     harmless = [one.model_copy(update={"text": _harmless(one.text)}) for one in said]
-    return sorted(harmless, key=lambda one: ("bad", "warn", "note").index(one.level))
+    return gravest_first(harmless)
 
 
 def _harmless(text: str | None) -> str | None:

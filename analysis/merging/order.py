@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.requestfile import RECORD, Records
+from plimsoll.rundir.requestfile import RECORD, Records
 
 _Instants = NDArray[np.int64]
 _ALL = 1 << 18  # records that all shards together hold at a time: some 140 MB with what sorting them takes
@@ -31,7 +31,7 @@ def in_order(streams: Sequence[Iterator[Records]], window: int) -> Iterator[Reco
     `window`. So a record comes in its place if at most `window` records that stand before it in its own
     stream were done after it; one that is further out of order comes late, but comes.
     """
-    held = [_Held(stream, window) for stream in streams]
+    held = [_Backlog(stream, window) for stream in streams]
     while held:
         horizon_ns = min((each.horizon_ns() for each in held), default=0)
         parts = [each.taken(horizon_ns) for each in held]
@@ -40,8 +40,8 @@ def in_order(streams: Sequence[Iterator[Records]], window: int) -> Iterator[Reco
         held = [each for each in held if not each.empty]
 
 
-class _Held:
-    """What is held of one stream, in order."""
+class _Backlog:
+    """The records held of one stream, in order."""
 
     def __init__(self, stream: Iterator[Records], window: int) -> None:
         self._stream, self._window, self._ended = stream, window, False

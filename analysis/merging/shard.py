@@ -7,10 +7,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from analysis.errors import DamagedFileError, NoRequestsError, RunDirectoryError
-from analysis.models import RequestCounts, RunFacts, Summary
-from analysis.records import KILLED_AFTER_S, RunDirectory, read_facts, read_json
-from analysis.requestfile import RequestFile
+from plimsoll.common.errors import DamagedFileError, NoRequestsError, RunDirectoryError
+from plimsoll.rundir.directory import KILLED_AFTER_S, RunDirectory, read_facts, read_json
+from plimsoll.rundir.discovery import runs_in
+from plimsoll.rundir.models import RequestCounts, RunFacts, Summary
+from plimsoll.rundir.names import REQUESTS_FILE, SUMMARY_FILE
+from plimsoll.rundir.requestfile import RequestFile
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,12 @@ class ShardRun:
 
     @property
     def records(self) -> int:
-        """How many whole records there are."""
+        """The number of whole records."""
         return self.requests.count if self.requests else 0
 
     @property
     def name(self) -> str:
-        """What to call it: `instance 3 of 4 (1/2:3/4)`, counted from 1; or `shard` and its folder's name."""
+        """Its name: `instance 3 of 4 (1/2:3/4)`, counted from 1; or `shard` and its folder's name."""
         shard = self.facts.shard
         if shard is None:
             return f"shard {self.path.resolve().name}"
@@ -71,9 +73,7 @@ def open_shards(paths: Sequence[Path], now_s: float | None = None) -> list[Shard
 def _found(paths: Sequence[Path]) -> list[Path]:
     found = []
     for path in paths:
-        inside = [] if (path / "run.json").exists() else sorted(one.parent for one in path.glob("*/run.json"))
-        there = [one for one in inside if not one.is_symlink() and not one.name.startswith(".")]
-        found += [one for one in there if not _is_merged(one)] or [path]
+        found += [one for one in runs_in(path) if not _is_merged(one)] or [path]
     return found
 
 
@@ -94,12 +94,12 @@ def _open(path: Path, now_s: float | None) -> ShardRun:
 
 
 def _without_requests(path: Path, now_s: float | None) -> ShardRun:
-    facts, summary = read_facts(path), read_json(path / "summary.json")
+    facts, summary = read_facts(path), read_json(path / SUMMARY_FILE)
     try:
         counts = None if summary is None else Summary.model_validate(summary).requests
     except ValidationError:
         raise DamagedFileError(f"{path / 'summary.json'}: does not hold what a summary holds") from None
     now_s = time.time() if now_s is None else now_s
-    idle_s = now_s - (path / "requests.npy").stat().st_mtime
+    idle_s = now_s - (path / REQUESTS_FILE).stat().st_mtime
     killed = facts.status == "running" and idle_s > KILLED_AFTER_S
     return ShardRun(path, facts, None, [], [], counts, killed)

@@ -1,5 +1,5 @@
 """Figures in, one self-contained HTML page out."""
 
-from analysis.report.make import Made, make_report
+from analysis.report.make import Report, make_report
 
-__all__ = ["Made", "make_report"]
+__all__ = ["Report", "make_report"]

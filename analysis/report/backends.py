@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from analysis.records import RunDirectory
-from analysis.report.measured import MeasuredRun
+from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.run import RunFigures
+from plimsoll.rundir.directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class BackendRuns:
 
     @property
     def emulated(self) -> str | None:
-        """What the storage imitated (hostile), where any of the runs says so."""
+        """The storage that this one imitated (hostile), where any of the runs says so."""
         return next((run.emulated for run in self.runs if run.emulated), None)
 
     @property
@@ -45,9 +46,19 @@ class ScenarioRuns:
         """The kinds of saturator that ran, each once."""
         return list(dict.fromkeys(run.saturation.name for run in self.runs if run.saturation))
 
+    @cached_property
+    def busy_s(self) -> float | None:
+        """Seconds that the saturator ran: the median of the runs; None where there was none."""
+        lasted = sorted(
+            ((run.elapsed_s * 1e9 if busy.stop_ns is None else busy.stop_ns) - busy.start_ns) / 1e9
+            for run in self.runs
+            if (busy := run.saturation)
+        )
+        return lasted[len(lasted) // 2] if lasted else None
+
     @property
     def repeated(self) -> bool:
-        """Whether any backend has more runs than one."""
+        """True where any backend has more runs than one."""
         return any(len(backend.runs) > 1 for backend in self.backends)
 
 

@@ -5,16 +5,19 @@ from math import isfinite
 
 import numpy as np
 
-from analysis.errors import RunDirectoryError
-from analysis.figures.cache import cache_figure
-from analysis.figures.scatter import Row, Shown
-from analysis.figures.style import Figure
-from analysis.host import read_host
+from analysis.charts.cache import cache_chart
+from analysis.charts.scatter import Shown, Strip
+from analysis.charts.style import Chart
 from analysis.report.backends import BackendRuns, ScenarioRuns
 from analysis.report.cautions import Caution
-from analysis.report.hostseries import Floats
-from analysis.report.measured import MeasuredRun
-from analysis.units import significant
+from analysis.report.host_series import Floats
+from analysis.report.measured_run import MeasuredRun
+from analysis.report.phase_figures import ScenarioFigures
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.severity import Severity
+from plimsoll.common.units import significant
+from plimsoll.rundir.hostfile import read_host
+from plimsoll.rundir.names import HOST_FILE
 
 _HITS, _SIZE = "arcstats.hit_percent", "arcstats.size_bytes"
 _GIB = float(1 << 30)
@@ -25,8 +28,9 @@ Points = tuple[Floats, Floats]
 _NOTHING: Points = (np.empty(0), np.empty(0))
 
 
-def cache_figure_of(scenario: ScenarioRuns, alone: bool, busy_s: float | None) -> Figure | None:
+def cache_of(figures: ScenarioFigures, of: str) -> Chart | None:
     """Return hits and size of the ARC on each backend since the saturator started; None where none has it."""
+    scenario = figures.scenario
     of_run = {run.number: arc_of(run) for run in scenario.runs}
     shown = [
         Shown(
@@ -34,21 +38,20 @@ def cache_figure_of(scenario: ScenarioRuns, alone: bool, busy_s: float | None) -
             backend.shade,
             [],
             [
-                Row("ARC hits (%)", "% hits", [of_run[run.number][0] for run in backend.runs]),
-                Row("ARC size (GiB)", "GiB", [of_run[run.number][1] for run in backend.runs]),
+                Strip("ARC hits (%)", "% hits", [of_run[run.number][0] for run in backend.runs]),
+                Strip("ARC size (GiB)", "GiB", [of_run[run.number][1] for run in backend.runs]),
             ],
         )
         for backend in scenario.backends
     ]
     saturators = [name.replace("-", " ") for name in scenario.saturators]
     since = f"{' or '.join(saturators)} started" if saturators else "the start of the run"
-    title = "What ZFS's cache had" + ("" if alone else f": {scenario.name}")
-    return cache_figure(f"arc-{scenario.number}", title, shown, since, busy_s)
+    return cache_chart(f"arc-{scenario.number}", f"What ZFS's cache had{of}", shown, since, scenario.busy_s)
 
 
 def arc_of(run: MeasuredRun) -> tuple[Points, Points]:
     """Return hits in % and size in GiB, each with its instants in seconds since the saturator started."""
-    path = run.directory.path / "host.csv"
+    path = run.directory.path / HOST_FILE
     try:
         with path.open("rb") as file:
             if b"arcstats." not in file.readline(_LONGEST_HEAD):
@@ -77,12 +80,12 @@ def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
                 by_name.setdefault(backend.name, []).extend(backend.runs)
     return [
         Caution(
-            "note",
+            Severity.NOTE,
             f"{name} lies on ZFS, but nothing is known of its cache (ARC): zfs-fuse has no arcstats, or they "
             "were not observed.",
         )
         for name, runs in by_name.items()
-        if any((run.directory.path / "host.csv").exists() for run in runs)
+        if any((run.directory.path / HOST_FILE).exists() for run in runs)
         and not any(len(t) for run in runs for t, _ in arc_of(run))
     ]
 

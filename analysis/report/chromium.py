@@ -7,7 +7,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from analysis.hostile import printable
+from plimsoll.common.hostile import printable
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from analysis.hostile import printable
-from analysis.progress import is_shown, progress_bar, progress_option
 from analysis.report.make import make_report
-from analysis.report.pictures import FORMATS, draw_pictures
-from analysis.units import counted
+from analysis.report.picture_files import FORMATS, draw_pictures
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.units import counted
 
 
 def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[str]:
@@ -32,7 +32,7 @@ def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -
     "--figures",
     metavar="svg,png",
     callback=_formats,
-    help="Also draw each figure as files in report-figures/ beside the report: svg, png or both.",
+    help="Also save each chart in report-figures/ beside the report, as svg, png or both.",
 )
 @progress_option
 def report(

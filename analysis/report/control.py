@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from analysis.report.cautions import Caution
-from analysis.report.measured import MeasuredRun
-from analysis.units import milliseconds
+from analysis.report.measured_run import MeasuredRun
+from plimsoll.common.severity import Severity
+from plimsoll.common.units import milliseconds
 
 DOWNLOAD = "download"
 _MOST = 1.05
@@ -34,4 +35,4 @@ def control_cautions(runs: Sequence[MeasuredRun]) -> list[Caution]:
         "from the disks and not from memory, or the network or the processors differ too: find out which "
         "before you blame the storage for anything else."
     )
-    return [Caution("warn", text)]
+    return [Caution(Severity.WARN, text)]

@@ -1,4 +1,4 @@
-"""What is damaged or contradicts itself in one run directory, so that figures are of less than they seem."""
+"""Damage and contradictions in one run directory: its figures are of less than they seem."""
 
 import csv
 import re
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.report.cautions import Caution
-from analysis.report.measured import MeasuredRun
-from analysis.report.values import measured
-from analysis.requestfile import HEADER_BYTES, RECORD
-from analysis.units import counted, seconds
+from analysis.report.measured_run import MeasuredRun
+from plimsoll.common.severity import Severity
+from plimsoll.common.units import counted, seconds
+from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE
+from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
 
 _MOST_NAMES = 4
 _LARGEST_BYTES = 256 << 20
@@ -24,13 +25,13 @@ def damage_cautions(run: MeasuredRun) -> list[Caution]:
     return [Caution(level, text) for level, text in found]
 
 
-def _records(run: MeasuredRun) -> Iterator[tuple[str, str]]:
+def _records(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
     directory = run.directory
     if directory.status != "complete":
         return
     if directory.summary is None:
         yield (
-            "warn",
+            Severity.WARN,
             "It says that it is complete, but summary.json is missing: whether all requests are there, and "
             "which were never sent, is not known. Run it again if that matters.",
         )
@@ -39,54 +40,60 @@ def _records(run: MeasuredRun) -> Iterator[tuple[str, str]]:
     except OSError:
         return
     if beyond:
-        yield "warn", "The last record of requests.npy is cut off and left out, though the run is complete."
+        yield (
+            Severity.WARN,
+            "The last record of requests.npy is cut off and left out, though the run is complete.",
+        )
 
 
-def _events(run: MeasuredRun) -> Iterator[tuple[str, str]]:
-    damaged = measured(run.directory.events).damaged
+def _events(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+    damaged = run.values.damaged
     if damaged:
         names = ", ".join(damaged[:_MOST_NAMES]) + (" and others" if len(damaged) > _MOST_NAMES else "")
         yield (
-            "warn",
+            Severity.WARN,
             f"Values of {names} in events.jsonl are no figures (NaN, a word, or of a second unit) and are "
             "left out of all figures.",
         )
     try:
-        lines = (run.directory.path / "events.jsonl").read_bytes().splitlines(keepends=True)
+        lines = (run.directory.path / EVENTS_FILE).read_bytes().splitlines(keepends=True)
     except OSError:
         return
     whole = [line for line in lines if line.strip() and line.endswith(b"\n")]  # a last one may be cut off
     lost = len(whole) - len(run.directory.events)
     if lost > 0:
-        yield "warn", f"{counted(lost, 'line')} of events.jsonl cannot be read: events may be missing."
+        yield Severity.WARN, f"{counted(lost, 'line')} of events.jsonl cannot be read: events may be missing."
 
 
 @dataclass(frozen=True)
 class _HostFile:
-    """What host.csv holds besides samples."""
+    """The instants of host.csv, and what is damaged in it."""
 
     instants_ns: list[float]
     no_numbers: int
     damaged: int
 
 
-def _host(run: MeasuredRun) -> Iterator[tuple[str, str]]:
-    found = _read_host(run.directory.path / "host.csv")
+def _host(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+    found = _read_host(run.directory.path / HOST_FILE)
     if found is None:
         return
     if found.no_numbers:
         what = "field is no number" if found.no_numbers == 1 else "fields are no numbers"
-        yield "warn", f"host.csv: {found.no_numbers:,} {what} (such as NaN) and left out of the counters."
+        yield (
+            Severity.WARN,
+            f"host.csv: {found.no_numbers:,} {what} (such as NaN) and left out of the counters.",
+        )
     if found.damaged:
         yield (
-            "warn",
+            Severity.WARN,
             f"host.csv: {counted(found.damaged, 'line')} with more or fewer fields than the first: left out.",
         )
     end_ns = (run.elapsed_s + _CLOCK_SLACK_S) * 1e9
     within = sum(-_CLOCK_SLACK_S * 1e9 <= t_ns <= end_ns for t_ns in found.instants_ns)
     if found.instants_ns and within * 2 < len(found.instants_ns):
         yield (
-            "warn",
+            Severity.WARN,
             f"host.csv: only {within:,} of {counted(len(found.instants_ns), 'sample')} lie within the run's "
             "own time: the clocks of the load generator and of the host disagree, so what the counters show "
             "did not happen when it seems. Keep both in step (NTP).",
@@ -114,7 +121,7 @@ def _is_number(field: str) -> bool:
     return bool(field) and not _NO_NUMBER.fullmatch(field) and bool(re.fullmatch(r"[+-]?\d+(\.\d*)?", field))
 
 
-def _clock(run: MeasuredRun) -> Iterator[tuple[str, str]]:
+def _clock(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
     facts = run.directory.facts
     if facts.started_at is None or facts.ended_at is None:
         return
@@ -122,18 +129,18 @@ def _clock(run: MeasuredRun) -> Iterator[tuple[str, str]]:
     if lasted_s < run.elapsed_s - _CLOCK_SLACK_S:
         says = "that it ended before it began" if lasted_s < 0 else f"{seconds(lasted_s)}"
         yield (
-            "warn",
+            Severity.WARN,
             f"By the clock's instants the run took {says}, by its requests {seconds(run.elapsed_s)}: the "
             "clock was set meanwhile. Times are right (they come from another clock), the date and the place "
             "among other runs may not be.",
         )
 
 
-def _names(run: MeasuredRun) -> Iterator[tuple[str, str]]:
+def _names(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
     known = len(run.directory.routes)
     nameless = sum(int(name.partition(" ")[0]) > known for name in run.statistics.routes)
     if nameless:
         yield (
-            "note",
+            Severity.NOTE,
             f"routes.json has no name for {counted(nameless, 'route')}: they are called by their numbers.",
         )

@@ -1,8 +1,8 @@
-"""What was run: on what, by what, how."""
+"""The facts of a run: its target, its program and its settings."""
 
-from analysis.models import Experiment
-from analysis.report.measured import MeasuredRun
-from analysis.units import counted, seconds
+from analysis.report.measured_run import MeasuredRun
+from plimsoll.common.units import counted, seconds
+from plimsoll.rundir.models import ExperimentRun
 
 _GIB = 1 << 30
 
@@ -32,7 +32,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
     return [(what, value) for what, value in pairs if value]
 
 
-def _experiment(experiment: Experiment | None) -> str | None:
+def _experiment(experiment: ExperimentRun | None) -> str | None:
     if experiment is None:
         return None
     number = f", run {experiment.run}" if experiment.run is not None else ""

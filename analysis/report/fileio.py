@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.errors import RunDirectoryError
-from analysis.figures.fileio import Point, Volume, fileio_figure
-from analysis.figures.style import Figure
+from analysis.charts.fileio import Point, Volume, fileio_chart
+from analysis.charts.style import Chart
+from plimsoll.common.errors import RunDirectoryError
 
 _LARGEST_BYTES = 64 << 20
 _MIB, _GIB = 1 << 20, 1 << 30
@@ -19,7 +19,7 @@ Count = Annotated[int, Field(ge=0, le=1 << 62)]
 Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Cell(BaseModel):
+class VolumeCell(BaseModel):
     """One cell: a volume (hostile), a test (hostile), a number of threads, and what came of it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -36,7 +36,7 @@ class Cell(BaseModel):
 
     @property
     def how(self) -> tuple[int, int, bool]:
-        """What two lines of one volume may differ in."""
+        """The settings in which two lines of one volume may differ."""
         return self.file_size_bytes, self.block_bytes, self.direct
 
 
@@ -44,19 +44,19 @@ class Cell(BaseModel):
 class Cells:
     """The cells of all files, of two alike the later, and what is wrong with the files (hostile)."""
 
-    cells: list[Cell]
+    cells: list[VolumeCell]
     troubles: list[str]
 
 
 def read_fileio(paths: Sequence[Path]) -> Cells:
     """Read `paths`: JSON Lines as `--out` writes them, or what `--json` prints. Raises RunDirectoryError."""
-    found: dict[tuple[Any, ...], Cell] = {}
+    found: dict[tuple[Any, ...], VolumeCell] = {}
     troubles = []
     for path in paths:
         cells, damaged = [], 0
         for value in _values(path):
             try:
-                cells.append(Cell.model_validate(value))
+                cells.append(VolumeCell.model_validate(value))
             except ValidationError:
                 damaged += 1
         if not cells:
@@ -92,7 +92,7 @@ def _json(data: bytes) -> object:
         return None
 
 
-def figure_of_fileio(cells: Sequence[Cell], shades: Mapping[str, int]) -> Figure | None:
+def chart_of_fileio(cells: Sequence[VolumeCell], shades: Mapping[str, int]) -> Chart | None:
     """Return throughput and p99.9 by threads; None without cells.
 
     `shades` are the colours of the backends by name: a volume of that name has the same one.
@@ -100,7 +100,7 @@ def figure_of_fileio(cells: Sequence[Cell], shades: Mapping[str, int]) -> Figure
     if not cells:
         return None
     taken = dict(shades)
-    lines: dict[str, dict[tuple[int, int, bool], list[Cell]]] = {}
+    lines: dict[str, dict[tuple[int, int, bool], list[VolumeCell]]] = {}
     for cell in cells:
         taken.setdefault(cell.volume, max(taken.values(), default=-1) + 1)
         lines.setdefault(cell.volume, {}).setdefault(cell.how, []).append(cell)
@@ -121,7 +121,7 @@ def figure_of_fileio(cells: Sequence[Cell], shades: Mapping[str, int]) -> Figure
         "the slowest in a thousand of all reads, writes and fsyncs, less is better; it takes 1,000 of them. "
         "A closed loop: a thread that waits asks for nothing meanwhile."
     )
-    return fileio_figure("fileio", caption, volumes)
+    return fileio_chart("fileio", caption, volumes)
 
 
 def _how(how: tuple[int, int, bool]) -> str:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from analysis.report.measured import MeasuredRun
-from analysis.units import milliseconds, significant
+from analysis.report.measured_run import MeasuredRun
+from plimsoll.common.units import milliseconds, significant
 
 
 @dataclass(frozen=True)

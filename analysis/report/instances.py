@@ -1,10 +1,10 @@
 """The instances of a merged run: a table, and what is to be known of how they fit together."""
 
-from analysis.models import Clock, Instance
 from analysis.report.cautions import Caution
-from analysis.report.measured import MeasuredRun
+from analysis.report.measured_run import MeasuredRun
 from analysis.report.tables import Row, Table
-from analysis.units import ABSENT, count, milliseconds, plain_ms
+from plimsoll.common.units import ABSENT, count, milliseconds, plain_ms
+from plimsoll.rundir.models import ClockState, Instance
 
 _COLUMNS = ["", "machine", "segment", "sent", "unsent", "status", "lag p99.9", "started", "clock"]
 
@@ -43,7 +43,7 @@ def _row(one: Instance) -> Row:
     return Row(name, cells, "amiss" if amiss else "")
 
 
-def _clock(clock: Clock | None) -> str:
+def _clock(clock: ClockState | None) -> str:
     if clock is None or clock.synchronised is None:
         return ABSENT
     if not clock.synchronised:

@@ -4,32 +4,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from analysis.errors import OutputError, RunDirectoryError
-from analysis.hostile import printable
 from analysis.report.backends import by_scenario, numbered
-from analysis.report.comparison import differences_json
-from analysis.report.fileio import Cell, read_fileio
-from analysis.report.find import Found, open_all
-from analysis.report.given import sorted_out
-from analysis.report.measured import MeasuredRun
-from analysis.report.missing import lost_in
+from analysis.report.differences import differences_json
+from analysis.report.fileio import VolumeCell, read_fileio
+from analysis.report.measured_run import MeasuredRun
+from analysis.report.omissions import lost_in
 from analysis.report.page import page
-from analysis.report.phasefigures import ScenarioFigures, figures_of_scenario
+from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
 from analysis.report.shell import write_page
+from analysis.report.subjects import subjects_of
 from analysis.statistics.run import measure
+from plimsoll.common.errors import OutputError, RunDirectoryError
+from plimsoll.common.hostile import printable
+from plimsoll.rundir.discovery import OpenedRuns, open_runs
+from plimsoll.rundir.names import REPORT_FILE
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Made:
+class Report:
     """A report that was written, and what it says."""
 
     path: Path
     runs: list[MeasuredRun]
     compared: list[ScenarioFigures]
     unreadable: list[str]
-    fileio: list[Cell] = field(default_factory=list)
+    fileio: list[VolumeCell] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -49,7 +50,9 @@ class Made:
         ]
 
 
-def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progress = lambda *_: None) -> Made:
+def make_report(
+    paths: Sequence[Path], out: Path | None = None, progress: Progress = lambda *_: None
+) -> Report:
     """Read the run directories `paths` and write one report on all of them.
 
     A folder of run directories stands for those in it, and an experiment's folder for its runs. Results of
@@ -57,14 +60,14 @@ def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progre
     by default `report.html` in the first of `paths`, whole or not at all. `progress` is called with the
     number of records read so far and that of all runs. Raises PlimsollError.
     """
-    given = sorted_out(paths)
-    fileio = read_fileio(given.fileio)
-    if not given.runs and not fileio.cells:
+    subjects = subjects_of(paths)
+    fileio = read_fileio(subjects.fileio)
+    if not subjects.runs and not fileio.cells:
         raise RunDirectoryError("\n".join(fileio.troubles))
-    found = open_all(given.runs) if given.runs else Found([], set(), [])
+    found = open_runs(subjects.runs) if subjects.runs else OpenedRuns([], set(), [])
     directories, unreadable = found.runs, list(found.unreadable)
-    unreadable += [lost for path in given.runs for lost in lost_in(path)]
-    target = out or (paths[0].parent if paths[0].is_file() else paths[0]) / "report.html"
+    unreadable += [lost for path in subjects.runs for lost in lost_in(path)]
+    target = out or (paths[0].parent if paths[0].is_file() else paths[0]) / REPORT_FILE
     if target.is_dir():
         raise OutputError(f"{target}: is a directory; give the name of a file with --out")
     total, read = sum(run.requests.count for run in directories), 0
@@ -83,9 +86,9 @@ def make_report(paths: Sequence[Path], out: Path | None = None, progress: Progre
             if run.path in found.named or len(directories) == 1:
                 raise
             unreadable.append(str(error))
-    if given.runs and not measured:
+    if subjects.runs and not measured:
         raise RunDirectoryError("\n".join(unreadable))
     runs = numbered(measured)
     compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
     write_page(target, page(runs, compared, unreadable, fileio))
-    return Made(target, runs, compared, unreadable, fileio.cells)
+    return Report(target, runs, compared, unreadable, fileio.cells)

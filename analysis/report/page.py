@@ -3,29 +3,24 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.figures.heatmap import heat_figure
-from analysis.figures.lag import lag_figure
-from analysis.figures.percentiles import percentile_figure
-from analysis.figures.style import Figure
-from analysis.figures.tail import tail_figure
-from analysis.figures.throughput import throughput_figure
+from analysis.charts.style import Chart
 from analysis.report.backends import by_scenario
 from analysis.report.cache import cache_notes
 from analysis.report.cautions import Caution, cautions_of
-from analysis.report.comparison import comparing_figures, differences_table
+from analysis.report.charts import backend_charts, run_charts, step_charts
+from analysis.report.comparison_cautions import comparison_cautions
 from analysis.report.control import control_cautions
 from analysis.report.damage import damage_cautions
-from analysis.report.doubts import comparison_cautions
+from analysis.report.differences import differences_table
 from analysis.report.facts import facts_of
-from analysis.report.fileio import Cells, figure_of_fileio
-from analysis.report.grouped import groups_of, said_once
+from analysis.report.fileio import Cells, chart_of_fileio
+from analysis.report.groups import groups_of, said_once
 from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.instances import instance_table, merge_cautions
-from analysis.report.measured import MeasuredRun
-from analysis.report.missing import missing_cautions
-from analysis.report.phasefigures import ScenarioFigures
-from analysis.report.phasetable import phase_table
-from analysis.report.scripted import scripted_figures
+from analysis.report.measured_run import MeasuredRun
+from analysis.report.omissions import missing_cautions
+from analysis.report.phase_figures import ScenarioFigures
+from analysis.report.phase_table import phase_table
 from analysis.report.shell import rendered
 from analysis.report.tables import (
     Table,
@@ -36,11 +31,8 @@ from analysis.report.tables import (
     route_table,
     status_table,
 )
-from analysis.units import milliseconds
-
-_MOST_HEAT_MAPS = 4
-LEVELS = ("bad", "warn", "note")
-
+from plimsoll.common.severity import Severity, gravest_first
+from plimsoll.common.units import milliseconds
 
 _NO_CELLS = Cells([], [])
 _MOST_OPEN = 4  # runs whose own tables are open at once
@@ -59,10 +51,10 @@ def page(
     """
     scenarios = by_scenario(runs)
     comparing = _comparing(runs, compared)
-    own = [] if not runs or any(scenario.repeated for scenario in scenarios) else _figures(runs)
+    own = [] if not runs or any(scenario.repeated for scenario in scenarios) else run_charts(runs)
     if len(runs) == 1:
-        own = [*scripted_figures(scenarios[0], alone=True), *own]
-    volumes = figure_of_fileio(fileio.cells, {run.backend: run.shade or 0 for run in runs})
+        own = [*step_charts(scenarios[0], ""), *own]
+    volumes = chart_of_fileio(fileio.cells, {run.backend: run.shade or 0 for run in runs})
     if volumes:
         own.append(volumes)
     shown = [_run(run) for run in runs]
@@ -78,18 +70,19 @@ def page(
         groups=groups_of(scenarios, runs),
         picked=lambda places: [shown[place] for place in places],
         runs=shown,
-        said=said_once(said for said in _said(shown) if said[1].level == "bad" or len(runs) <= _MOST_OPEN),
-        folded_away=said_once(said for said in _said(shown) if said[1].level == "warn"),
-        warned=sum(caution.level == "warn" for _, caution in _said(shown)),
-        cautions=sorted(
+        said=said_once(
+            said for said in _said(shown) if said[1].level == Severity.BAD or len(runs) <= _MOST_OPEN
+        ),
+        folded_away=said_once(said for said in _said(shown) if said[1].level == Severity.WARN),
+        warned=sum(caution.level == Severity.WARN for _, caution in _said(shown)),
+        cautions=gravest_first(
             [
                 *comparison_cautions(scenarios, compared, unreadable),
                 *missing_cautions(scenarios, compared),
                 *control_cautions(runs),
-                *(Caution("warn", trouble) for trouble in fileio.troubles),
+                *(Caution(Severity.WARN, trouble) for trouble in fileio.troubles),
                 *cache_notes(scenarios),
-            ],
-            key=lambda caution: LEVELS.index(caution.level),
+            ]
         ),
     )
 
@@ -100,14 +93,18 @@ def _said(shown: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Caution]]:
         yield from ((run["name"], caution) for caution in run["cautions"])
 
 
-def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures]) -> list[Figure]:
+def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures]) -> list[Chart]:
     if len(runs) == 1:
         return []
-    return [figure for each in compared for figure in comparing_figures(each, len(compared) == 1)]
+    found: list[Chart] = []
+    for each in compared:
+        of = "" if len(compared) == 1 else f": {each.scenario.name}"
+        found += [*step_charts(each.scenario, of), *backend_charts(each, of)]
+    return found
 
 
 def _says_more(each: ScenarioFigures) -> bool:
-    """Whether the table of phases says what the table of runs does not."""
+    """Return whether the table of phases says more than the table of runs."""
     return each.saturated or each.scenario.repeated
 
 
@@ -128,23 +125,13 @@ def _title(runs: Sequence[MeasuredRun]) -> str:
     return what
 
 
-def _figures(runs: Sequence[MeasuredRun]) -> list[Figure]:
-    drawn = [run.drawn() for run in runs]
-    heat = [heat_figure(run, drawn) for run in drawn[:_MOST_HEAT_MAPS]]
-    late = [lag_figure(drawn)] if any(run.paced_by for run in drawn) else []
-    return [tail_figure(drawn), percentile_figure(drawn), *heat, throughput_figure(drawn), *late]
-
-
 def _tables(run: MeasuredRun) -> list[Table | None]:
     beside = [instance_table(run), failure_table(run), measure_table(run)]
     return [*beside, percentile_table(run), route_table(run), grinder_table(run), status_table(run)]
 
 
 def _run(run: MeasuredRun) -> dict[str, Any]:
-    cautions = sorted(
-        [*cautions_of(run), *merge_cautions(run), *damage_cautions(run)],
-        key=lambda caution: LEVELS.index(caution.level),
-    )
+    cautions = gravest_first([*cautions_of(run), *merge_cautions(run), *damage_cautions(run)])
     response = run.statistics.samples["response"].figures_ms()
     target = run.directory.facts.target
     return {
@@ -161,8 +148,8 @@ def _run(run: MeasuredRun) -> dict[str, Any]:
         "big": big_figures(run),
         "sentence": sentence(run),
         "footnote": footnote(run),
-        "cautions": [caution for caution in cautions if caution.level != "note"],
-        "notes": [caution for caution in cautions if caution.level == "note"],
+        "cautions": [caution for caution in cautions if caution.level != Severity.NOTE],
+        "notes": [caution for caution in cautions if caution.level == Severity.NOTE],
         "tables": [table for table in _tables(run) if table],
         "facts": facts_of(run),
     }

@@ -1,26 +1,26 @@
-"""What every page of ours shares: templates that escape, scripts that the policy names, a whole file."""
+"""The shell of every page: templates that escape, scripts that the policy names, a file written whole."""
 
 import base64
 import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from analysis import __version__
-from analysis.errors import OutputError
-from analysis.figures.style import Figure
-from analysis.hostile import printable, script_json
+from analysis.charts.style import Chart
+from plimsoll import __version__
+from plimsoll.common.atomic import replace_text
+from plimsoll.common.errors import OutputError
+from plimsoll.common.hostile import printable, script_json
 
 TEMPLATES = Path(__file__).parent / "templates"
 _LONGEST_TEXT = 4000
 
 
+@cache
 def environment(*further: Path) -> Environment:
     """Return what renders templates of the report, and of the folders `further`; all text is escaped."""
     return Environment(
@@ -39,7 +39,7 @@ def environment(*further: Path) -> Environment:
 
 
 def rendered(
-    template: str, figures: Sequence[Figure], *folders: Path, styles: Sequence[str] = (), **values: object
+    template: str, figures: Sequence[Chart], *folders: Path, styles: Sequence[str] = (), **values: object
 ) -> str:
     """Return a page: a template that extends `frame.html`, with `values` in it and `figures` to be drawn.
 
@@ -93,16 +93,7 @@ def write_page(target: Path, text: str, option: str = "--out") -> None:
     Raises OutputError.
     """
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        replace_text(target, text, mode=0o644)
     except OSError as error:
         problem = f"{target}: cannot be written: {error.strerror}"
         raise OutputError(f"{problem}; choose another place with {option}") from None

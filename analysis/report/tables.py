@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from analysis.report.measured import MeasuredRun
+from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.routes import GrinderRow, RouteFigures
-from analysis.units import ABSENT, count, decimal, hours_minutes, plain_ms, share, significant
+from plimsoll.common.units import ABSENT, count, decimal, hours_minutes, plain_ms, share, significant
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""What a run measured beside its requests, value by value, and what of it is no figure."""
+"""The measures of a run beside its requests, value by value, damaged ones apart."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from analysis.events import Event
 from analysis.statistics.sample import rank
+from plimsoll.rundir.events import Event
 
 _P75 = 750_000  # parts in a million
 
@@ -32,14 +32,14 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredValues:
     """All measures of a run by name (hostile), in order of time; `damaged` have values that are none."""
 
     values: dict[str, Values]
     damaged: list[str]
 
 
-def measured(events: Iterable[Event]) -> Measured:
+def measured(events: Iterable[Event]) -> MeasuredValues:
     """Collect what `events` measured. A value that is no finite number, or of a second unit, is damaged."""
     found: dict[str, Values] = {}
     damaged: dict[str, None] = {}
@@ -53,7 +53,7 @@ def measured(events: Iterable[Event]) -> Measured:
             damaged[name] = None
         else:
             found[name].values.append(number)
-    return Measured(found, list(damaged))
+    return MeasuredValues(found, list(damaged))
 
 
 def _finite(value: object) -> float | None:

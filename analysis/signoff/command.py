@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from analysis.comparing.text import lines
-from analysis.hostile import printable
-from analysis.progress import is_shown, progress_bar, progress_option
-from analysis.signoff.make import PAGE, PDF, Asked, sign_off
+from analysis.signoff.make import PAGE, PDF, SignOffOptions, sign_off
 from analysis.signoff.verify import verify_signoff
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
 _PATH = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -76,9 +76,9 @@ def signoff(
     """  # noqa: D301 \b is click's: keep these lines as they are
     if len(paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
-    asked = Asked(paths, gates, out, baseline, candidate, question, signers, key)
+    options = SignOffOptions(paths, gates, out, baseline, candidate, question, signers, key)
     shown = is_shown(progress)
-    made = sign_off(asked, lambda what, unit: progress_bar(what, unit, shown))
+    made = sign_off(options, lambda what, unit: progress_bar(what, unit, shown))
     if made.without_pdf:
         click.echo(f"plimsoll signoff: without a PDF: {printable(made.without_pdf)}; print {PAGE}.", err=True)
     if as_json:

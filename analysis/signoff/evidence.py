@@ -1,14 +1,14 @@
-"""What a sign-off says of its evidence, as tables: what was run on what, control experiments. Pure."""
+"""The evidence of a sign-off, as tables: what was run on what, control experiments. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 from analysis.comparing.comparison import Comparison
-from analysis.comparing.defaults import CONTROL
+from analysis.comparing.default_gates import CONTROL
 from analysis.comparing.levels import WHOLE
 from analysis.comparing.runs import ComparedRun, limited_by_generator
 from analysis.report.tables import Row, Table
-from analysis.units import ABSENT, count, counted, milliseconds, significant
+from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
 
 _MOST_VALUES = 4
 _GIB = 1 << 30

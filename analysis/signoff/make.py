@@ -13,12 +13,12 @@ from pathlib import Path
 from analysis.comparing.comparison import Comparison, compare, judged_sides
 from analysis.comparing.gates import read_gates
 from analysis.comparing.sides import open_sides
-from analysis.errors import OutputError
 from analysis.signoff.page import Document, signoff_page
 from analysis.signoff.pdf import PrintingError, print_pdf
 from analysis.signoff.rawdata import raw_files, sums_of, total_bytes
 from analysis.signoff.signing import sign
-from analysis.signoff.sums import NAME, Sum, sha256_of, written
+from analysis.signoff.sums import NAME, Sum, sha256_of, sums_text
+from plimsoll.common.errors import OutputError
 
 PAGE = "signoff.html"
 PDF = "signoff.pdf"
@@ -30,8 +30,8 @@ Bar = Callable[[str, str], AbstractContextManager[Progress]]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be signed off. Names and texts are hostile."""
+class SignOffOptions:
+    """The request for a sign-off. Names and texts are hostile."""
 
     paths: Sequence[Path]
     gates: Path
@@ -45,7 +45,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class SignOff:
-    """What was found; what signoff.json holds; why there is no PDF, where there is none."""
+    """The comparison, the content of signoff.json, and why there is no PDF, where there is none."""
 
     found: Comparison
     data: dict[str, object]
@@ -62,60 +62,60 @@ def refuse_existing(out: Path) -> None:
         raise OutputError(f"{out.parent}: there is no such directory; make it, or choose another --out")
 
 
-def compared(asked: Asked, progress: Progress) -> Comparison:
+def compare_sides(options: SignOffOptions, progress: Progress) -> Comparison:
     """Compare as `plimsoll compare` does, but that sides have to alternate unless the gates say otherwise."""
-    found = compare(asked.paths, asked.baseline, asked.candidate, asked.gates, progress)
+    found = compare(options.paths, options.baseline, options.candidate, options.gates, progress)
     if "interleaved" in found.gates.model_fields_set:
         return found
     gates = found.gates.model_copy(update={"interleaved": True})
-    opened = open_sides(asked.paths, asked.baseline, asked.candidate)
+    opened = open_sides(options.paths, options.baseline, options.candidate)
     return judged_sides(opened, (found.baseline, found.candidate), gates)
 
 
-def sign_off(asked: Asked, bar: Bar = lambda *_: nullcontext(lambda *_: None)) -> SignOff:
+def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *_: None)) -> SignOff:
     """Write the sign-off. `bar` shows how far a part of the work is. Raises PlimsollError."""
-    refuse_existing(asked.out)
-    read_gates(asked.gates)
-    opened = open_sides(asked.paths, asked.baseline, asked.candidate)
+    refuse_existing(options.out)
+    read_gates(options.gates)
+    opened = open_sides(options.paths, options.baseline, options.candidate)
     files = raw_files(run.path for side in opened for run in side.runs)
-    with _folder(asked.out) as (folder, scratch):
+    with _folder(options.out) as (folder, scratch):
         # judged by the copy, so that the gates that are kept are those that were asked
-        shutil.copyfile(asked.gates, folder / GATES)
+        shutil.copyfile(options.gates, folder / GATES)
         with bar("reading", "requests") as progress:
-            found = compared(replace(asked, gates=folder / GATES), progress)
+            found = compare_sides(replace(options, gates=folder / GATES), progress)
         made_at = datetime.now(UTC)
-        data = _data(asked, found, made_at)
+        data = _data(options, found, made_at)
         (folder / DATA).write_text(json.dumps(data, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         with bar("summing", "bytes") as progress:
-            raw = sums_of(files, asked.out.parent.resolve() / asked.out.name, progress)
+            raw = sums_of(files, options.out.parent.resolve() / options.out.name, progress)
         own = [Sum(name, sha256_of(folder / name)) for name in (GATES, DATA)]
-        (folder / NAME).write_bytes(written([*own, *raw]))
+        (folder / NAME).write_bytes(sums_text([*own, *raw]))
         document = Document(
             question=str(data["question"]),
             made_at=made_at,
-            signers=asked.signers,
+            signers=options.signers,
             sums_sha256=sha256_of(folder / NAME),
             files=len(files),
             bytes=total_bytes(files),
-            signed=asked.key is not None,
+            signed=options.key is not None,
         )
         (folder / PAGE).write_text(signoff_page(found, document), encoding="utf-8", newline="\n")
         without_pdf = _printed(folder, scratch)
-        if asked.key is not None:
+        if options.key is not None:
             for name in (NAME, PAGE, *([] if without_pdf else [PDF])):
-                sign(asked.key, folder / name)
+                sign(options.key, folder / name)
     return SignOff(found, data, without_pdf)
 
 
-def _data(asked: Asked, found: Comparison, made_at: datetime) -> dict[str, object]:
+def _data(options: SignOffOptions, found: Comparison, made_at: datetime) -> dict[str, object]:
     usual = (
-        f"Does {found.candidate.name} keep the limits of {asked.gates.name} against {found.baseline.name}?"
+        f"Does {found.candidate.name} keep the limits of {options.gates.name} against {found.baseline.name}?"
     )
     return {
         "format": 1,
-        "question": asked.question or usual,
+        "question": options.question or usual,
         "made_at": f"{made_at:%Y-%m-%dT%H:%M:%SZ}",
-        "signers": list(asked.signers),
+        "signers": list(options.signers),
         "comparison": found.as_json(),
     }
 

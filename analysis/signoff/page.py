@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 
 from analysis.comparing.comparison import Comparison
-from analysis.comparing.deciding import percent
+from analysis.comparing.decision import percent
 from analysis.comparing.page import TEMPLATES as COMPARING
 from analysis.comparing.page import (
-    comparison_figures,
+    comparison_charts,
     differences_table,
     gate_cells,
     gate_columns,
@@ -24,7 +24,7 @@ from analysis.signoff.evidence import (
     limits_of,
     scenarios_table,
 )
-from analysis.units import counted
+from plimsoll.common.units import counted
 
 _OWN = Path(__file__).parent / "templates"
 _LEAST_LINES = 2
@@ -32,7 +32,7 @@ _LEAST_LINES = 2
 
 @dataclass(frozen=True)
 class Document:
-    """What is asked, when, who is to sign (hostile), and the sums of the evidence."""
+    """The question, the time, the signers (hostile), and the sums of the evidence."""
 
     question: str
     made_at: datetime
@@ -47,7 +47,7 @@ def signoff_page(found: Comparison, document: Document) -> str:
     """Return the HTML."""
     return rendered(
         "signoff.html",
-        comparison_figures(found),
+        comparison_charts(found),
         _OWN,
         COMPARING,
         styles=["compare.css", "signoff.css"],

@@ -1,4 +1,4 @@
-"""Which files of run directories are raw data, and whether they stayed as they were."""
+"""The raw data among the files of run directories, and a check that it stays as it is."""
 
 import os
 import stat
@@ -6,21 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.errors import RunDirectoryError
 from analysis.signoff.sums import Sum, sha256_of
-
-# What is made of raw data, and may be made again.
-_DERIVED = {"report.html"}
-# What a run is read from: to add one of these to a run directory changes what it says.
-READ = (
-    "run.json",
-    "requests.npy",
-    "routes.json",
-    "errors.json",
-    "events.jsonl",
-    "host.csv",
-    "summary.json",
-)
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.rundir.names import DERIVED
 
 
 @dataclass(frozen=True)
@@ -84,7 +72,7 @@ def _files_in(directory: Path) -> list[Path]:
         for folder, folders, names in os.walk(directory, onerror=_raise):
             folders[:] = [name for name in folders if not name.startswith(".")]
             links = [name for name in folders if (Path(folder) / name).is_symlink()]
-            shown = [name for name in [*names, *links] if not name.startswith(".") and name not in _DERIVED]
+            shown = [name for name in [*names, *links] if not name.startswith(".") and name not in DERIVED]
             found += [Path(folder) / name for name in shown]
     except OSError as error:
         raise RunDirectoryError(f"{directory}: cannot be read: {error.strerror}") from None

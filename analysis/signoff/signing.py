@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.errors import PlimsollError, SettingsError
-from analysis.hostile import printable
+from plimsoll.common.errors import PlimsollError, SettingsError
+from plimsoll.common.hostile import printable
 
 NAMESPACE = "plimsoll"
 _PATIENCE_S = 60
@@ -19,8 +19,8 @@ class SigningError(PlimsollError):
 
 
 @dataclass(frozen=True)
-class Checked:
-    """Whether a signature is good, and in ssh-keygen's words (hostile) whose it is, or what is wrong."""
+class SignatureCheck:
+    """The result of checking a signature; `says` is ssh-keygen's (hostile): whose it is, or what is wrong."""
 
     good: bool
     says: str
@@ -66,18 +66,18 @@ def sign(key: Path, file: Path) -> None:
         )
 
 
-def check(file: Path, allowed: Path | None) -> Checked:
+def check(file: Path, allowed: Path | None) -> SignatureCheck:
     """Check the signature beside `file`. Without a file of `allowed` signers anybody's will do."""
     _needed()
     signature = signature_of(file)
     if allowed is None:
         ran = _ran(check_command(signature), file)
-        return Checked(ran.returncode == 0, _last_line(ran))
+        return SignatureCheck(ran.returncode == 0, _last_line(ran))
     who = _ran(principals_command(signature, allowed))
     if who.returncode or not who.stdout.strip():
-        return Checked(False, "is of nobody among the allowed signers")
+        return SignatureCheck(False, "is of nobody among the allowed signers")
     ran = _ran(verify_command(signature, allowed, who.stdout.splitlines()[0]), file)
-    return Checked(ran.returncode == 0, _last_line(ran))
+    return SignatureCheck(ran.returncode == 0, _last_line(ran))
 
 
 def _needed() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.errors import SettingsError
+from plimsoll.common.errors import SettingsError
 
 NAME = "SHA256SUMS"
 _BLOCK_BYTES = 1 << 20
@@ -33,7 +33,7 @@ def sha256_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> st
     return found.hexdigest()
 
 
-def written(sums: Iterable[Sum]) -> bytes:
+def sums_text(sums: Iterable[Sum]) -> bytes:
     """Return the list. A name with a line break or backslash is escaped as sha256sum does it. Pure."""
     lines = []
     for each in sums:
@@ -43,7 +43,7 @@ def written(sums: Iterable[Sum]) -> bytes:
     return b"".join(lines)
 
 
-def parsed(data: bytes, name: str) -> list[Sum]:
+def parse_sums(data: bytes, name: str) -> list[Sum]:
     """Return what the list holds; `name` is the file's, for messages. Raises SettingsError. Pure."""
     found = []
     for number, line in enumerate(data.split(b"\n")[:-1] if data.endswith(b"\n") else [b""], 1):

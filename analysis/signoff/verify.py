@@ -1,4 +1,4 @@
-"""Whether a sign-off and its evidence are what they were."""
+"""Verifies that a sign-off and its evidence are unchanged."""
 
 import os
 import re
@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.errors import SettingsError
 from analysis.signoff.make import DATA, GATES, PAGE, PDF
-from analysis.signoff.rawdata import READ
 from analysis.signoff.signing import check, signature_of
-from analysis.signoff.sums import NAME, Sum, parsed, sha256_of
+from analysis.signoff.sums import NAME, Sum, parse_sums, sha256_of
+from plimsoll.common.errors import SettingsError
+from plimsoll.rundir.names import FACTS_FILE, READ
 
 _LARGEST_BYTES = 1 << 26
 _STATED = re.compile(rb'id="sums-sha256">([0-9a-f]{64})<')
 
 
 @dataclass(frozen=True)
-class Verified:
-    """What is amiss, what was found good, and what nobody can say. Texts are hostile."""
+class Verification:
+    """The problems, what was found good, and what nobody can say. Texts are hostile."""
 
     problems: list[str]
     good: list[str]
@@ -28,7 +28,7 @@ class Verified:
 
 def verify_signoff(
     folder: Path, allowed: Path | None = None, progress: Callable[[int, int], None] = lambda *_: None
-) -> Verified:
+) -> Verification:
     """Check sums and signatures of the sign-off in `folder`; `progress` is called with files.
 
     With a file of `allowed` signers every document has to be signed by one of them. Raises SettingsError
@@ -37,7 +37,7 @@ def verify_signoff(
     if allowed is not None and not allowed.is_file():
         raise SettingsError(f"{allowed}: cannot be read: give a file of allowed signers (man ssh-keygen)")
     listed, page = _read(folder / NAME), _read(folder / PAGE)
-    sums = parsed(listed, str(folder / NAME))
+    sums = parse_sums(listed, str(folder / NAME))
     problems = [*_stated(folder, page), *_own(sums)]
     for number, each in enumerate(sums, 1):
         problems += _differs(folder, each)
@@ -48,7 +48,7 @@ def verify_signoff(
     for name in (NAME, PAGE, PDF):
         if (folder / name).exists() or signature_of(folder / name).exists():
             _check_signature(folder / name, allowed, problems, good, notes)
-    return Verified(problems, good, notes)
+    return Verification(problems, good, notes)
 
 
 def _read(path: Path) -> bytes:
@@ -94,7 +94,7 @@ def _differs(folder: Path, each: Sum) -> Iterator[str]:
 def _added(folder: Path, sums: list[Sum]) -> Iterator[str]:
     """Yield files that a run is read from and that have no sum: they came later, and change what it says."""
     names = {each.name for each in sums}
-    for run in dict.fromkeys(os.path.dirname(name) for name in names if name.endswith("/run.json")):  # noqa: PTH120
+    for run in dict.fromkeys(os.path.dirname(name) for name in names if name.endswith(f"/{FACTS_FILE}")):  # noqa: PTH120
         for part in READ:
             if f"{run}/{part}" not in names and os.path.lexists(folder / run / part):
                 yield f"{run}/{part}: was added later"

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.errors import DamagedFileError
-from analysis.requestfile import QUEUED, WARMUP, Records
 from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.routes import RouteTotals
 from analysis.statistics.sample import Microseconds, Sample, narrow
 from analysis.statistics.timeline import Timeline
+from plimsoll.common.errors import DamagedFileError
+from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
 
 _LATEST_NS = 1 << 61  # 73 years: what stands after it was never written by a program of ours
 
 
 class Collection:
-    """What one pass gathers. Holds about 20 bytes a request.
+    """The result of one pass. Holds about 20 bytes a request.
 
     Requests of the warm-up are counted and otherwise left out. `end_ns` is the last instant of any request,
     `first_start_ns` and `last_done_ns` are of those outside the warm-up.

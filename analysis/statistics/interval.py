@@ -1,4 +1,4 @@
-"""How far a percentile of one run can be trusted, if its requests were independent of one another."""
+"""The confidence interval of a percentile of one run, if its requests were independent of one another."""
 
 import math
 

@@ -10,7 +10,7 @@ import numpy as np
 from analysis.statistics.interval import lower_bound_ms, upper_bound_ms
 from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.sample import PERCENTILES, Sample, fewest
-from analysis.statistics.windows import ROUND, SHOWN, Line, average_line, merged_edges
+from analysis.statistics.windows import ROUND, SHOWN, AverageLine, average_line, merged_edges
 
 _MOST_POINTS = 6000  # of all runs together
 _FEWEST_A_RUN = 12
@@ -36,7 +36,7 @@ class PhaseWindow:
 
     @property
     def middle_s(self) -> float:
-        """Where the window's point is drawn."""
+        """The instant at which the window's point is drawn."""
         return (self.start_s + self.stop_s) / 2
 
 
@@ -85,7 +85,7 @@ def make_phase_windows(runs: Sequence[PhaseSlices]) -> PhaseWindows:
     return PhaseWindows(slices * runs[0].width_ns / 1e9, shown, found, left_out)
 
 
-def line_of(windows: Sequence[PhaseWindow]) -> Line | None:
+def line_of(windows: Sequence[PhaseWindow]) -> AverageLine | None:
     """Return the weighted least-squares line through `windows`; level where they are too few for a slope."""
     if not windows:
         return None
@@ -93,7 +93,7 @@ def line_of(windows: Sequence[PhaseWindow]) -> Line | None:
     if line is not None:
         return line
     requests = sum(window.n for window in windows)
-    return Line(sum(window.value_ms * window.n for window in windows) / requests, 0.0)
+    return AverageLine(sum(window.value_ms * window.n for window in windows) / requests, 0.0)
 
 
 def _align(runs: Sequence[PhaseSlices]) -> None:

@@ -1,4 +1,4 @@
-"""What each kind of request did: counts, sums, and The Grinder's columns."""
+"""Totals of each kind of request: counts, sums, and The Grinder's columns."""
 
 from dataclasses import dataclass
 

@@ -5,9 +5,6 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from analysis.errors import NoRequestsError
-from analysis.events import saturation
-from analysis.records import RunDirectory
 from analysis.statistics.collect import Collection
 from analysis.statistics.interval import upper_bound_ms
 from analysis.statistics.phases import PhaseSlices
@@ -15,6 +12,9 @@ from analysis.statistics.routes import RouteFigures
 from analysis.statistics.sample import P999, OrderStatistics, Sample
 from analysis.statistics.timeline import Timeline
 from analysis.statistics.windows import Windows, make_windows
+from plimsoll.common.errors import NoRequestsError
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import saturation
 
 Progress = Callable[[int], None]
 

@@ -110,7 +110,7 @@ class Sample(OrderStatistics):
 
     @property
     def n(self) -> int:  # type: ignore[override]
-        """How many."""
+        """The number of times."""
         return len(self.sorted_us)
 
     @cached_property
@@ -143,7 +143,7 @@ class Sample(OrderStatistics):
 
 @dataclass(frozen=True)
 class Condensed(OrderStatistics):
-    """What a report says of a sample, a few hundred numbers however many times it had.
+    """The figures of a sample that a report shows, a few hundred numbers however many times it had.
 
     `ranked_us` holds the order statistics, by rank, that the percentiles and the curve are made of.
     """

@@ -22,7 +22,7 @@ FACTORS = (2, 5, 2, 5, 2, 3, 2, 5, 2, 3)
 
 
 class Timeline:
-    """What happened in each slice. Slices start narrow and fold into wider ones as the run proves longer.
+    """The run by slices of time. Slices start narrow and fold into wider ones as the run proves longer.
 
     `due` and `done` count requests by their due instant and by the instant of their end; `slowest_us` and
     `latest_us` are the largest response time and lag of those due in the slice; `heat[slice, row]` counts

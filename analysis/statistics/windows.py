@@ -33,12 +33,12 @@ class Window:
 
     @property
     def middle_s(self) -> float:
-        """Where the window's point is drawn."""
+        """The instant at which the window's point is drawn."""
         return (self.start_s + self.stop_s) / 2
 
 
 @dataclass(frozen=True)
-class Line:
+class AverageLine:
     """`ms = at_zero_ms + slope_ms_per_s · seconds`."""
 
     at_zero_ms: float
@@ -56,7 +56,7 @@ class Windows:
     width_s: float
     shown: str
     windows: list[Window]
-    line: Line | None
+    line: AverageLine | None
 
     def value_ms(self, window: Window) -> float | None:
         """Return the statistic that is shown."""
@@ -103,7 +103,7 @@ def merged_edges(counts: list[int], slices: int, enough: int) -> list[tuple[int,
     return edges
 
 
-def average_line(points: list[tuple[float, float, int]]) -> Line | None:
+def average_line(points: list[tuple[float, float, int]]) -> AverageLine | None:
     """Return the least-squares line through (seconds, milliseconds, requests), each weighted by its requests.
 
     None with fewer than three points, through which a line says nothing. Weighted, because the variance of a
@@ -118,7 +118,7 @@ def average_line(points: list[tuple[float, float, int]]) -> Line | None:
     if spread == 0:
         return None
     slope = float(weight @ ((t_s - t_mean) * (value_ms - value_mean))) / spread
-    return Line(value_mean - slope * t_mean, slope)
+    return AverageLine(value_mean - slope * t_mean, slope)
 
 
 def _slices_per_window(counts: list[int], enough: int) -> int:

@@ -1,4 +1,4 @@
-"""Where a virtual machine is reached: fixed, or at the `${address}` that it was given. Pure."""
+"""The address of a virtual machine: fixed, or the `${address}` that it was given. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -6,11 +6,12 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from lab.clones.clone import Target
-from lab.steps import Serve, fill, no_reference
-from scenarios.settings import BaseUrl, HostPort
+from lab.steps.step import Serve, fill, no_reference
+from plimsoll.common.problems import problems_of
+from scenarios.running.settings import BaseUrl, HostPort
 
 ADDRESS = "${address}"
-_ANY = "192.0.2.1"  # stands for it while the rest is looked at
+_ANY = "192.0.2.1"  # stands for the address while the rest is checked
 
 
 def _with_address(kind: Any) -> Callable[[str], str]:
@@ -26,7 +27,7 @@ def _with_address(kind: Any) -> Callable[[str], str]:
         try:
             checked = adapter.validate_python(value.replace(ADDRESS, _ANY) if address else value)
         except ValidationError as error:
-            raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+            raise ValueError(problems_of(error)[0].text) from None
         return f"{before}{ADDRESS}{checked.removeprefix(before + _ANY)}" if address else checked
 
     return check
@@ -37,7 +38,7 @@ TargetHost = Annotated[str, AfterValidator(_with_address(HostPort))]
 
 
 def needs_address(url: str, connect_to: str | None) -> bool:
-    """Whether the machine has to be asked for its address."""
+    """Return whether the machine has to be asked for its address."""
     return ADDRESS in url or ADDRESS in (connect_to or "")
 
 

@@ -1,38 +1,24 @@
-"""What every driver does: the site on one backend, made, begun anew, described, removed."""
+"""A clone, the site on one backend, and what a driver is made of: a line in `registry` each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
+from lab.clones.golden import Golden, SiteSettings
+from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
-from lab.steps import Step
+from lab.names.model import StrictModel
+from lab.steps.doer import Api
+from lab.steps.remains import Remains
+from lab.steps.step import Step
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where load is sent to."""
+    """The target of the load."""
 
     url: str
     connect_to: str | None = None
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a clone's data lie in, for a saturator to be pointed at; None where there is no such thing."""
-
-    folder: str | None = None  # on the disk under test, where others may make files too
-    dataset: str | None = None
-    subvolume: str | None = None
-
-
-@dataclass(frozen=True)
-class Found:
-    """Something of ours that is there, and how it is removed."""
-
-    what: str  # in words: "the virtual machine plimsoll-bench--hdd (9001)"
-    backend: str  # whose it is
-    remove: tuple[Step, ...]
-    captured: Mapping[str, str] = field(default_factory=dict)
 
 
 class Clone(Protocol):
@@ -48,7 +34,7 @@ class Clone(Protocol):
         ...
 
     def reset(self, restore: bool) -> list[Step]:
-        """Start it anew with cold caches, and see that it serves; with `restore` as it was when created."""
+        """Restart it with cold caches, and see that it serves; with `restore` as it was when created."""
         ...
 
     def stop(self) -> list[Step]:
@@ -60,21 +46,83 @@ class Clone(Protocol):
         ...
 
     def target(self, captured: Mapping[str, str]) -> Target:
-        """Return where it is reached, after `reset`. Raises KeyError where a step did not capture it."""
+        """Return the clone's target, after `reset`. Raises KeyError where no step captured its address."""
         ...
 
-    def data(self) -> Data:
-        """Return what its data lie in. Pure; known before anything is made."""
+    def data(self) -> DataLocation:
+        """Return the location of its data. Pure; known before anything is made."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Return what `run.json` keeps of it: how it was made, of what, where. Without secrets."""
+        """Return its description for `run.json`: how it was made, of what, where. Without secrets."""
         ...
 
-    async def find(self, machine: Machine) -> list[Found]:
-        """Return what is there of this clone, running or half made, in the order of removal.
+    async def find(self, machine: Machine) -> list[Remains]:
+        """Return the remains of this clone, running or half made, in the order of removal.
 
         Looks only, by name. Raises MachineError where it cannot look; finds nothing where the program that
         would have made it is not even installed.
         """
         ...
+
+
+class CloneSettings(StrictModel):
+    """The settings that every driver has. A field's description is its help text."""
+
+    driver: str
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The surroundings that a clone is made in. `name` is the name of everything that belongs to it.
+
+    `place` is None only for drivers that put the clone nowhere; `site` has lab.yml's settings of the site
+    that is copied; `work` is the lab's own folder on `machine`, `project` Plimsoll's own folder.
+    """
+
+    machine: Machine
+    name: str
+    place: Place | None
+    site: SiteSettings
+    work: str
+    project: str
+
+    @property
+    def disk(self) -> Place:
+        """The place. Raises ValueError where there is none."""
+        if self.place is None:
+            raise ValueError("this driver needs a disk")
+        return self.place
+
+
+@dataclass(frozen=True)
+class CloneKit:
+    """A clone, the API that it is made through, and the site that it copies, where there are such things."""
+
+    clone: Clone
+    api: Api | None = None
+    golden: Golden | None = None
+
+
+Settings = TypeVar("Settings", bound=CloneSettings)
+
+
+@dataclass(frozen=True)
+class Driver(Generic[Settings]):
+    """An entry of the registry.
+
+    `name`: the value of `driver` in lab.yml.
+    `settings`: the model of its keys.
+    `make`: returns the clone for settings and surroundings; looks at what it is made of, changes nothing.
+    Raises LabError, and ValueError where the place cannot hold such a clone.
+    `needs_disk`: it puts the clone on the backend's disk; else the backend has none.
+    `is_ours`: the lab made the clone and throws it away: scenarios may change its site unasked.
+    `has_own_site`: the site in it is Plimsoll's own, whose password is public.
+    """
+
+    name: str
+    settings: type[Settings]
+    make: Callable[[Settings, Surroundings], Awaitable[CloneKit]]
+    needs_disk: bool = True
+    is_ours: bool = True
+    has_own_site: bool = False

@@ -4,18 +4,19 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from lab.clones.clone import Data, Found, Target
+from lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
 from lab.clones.containers import containers
 from lab.clones.golden import FREE_PORT, Golden
 from lab.clones.sitedata import SiteData
 from lab.clones.sitescripts import site_down, site_up
+from lab.disks.disk import PlainFolder
 from lab.disks.limits import join_containers
-from lab.disks.settings import PlainFolder
+from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
-from lab.place import Place
-from lab.steps import Command, Serve, Step, fill
+from lab.steps.remains import Remains
+from lab.steps.step import Command, Serve, Step, fill
 
 _SIZE = r"^[1-9][0-9]{0,5}[KMG]$"
 
@@ -27,10 +28,8 @@ def _address(value: str) -> str:
         raise ValueError("must be an IPv4 address of that machine, such as 10.0.0.7") from None
 
 
-class ComposeSettings(BaseModel):
+class ComposeSettings(CloneSettings):
     """The site in containers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     driver: Literal["compose"] = Field(description="`compose`: the site of `make site`, in containers.")
     port: int | None = Field(
@@ -110,15 +109,15 @@ class Compose:
         return [*self.stop(), *self._site.remove()]
 
     def target(self, captured: Mapping[str, str]) -> Target:
-        """Return where it listens. Raises KeyError before a port was chosen."""
+        """Return the target at which it is reached. Raises KeyError before a port was chosen."""
         return Target(fill(f"http://{self._settings.address}:{self._port}", captured))
 
-    def data(self) -> Data:
-        """Return what its data lie in."""
+    def data(self) -> DataLocation:
+        """Return the location of its data."""
         return self._site.data
 
     def describe(self) -> dict[str, Any]:
-        """Return how it was made."""
+        """Return a description of how it was made."""
         said = self._settings
         how = {"zfs": "copied, then rolled back to a snapshot", "btrfs": "copied, then taken from a snapshot"}
         return {
@@ -133,7 +132,7 @@ class Compose:
             "varnish_storage": said.varnish_storage,
         }
 
-    async def find(self, machine: Machine) -> list[Found]:
+    async def find(self, machine: Machine) -> list[Remains]:
         """Look for containers and networks with its name, then for its data.
 
         Of the site that is copied, what runs is found too: it ends when that is filled.
@@ -153,3 +152,11 @@ _AT_REST = """used=$(docker ps -q --filter "label=plimsoll.backend=$(realpath -m
     echo "a site runs on $1: end it with make site-down KEEP=1 BACKEND_DIR=$1" >&2
     exit 1
 }"""
+
+
+async def _kit(settings: ComposeSettings, around: Surroundings) -> CloneKit:
+    golden = Golden(around.site, around.work, settings.project or around.project)
+    return CloneKit(Compose(settings, around.name, around.disk, golden), golden=golden)
+
+
+COMPOSE = Driver("compose", ComposeSettings, _kit, has_own_site=True)

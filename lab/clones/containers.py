@@ -2,9 +2,9 @@
 
 import shlex
 
-from lab.clones.clone import Found
 from lab.machine import Machine
-from lab.steps import Command
+from lab.steps.remains import Remains
+from lab.steps.step import Command
 
 _LABELS = ("plimsoll.site", "plimsoll.backend")
 _PROJECT = "com.docker.compose.project"
@@ -15,8 +15,8 @@ _REMOVE = {
 }
 
 
-async def containers(machine: Machine, name: str, folder: str, backend: str) -> list[Found]:
-    """Return what is there of the site called `name` on `folder`; on another folder it is somebody else's.
+async def containers(machine: Machine, name: str, folder: str, backend: str) -> list[Remains]:
+    """Return the remains of the site called `name` on `folder`; on another folder it is somebody else's.
 
     Raises MachineError where Docker is installed and does not answer.
     """
@@ -29,7 +29,7 @@ async def containers(machine: Machine, name: str, folder: str, backend: str) -> 
     rows = [line.split("\t") for line in listed.out.splitlines()]
     rows = [row for row in rows if len(row) == 4 and row[2] == name]
     found = [
-        Found(f"the container {row[1]}", backend, (_removal("container", row[0]),))
+        Remains(f"the container {row[1]}", backend, (_removal("container", row[0]),))
         for row in rows
         if row[3] == real
     ]
@@ -42,7 +42,7 @@ async def containers(machine: Machine, name: str, folder: str, backend: str) -> 
     return [
         *found,
         *(
-            Found(f"the network {row[1]}", backend, (_removal("network", row[0]),))
+            Remains(f"the network {row[1]}", backend, (_removal("network", row[0]),))
             for row in rows
             if len(row) == 3 and row[2] == name
         ),

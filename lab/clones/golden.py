@@ -4,22 +4,21 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from lab.clones.clone import Found
 from lab.clones.containers import containers
 from lab.clones.sitescripts import site_down, site_up
-from lab.disks.settings import PlainFolder
+from lab.disks.disk import PlainFolder
 from lab.machine import Machine
-from lab.steps import Command, Step
+from lab.names.model import StrictModel
+from lab.steps.remains import Remains
+from lab.steps.step import Command, Step
 
-_FILL_S = 4 * 3600.0  # with the image, from nothing; a large one is larger than memory
+_FILL_S = 4 * 3600.0  # includes building the image; a large site is larger than memory
 
 
-class SiteSettings(BaseModel):
+class SiteSettings(StrictModel):
     """The site that is cloned; docs/site.md says what is in it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     size: Literal["small", "medium", "large"] = Field("small", description="small, medium or large.")
     seed: int = Field(1, ge=0, le=1 << 31, description="Another number gives another site of that size.")
@@ -40,7 +39,7 @@ class SiteSettings(BaseModel):
 
 @dataclass(frozen=True)
 class Golden:
-    """That site on one machine. `project` is Plimsoll's own folder there, `work` the lab's."""
+    """The site that is cloned, on one machine. `project` is Plimsoll's own folder there, `work` the lab's."""
 
     settings: SiteSettings
     work: str
@@ -48,14 +47,14 @@ class Golden:
 
     @property
     def name(self) -> str:
-        """What its folder and, while it is filled, its containers are called."""
+        """The name of its folder and, while it is filled, of its containers."""
         said = self.settings
         package = hashlib.sha256(said.upgrade_zip.encode()).hexdigest()[:8] if said.upgrade_zip else ""
         return "-".join(["golden", said.size, str(said.seed), said.editor, *([package] if package else [])])
 
     @property
     def folder(self) -> str:
-        """What clones copy."""
+        """The folder that clones copy."""
         return self.settings.data or f"{self._kept}/site"
 
     async def whole(self, machine: Machine) -> bool:
@@ -64,7 +63,7 @@ class Golden:
         return not any([(await machine.run(["test", "-f", file], check=False)).status for file in files])
 
     def make(self) -> list[Step]:
-        """Fill it; what was filled in part is filled anew, and what is there already is left as it is."""
+        """Fill it; a site filled in part is filled again, and a whole one is left as it is."""
         said = self.settings
         if said.data:
             why = f"{said.data} holds no site: fill it with make site BACKEND_DIR={said.data}"
@@ -96,12 +95,12 @@ class Golden:
             Command("remove its folder", ("rmdir", "--", self._kept)),
         ]
 
-    async def find(self, machine: Machine, backend: str) -> list[Found]:
-        """Return what runs of one that was being filled. Its data stay, whole or not: they are a cache."""
+    async def find(self, machine: Machine, backend: str) -> list[Remains]:
+        """Return the remains of one that was being filled. Its data stay, whole or not: they are a cache."""
         return [] if self.settings.data else await containers(machine, self._site, self.folder, backend)
 
     def describe(self) -> dict[str, Any]:
-        """Return what `run.json` keeps of it."""
+        """Return its description for `run.json`."""
         said = self.settings
         return {"data": said.data} if said.data else said.model_dump(exclude={"data"}, exclude_none=True)
 

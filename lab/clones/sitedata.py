@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from lab.clones.clone import Data, Found
+from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
-from lab.place import Place
-from lab.steps import Command, Room, Step
+from lab.steps.remains import Remains
+from lab.steps.step import Command, Room, Step
 
 _COPY_S = 6 * 3600.0
 _BUSY_S = 30.0
@@ -27,13 +27,13 @@ class SiteData:
 
     @property
     def folder(self) -> str:
-        """Where they lie."""
+        """The folder that holds them."""
         return f"{self.place.folder}/{self.name}"
 
     @property
-    def data(self) -> Data:
-        """What a saturator is pointed at."""
-        return Data(
+    def data(self) -> DataLocation:
+        """The location that a saturator is aimed at."""
+        return DataLocation(
             self.place.folder,
             dataset=self._dataset if self.place.dataset else None,
             subvolume=self.folder if self.place.filesystem == "btrfs" else None,
@@ -69,7 +69,7 @@ class SiteData:
         return [room, _command("make its folder", "mkdir", "--", self.folder), copy]
 
     def restore(self) -> list[Step]:
-        """Bring them back as they were; nothing of the clone runs."""
+        """Restore the data as they were; nothing of the clone may be running."""
         if self.place.dataset:
             words = ("zfs", "rollback", "-r", f"{self._dataset}@{_SNAPSHOT}")
             return [Command("roll it back", words, timeout_s=_COPY_S, until_s=_BUSY_S)]
@@ -83,7 +83,7 @@ class SiteData:
         return [*self.remove(), *self.make()]
 
     def remove(self, pristine: bool = True) -> list[Step]:
-        """Remove them, and with `pristine` what remembers them, as far as they are there."""
+        """Remove whatever there is of the data, and with `pristine` the copy that remembers them."""
         if self.place.dataset:
             return [_removal("destroy its dataset", _DESTROY, self._dataset)]
         if self.place.filesystem == "btrfs":
@@ -91,12 +91,12 @@ class SiteData:
             return [_removal("delete its subvolume", _DELETE, one) for one in both]
         return [_removal("remove its folder", _REMOVE, self.folder)]
 
-    async def find(self, machine: Machine, backend: str) -> list[Found]:
-        """Return what is there of them."""
+    async def find(self, machine: Machine, backend: str) -> list[Remains]:
+        """Return the remains of the data."""
         if self.place.dataset:
             listed = await machine.run(["zfs", "list", "-H", "-o", "name", self._dataset], check=False)
             there = [self._dataset] if self._dataset in listed.out.splitlines() else []
-            return [Found(f"the dataset {one}", backend, tuple(self.remove())) for one in there]
+            return [Remains(f"the dataset {one}", backend, tuple(self.remove())) for one in there]
         found = []
         for folder in (self.folder, self._pristine):
             looked = await machine.run(["find", folder, "-maxdepth", "0", "-printf", "%y %i\\n"], check=False)
@@ -105,10 +105,12 @@ class SiteData:
                 continue
             if self.place.filesystem == "btrfs" and inode == "256":  # what every subvolume's root has
                 step = _removal("delete its subvolume", _DELETE, folder)
-                found.append(Found(f"the subvolume {folder}", backend, (step,)))
+                found.append(Remains(f"the subvolume {folder}", backend, (step,)))
             elif folder == self.folder:
                 found.append(
-                    Found(f"the folder {folder}", backend, (_removal("remove its folder", _REMOVE, folder),))
+                    Remains(
+                        f"the folder {folder}", backend, (_removal("remove its folder", _REMOVE, folder),)
+                    )
                 )
         return found
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from lab.steps import Command
+from lab.steps.step import Command
 
 _DOWN_S = 300.0
-# Empty means not said: so the caller's own environment never shows through.
+# Empty means unset, so the caller's own environment never shows through.
 _KNOWN = (
     *("SITE_NAME", "BACKEND_DIR", "SITE_PORT", "SITE_BIND", "SITE_SIZE", "SITE_SEED", "SITE_EDITOR"),
     *("SITE_LARGE_GIB", "SITE_WAIT_S", "WP_UPGRADE_ZIP", "DB_BUFFER_POOL", "PHP_CHILDREN"),
@@ -16,14 +16,14 @@ _KNOWN = (
 def site_up(
     project: str, name: str, folder: str, settings: Mapping[str, str], says: str, timeout_s: float
 ) -> Command:
-    """Return what starts the site called `name` on `folder`, and fills the folder where it is new."""
+    """Return the step that starts the site called `name` on `folder`, and fills a new folder."""
     return _called(
         f"{project}/site/up", {"SITE_NAME": name, "BACKEND_DIR": folder, **settings}, says, timeout_s
     )
 
 
 def site_down(project: str, name: str, folder: str, says: str, keep: bool = True) -> Command:
-    """Return what ends it, whether it runs or not; its data stay with `keep`."""
+    """Return the step that ends it, whether it runs or not; its data stay with `keep`."""
     settings = {"SITE_NAME": name, "BACKEND_DIR": folder, "KEEP": "1" if keep else ""}
     return _called(f"{project}/site/down", settings, says, _DOWN_S)
 

@@ -1,22 +1,22 @@
-"""Driver `static`: hosts that exist. Nothing is made or removed; the user's commands start it anew."""
+"""Driver `static`: hosts that exist. Nothing is made or removed; the user's commands restart it."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from lab.clones.clone import Data, Found, Target
+from lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
+from lab.disks.place import DataLocation
 from lab.machine import Machine
-from lab.steps import Command, Serve, Step, no_reference
-from scenarios.settings import BaseUrl, HostPort
+from lab.steps.remains import Remains
+from lab.steps.step import Command, Serve, Step, no_reference
+from scenarios.running.settings import BaseUrl, HostPort
 
 Word = Annotated[str, AfterValidator(no_reference)]
 
 
-class StaticSettings(BaseModel):
-    """A clone that somebody else made."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class StaticSettings(CloneSettings):
+    """A clone that the lab did not make."""
 
     driver: Literal["static"] = Field(description="`static`: a host that exists.")
     target: BaseUrl = Field(description="Base URL of the site there.")
@@ -67,18 +67,25 @@ class Static:
         """Return what lab.yml says."""
         return Target(self._settings.target, self._settings.connect_to)
 
-    def data(self) -> Data:
-        """Nothing is known of it."""
-        return Data()
+    def data(self) -> DataLocation:
+        """Return an empty location: the lab knows nothing of its data."""
+        return DataLocation()
 
     def describe(self) -> dict[str, Any]:
         """Return what lab.yml says."""
         return {"driver": self.driver, "target": self._settings.target}
 
-    async def find(self, machine: Machine) -> list[Found]:
-        """Find nothing: none of it is ours."""
+    async def find(self, machine: Machine) -> list[Remains]:
+        """Find nothing: the lab made none of it."""
         return []
 
     def _serves(self) -> Serve:
         said = self._settings
         return Serve("see that it serves", said.target, said.connect_to, said.timeout_s)
+
+
+async def _kit(settings: StaticSettings, _around: Surroundings) -> CloneKit:
+    return CloneKit(Static(settings))
+
+
+STATIC = Driver("static", StaticSettings, _kit, needs_disk=False, is_ours=False)

@@ -1,1 +1,1 @@
-"""Where clones are put: a folder that exists, or a disk emulated on this machine."""
+"""The disks that clones are put on: a folder that exists, or a disk emulated on this machine."""

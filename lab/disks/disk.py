@@ -1,22 +1,46 @@
-"""What a backend's `disk` does: a place for clones, made and removed."""
+"""A backend's disk, a place for clones, and what a kind of disk is made of: a line in `registry` each."""
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Generic, Protocol, TypeVar
 
-from lab.clones.clone import Found
+from pydantic import AfterValidator
+
+from lab.disks.place import Place
 from lab.machine import Machine
-from lab.place import Place
-from lab.steps import Step
+from lab.names.labels import Label
+from lab.names.model import StrictModel
+from lab.names.storage import Folder
+from lab.steps.remains import Remains
+from lab.steps.step import Step, no_reference
+
+_REFUSED = set(':"$`\\')  # Docker cannot mount such folders
+
+
+def _plain(value: str) -> str:
+    if _REFUSED & set(value) or not value.isprintable() or value == "/":
+        raise ValueError('must be a folder other than /, without : " $ ` \\ and control characters')
+    return value
+
+
+PlainFolder = Annotated[Folder, AfterValidator(_plain), AfterValidator(no_reference)]
+
+
+class DiskSettings(StrictModel):
+    """The settings that every disk has. A field's description is its help text."""
+
+    kind: str
 
 
 class Disk(Protocol):
     """The storage of one backend. Verbs are lists of steps, as those of clones are."""
 
     def place(self) -> Place:
-        """Return where clones go. Pure; known before anything is made."""
+        """Return the place of the clones. Pure; known before anything is made."""
         ...
 
     def create(self) -> list[Step]:
-        """Make it. May rely on nothing of it being there."""
+        """Make it. May assume that nothing of it exists."""
         ...
 
     def limit(self) -> list[Step]:
@@ -27,6 +51,25 @@ class Disk(Protocol):
         """Remove it. No clone is on it any more."""
         ...
 
-    async def find(self, machine: Machine) -> list[Found]:
-        """Return what is there of it, whole or half made, in the order of removal. Looks only, by name."""
+    async def find(self, machine: Machine) -> list[Remains]:
+        """Return its remains, whole or half made, in the order of removal. Looks only, by name."""
         ...
+
+
+Settings = TypeVar("Settings", bound=DiskSettings)
+
+
+@dataclass(frozen=True)
+class DiskKind(Generic[Settings]):
+    """An entry of the registry.
+
+    `name`: the value of `kind` in lab.yml.
+    `settings`: the model of its keys.
+    `make`: returns the disk for settings, the experiment's label, the backend, and the lab's own folder.
+    `is_made`: the lab makes its devices, which are not there before.
+    """
+
+    name: str
+    settings: type[Settings]
+    make: Callable[[Settings, Label, str, str], Disk]
+    is_made: bool = True

@@ -1,4 +1,4 @@
-"""A disk made of a file: a loop device, slow where it shall be, with a file system or a pool on it.
+"""Disk `emulated`, made of a file: a loop device, slowed down if wanted, with a file system or a pool on it.
 
 A limited disk is a loop device on a loop device. The lower one has the limits; what waits for it is seen
 at the upper one, so that the kernel counts that disk's delays as it counts those of any other.
@@ -6,16 +6,17 @@ at the upper one, so that the kernel counts that disk's delays as it counts thos
 
 from dataclasses import dataclass
 
-from lab.clones.clone import Found
 from lab.disks import zfs
+from lab.disks.disk import DiskKind
+from lab.disks.emulated_settings import DiskSpeed, EmulatedDisk
 from lab.disks.find import find
 from lab.disks.folder import COLD
 from lab.disks.limits import find_group, set_limits
-from lab.disks.removing import MARK, destroy_pool, detach, end_shared, remove_files, unmount
-from lab.disks.settings import EmulatedDisk, Limits
+from lab.disks.place import Place
+from lab.disks.removal import MARK, destroy_pool, detach, end_shared, remove_files, unmount
 from lab.machine import Machine
-from lab.place import Place
-from lab.steps import Command, Room, Step
+from lab.steps.remains import Remains
+from lab.steps.step import Command, Room, Step
 
 _MOST_S = 600.0
 _MKFS = {
@@ -37,11 +38,11 @@ class Emulated:
 
     @property
     def folder(self) -> str:
-        """What all of it lies in."""
+        """The folder that holds all of it."""
         return f"{self.work}/{self.name}"
 
     def place(self) -> Place:
-        """Return where it is mounted."""
+        """Return the place where it is mounted."""
         is_zfs = self.settings.filesystem == "zfs"
         limits = self.settings.limits
         return Place(
@@ -52,7 +53,7 @@ class Emulated:
             emulated=self.settings.words,
             cold=(COLD[0], *(zfs.import_anew(self.name, self.folder) if is_zfs else ()), COLD[1]),
             limit=tuple(self.limit()),
-            unlimit=(set_limits(Limits(), "${disk_number}", "let the disk be fast"),) if limits else (),
+            unlimit=(set_limits(DiskSpeed(), "${disk_number}", "let the disk be fast"),) if limits else (),
             group="${disk_group}" if limits else None,
         )
 
@@ -97,7 +98,7 @@ class Emulated:
             *end_shared(self.work),
         ]
 
-    async def find(self, machine: Machine) -> list[Found]:
+    async def find(self, machine: Machine) -> list[Remains]:
         """Look for the pool, mounts, loop devices, files and the daemon."""
         return await find(machine, self.name, self.backend, self.work)
 
@@ -156,3 +157,10 @@ def _name_of(device: str) -> Command:
     return Command(
         "learn what the kernel calls it", ("lsblk", "-dnro", "KNAME", device), capture="disk_device"
     )
+
+
+EMULATED = DiskKind(
+    "emulated",
+    EmulatedDisk,
+    lambda settings, label, backend, work: Emulated(settings, label.of(backend), backend, work),
+)

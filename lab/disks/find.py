@@ -4,9 +4,9 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from lab.clones.clone import Found
-from lab.disks.removing import MARK, destroy_pool, detach, end_shared, free, remove_files, unmount
+from lab.disks.removal import MARK, destroy_pool, detach, end_shared, free, remove_files, unmount
 from lab.machine import Machine
+from lab.steps.remains import Remains
 
 _LOOP = re.compile(r"/dev/loop[0-9]+")
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -26,8 +26,8 @@ class Loop:
         return self.name, self.file.removesuffix(" (deleted)")
 
 
-async def find(machine: Machine, name: str, backend: str, work: str) -> list[Found]:
-    """Return what is there, in the order of removal. Only looks. Raises MachineError."""
+async def find(machine: Machine, name: str, backend: str, work: str) -> list[Remains]:
+    """Return the remains of the disk, in the order of removal. Changes nothing. Raises MachineError."""
     real = (await machine.run(["realpath", "-m", "--", work])).out.removesuffix("\n")
     folder = f"{real}/{name}"
     kept = await _entries(machine, folder)
@@ -38,18 +38,18 @@ async def find(machine: Machine, name: str, backend: str, work: str) -> list[Fou
     freed = tuple(free(one.number) for one in loops)
     pool = await machine.run(["zpool", "status", name], check=False)
     if pool.status == 0 and is_on(pool.out, devices):
-        found.append(Found(f"the pool {name}", backend, (*freed, destroy_pool(name, f"{folder}/mnt"))))
+        found.append(Remains(f"the pool {name}", backend, (*freed, destroy_pool(name, f"{folder}/mnt"))))
     mounts = own_mounts(await machine.read_text("/proc/self/mounts"), folder, devices)
     found += [
-        Found(f"{source}, mounted at {where}", backend, (*freed, unmount(where, source)))
+        Remains(f"{source}, mounted at {where}", backend, (*freed, unmount(where, source)))
         for source, where in mounts
     ]
     found += [
-        Found(f"the loop device {one.name} on {one.file}", backend, (free(one.number), detach(*one.on)))
+        Remains(f"the loop device {one.name} on {one.file}", backend, (free(one.number), detach(*one.on)))
         for one in loops
     ]
     if kept is not None and (MARK in kept or not kept):
-        found.append(Found(f"the folder {folder}", backend, (remove_files(folder),)))
+        found.append(Remains(f"the folder {folder}", backend, (remove_files(folder),)))
     if found:
         found[-1] = replace(found[-1], remove=(*found[-1].remove, *end_shared(real)))
         return found
@@ -85,12 +85,12 @@ def own_mounts(mounts: str, folder: str, devices: set[str]) -> list[tuple[str, s
 
 
 def is_on(status: str, devices: set[str]) -> bool:
-    """Return whether what `zpool status` printed is of a pool on one of `devices`. Pure."""
+    """Return whether `status`, of `zpool status`, shows a pool on one of `devices`. Pure."""
     return any(word in devices or f"/dev/{word}" in devices for word in status.split())
 
 
 async def _entries(machine: Machine, folder: str) -> list[str] | None:
-    """Return what is in the folder; None where it is none: a symbolic link is none of ours."""
+    """Return the names in the folder; None if it is no folder: the lab makes no symbolic links."""
     listed = await machine.run(["find", folder, "-maxdepth", "1", "-printf", "%y %d %f\\n"], check=False)
     lines = listed.out.splitlines()
     if listed.status or not lines or not lines[0].startswith("d 0 "):
@@ -98,10 +98,10 @@ async def _entries(machine: Machine, folder: str) -> list[str] | None:
     return [line[4:] for line in lines[1:]]
 
 
-async def _shared(machine: Machine, backend: str, work: str) -> list[Found]:
-    """Return the daemon and the control group of the lab, where nobody needs them."""
+async def _shared(machine: Machine, backend: str, work: str) -> list[Remains]:
+    """Return the daemon and the control group of the lab, if no disk needs them."""
     done = await machine.run(["sh", "-c", _UNUSED, "sh", f"{work}/zfs-fuse.pid", "/sys/fs/cgroup/plimsoll"])
-    return [Found(what, backend, tuple(end_shared(work))) for what in done.out.splitlines()]
+    return [Remains(what, backend, tuple(end_shared(work))) for what in done.out.splitlines()]
 
 
 _UNUSED = """if [ -e "$1" ] && [ -z "$(zpool list -H -o name 2>/dev/null)" ]; then echo "zfs-fuse"; fi

@@ -1,10 +1,15 @@
-"""A folder on disks that exist."""
+"""Disk `folder`: a folder on disks that exist."""
 
-from lab.clones.clone import Found
-from lab.disks.settings import FolderDisk
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from lab.disks.disk import DiskKind, DiskSettings, PlainFolder
+from lab.disks.place import Place
 from lab.machine import Machine
-from lab.place import Place
-from lab.steps import Command, Step
+from lab.names.storage import DatasetName, DeviceName
+from lab.steps.remains import Remains
+from lab.steps.step import Command, Step
 
 COLD = (
     Command("write everything out", ("sync",), timeout_s=600),
@@ -12,14 +17,34 @@ COLD = (
 )
 
 
-class Folder:
+class FolderDisk(DiskSettings):
+    """A folder on disks that exist."""
+
+    kind: Literal["folder"] = Field(description="`folder`: a folder on disks that exist.")
+    path: PlainFolder = Field(description="That folder, on the backend's machine: /tank/lab.")
+    dataset: DatasetName | None = Field(
+        None, description="The ZFS dataset that is mounted there: clones become datasets below it."
+    )
+    btrfs: bool = Field(False, description="true where it lies on Btrfs: clones become subvolumes.")
+    devices: tuple[DeviceName, ...] = Field(
+        (), description="The disks below, as the kernel calls them: [nvme0n1]; for observers and facts."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "FolderDisk":
+        if self.dataset and self.btrfs:
+            raise ValueError("dataset and btrfs: a folder is on one file system; leave one out")
+        return self
+
+
+class ExistingFolder:
     """A Disk: nothing is made, and nothing removed."""
 
     def __init__(self, settings: FolderDisk) -> None:
         self._settings = settings
 
     def place(self) -> Place:
-        """Return what lab.yml says. The pool may hold other things, so it is not imported anew."""
+        """Return the place that lab.yml names. The pool may hold other things, so it is not imported anew."""
         said = self._settings
         filesystem = "zfs" if said.dataset else "btrfs" if said.btrfs else "plain"
         return Place(said.path, filesystem, said.dataset, said.devices, cold=COLD)
@@ -46,11 +71,13 @@ class Folder:
         """Leave it as it is."""
         return []
 
-    async def find(self, machine: Machine) -> list[Found]:
-        """Find nothing: none of it is ours."""
+    async def find(self, machine: Machine) -> list[Remains]:
+        """Find nothing: the lab made none of it."""
         return []
 
 
 _IS_MOUNTED = """[ "$(zfs get mountpoint "$1" | awk 'NR == 2 { print $3 }')" = "$2" ] || {
     echo "the dataset $1 is not mounted at $2: say with path where it is" >&2; exit 1
 }"""
+
+FOLDER = DiskKind("folder", FolderDisk, lambda settings, *_: ExistingFolder(settings), is_made=False)

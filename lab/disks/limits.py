@@ -8,8 +8,8 @@ a group of the lab's own.
 
 from collections.abc import Sequence
 
-from lab.disks.settings import Limits
-from lab.steps import Command
+from lab.disks.emulated_settings import DiskSpeed
+from lab.steps.step import Command
 
 # Prints the group. $1: `zfs` where the kernel's own threads would have to be limited; $2: where the control
 # groups are mounted, as /proc/mounts says it.
@@ -68,19 +68,19 @@ JOIN = 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"'
 
 
 def find_group(filesystem: str) -> Command:
-    """Return what finds the group that has the limits, and captures it as `disk_group`."""
+    """Return the step that finds the group that has the limits, and captures it as `disk_group`."""
     words = ("sh", "-c", FIND_GROUP, "sh", filesystem, "/proc/mounts")
     return Command("find the control group that can limit it", words, capture="disk_group")
 
 
-def set_limits(limits: Limits, number: str, says: str, group: str = "${disk_group}") -> Command:
-    """Return what puts the device with this `major:minor` under `limits`."""
+def set_limits(limits: DiskSpeed, number: str, says: str, group: str = "${disk_group}") -> Command:
+    """Return the step that puts the device with this `major:minor` under `limits`."""
     both = (str(limits.bytes_per_s or 0), str(limits.operations_per_s or 0))
     return Command(says, ("sh", "-c", SET_LIMITS, "sh", group, number, *both))
 
 
 def join_containers(group: str, label: str) -> Command:
-    """Return what puts the containers with a label (`key=value`) under the limits of `group`."""
+    """Return the step that puts the containers with a label (`key=value`) under the limits of `group`."""
     words = ("sh", "-c", JOIN_CONTAINERS, "sh", group, f"label={label}")
     return Command("put its containers under the disk's limits", words)
 

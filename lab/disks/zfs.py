@@ -1,12 +1,12 @@
 """The pool of an emulated disk: the kernel's ZFS where the machine has it, else Debian's zfs-fuse. Pure."""
 
-from lab.disks.letgo import LET_GO
-from lab.disks.settings import EmulatedDisk
-from lab.steps import Command, Step
+from lab.disks.emulated_settings import EmulatedDisk
+from lab.disks.propagation import UNMOUNT_COPIES
+from lab.steps.step import Command, Step
 
 MOST_S = 600.0
 
-# $1: where zfs-fuse writes its number; that file says that it is the lab's.
+# $1: the file of zfs-fuse's process number; it marks that process as the lab's.
 START_DAEMON = r"""[ -d /sys/module/zfs ] || modprobe -q zfs 2>/dev/null || :
 zpool list >/dev/null 2>&1 && exit
 command -v zfs-fuse >/dev/null || {
@@ -30,7 +30,7 @@ JOIN_DAEMON = r"""daemon=$(pgrep -x zfs-fuse) || exit 0
 }
 echo "$daemon" >"$2/cgroup.procs" """
 
-# Ends the daemon in the file $1, where no pool is left that it serves, anybody's.
+# Ends the daemon in the file $1, unless it still serves a pool, whoever's.
 END_DAEMON = r"""daemon=$(cat "$1") || exit 0
 if [ "$(ps -o comm= -p "$daemon")" = zfs-fuse ]; then
     pools=$(zpool list -H -o name) || exit 0
@@ -48,7 +48,7 @@ LINK = r"""ln -sfn "$(test -e "$1p1" && echo "$1p1" || echo "$1")" "$2" """
 
 
 def make_pool(settings: EmulatedDisk, pool: str, folder: str) -> list[Step]:
-    """Return what makes the pool on `${disk_loop}`, with the dataset `site` mounted in `folder`/mnt."""
+    """Return the steps that make the pool on `${disk_loop}`, with the dataset `site` at `folder`/mnt."""
     properties = [
         *(["-o", f"recordsize={settings.recordsize}"] if settings.recordsize else []),
         *(["-o", f"compression={settings.compression}"] if settings.compression else []),
@@ -65,7 +65,7 @@ def make_pool(settings: EmulatedDisk, pool: str, folder: str) -> list[Step]:
 
 
 def import_anew(pool: str, folder: str) -> list[Step]:
-    """Return what empties the cache of ZFS: the pool is exported and imported."""
+    """Return the steps that empty ZFS's cache: the pool is exported and imported."""
     away = ("sh", "-c", _EXPORT, "sh", f"{folder}/mnt", pool)
     again = ("zpool", "import", "-d", f"{folder}/dev", "-o", "cachefile=none", pool)
     return [
@@ -75,5 +75,5 @@ def import_anew(pool: str, folder: str) -> list[Step]:
 
 
 # $1: the mount point; $2: the pool.
-_EXPORT = f"""{LET_GO}
+_EXPORT = f"""{UNMOUNT_COPIES}
 zpool export "$2" """

@@ -5,20 +5,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.errors import PlimsollError
 from lab.experiment.folder import folders
 from lab.experiment.lock import held
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import Machines, rig_of
 from lab.experiment.settings import Lab
 from lab.tuning import put_back
+from plimsoll.common.errors import PlimsollError
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Left:
-    """What is there of one backend."""
+class Leftovers:
+    """The leftovers of one backend."""
 
     backend: str
     machine: str
@@ -35,7 +35,7 @@ def versions(lab: Lab) -> list[Lab]:
 
 
 def tunings(lab: Lab) -> list[tuple[str, Path]]:
-    """Return what is still to be put back: the backend, and its journal."""
+    """Return the tunings still to be put back: each backend, and its journal."""
     return [
         (path.stem, path)
         for folder in folders(lab.out, lab.name)
@@ -43,12 +43,12 @@ def tunings(lab: Lab) -> list[tuple[str, Path]]:
     ]
 
 
-async def clean(lab: Lab, remove: bool, say: Say) -> list[Left]:
-    """Return what is there of all experiments of this name; with `remove`, what stays once it is removed.
+async def clean(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
+    """Return the leftovers of all experiments of this name; with `remove`, those that could not be removed.
 
     Raises LabError where another experiment is at work, or a machine cannot be asked.
     """
-    found: list[Left] = []
+    found: list[Leftovers] = []
     seen: set[tuple[str, str, str]] = set()
     for version in versions(lab):
         new = [
@@ -61,8 +61,8 @@ async def clean(lab: Lab, remove: bool, say: Say) -> list[Left]:
     return found
 
 
-async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, say: Say) -> list[Left]:
-    machines, found = Machines(version), list[Left]()
+async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
+    machines, found = Machines(version), list[Leftovers]()
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(machines.close)
         for machine in machines.used(version) if remove else []:
@@ -75,7 +75,7 @@ async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, 
             there = [one.what for one in await rig.found()]
             there += [f"a tuning to be put back: {path}" for of, path in tunings(lab) if of == name]
             if there:
-                found.append(Left(name, rig.machine.name, tuple(there)))
+                found.append(Leftovers(name, rig.machine.name, tuple(there)))
     return found
 
 

@@ -7,27 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.errors import PlimsollError
 from lab.errors import LabError
 from lab.experiment.files import append_line
-from lab.experiment.folder import Folder
-from lab.experiment.kinds import Kinds
+from lab.experiment.folder import ExperimentFolder
 from lab.experiment.lock import Lock, held
-from lab.experiment.onerun import OneRun
 from lab.experiment.order import PlannedRun, runs_in_order
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import Machines, rigs_of
+from lab.experiment.run import RigRun
+from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
-from lab.steps import Command, Step, shown
+from lab.steps.step import Command, Step, shown
 from lab.tuning import put_back
+from plimsoll.common.errors import PlimsollError
 
 Say = Callable[[str], None]
 Advance = Callable[[int, int], None]
 
 
 @dataclass
-class Outcome:
-    """What came of it."""
+class ExperimentOutcome:
+    """The outcome of an experiment: the runs finished, not done, and set aside with the reason."""
 
     finished: list[str] = field(default_factory=list)
     not_done: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Outcome:
 
     @property
     def well(self) -> bool:
-        """Whether every run is finished."""
+        """Return whether every run is finished."""
         return not self.not_done
 
 
@@ -50,14 +50,16 @@ def planned(lab: Lab) -> list[PlannedRun]:
 class Experiment:
     """An experiment in its folder, new or begun. `kinds`: what is to be known of its scenarios."""
 
-    def __init__(self, lab: Lab, folder: Folder, kinds: Kinds, say: Say, advance: Advance) -> None:
+    def __init__(
+        self, lab: Lab, folder: ExperimentFolder, kinds: TraitsByScenario, say: Say, advance: Advance
+    ) -> None:
         self._lab, self._folder, self._kinds = lab, folder, kinds
         self._say, self._advance = say, advance
         self._said: set[str] = set()
         self._locks: dict[str, Lock] = {}
         self._runs = planned(lab)
 
-    async def carry_out(self) -> Outcome:
+    async def carry_out(self) -> ExperimentOutcome:
         """Do what is not finished yet, and remove everything that was made. Raises LabError.
 
         Cancelled, it removes everything as well; the runs that are finished stay.
@@ -122,15 +124,15 @@ class Experiment:
             f"run {run.number} of {len(self._runs)}: {run.scenario} on {run.backend}, repeat {run.repeat} ..."
         )
         self._folder.journal.note("run begun", run=run.name, backend=run.backend)
-        await self._locks[rig.machine.name].hold()  # a connection that broke took it along
+        await self._locks[rig.machine.name].hold()  # it was lost if the connection broke
         kind, total = self._kinds[run.scenario], len(self._runs)
-        once = OneRun(self._lab, run, total, rig, machines.here, self._folder, kind, self._once_only)
+        once = RigRun(self._lab, run, total, rig, machines.here, self._folder, kind, self._once_only)
         directory = await once.done()
         self._folder.journal.note("run finished", run=run.name, backend=run.backend)
         self._say(f"run {run.number} of {len(self._runs)}: finished: {directory}")
 
     def _once_only(self, text: str) -> None:
-        """Say what is the same in every run, such as what a host has not, once."""
+        """Report once what is the same in every run, such as what a host lacks."""
         if text not in self._said:
             self._said.add(text)
             self._say(text)
@@ -147,12 +149,12 @@ class Experiment:
         return True
 
     async def _removed(self, rigs: list[Rig]) -> None:
-        """Remove everything, also when we are told to end. Raises LabError with all that stays."""
+        """Remove everything, also when the program is interrupted. Raises LabError with all that stays."""
         problems = []
         for rig in rigs:
             try:
                 if rig.stands:
-                    # Half of it may be gone: what is there is found below.
+                    # Half of it may be gone: whatever remains is found below.
                     with contextlib.suppress(LabError):
                         await rig.do(rig.remove())
                 await rig.clear(self._say)
@@ -162,10 +164,10 @@ class Experiment:
         if problems:
             raise LabError("\n".join([*problems, "plimsoll lab clean removes it once the cause is gone"]))
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> ExperimentOutcome:
         names = [run.name for run in self._runs]
         finished = [name for name in names if self._folder.finished(name)]
-        return Outcome(
+        return ExperimentOutcome(
             finished, [name for name in names if name not in finished], self._folder.journal.set_aside
         )
 
@@ -176,10 +178,10 @@ class Experiment:
         append_line(self._folder.commands, line, sync=False)
 
 
-def carried_out(experiment: Experiment) -> Outcome:
+def run_experiment(experiment: Experiment) -> ExperimentOutcome:
     """Carry `experiment` out; Ctrl-C, TERM and a closed terminal end it well, with KeyboardInterrupt."""
 
-    async def main() -> Outcome:
+    async def main() -> ExperimentOutcome:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 we are in one
         for number in (signal.SIGTERM, signal.SIGHUP):

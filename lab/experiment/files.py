@@ -6,7 +6,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
-from analysis.recording.files import unwritable
+from plimsoll.common.atomic import sync_to_disk, unwritable
 
 
 def append_line(path: Path, value: dict[str, Any], sync: bool = True) -> None:
@@ -21,7 +21,7 @@ def append_line(path: Path, value: dict[str, Any], sync: bool = True) -> None:
             if sync:
                 os.fsync(file.fileno())
         if new and sync:
-            sync_folder(path.parent)
+            sync_to_disk(path.parent)
     except OSError as error:
         raise unwritable(path, error) from None
 
@@ -44,17 +44,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _cut_off(file: RawIOBase) -> bool:
-    """Whether a crash left half a line at the end."""
+    """Return whether a crash left half a line at the end."""
     if file.seek(0, os.SEEK_END) == 0:
         return False
     file.seek(-1, os.SEEK_END)
     return file.read(1) != b"\n"
-
-
-def sync_folder(path: Path) -> None:
-    """Bring what the folder lists down to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

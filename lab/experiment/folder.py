@@ -10,7 +10,6 @@ report.html
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,16 +17,17 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from analysis.errors import OutputError, SettingsError
-from analysis.recording.files import replace_json, unwritable
-from lab.experiment.files import sync_folder
 from lab.experiment.journal import Journal
 from lab.experiment.settings import Lab
+from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
+from plimsoll.common.errors import OutputError, SettingsError
+from plimsoll.common.problems import sentence_of
+from plimsoll.rundir.names import FACTS_FILE
 
 _SETTINGS = "lab.json"
 
 
-class Folder:
+class ExperimentFolder:
     """An experiment's folder that exists."""
 
     def __init__(self, path: Path) -> None:
@@ -42,10 +42,10 @@ class Folder:
 
     def finished(self, name: str) -> bool:
         """Return whether the run of this name is finished."""
-        return (self.path / "runs" / name / "run.json").is_file()
+        return (self.path / "runs" / name / FACTS_FILE).is_file()
 
     def tuning(self, backend: str) -> Path:
-        """Return where the tuning of `backend` keeps what it has to put back."""
+        """Return the path of the tuning journal of `backend`."""
         return self.path / "tuning" / f"{backend}.json"
 
     def attempt(self, name: str) -> Path:
@@ -67,10 +67,10 @@ class Folder:
         try:
             for path in directory.rglob("*"):
                 if path.is_file() and not path.is_symlink():
-                    _sync(path)
-            sync_folder(directory)
+                    sync_to_disk(path)
+            sync_to_disk(directory)
             directory.rename(there)
-            sync_folder(there.parent)
+            sync_to_disk(there.parent)
             shutil.rmtree(attempt, ignore_errors=True)
         except OSError as error:
             raise unwritable(there, error) from None
@@ -84,12 +84,10 @@ class Folder:
         except OSError as error:
             raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
         except ValidationError as error:
-            raise SettingsError(
-                f"{path}: is not what this version wrote: {error.errors()[0]['msg']}"
-            ) from None
+            raise SettingsError(f"{path}: is not what this version wrote: {sentence_of(error)}") from None
 
 
-def make_folder(lab: Lab) -> Folder:
+def make_folder(lab: Lab) -> ExperimentFolder:
     """Make the folder of a new experiment. Raises OutputError."""
     path = lab.out / f"{lab.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     try:
@@ -99,13 +97,11 @@ def make_folder(lab: Lab) -> Folder:
         raise OutputError(f"{path}: is there already: begin again in a second") from None
     except OSError as error:
         raise unwritable(path, error) from None
-    replace_json(path / _SETTINGS, lab.model_dump(mode="json"))
-    _sync(path / _SETTINGS)
-    sync_folder(path)
-    return Folder(path)
+    replace_json(path / _SETTINGS, lab.model_dump(mode="json"), sync=True)
+    return ExperimentFolder(path)
 
 
-def folders(out: Path, name: str | None = None) -> Iterator[Folder]:
+def folders(out: Path, name: str | None = None) -> Iterator[ExperimentFolder]:
     """Yield the experiments in `out`, the last one first; of one name, if given."""
     found = []
     for path in out.glob("*/lab.json"):
@@ -116,12 +112,4 @@ def folders(out: Path, name: str | None = None) -> Iterator[Folder]:
         if path.parent.name.startswith(f"{called}-") and name in (None, called):
             found.append(path.parent)
     for path in sorted(found, key=lambda path: path.name.rpartition("-")[2], reverse=True):
-        yield Folder(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        yield ExperimentFolder(path)

@@ -23,12 +23,12 @@ class Journal:
 
     @property
     def ended(self) -> bool:
-        """Whether the experiment came to its end, and was not begun again since."""
+        """True if the experiment came to its end and was not begun again since."""
         last = [line["what"] for line in read_lines(self.path) if line.get("what") in ("begun", "ended")]
         return bool(last) and last[-1] == "ended"
 
     def failures(self, backend: str) -> int:
-        """Return how many runs of `backend` failed in a row, up to now."""
+        """Return the number of runs of `backend` that failed in a row, up to now."""
         count = 0
         for line in read_lines(self.path):
             if line.get("backend") == backend:

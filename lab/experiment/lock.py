@@ -9,8 +9,8 @@ from lab.errors import LabError, MachineError
 from lab.machine import Line, Machine, Process
 
 PATH = "/run/lock/plimsoll-lab.lock"
-# Held by a process of the machine itself, which the guard ends when we die or the connection breaks.
-# $1 is the lock, $2 what the next one is told. It is opened to be read: another user's may be.
+# Held by a process on that machine, which the guard ends when this program dies or the connection breaks.
+# $1 is the lock, $2 the holder's name for others. It is opened read-only: it may be another user's.
 _HOLD = r"""[ -e "$1" ] || : >>"$1" || exit 3
 exec 9<"$1" || exit 3
 flock -n 9 || { cat "$1.by" 2>/dev/null; exit 75; }
@@ -19,12 +19,16 @@ echo held
 exec sleep infinity
 """
 _BUSY = 75
-_PATIENCE_S = 15.0  # that the guard of a predecessor who was killed has to let go
+_PATIENCE_S = 15.0  # for the guard of a killed predecessor to release the lock
 
 
 def hold_command(who: str) -> list[str]:
     """Return the command that holds the lock for `who`. Pure."""
     return ["sh", "-c", _HOLD, "sh", PATH, who]
+
+
+class BusyError(LabError):
+    """Another experiment uses this machine."""
 
 
 class Lock:
@@ -36,20 +40,20 @@ class Lock:
         self._gone: asyncio.Future[None] | None = None
 
     async def hold(self) -> None:
-        """Take it, unless we have it. Raises LabError where somebody else does."""
+        """Take the lock, unless this object holds it. Raises BusyError where somebody else does."""
         if self._gone is not None and not self._gone.done():
             return
         until_s = time.monotonic() + _PATIENCE_S
         while (by := await self._taken()) is not None:
             if time.monotonic() > until_s:
-                raise LabError(
+                raise BusyError(
                     f"{self.machine.name}: another experiment is at work here ({by}): "
                     "wait until it has ended, or end it"
                 )
             await asyncio.sleep(1)
 
     async def release(self) -> None:
-        """Let it go; it may be gone."""
+        """Release the lock; it may be gone."""
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(LabError):
@@ -59,7 +63,7 @@ class Lock:
                 await self._gone
 
     async def _taken(self) -> str | None:
-        """Try once. Return who has it, None where we have."""
+        """Try once. Return who holds it, None where this object now does."""
         command = hold_command(self._who)
         process = await self.machine.start(command)
         lines, said = process.lines(), ""

@@ -1,4 +1,4 @@
-"""In which order the runs are done. Pure."""
+"""The order of the runs. Pure."""
 
 import random
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """The name of its run directory: sorted by time, and told apart at a glance."""
+        """The name of its run directory: sorts by time, and is unique at a glance."""
         return f"{self.number:04d}-{self.scenario}--{self.backend}--{self.repeat}"
 
 

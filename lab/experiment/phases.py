@@ -10,12 +10,14 @@ from typing import Any
 
 from lab.errors import LabError
 from lab.experiment.settings import Phases
-from lab.saturators.runner import Saturator
+from lab.saturators import Saturator
+from plimsoll.rundir.discovery import runs_in
+from plimsoll.rundir.names import FACTS_FILE
 
 _LOOK_S = 0.02
 
 
-class Clock:
+class RunClock:
     """The run's own clock: nanoseconds since its start, by this machine's monotonic one."""
 
     def __init__(self, started_at: datetime) -> None:
@@ -33,12 +35,12 @@ class Clock:
 
 
 class Events:
-    """What happened in a run, besides what its own writer notes: kept beside it, and merged in at the end."""
+    """The events of a run that its own writer does not note: kept beside it, and merged in at the end."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.clock = path, None
 
-    clock: Clock | None
+    clock: RunClock | None
 
     def note(self, event: dict[str, Any]) -> None:
         """Append `event` with the instant at which it came; before the run's start there is no instant."""
@@ -49,12 +51,10 @@ class Events:
 
 def begun(attempt: Path) -> tuple[Path, datetime] | None:
     """Return the run directory below `attempt` and its `started_at`, None where it is not begun yet."""
-    for path in attempt.glob("*/run.json"):
-        if path.parent.is_symlink():  # `latest`
-            continue
+    for run in runs_in(attempt):
         try:
-            started_at = json.loads(path.read_bytes()).get("started_at")
-            return path.parent, datetime.fromisoformat(started_at).astimezone(UTC)
+            started_at = json.loads((run / FACTS_FILE).read_bytes()).get("started_at")
+            return run, datetime.fromisoformat(started_at).astimezone(UTC)
         except (OSError, ValueError, TypeError, AttributeError):
             continue
     return None
@@ -73,7 +73,7 @@ async def until_begun(attempt: Path, ended: Callable[[], bool], timeout_s: float
     raise LabError(f"it did not begin within {timeout_s:g} s")
 
 
-async def saturate(saturator: Saturator, clock: Clock, warmup_s: float, phases: Phases) -> None:
+async def saturate(saturator: Saturator, clock: RunClock, warmup_s: float, phases: Phases) -> None:
     """Start the saturator when the phase before it is over, and stop it after its own.
 
     Where the phase has no end, it goes on until this is cancelled. Raises LabError where it gave up.

@@ -1,19 +1,18 @@
-"""What an experiment would do, command by command: the same steps that are carried out."""
+"""The plan of an experiment, command by command: the same steps that are carried out."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lab.experiment.dry import DryMachine
+from lab.experiment.command_line import run_command
+from lab.experiment.dry_machine import DryMachine
 from lab.experiment.experiment import planned
-from lab.experiment.kinds import Kind, Kinds
 from lab.experiment.order import PlannedRun
-from lab.experiment.rig import Part, Rig
-from lab.experiment.scenario import run_command
+from lab.experiment.rig import Rig, StepGroup
+from lab.experiment.scenario_kinds import ScenarioTraits, TraitsByScenario
 from lab.experiment.settings import Lab
-from lab.labels import Label
-from lab.saturators.make import saturator
-from lab.saturators.zfs import IS_OPENZFS
-from lab.steps import Command, Step, shown
+from lab.names.labels import Label
+from lab.saturators import kind_of, saturator
+from lab.steps.step import Command, Step, shown
 from lab.tuning.apply import planned as planned_tuning
 
 ATTEMPT = "${attempt}"  # the folder of a run that is being done
@@ -21,40 +20,38 @@ ATTEMPT = "${attempt}"  # the folder of a run that is being done
 # Rough, for an idea of the whole: a small site on a disk that is not slow.
 _MAKE_S, _RESET_S = 40.0, 15.0
 
-# Of sending, until every kind of command was run: what was sent before is destroyed after the next.
-_ROUNDS = {"full": 1, "incremental": 2}
-
 
 @dataclass(frozen=True)
 class Chapter:
-    """What is done on one machine for one purpose."""
+    """The steps on one machine for one purpose."""
 
     says: str
     machine: str
     backend: str
-    parts: tuple[Part, ...]
+    parts: tuple[StepGroup, ...]
 
 
-async def chapters(lab: Lab, rigs: list[Rig], kinds: Kinds) -> list[Chapter]:
+async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[Chapter]:
     """Return all that would be done, in order. Looks at the machines, changes nothing. Raises LabError."""
     found = {rig.name: rig for rig in rigs}
     tunings = {rig.name: await planned_tuning(rig.machine, rig.backend.tuning) for rig in rigs}
-    openzfs = {rig.name: (await rig.machine.run(IS_OPENZFS, check=False)).status == 0 for rig in rigs}
     told: list[Chapter] = []
     made: set[str] = set()
     prepared: set[str] = set()
-    saturating: dict[str, Part] = {}
+    saturating: dict[str, StepGroup] = {}
     dirty: set[str] = set()
     for run in planned(lab):
         rig = found[run.backend]
         tuning = tunings[run.backend]
-        tuned = Part("tune the host", tuple(_step(step) for step in tuning.apply_steps))
-        untuned = Part("put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps))
+        tuned = StepGroup("tune the host", tuple(_step(step) for step in tuning.apply_steps))
+        untuned = StepGroup(
+            "put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps)
+        )
         if run.backend not in saturating:
-            saturating[run.backend] = await _saturating(lab, run, rig, openzfs[run.backend])
+            saturating[run.backend] = await _saturating(lab, run, rig)
         if run.backend not in made:
             made.add(run.backend)
-            prepare = Part("", ()) if rig.backend.host in prepared else await rig.prepare()
+            prepare = StepGroup("", ()) if rig.backend.host in prepared else await rig.prepare()
             if prepare.steps:
                 prepared.add(rig.backend.host)
             parts = (prepare, rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
@@ -62,7 +59,9 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: Kinds) -> list[Chapter]:
         parts = (
             tuned,
             rig.reset(restore=run.backend in dirty),
-            Part("load", (Command("run the scenario", tuple(_load(lab, run, kinds[run.scenario], rig))),)),
+            StepGroup(
+                "load", (Command("run the scenario", tuple(_load(lab, run, kinds[run.scenario], rig))),)
+            ),
             saturating[run.backend],
             rig.rest(),
             untuned,
@@ -116,28 +115,29 @@ def as_data(chapter: Chapter) -> dict[str, Any]:
     return {"says": chapter.says, "machine": chapter.machine, "backend": chapter.backend, "steps": steps}
 
 
-def _chapter(says: str, rig: Rig, parts: tuple[Part, ...]) -> Chapter:
+def _chapter(says: str, rig: Rig, parts: tuple[StepGroup, ...]) -> Chapter:
     return Chapter(says, rig.machine.name, rig.name, tuple(part for part in parts if part.steps))
 
 
-def _load(lab: Lab, run: PlannedRun, kind: Kind, rig: Rig) -> list[str]:
-    return run_command(lab, run, kind, rig.clone.target(_Unknown()), ATTEMPT, rig.clone.driver != "static")
+def _load(lab: Lab, run: PlannedRun, kind: ScenarioTraits, rig: Rig) -> list[str]:
+    return run_command(lab, run, kind, rig.clone.target(_Unknown()), ATTEMPT, rig.is_ours)
 
 
-async def _saturating(lab: Lab, run: PlannedRun, rig: Rig, openzfs: bool) -> Part:
+async def _saturating(lab: Lab, run: PlannedRun, rig: Rig) -> StepGroup:
     """Return the commands of the saturator's first rounds: it works on a machine that does nothing."""
     settings = rig.saturator(lab)
     if settings is None:
-        return Part("saturate", ())
+        return StepGroup("saturate", ())
     steps: list[Step] = []
-    statuses = {tuple(IS_OPENZFS): 0 if openzfs else 1}
-    dry = DryMachine(rig.machine.name, steps.append, statuses, _ROUNDS.get(getattr(settings, "mode", ""), 0))
+    kind = kind_of(settings)
+    statuses = {words: (await rig.machine.run(words, check=False)).status for words in kind.questions}
+    dry = DryMachine(rig.machine.name, steps.append, statuses, kind.rounds(settings))
     machine = rig.saturated_on(dry, _Unknown())
     busy = saturator(machine, settings, Label(lab.name).saturator(run.backend), lambda _event: None)
     await busy.start()
     await dry.started.wait()
     await busy.stop()
-    return Part(f"saturate, again and again: {settings.kind}", tuple(steps))
+    return StepGroup(f"saturate, again and again: {settings.kind}", tuple(steps))
 
 
 def _step(step: Any) -> Command:
@@ -145,7 +145,7 @@ def _step(step: Any) -> Command:
 
 
 class _Unknown(dict[str, str]):
-    """What steps would capture, as a reference."""
+    """Stands for the values that steps would capture: each is shown as a reference."""
 
     def __missing__(self, key: str) -> str:
         return "${" + key + "}"

@@ -5,21 +5,22 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from lab.disks.registry import kind_of as disk_kind
 from lab.errors import LabError
-from lab.experiment.replaying import REPLAY, ReplayOptions
+from lab.experiment.command_line import replay_program
+from lab.experiment.replay_options import REPLAY, ReplayOptions
 from lab.experiment.rigs import Machines, rig_of
-from lab.experiment.scenario import replay_program
 from lab.experiment.settings import LOCAL, Backend, Lab
 from lab.machine import Machine
-from lab.saturators.settings import BtrfsSend, Fio, ZfsSend
-from lab.steps import Command
+from lab.saturators import kind_of as saturator_kind
+from lab.steps.step import Command
 from lab.tuning.apply import planned as planned_tuning
 
 _EVERYWHERE = {"env", "sh", "rm", "cat", "tee", "mkdir", "printf"}
 
 
 async def probe(lab: Lab) -> list[str]:
-    """Return what stands in the way, one sentence each; none: the experiment can begin. Changes nothing."""
+    """Return the obstacles, one sentence each; none: the experiment can begin. Changes nothing."""
     problems = _scenarios(lab)
     machines = Machines(lab)
     try:
@@ -46,7 +47,8 @@ async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
         *rig.remove(),
     ]
     words = {step.words[0] for part in parts for step in part.steps if isinstance(step, Command)}
-    words |= _saturator(lab, backend)
+    if (saturator := backend.saturator or lab.saturator) is not None:
+        words |= saturator_kind(saturator).programs
     problems = [
         f"{machine.name} has no {word}: install it"
         for word in sorted(words - _EVERYWHERE)
@@ -59,23 +61,13 @@ async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
     if backend.disk and (await machine.run(["id", "-u"])).out.strip() != "0":
         how = "run plimsoll as root" if backend.host == LOCAL else "log in as root, or say become: true"
         problems.append(f"{machine.name}: disks and clones are made by root: {how}")
-    if not (backend.disk and backend.disk.kind == "emulated"):  # whose devices are not there yet
+    if not (backend.disk and disk_kind(backend.disk).is_made):  # whose devices are not there yet
         try:
             await planned_tuning(machine, backend.tuning)
         except LabError as error:
             problems.append(f"tuning: {error}")
     problems += [f"is in the way, and is removed first: {found.what}" for found in await rig.found()]
     return problems
-
-
-def _saturator(lab: Lab, backend: Backend) -> set[str]:
-    settings = backend.saturator or lab.saturator
-    if isinstance(settings, Fio):
-        return {"fio"}
-    if isinstance(settings, BtrfsSend):
-        return {"btrfs", "python3"}
-    zfs_comes = backend.disk is not None and backend.disk.kind == "emulated"
-    return {"python3"} | (set() if zfs_comes else {"zfs"}) if isinstance(settings, ZfsSend) else set()
 
 
 def _scenarios(lab: Lab) -> list[str]:

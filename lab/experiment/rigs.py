@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from lab.clones.make import clone_of
-from lab.disks.make import disk
+from lab.clones.clone import Surroundings
+from lab.clones.registry import clone_of
+from lab.disks.registry import disk
 from lab.errors import LabError
 from lab.experiment.rig import OnStep, Rig
 from lab.experiment.settings import LOCAL, Backend, Lab
-from lab.labels import Label
-from lab.machine import LocalMachine, Machine, SshMachine
+from lab.machine import LocalMachine, Machine
+from lab.names.labels import Label
 
 PROJECT = Path(__file__).parents[2]
 
@@ -18,7 +19,7 @@ class Machines:
 
     def __init__(self, lab: Lab) -> None:
         self.here = LocalMachine(LOCAL)
-        self._others = {host.name: SshMachine(host.access()) for host in lab.hosts}
+        self._others = {host.name: host.machine() for host in lab.hosts}
 
     def of(self, backend: Backend) -> Machine:
         """Return the machine with the backend's disks."""
@@ -41,12 +42,11 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     storage = disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
     place = storage.place() if storage else None
     try:
-        made = await clone_of(
-            backend.clone, machine, label.of(backend.name), place, lab.site, lab.work, str(PROJECT)
-        )
+        around = Surroundings(machine, label.of(backend.name), place, lab.site, lab.work, str(PROJECT))
+        kit = await clone_of(backend.clone, around)
     except ValueError as error:  # a clone that this disk cannot hold
         raise LabError(f"clone: {error}") from None
-    return Rig(backend, machine, storage, made, on_step)
+    return Rig(backend, machine, storage, kit, on_step)
 
 
 async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:

@@ -4,32 +4,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from analysis.yamlfile import Location, read_model
 from lab.clones.golden import SiteSettings
-from lab.clones.settings import CloneSettings
-from lab.disks.settings import DiskSettings
-from lab.hosts.settings import Host, Name
-from lab.labels import LabName
+from lab.clones.registry import AnyClone, driver_of
+from lab.disks.registry import AnyDisk
+from lab.hosts.settings import HostSettings, Name
+from lab.names.labels import LabName
+from lab.names.model import StrictModel
+from lab.names.storage import Folder
 from lab.observers import ObserverSettings
-from lab.saturators.settings import Folder, SaturatorSettings
-from lab.steps import no_reference
+from lab.saturators import AnySaturator
+from lab.steps.step import no_reference
 from lab.tuning import Tuning
+from plimsoll.common.problems import Location
+from plimsoll.common.yamlfile import read_model
 
 MANUAL = "docs/lab.md"
 LOCAL = "local"
-_ON_A_DISK = ("compose", "qemu", "libvirt")
 
 Word = Annotated[str, AfterValidator(no_reference)]
 Option = Annotated[str | int | float | bool | list[str], AfterValidator(no_reference)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Phases(_Model):
+class Phases(StrictModel):
     """Before, during and after the saturator: so each run carries its own control."""
 
     before_s: float = Field(
@@ -46,21 +44,21 @@ class Phases(_Model):
             raise ValueError("after_s: nothing comes after a during_s of null; leave it out")
 
 
-class Backend(_Model):
+class Backend(StrictModel):
     """One way of storing the site."""
 
     name: LabName = Field(description="What it is called in figures and verdicts.")
     host: Name = Field(LOCAL, description="Machine that has the disks: `local`, or one of `hosts`.")
-    disk: DiskSettings | None = Field(None, description="Where the clone is put: see docs/disks.md.")
-    clone: CloneSettings = Field(description="How the site is cloned: see below.")
+    disk: AnyDisk | None = Field(None, description="Where the clone is put: see docs/disks.md.")
+    clone: AnyClone = Field(description="How the site is cloned: see below.")
     tuning: Tuning = Field(
         Tuning(), description="Settings of the host while this backend runs: docs/tuning.md."
     )
-    saturator: SaturatorSettings | None = Field(None, description="Instead of the experiment's.")
+    saturator: AnySaturator | None = Field(None, description="Instead of the experiment's.")
 
 
-class ScenarioChoice(_Model):
-    """One scenario, with what it is told."""
+class ScenarioChoice(StrictModel):
+    """One scenario, with its options."""
 
     scenario: str = Field(
         description="`replay`, or one that `plimsoll scenario list` names.", pattern=r"^[a-z][a-z-]{0,39}$"
@@ -73,12 +71,12 @@ class ScenarioChoice(_Model):
 
     @property
     def called(self) -> str:
-        """What it is called here."""
+        """Its name in this lab."""
         return self.name or self.scenario
 
 
-class Limits(_Model):
-    """When to give up."""
+class Limits(StrictModel):
+    """The limits at which a run or an experiment gives up."""
 
     run_s: float = Field(
         7200.0,
@@ -90,15 +88,15 @@ class Limits(_Model):
     settle_s: float = Field(2.0, ge=0, le=3600, description="Seconds between a site that serves and its run.")
 
 
-class Lab(_Model):
+class Lab(StrictModel):
     """The whole file."""
 
     name: LabName = Field(description="The experiment's label: everything that is made bears it.")
     site: SiteSettings = Field(SiteSettings(), description="The site that is cloned by `compose`.")
-    hosts: list[Host] = Field([], description="Machines besides this one: the keys of docs/hosts.md.")
+    hosts: list[HostSettings] = Field([], description="Machines besides this one: the keys of docs/hosts.md.")
     backends: list[Backend] = Field(min_length=1, description="What is compared.")
     scenarios: list[ScenarioChoice] = Field(min_length=1, description="What is done to each.")
-    saturator: SaturatorSettings | None = Field(
+    saturator: AnySaturator | None = Field(
         None,
         description="What keeps the disks busy: docs/saturators.md. What it is pointed at may be left out.",
     )
@@ -129,11 +127,11 @@ class Lab(_Model):
         return next(choice for choice in self.scenarios if choice.called == called)
 
     def phases_of(self, choice: ScenarioChoice) -> Phases:
-        """Return how long the parts of its runs are."""
+        """Return the lengths of its runs' phases."""
         return choice.phases or self.phases
 
     def duration_s(self, choice: ScenarioChoice) -> float | None:
-        """Return how long its runs last, warm-up included; None where it ends by itself."""
+        """Return the length of its runs in seconds, warm-up included; None where it ends by itself."""
         phases = self.phases_of(choice)
         if phases.during_s is None:
             return None
@@ -146,7 +144,7 @@ def read_lab(path: Path) -> Lab:
 
 
 def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
-    """Yield what is wrong between the keys: where, and what to do. Pure."""
+    """Yield the problems between keys: where, and what to do. Pure."""
     yield from _twice("backends", [backend.name for backend in lab.backends], "name")
     yield from _twice("scenarios", [choice.called for choice in lab.scenarios], "name")
     yield from _twice("hosts", [host.name for host in lab.hosts], "name")
@@ -158,13 +156,13 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
         at: Location = ("backends", i)
         if backend.host not in hosts:
             yield (*at, "host"), f"{backend.host} is not one of hosts: {', '.join(sorted(hosts))}"
-        on_a_disk = backend.clone.driver in _ON_A_DISK
-        if on_a_disk and backend.disk is None:
+        on_disk = driver_of(backend.clone).needs_disk
+        if on_disk and backend.disk is None:
             yield (
                 (*at, "disk"),
                 f"is missing: {backend.clone.driver} puts the clone on it (see docs/disks.md)",
             )
-        if not on_a_disk and backend.disk is not None:
+        if not on_disk and backend.disk is not None:
             yield (*at, "disk"), f"must be left out: {backend.clone.driver} does not put the clone anywhere"
 
 

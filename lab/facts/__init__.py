@@ -1,4 +1,4 @@
-"""What the host under a run is: read, kept in `run.json`, and compared between two backends."""
+"""The facts of the host under a run: read, kept in `run.json`, and compared between two backends."""
 
 from lab.facts.difference import Difference, difference
 from lab.facts.model import DiskFacts, HostFacts, PoolFacts

@@ -1,13 +1,13 @@
-"""What differs between two backends besides the one thing that should."""
+"""The differences between two backends, beyond the one that is intended."""
 
 from collections.abc import Collection
 
-from analysis.differing import Difference, difference_of
 from lab.facts.model import HostFacts
+from plimsoll.common.differences import Difference, difference_of
 
 __all__ = ["Difference", "difference"]
 
 
-def difference(a: HostFacts, b: HostFacts, besides: Collection[str] = ()) -> list[Difference]:
-    """Return what differs, in the order of the facts; `besides` as in `analysis.differing`."""
-    return difference_of(a.model_dump(mode="json"), b.model_dump(mode="json"), besides)
+def difference(a: HostFacts, b: HostFacts, expected: Collection[str] = ()) -> list[Difference]:
+    """Return the differences, in the order of the facts; `expected` as in `plimsoll.common.differences`."""
+    return difference_of(a.model_dump(mode="json"), b.model_dump(mode="json"), expected)

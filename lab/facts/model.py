@@ -27,7 +27,7 @@ class DiskFacts(_Facts):
 
 
 class PoolFacts(_Facts):
-    """One ZFS pool: how it is built of what, with the names of its devices left out of `layout`."""
+    """One ZFS pool: its structure and its devices, whose names are left out of `layout`."""
 
     pool: str
     layout: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class DatasetFacts(_Facts):
 
 
 class HostFacts(_Facts):
-    """Everything that is read of a host."""
+    """All facts of a host."""
 
     kernel: str | None = None
     cpu: str | None = None

@@ -40,7 +40,7 @@ def cpu_model(cpuinfo: str | None) -> str | None:
 
 
 def cpu_count(cpuinfo: str | None) -> int | None:
-    """Return how many processors /proc/cpuinfo lists."""
+    """Return the number of processors in /proc/cpuinfo."""
     return len(re.findall(r"^processor[ \t]*:", cpuinfo or "", re.MULTILINE)) or None
 
 
@@ -71,7 +71,7 @@ def ratio(text: str | None) -> float | None:
 
 
 def pool_layout(status: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return how `zpool status` says a pool is built, and its devices in order.
+    """Return a pool's layout as `zpool status` shows it, and its devices in order.
 
     The layout has one entry a group, `mirror × 2`, `disk` for a device that stands alone, after `logs`,
     `cache` or the like where it is of that class; so two pools of other disks compare as equal.

@@ -49,7 +49,7 @@ def status_command(pool: str) -> list[str]:
 async def read_facts(machine: Machine, disks: Sequence[str] = (), datasets: Sequence[str] = ()) -> HostFacts:
     """Return the facts of the host, of `disks` and of `datasets` with their pools, in the order given.
 
-    The names must be checked (`lab.names`). What the host has not, or does not tell, is None; raises
+    The names must be checked (`lab.names.storage`). What the host has not, or does not tell, is None; raises
     MachineError only if it cannot be reached.
     """
     files = [*_PATHS.values(), *(path for disk in disks for path in disk_paths(disk))]
@@ -120,7 +120,7 @@ async def _dataset(machine: Machine, dataset: str) -> DatasetFacts:
 
 
 async def _printed(machine: Machine, command: Sequence[str]) -> str:
-    """Return what a command prints; nothing where it fails or is not there, as on a host without ZFS."""
+    """Return the output of a command; empty where it fails or is missing, as on a host without ZFS."""
     try:
         done = await machine.run(command, check=False)
     except MachineError:

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from analysis.errors import OutputError
 from lab.fileio.histogram import p999
 from lab.fileio.output import Output
 from lab.fileio.settings import BLOCK_BYTES, FileioSettings, Test
+from plimsoll.common.errors import OutputError
 
 _LARGEST_BYTES = 64 << 20
 
@@ -41,7 +41,7 @@ class Cell:
 
     @property
     def key(self) -> Key:
-        """What was measured: two cells with the same key are the same cell."""
+        """The key of what was measured: two cells with the same key are the same cell."""
         return (
             self.volume,
             self.threads,

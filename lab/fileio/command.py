@@ -10,14 +10,15 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from analysis.errors import SettingsError
-from analysis.hostile import printable
-from analysis.progress import is_shown, progress_bar, progress_option
 from lab.fileio.cell import Cell
 from lab.fileio.matrix import cache_caution, run_matrix
 from lab.fileio.settings import TESTS, THREADS, FileioSettings
 from lab.fileio.table import table
 from lab.machine import LocalMachine
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.hostile import printable
+from plimsoll.common.problems import Problem, problems_of
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
 
 @click.command()
@@ -89,19 +90,15 @@ def settings_of(directory: Path, given: dict[str, Any]) -> FileioSettings:
     try:
         return FileioSettings.model_validate(values | {"directory": str(directory.resolve())})
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
+        problems = problems_of(error)
     # A list whose items are refused counts as too short as well: that is no problem of its own.
-    items = {_option(one) for one in problems if len(one["loc"]) > 1}
-    told = [one for one in problems if len(one["loc"]) > 1 or _option(one) not in items]
-    raise SettingsError("\n".join(f"--{_option(one)}: {_message(one)}" for one in told))
+    items = {_option(one) for one in problems if len(one.at) > 1}
+    refused = [one for one in problems if len(one.at) > 1 or _option(one) not in items]
+    raise SettingsError("\n".join(f"--{_option(one)}: {one.text}" for one in refused))
 
 
-def _option(problem: Any) -> str:
-    return str(problem["loc"][0]).replace("_", "-")
-
-
-def _message(problem: Any) -> str:
-    return str(problem["msg"]).removeprefix("Value error, ")
+def _option(problem: Problem) -> str:
+    return str(problem.at[0]).replace("_", "-")
 
 
 async def _measured(

@@ -8,12 +8,12 @@ from lab.fileio import sysbench
 from lab.fileio.cell import Cell, append_cell, cell_of, key_of, latest, read_cells
 from lab.fileio.output import FileioError, parse_output
 from lab.fileio.settings import FileioSettings, Test
-from lab.fileio.size import size_text
 from lab.machine import Machine
+from plimsoll.common.sizes import size_text
 
-_SLOWEST_BYTES_PER_S = 1 << 20  # that files are written at, before we give up
+_SLOWEST_BYTES_PER_S = 1 << 20  # the slowest that files may be written
 _NOT_FOUND = 127  # what env ends with
-_END_S = 600.0  # that a run may take beyond its time: the last fsync of a slow disk
+_END_S = 600.0  # for a run beyond its time: the last fsync of a slow disk
 
 
 def plan(settings: FileioSettings) -> list[tuple[Test, int]]:
@@ -22,7 +22,7 @@ def plan(settings: FileioSettings) -> list[tuple[Test, int]]:
 
 
 def space_problem(settings: FileioSettings, free: int) -> str | None:
-    """Return what is wrong with `free` bytes of space, if anything. Pure."""
+    """Return the problem with `free` bytes of space, if there is one. Pure."""
     needed = settings.file_size + settings.file_size // 20
     if free >= needed:
         return None
@@ -77,6 +77,10 @@ async def run_matrix(
             for number, (test, threads) in enumerate(to_do, len(done) + 1):
                 append_cell(kept_in, await _measured(machine, settings, test, threads))
                 on_progress(number, len(cells))
+                if test == "seqwr" and number < len(cells):
+                    await _prepare(
+                        machine, settings
+                    )  # cut off, it leaves files shorter than the next cell expects
         finally:
             await _clean_up(machine, settings)
     elif await _is_there(machine, settings):  # killed between the last cell and the end
@@ -85,14 +89,14 @@ async def run_matrix(
 
 
 async def _claim(machine: Machine, settings: FileioSettings, resume: bool) -> None:
-    """Make our folder; a run that goes on takes over that of the run before. Raises FileioError."""
+    """Make the folder; a resumed run takes over that of the run before. Raises FileioError."""
     made = await machine.run(sysbench.make_folder(settings.directory), check=False)
     if made.status == 0:
         return
     folder = sysbench.own_folder(settings.directory)
     there = await _is_there(machine, settings)
     if there and resume:
-        # Its files count as used space, and are written anew.
+        # Its files count as used space, and are rewritten.
         await machine.run(sysbench.clean_up(settings)[0], timeout_s=_END_S, check=False)
         return
     if there:
@@ -138,7 +142,7 @@ async def _measured(machine: Machine, settings: FileioSettings, test: Test, thre
 
 
 def _fatal(output: str) -> str:
-    """Return what sysbench says went wrong: on either stream, as FATAL."""
+    """Return sysbench's own error: a line with FATAL on either stream."""
     return next((line for line in output.splitlines() if "FATAL" in line), "")
 
 

@@ -1,4 +1,4 @@
-"""What `sysbench fileio run` prints (1.0), read. Pure."""
+"""Parses the output of `sysbench fileio run` (sysbench 1.0). Pure."""
 
 import re
 from dataclasses import dataclass

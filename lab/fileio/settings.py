@@ -1,21 +1,18 @@
-"""What is measured: one volume, and which cells of the matrix."""
+"""The settings of a measurement: one volume, and the cells of the matrix."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from lab.fileio.size import parse_size
+from lab.names.model import StrictModel
+from plimsoll.common.sizes import read_size
 
 Test = Literal["rndrd", "seqrd", "rndwr", "seqwr", "rndrw"]
 TESTS: tuple[Test, ...] = ("rndrd", "seqrd", "rndwr", "seqwr", "rndrw")
 THREADS = (1, 8, 12, 16, 20, 24, 32)
 BLOCK_BYTES = 16 << 10
-FILES = 128  # sysbench's own default, said aloud
+FILES = 128  # sysbench's own default, made explicit
 _STEP_BYTES = FILES * BLOCK_BYTES
-
-
-def _bytes(value: Any) -> Any:
-    return parse_size(value) if isinstance(value, str) else value
 
 
 def _whole(value: int) -> int:
@@ -39,14 +36,12 @@ def _once(value: tuple[Any, ...]) -> tuple[Any, ...]:
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 
 
-class FileioSettings(BaseModel):
-    """Which cells are measured where. A field's description is its help text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class FileioSettings(StrictModel):
+    """The volume and the cells that are measured. A field's description is its help text."""
 
     directory: AbsolutePath = Field(description="Folder on the volume to be measured.")
     volume: str = Field("", max_length=200, description="What to call the volume; default: the folder.")
-    file_size: Annotated[int, BeforeValidator(_bytes), AfterValidator(_whole)] = Field(
+    file_size: Annotated[int, BeforeValidator(read_size), AfterValidator(_whole)] = Field(
         2 << 30, gt=0, le=1 << 50, description="Size of all test files together."
     )
     threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(_once)] = Field(
@@ -60,5 +55,5 @@ class FileioSettings(BaseModel):
 
     @property
     def name(self) -> str:
-        """What the table calls the volume."""
+        """The volume's name in the table."""
         return self.volume or self.directory

@@ -6,32 +6,32 @@ _OWN = "plimsoll-fileio"
 
 
 def own_folder(directory: str) -> str:
-    """Return the folder that the test files lie in: ours alone, so that nobody else's file is touched."""
+    """Return the folder of the test files: it holds no others, so nobody else's file is touched."""
     return f"{directory.rstrip('/')}/{_OWN}"
 
 
 def make_folder(directory: str) -> list[str]:
-    """Return what makes that folder, and fails where there is one."""
+    """Return the command that makes that folder, and fails where there is one."""
     return ["mkdir", "--", own_folder(directory)]
 
 
 def is_folder(directory: str) -> list[str]:
-    """Return what prints something only where that folder is one, and no symbolic link to another."""
+    """Return the command that prints something only if that folder is one, and no symbolic link to one."""
     return ["find", own_folder(directory), "-maxdepth", "0", "-type", "d"]
 
 
 def free_bytes(directory: str) -> list[str]:
-    """Return what says how much space is left."""
+    """Return the command that prints the space left."""
     return ["df", "--output=avail", "--block-size=1", "--", directory]
 
 
 def prepare(settings: FileioSettings) -> list[str]:
-    """Return what writes the test files."""
+    """Return the command that writes the test files."""
     return [*_sysbench(settings), "prepare"]
 
 
 def run(settings: FileioSettings, test: Test, threads: int) -> list[str]:
-    """Return what measures one cell."""
+    """Return the command that measures one cell."""
     direct = ["--file-extra-flags=direct"] if settings.direct else []
     return [
         *_sysbench(settings),
@@ -47,7 +47,7 @@ def run(settings: FileioSettings, test: Test, threads: int) -> list[str]:
 
 
 def clean_up(settings: FileioSettings) -> list[list[str]]:
-    """Return what removes the test files and their folder; it stays where something else lies in it."""
+    """Return the commands that remove the test files and their folder, unless it holds something else."""
     return [[*_sysbench(settings), "cleanup"], ["rmdir", "--", own_folder(settings.directory)]]
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from analysis.hostile import printable
-from analysis.units import count, decimal
 from lab.fileio.cell import Cell
-from lab.fileio.size import size_text
+from plimsoll.common.hostile import printable
+from plimsoll.common.sizes import size_text
+from plimsoll.common.units import count, decimal
 
 COLUMNS = (
     "Volume",
@@ -24,7 +24,7 @@ _LEFT = {0, 4}
 
 
 def row(cell: Cell) -> tuple[str, ...]:
-    """Return what the table says about a cell. Pure."""
+    """Return the table's row of a cell. Pure."""
     return (
         printable(cell.volume, 60),
         count(cell.threads),

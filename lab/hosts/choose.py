@@ -1,15 +1,16 @@
-"""Which hosts a command runs on."""
+"""The choice of the hosts that a command runs on."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from analysis.errors import SettingsError
-from lab.hosts.settings import Host, host_of, read_hosts
+from lab.hosts.settings import HostSettings, host_of, read_hosts
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.problems import problems_of
 
 
-def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> list[Host]:
+def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> list[HostSettings]:
     """Return the hosts of `file` that `names` or `groups` name, all where there are neither.
 
     Without `file`, `names` are addresses. Raises SettingsError with all problems.
@@ -20,15 +21,14 @@ def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> li
         raise SettingsError("--group: groups are in a hosts file: give --hosts FILE")
     if not names:
         raise SettingsError("--hosts: say on which hosts: --hosts FILE, or --host user@host")
-    hosts: dict[str, Host] = {}
+    hosts: dict[str, HostSettings] = {}
     problems = []
     for text in names:
         try:
             host = host_of(text)
         except ValidationError as error:
-            what = error.errors()[0]
-            message = str(what["msg"]).removeprefix("Value error, ")
-            problems.append(f"--host {text}: {what['loc'][0]} {message}")
+            first = problems_of(error)[0]
+            problems.append(f"--host {text}: {first.key} {first.text}")
         except ValueError as error:
             problems.append(f"--host {text}: {error}")
         else:
@@ -40,7 +40,9 @@ def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> li
     return list(hosts.values())
 
 
-def among(hosts: Sequence[Host], names: Sequence[str], groups: Sequence[str], file: str) -> list[Host]:
+def among(
+    hosts: Sequence[HostSettings], names: Sequence[str], groups: Sequence[str], file: str
+) -> list[HostSettings]:
     """Return those of `hosts` that are named or in a group, in the file's order. Raises SettingsError."""
     there = {host.name for host in hosts}
     grouped = {group for host in hosts for group in host.groups}

@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 
 from lab.hosts.choose import chosen
-from lab.hosts.fleet import Outcome, run_everywhere
-from lab.hosts.settings import Host
+from lab.hosts.fleet import HostOutcome, run_everywhere
+from lab.hosts.settings import HostSettings
 from lab.hosts.show import as_json as as_data
 from lab.hosts.show import outcome_lines, summary_lines
-from lab.machine import SshMachine
 
 
 @click.group()
@@ -76,9 +75,9 @@ def run(
     Exit codes: 0 it ended with 0 on all hosts; 1 it failed on some, or was interrupted; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
     where = chosen(file, names, groups)
-    outcomes: list[Outcome] = []
+    outcomes: list[HostOutcome] = []
 
-    def each(outcome: Outcome) -> None:
+    def each(outcome: HostOutcome) -> None:
         outcomes.append(outcome)
         if not as_json:
             click.echo("\n".join(outcome_lines(outcome)))
@@ -99,11 +98,11 @@ def run(
 
 
 async def _everywhere(
-    where: Sequence[Host],
+    where: Sequence[HostSettings],
     command: Sequence[str],
     parallel: int,
     timeout_s: float,
-    each: Callable[[Outcome], None],
+    each: Callable[[HostOutcome], None],
 ) -> None:
-    machines = [SshMachine(host.access()) for host in where]
+    machines = [host.machine() for host in where]
     await run_everywhere(machines, command, parallel, timeout_s, each)

@@ -12,8 +12,8 @@ _MOST_CHARACTERS = 1 << 20  # that are kept of one host's output
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of the command on one host. `trouble` is empty where all went well."""
+class HostOutcome:
+    """The outcome of the command on one host. `trouble` is empty where all went well."""
 
     host: str
     status: int | None
@@ -24,7 +24,7 @@ class Outcome:
 
     @property
     def well(self) -> bool:
-        """Whether the command ended with status 0."""
+        """True if the command ended with status 0."""
         return not self.trouble
 
 
@@ -33,7 +33,7 @@ async def run_everywhere(
     command: Sequence[str],
     parallel: int,
     timeout_s: float,
-    each: Callable[[Outcome], None],
+    each: Callable[[HostOutcome], None],
 ) -> None:
     """Run `command` on all; `each` gets every outcome as it comes. Cancelled, it ends what runs."""
     waiting = iter(machines)
@@ -43,7 +43,7 @@ async def run_everywhere(
 
 
 async def _work(
-    waiting: Iterator[Machine], command: Sequence[str], timeout_s: float, each: Callable[[Outcome], None]
+    waiting: Iterator[Machine], command: Sequence[str], timeout_s: float, each: Callable[[HostOutcome], None]
 ) -> None:
     for machine in waiting:
         try:
@@ -52,7 +52,7 @@ async def _work(
             await machine.close()
 
 
-async def run_on(machine: Machine, command: Sequence[str], timeout_s: float) -> Outcome:
+async def run_on(machine: Machine, command: Sequence[str], timeout_s: float) -> HostOutcome:
     """Run `command` on one host; `timeout_s` counts from when it is logged in to. Cancelled, it ends it."""
     begun_s = time.monotonic()
     kept = _Kept()
@@ -73,7 +73,7 @@ async def run_on(machine: Machine, command: Sequence[str], timeout_s: float) -> 
             raise
     except MachineError as error:
         trouble = error.what
-    return Outcome(
+    return HostOutcome(
         machine.name, status, trouble, time.monotonic() - begun_s, tuple(kept.lines), kept.left_out
     )
 

@@ -5,16 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from analysis.yamlfile import Location, read_model
-from lab.machine import Access
+from lab.machine import SshMachine
+from lab.names.model import StrictModel
+from plimsoll.common.problems import Location
+from plimsoll.common.ssh import Access
+from plimsoll.common.yamlfile import read_model
 
 MANUAL = "docs/hosts.md"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_%-]{0,252}")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,31}\$?")
-_FORM = re.compile(r"(?:([^@\s]+)@)?(?:\[([0-9A-Fa-f:.]+)\]|([^@:\s\[\]]+))(?::(\d{1,5}))?")
 
 
 def _name(value: str) -> str:
@@ -40,10 +42,8 @@ Address = Annotated[str, AfterValidator(_address)]
 User = Annotated[str, AfterValidator(_user)]
 
 
-class Host(BaseModel):
-    """One machine. What is not given is what ssh itself would take."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class HostSettings(StrictModel):
+    """One machine. Anything left out is what ssh itself would use."""
 
     name: Name = Field(description="What the host is called in output and by --host.")
     address: Address | None = Field(None, description="Host name or IP address. Default: the name.")
@@ -55,35 +55,33 @@ class Host(BaseModel):
     groups: list[Name] = Field([], description="Groups that it is in, for --group.")
 
     def access(self) -> Access:
-        """Return how to log in to it."""
-        address = self.address or self.name
-        return Access(self.name, address, self.port, self.user, self.key, self.known_hosts, self.become)
+        """Return its login."""
+        return Access(self.address or self.name, self.user, self.port, self.key, self.known_hosts)
+
+    def machine(self) -> SshMachine:
+        """Return the machine; it is not connected to yet."""
+        return SshMachine(self.name, self.access(), self.become)
 
 
-class HostsFile(BaseModel):
+class HostsFile(StrictModel):
     """The whole file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    hosts: list[Host] = Field(min_length=1, description="The machines.")
+    hosts: list[HostSettings] = Field(min_length=1, description="The machines.")
 
 
-def read_hosts(path: Path) -> list[Host]:
+def read_hosts(path: Path) -> list[HostSettings]:
     """Read and check `path`. Raises SettingsError with all problems."""
     return read_model(path, HostsFile, MANUAL, _twice).hosts
 
 
-def host_of(text: str) -> Host:
+def host_of(text: str) -> HostSettings:
     """Return the host that `user@host:port` names. Raises ValueError."""
-    found = _FORM.fullmatch(text)
-    if not found or (found[1] and ":" in found[1]):
-        raise ValueError("must be host, user@host or user@host:port")
-    address = found[2] or found[3]
-    return Host(
-        name=re.sub(r"[^A-Za-z0-9.-]", "-", address).lstrip(".-") or "host",
-        address=address,
-        user=found[1],
-        port=int(found[4]) if found[4] else None,
+    access = Access.parse(text)
+    return HostSettings(
+        name=re.sub(r"[^A-Za-z0-9.-]", "-", access.address).lstrip(".-") or "host",
+        address=access.address,
+        user=access.user,
+        port=access.port,
     )
 
 

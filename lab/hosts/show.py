@@ -1,17 +1,17 @@
-"""What is printed of a fleet. What hosts say is hostile: nothing of it reaches the terminal raw."""
+"""The text printed about a fleet. What hosts say is hostile: none of it reaches the terminal raw."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.hostile import printable
 from lab.errors import last_words
-from lab.hosts.fleet import Outcome
+from lab.hosts.fleet import HostOutcome
+from plimsoll.common.hostile import printable
 
 _LONGEST = 4096
 
 
-def outcome_lines(outcome: Outcome) -> list[str]:
-    """Return what happened on one host: a heading, and its output (`|`) and errors (`!`). Pure."""
+def outcome_lines(outcome: HostOutcome) -> list[str]:
+    """Return the outcome on one host: a heading, and its output (`|`) and errors (`!`). Pure."""
     name = printable(outcome.host)
     lines = [f"{name}: {printable(outcome.trouble) or 'ok'}, {outcome.duration_s:.1f} s"]
     for line in outcome.lines:
@@ -22,8 +22,8 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-def summary_lines(outcomes: Sequence[Outcome], not_done: Sequence[str]) -> list[str]:
-    """Return how it went on all hosts. Pure."""
+def summary_lines(outcomes: Sequence[HostOutcome], not_done: Sequence[str]) -> list[str]:
+    """Return a summary of all hosts. Pure."""
     failed = [outcome for outcome in outcomes if not outcome.well]
     counts = f"{len(outcomes) - len(failed)} ok, {len(failed)} failed"
     total = len(outcomes) + len(not_done)
@@ -38,8 +38,10 @@ def summary_lines(outcomes: Sequence[Outcome], not_done: Sequence[str]) -> list[
     return lines
 
 
-def as_json(command: Sequence[str], outcomes: Sequence[Outcome], not_done: Sequence[str]) -> dict[str, Any]:
-    """Return all of it as data. Pure."""
+def as_json(
+    command: Sequence[str], outcomes: Sequence[HostOutcome], not_done: Sequence[str]
+) -> dict[str, Any]:
+    """Return the outcomes as data for JSON. Pure."""
     return {
         "format": 1,
         "command": list(command),

@@ -1,8 +1,7 @@
-"""Where commands run: on this machine or on another, over SSH. Whoever runs one need not know which."""
+"""Machines that run commands: this one, or another over SSH. Callers need not know which."""
 
-from lab.machine.access import Access
 from lab.machine.local import LocalMachine
 from lab.machine.machine import Done, Line, Machine, Process
 from lab.machine.ssh import SshMachine
 
-__all__ = ["Access", "Done", "Line", "LocalMachine", "Machine", "Process", "SshMachine"]
+__all__ = ["Done", "Line", "LocalMachine", "Machine", "Process", "SshMachine"]

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-# Its input is the line to us: a name of a signal goes to the command's process group; its end (we died, the
-# connection broke) ends the group. $1 is how many bytes of it come first, as the command's own input: they
-# are kept in a file without a name, since the line must stay free; cut short, the command is not begun.
+# Its input is the line to the caller: a signal's name goes to the command's process group; its end (the
+# caller died, the connection broke) ends the group. $1 is the number of bytes that come first, as the
+# command's own input: they are kept in a file without a name, since the line must stay free; if they are
+# cut short, the command is not started.
 # The command is a background job, so it starts with SIGINT ignored: it is ended by TERM.
 # Once the command has ended, what is left of its group gets TERM, and KILL after 5 s.
 _GUARD = r"""_bytes=$1; shift

@@ -12,7 +12,7 @@ from lab.machine.machine import Done, Line
 
 _CHUNK_BYTES = 1 << 16
 _MOST_BYTES = 16 << 20  # that `run` keeps of a stream
-_MOST_LINES = 10_000  # that wait for somebody to take them; then the command waits
+_MOST_LINES = 10_000  # that wait to be read; then the command waits
 
 
 class Reader(Protocol):
@@ -30,7 +30,7 @@ class Channel(Protocol):
     err: Reader
 
     async def send(self, data: bytes) -> None:
-        """Write to the guard's input; an error says nothing that its status does not."""
+        """Write to the guard's input; an error here tells no more than its status does."""
         ...
 
     async def status(self) -> int:
@@ -55,7 +55,7 @@ class GuardedProcess:
 
     @property
     def runs(self) -> bool:
-        """Whether it may still write."""
+        """True while the command may still write."""
         return not self._pumps.done()
 
     def lines(self) -> AsyncIterator[Line]:
@@ -125,7 +125,7 @@ async def run_guarded(
 
 
 class _Output:
-    """What one stream of a command held."""
+    """The output of a command on one stream."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -157,7 +157,7 @@ async def _drained(reader: Reader) -> None:
 
 
 async def _some(reader: Reader) -> bytes:
-    """Return what comes next; a connection that broke is the end of it: `status` will say so."""
+    """Return the next bytes; a broken connection ends them, and `status` then says so."""
     try:
         return await reader.read(_CHUNK_BYTES)
     except OSError:

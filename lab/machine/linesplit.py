@@ -1,6 +1,6 @@
 """Bytes in pieces become lines."""
 
-_LONGEST_BYTES = 1 << 16  # a line without an end must not fill the memory: longer ones come in pieces
+_LONGEST_BYTES = 1 << 16  # an endless line must not fill the memory: longer lines come in pieces
 
 
 def text_of(data: bytes) -> str:

@@ -40,7 +40,7 @@ class LocalMachine:
         return process
 
     async def read_text(self, path: str) -> str:
-        """Return what the file at `path` holds. Raises MachineError."""
+        """Return the content of the file at `path`. Raises MachineError."""
         if self._become:
             return (await self.run(["cat", "--", path])).out
         try:

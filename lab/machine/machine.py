@@ -32,7 +32,7 @@ class Process(Protocol):
         ...
 
     async def wait(self) -> int:
-        """Return its status when it has ended. Output that nobody asked `lines` for is thrown away."""
+        """Return its status when it has ended. Output not read by `lines` is thrown away."""
         ...
 
     async def stop(self, grace_s: float = 5.0) -> int:
@@ -41,7 +41,7 @@ class Process(Protocol):
 
 
 class Machine(Protocol):
-    """Where commands run: lists of arguments, never a line for a shell.
+    """A machine that runs commands: lists of arguments, never a line for a shell.
 
     A command runs in a session of its own. What it leaves running in its process group ends with it, and
     all of it ends when this program dies or the connection breaks.
@@ -69,7 +69,7 @@ class Machine(Protocol):
         ...
 
     async def read_text(self, path: str) -> str:
-        """Return what the file at `path` holds, also below /proc. Raises MachineError."""
+        """Return the content of the file at `path`, also below /proc. Raises MachineError."""
         ...
 
     async def close(self) -> None:

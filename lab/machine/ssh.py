@@ -9,18 +9,21 @@ from collections.abc import Sequence
 import asyncssh
 
 from lab.errors import MachineError
-from lab.machine.access import Access, connect_options, connect_trouble
 from lab.machine.guard import guarded
 from lab.machine.guarded import GuardedProcess, Reader, run_guarded
 from lab.machine.machine import Done, Process
+from plimsoll.common.ssh import Access, connect_options, connect_trouble
 
 
 class SshMachine:
     """A Machine: another one. It connects when it is first asked for something, and again after a break."""
 
-    def __init__(self, access: Access, connect_timeout_s: float = 30.0) -> None:
-        self.name = access.name
-        self._access, self._timeout_s = access, connect_timeout_s
+    def __init__(
+        self, name: str, access: Access, become: bool = False, connect_timeout_s: float = 30.0
+    ) -> None:
+        """`name` is the host's in lab.yml; with `become` commands run as root, by `sudo -n`."""
+        self.name = name
+        self._access, self._become, self._timeout_s = access, become, connect_timeout_s
         self._connection: asyncssh.SSHClientConnection | None = None
         self._connecting = asyncio.Lock()
 
@@ -41,7 +44,7 @@ class SshMachine:
         return GuardedProcess(await self._channel(command, None))
 
     async def read_text(self, path: str) -> str:
-        """Return what the file at `path` holds. Raises MachineError."""
+        """Return the content of the file at `path`. Raises MachineError."""
         return (await self.run(["cat", "--", path])).out
 
     async def close(self) -> None:
@@ -55,7 +58,7 @@ class SshMachine:
         connection = await self._connected()
         try:
             process = await connection.create_process(
-                command_line(command, stdin_bytes, self._access.become), encoding=None
+                command_line(command, stdin_bytes, self._become), encoding=None
             )
         except (asyncssh.Error, OSError) as error:
             raise MachineError(self.name, f"cannot be started: {error}", command) from None
@@ -68,7 +71,7 @@ class SshMachine:
                     options = connect_options(self._access, self._timeout_s)
                     self._connection = await asyncssh.connect(**options)
                 except (asyncssh.Error, OSError, ValueError) as error:
-                    raise MachineError(self.name, connect_trouble(error, self._access)) from None
+                    raise MachineError(self.name, connect_trouble(error, self._access).sentence) from None
             return self._connection
 
 

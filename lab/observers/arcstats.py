@@ -1,6 +1,7 @@
 """OpenZFS's cache (ARC). Hosts without the kernel module, such as those with zfs-fuse, have no such file."""
 
 from lab.observers.counters import Column, Pair, Reading, gauge, number, rate
+from lab.observers.observer import file_observer
 
 PATHS = ("/proc/spl/kstat/zfs/arcstats",)
 
@@ -44,3 +45,5 @@ COLUMNS = (
     rate("l2_hits_per_s", "l2_hits"),
     rate("l2_misses_per_s", "l2_misses"),
 )
+
+OBSERVER = file_observer("arcstats", COLUMNS, read, PATHS)

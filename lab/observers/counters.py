@@ -18,7 +18,7 @@ class Pair:
     elapsed_s: float
 
     def gauge(self, field: str) -> float | None:
-        """Return what `field` stands at now."""
+        """Return the present value of `field`."""
         return self.now.get(field)
 
     def delta(self, field: str) -> float | None:
@@ -30,7 +30,7 @@ class Pair:
         return now - before
 
     def rate(self, field: str) -> float | None:
-        """Return how much `field` grew a second."""
+        """Return the growth of `field` a second."""
         grown = self.delta(field)
         return None if grown is None or self.elapsed_s <= 0 else grown / self.elapsed_s
 
@@ -52,7 +52,7 @@ class Column:
 
 
 def gauge(name: str, field: str, scale: float = 1.0) -> Column:
-    """Return a column that shows what `field` stands at, times `scale`."""
+    """Return a column that shows the value of `field`, times `scale`."""
     return Column(name, field, lambda pair: _scaled(pair.gauge(field), scale))
 
 

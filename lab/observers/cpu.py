@@ -1,6 +1,7 @@
-"""Where the time of all processors together goes, from /proc/stat."""
+"""The use of all processors' time together, from /proc/stat."""
 
 from lab.observers.counters import Column, Pair, Reading, gauge, number, rate
+from lab.observers.observer import file_observer
 
 PATHS = ("/proc/stat",)
 
@@ -42,10 +43,12 @@ def _share(name: str, *states: str) -> Column:
 COLUMNS = (
     _share("user_percent", "user", "nice"),
     _share("system_percent", "system", "irq", "softirq"),
-    _share("iowait_percent", "iowait"),  # the kernel lets it fall now and then: missing that second
+    _share("iowait_percent", "iowait"),  # the kernel's count falls now and then: that second is missing
     _share("steal_percent", "steal"),
     _share("idle_percent", "idle"),
     rate("context_switches_per_s", "ctxt"),
     gauge("runnable_count", "procs_running"),
     gauge("blocked_count", "procs_blocked"),
 )
+
+OBSERVER = file_observer("cpu", COLUMNS, read, PATHS)

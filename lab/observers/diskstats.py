@@ -1,9 +1,13 @@
-"""What each disk does, from /proc/diskstats (the kernel's Documentation/admin-guide/iostats)."""
+"""The activity of each disk, from /proc/diskstats (the kernel's Documentation/admin-guide/iostats)."""
 
 import re
 from collections.abc import Iterable
 
+from lab.machine import Machine
 from lab.observers.counters import Column, Reading, gauge, number, per, rate
+from lab.observers.files import read_files
+from lab.observers.observer import Observer, Say, Source
+from lab.observers.settings import ObserverOptions
 
 PATHS = ("/proc/diskstats",)
 _SECTOR_BYTES = 512  # whatever the disk's own is
@@ -14,7 +18,7 @@ _FIELDS = (
     *("discards", "discards merged", "sectors discarded", "ms discarding"),  # since Linux 4.18
     *("flushes", "ms flushing"),  # since Linux 5.5
 )
-# Whole, but no disk that anybody tests unless asked for.
+# Whole devices, but not disks under test unless named.
 _LEFT_OUT = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+")
 
 
@@ -79,3 +83,13 @@ COLUMNS = _of_device("DEVICE")  # as they are documented
 def columns(devices: Iterable[str]) -> tuple[Column, ...]:
     """Return the columns of `devices`."""
     return tuple(column for device in devices for column in _of_device(device))
+
+
+async def _prepare(machine: Machine, options: ObserverOptions, _say: Say) -> Source:
+    (text,) = await read_files(machine, PATHS)
+    listed = await machine.run(["ls", "/sys/block"])
+    devices = watched(text or "", listed.out.split(), options.disks)
+    return Source("diskstats", columns(devices), read, PATHS)
+
+
+OBSERVER = Observer("diskstats", COLUMNS, _prepare)

@@ -20,7 +20,7 @@ def command(paths: Sequence[str]) -> list[str]:
 def parted(out: str, count: int) -> list[str | None]:
     """Return the texts of `count` files that `command` printed, None for one that could not be read. Pure.
 
-    Raises ValueError if they are not so many: then nothing of it can be trusted.
+    Raises ValueError if their number differs: then none of it can be trusted.
     """
     first, *texts = out.split(_MARK)
     if first or len(texts) != count + 1 or texts[-1]:
@@ -32,7 +32,7 @@ async def read_files(machine: Machine, paths: Sequence[str]) -> list[str | None]
     """Return the texts of `paths`, None for each that is not there. Raises MachineError."""
     if not paths:
         return []
-    if isinstance(machine, LocalMachine):  # no process needs to be started, nor root for what all may read
+    if isinstance(machine, LocalMachine):  # needs no process, and no root for files that all may read
         return [await asyncio.to_thread(_text, path) for path in paths]
     sent = command(paths)
     done = await machine.run(sent, timeout_s=_TIMEOUT_S, check=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from analysis.recording.files import unwritable
+from plimsoll.common.atomic import unwritable
 
 
 def row(fields: Iterable[object]) -> bytes:

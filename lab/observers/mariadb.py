@@ -1,7 +1,9 @@
-"""What MariaDB counts, from SHOW GLOBAL STATUS. The account stands in a file that the client reads."""
+"""MariaDB's counters, from SHOW GLOBAL STATUS. The account is in a file that the client reads."""
 
+from lab.machine import Machine
 from lab.observers.counters import Reading, gauge, number, rate
-from lab.observers.settings import MariadbSettings
+from lab.observers.observer import Observer, Say, Source
+from lab.observers.settings import MariadbSettings, ObserverOptions
 
 _QUERY = "SHOW GLOBAL STATUS"
 
@@ -30,7 +32,7 @@ def parse(text: str) -> dict[str, float]:
 
 
 def earlier(now: Reading, before: Reading | None) -> Reading | None:
-    """Return `before`, or None if the server was started anew since: all its counters began at 0."""
+    """Return `before`, or None if the server was restarted since: all its counters began at 0."""
     if before is None or now.get("Uptime", 0) < before.get("Uptime", 0):
         return None
     return before
@@ -54,3 +56,13 @@ COLUMNS = (
     rate("log_waits_per_s", "Innodb_log_waits"),
     rate("row_lock_waits_per_s", "Innodb_row_lock_waits"),
 )
+
+
+async def _prepare(_machine: Machine, options: ObserverOptions, _say: Say) -> Source | None:
+    if options.mariadb is None:
+        return None
+    asked = tuple(command(options.mariadb))
+    return Source("mariadb", COLUMNS, lambda texts: parse(texts[0]), command=asked, earlier=earlier)
+
+
+OBSERVER = Observer("mariadb", COLUMNS, _prepare)

@@ -1,6 +1,7 @@
-"""What the memory is used for, from /proc/meminfo."""
+"""The use of the memory, from /proc/meminfo."""
 
 from lab.observers.counters import Column, Pair, Reading, gauge, number
+from lab.observers.observer import file_observer
 
 PATHS = ("/proc/meminfo",)
 _KIB = 1024
@@ -38,3 +39,5 @@ COLUMNS = (
     gauge("huge_bytes", "AnonHugePages"),
     Column("swap_used_bytes", "SwapTotal − SwapFree", _swap_used),
 )
+
+OBSERVER = file_observer("memory", COLUMNS, read, PATHS)

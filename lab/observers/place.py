@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from analysis.recording.files import unwritable
+from plimsoll.common.atomic import replace_text, unwritable
+from plimsoll.rundir.names import HOST_FILE
 
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 
@@ -28,10 +29,9 @@ def place(source: Path, directory: Path, later_ns: int) -> Path:
     `later_ns` is how much later the run began than the instant that `source` counts from, such as the
     difference of the wall clock then and `started_at` of run.json. Raises OutputError.
     """
-    path, hidden = directory / "host.csv", directory / ".host.csv.new"
+    path = directory / HOST_FILE
     try:
-        hidden.write_text(shifted(source.read_text(encoding="utf-8"), later_ns), encoding="utf-8")
-        hidden.replace(path)
+        replace_text(path, shifted(source.read_text(encoding="utf-8"), later_ns))
     except OSError as error:
         raise unwritable(path, error) from None
     return path

@@ -1,28 +1,32 @@
-"""Keeps `zpool iostat` running on the host, and hands on what it says."""
+"""Keeps `zpool iostat` running on the host, and passes its lines on."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from lab.errors import MachineError
 from lab.machine import Machine, Process
 from lab.observers import zpool
 from lab.observers.counters import Column
+from lab.observers.observer import Observer, Say
+from lab.observers.settings import ObserverOptions
 
 _PROBE_TIMEOUT_S = 20.0
 
 
 class PoolWatch:
-    """One running `zpool iostat`."""
+    """One running `zpool iostat`; a Stream."""
 
-    def __init__(self, machine: Machine, pools: Sequence[str], form: zpool.Form) -> None:
+    name = "zpool"
+
+    def __init__(self, machine: Machine, pools: Sequence[str], form: zpool.IostatForm) -> None:
         self.columns: tuple[Column, ...] = zpool.columns(pools)
         self._machine, self._command = machine, zpool.command(form, pools)
         self._lines = zpool.Lines(form)
         self._process: Process | None = None
         self._reading: asyncio.Task[None] | None = None
 
-    async def start(self, say: Callable[[str], None]) -> None:
+    async def start(self, say: Say) -> None:
         """Start the process. Raises MachineError."""
         self._process = await self._machine.start(self._command)
         self._reading = asyncio.create_task(self._read(self._process, say))
@@ -42,7 +46,7 @@ class PoolWatch:
             with suppress(MachineError):  # where the connection broke, the process ended with it
                 await self._process.stop()
 
-    async def _read(self, process: Process, say: Callable[[str], None]) -> None:
+    async def _read(self, process: Process, say: Say) -> None:
         try:
             async for line in process.lines():
                 if line.stream == "out":
@@ -53,8 +57,8 @@ class PoolWatch:
             say("zpool: zpool iostat ended by itself; its columns stay empty from here on")
 
 
-async def watch_pools(machine: Machine, pools: Sequence[str], say: Callable[[str], None]) -> PoolWatch | None:
-    """Return the watch over `pools`, or over all that are imported; None, and why, where there is none."""
+async def watch_pools(machine: Machine, pools: Sequence[str], say: Say) -> PoolWatch | None:
+    """Return the watch over `pools`, or over all imported ones; None, and the reason, where there is none."""
     try:
         if not pools:
             listed = await machine.run(zpool.list_command(), timeout_s=_PROBE_TIMEOUT_S, check=False)
@@ -71,3 +75,10 @@ async def watch_pools(machine: Machine, pools: Sequence[str], say: Callable[[str
         return None
     say(f"zpool: zpool iostat says: {probed.err.strip()[:200]}")
     return None
+
+
+async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> PoolWatch | None:
+    return await watch_pools(machine, options.pools, say)
+
+
+OBSERVER = Observer("zpool", zpool.COLUMNS, _prepare)

@@ -1,6 +1,7 @@
 """Pressure stall: the share of the time in which tasks waited for the processor, memory or a disk."""
 
 from lab.observers.counters import Reading, number, rate
+from lab.observers.observer import file_observer
 
 RESOURCES = ("cpu", "io", "memory")
 PATHS = tuple(f"/proc/pressure/{resource}" for resource in RESOURCES)
@@ -39,3 +40,5 @@ COLUMNS = tuple(
         ("memory", "full"),
     )
 )
+
+OBSERVER = file_observer("pressure", COLUMNS, read, PATHS)

@@ -2,20 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 
 from lab.errors import MachineError
 from lab.machine import Machine
-from lab.observers import diskstats, mariadb
 from lab.observers.files import read_files
 from lab.observers.hostcsv import HostCsv
-from lab.observers.pools import PoolWatch, watch_pools
-from lab.observers.settings import MariadbSettings, ObserverName, ObserverSettings
-from lab.observers.source import Source, file_source
+from lab.observers.observer import Say, Source, Stream
+from lab.observers.registry import ObserverSettings, observer
 
 _PERIOD_NS = 1_000_000_000
-_QUERY_TIMEOUT_S = 0.8  # a database that takes longer must not keep the others waiting for their second
+_QUERY_TIMEOUT_S = 0.8  # a slow database must not delay the other observers
 
 Row = list[float | None]
 
@@ -26,33 +24,24 @@ def next_due_ns(start_ns: int, now_ns: int) -> int:
 
 
 class Sampler:
-    """The observers of one host. What cannot be read stays empty, and is said once."""
+    """The observers of one host. What cannot be read stays empty, and is reported once."""
 
     def __init__(
-        self,
-        machine: Machine,
-        sources: list[Source],
-        pools: PoolWatch | None = None,
-        database: MariadbSettings | None = None,
-        say: Callable[[str], None] = lambda _: None,
+        self, machine: Machine, observed: Sequence[Source | Stream], say: Say = lambda _: None
     ) -> None:
-        self._machine, self._sources, self._pools, self._say = machine, sources, pools, say
-        self._paths = list(dict.fromkeys(path for source in sources for path in source.paths))
-        self._query = mariadb.command(database) if database else None
-        self._database = Source(
-            "mariadb", mariadb.COLUMNS, lambda texts: mariadb.parse(texts[0]), earlier=mariadb.earlier
-        )
-        self._said: set[ObserverName | None] = set()
+        self._machine, self._say = machine, say
+        sources = [one for one in observed if isinstance(one, Source)]
+        self._files = [source for source in sources if not source.command]
+        self._queries = [source for source in sources if source.command]
+        self._streams = [one for one in observed if not isinstance(one, Source)]
+        self._paths = list(dict.fromkeys(path for source in self._files for path in source.paths))
+        self._complained: set[str] = set()
 
     @property
     def columns(self) -> list[str]:
         """The columns of `host.csv` after `t_ns`."""
-        found = [(source.name, source.columns) for source in self._sources]
-        if self._pools:
-            found.append(("zpool", self._pools.columns))
-        if self._query:
-            found.append(("mariadb", self._database.columns))
-        return [f"{observer}.{column.name}" for observer, columns in found for column in columns]
+        observed: list[Source | Stream] = [*self._files, *self._streams, *self._queries]
+        return [f"{one.name}.{column.name}" for one in observed for column in one.columns]
 
     async def run(self, file: HostCsv, run_start_ns: int, stop: asyncio.Event) -> None:
         """Write a row a second until `stop`; `run_start_ns` is the monotonic instant that `t_ns` counts from.
@@ -61,11 +50,11 @@ class Sampler:
         """
         start_ns = time.monotonic_ns()
         try:
-            if self._pools:
+            for stream in self._streams:
                 try:
-                    await self._pools.start(self._say)
+                    await stream.start(self._say)
                 except MachineError as error:
-                    self._complain("zpool", str(error))
+                    self._complain(stream.name, str(error))
             while not stop.is_set():
                 at_ns, values = await self.once()
                 file.sample(at_ns - run_start_ns, values)
@@ -73,17 +62,19 @@ class Sampler:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), (next_due_ns(start_ns, now_ns) - now_ns) / 1e9)
         finally:
-            if self._pools:
-                await self._pools.stop()
+            for stream in self._streams:
+                await stream.stop()
 
     async def once(self) -> tuple[int, Row]:
         """Return one sample and its monotonic instant: the middle of the time that the reading took."""
-        (at_ns, row), asked = await asyncio.gather(self._from_files(), self._from_database())
-        if self._pools:
-            row += self._pools.sample()
-        return at_ns, row + asked
+        (at_ns, row), answers = await asyncio.gather(
+            self._read_files(), asyncio.gather(*map(self._query, self._queries))
+        )
+        for figures in (*(stream.sample() for stream in self._streams), *answers):
+            row += figures
+        return at_ns, row
 
-    async def _from_files(self) -> tuple[int, Row]:
+    async def _read_files(self) -> tuple[int, Row]:
         before_ns = time.monotonic_ns()
         texts: dict[str, str | None] = {}
         try:
@@ -93,41 +84,32 @@ class Sampler:
             self._complain(None, str(error))
         at_ns = (before_ns + time.monotonic_ns()) // 2
         row: Row = []
-        for source in self._sources:
+        for source in self._files:
             found = [texts.get(path) for path in source.paths]
             row += source.sample(found, at_ns)
             if texts and not any(found):
                 self._complain(source.name, f"{source.paths[0]} cannot be read here; its columns stay empty")
         return at_ns, row
 
-    async def _from_database(self) -> Row:
-        if self._query is None:
-            return []
+    async def _query(self, source: Source) -> Row:
         before_ns = time.monotonic_ns()
         text = None
         try:
-            text = (await self._machine.run(self._query, timeout_s=_QUERY_TIMEOUT_S)).out
+            text = (await self._machine.run(source.command, timeout_s=_QUERY_TIMEOUT_S)).out
         except MachineError as error:
-            self._complain("mariadb", str(error))
-        return self._database.sample([text], (before_ns + time.monotonic_ns()) // 2)
+            self._complain(source.name, str(error))
+        return source.sample([text], (before_ns + time.monotonic_ns()) // 2)
 
-    def _complain(self, observer: ObserverName | None, text: str) -> None:
-        if observer not in self._said:
-            self._said.add(observer)
+    def _complain(self, observer: str | None, text: str) -> None:
+        if (observer or "") not in self._complained:
+            self._complained.add(observer or "")
             self._say(f"{observer}: {text}" if observer else text)
 
 
-async def sampler_of(machine: Machine, settings: ObserverSettings, say: Callable[[str], None]) -> Sampler:
+async def sampler_of(machine: Machine, settings: ObserverSettings, say: Say) -> Sampler:
     """Return the sampler of `settings`, whose columns are fixed from here on. Raises MachineError.
 
-    `say` is told, one sentence each, what of it this host has not.
+    `say` gets a sentence for each thing that this host lacks.
     """
-    devices: tuple[str, ...] = ()
-    if "diskstats" in settings.observe:
-        (text,) = await read_files(machine, diskstats.PATHS)
-        listed = await machine.run(["ls", "/sys/block"])
-        devices = diskstats.watched(text or "", listed.out.split(), settings.disks)
-    sources = [source for name in settings.observe if (source := file_source(name, devices))]
-    pools = await watch_pools(machine, settings.pools, say) if "zpool" in settings.observe else None
-    database = settings.mariadb if "mariadb" in settings.observe else None
-    return Sampler(machine, sources, pools, database, say)
+    observed = [await observer(name).prepare(machine, settings, say) for name in settings.observe]
+    return Sampler(machine, [one for one in observed if one is not None], say)

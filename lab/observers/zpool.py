@@ -1,4 +1,4 @@
-"""What each pool does, from the lines of `zpool iostat`, a process that runs as long as the observing."""
+"""The activity of each pool, from `zpool iostat`, a process that runs as long as the sampling."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _LONGEST = 24
 
 
 @dataclass(frozen=True)
-class Form:
+class IostatForm:
     """A way to call zpool iostat that some versions know."""
 
     options: tuple[str, ...]
@@ -28,18 +28,18 @@ class Form:
 
 # From the newest to zfs-fuse, which knows none of the options and rounds all figures to three digits.
 FORMS = (
-    Form(("-H", "-p", "-y", "-l"), False),  # OpenZFS 0.7 and later
-    Form(("-H", "-p", "-y"), False),
-    Form((), True),
+    IostatForm(("-H", "-p", "-y", "-l"), False),  # OpenZFS 0.7 and later
+    IostatForm(("-H", "-p", "-y"), False),
+    IostatForm((), True),
 )
 
 
-def probe(form: Form, pools: Sequence[str]) -> list[str]:
+def probe(form: IostatForm, pools: Sequence[str]) -> list[str]:
     """Return a command that succeeds where zpool knows `form`. Pure."""
     return ["zpool", "iostat", *form.options, *pools, "1", "1"]
 
 
-def command(form: Form, pools: Sequence[str]) -> list[str]:
+def command(form: IostatForm, pools: Sequence[str]) -> list[str]:
     """Return the command that prints a line a pool each second, until it is ended. Pure."""
     # Into a pipe, zpool would keep its lines back until they fill 4 KiB.
     return ["stdbuf", "-oL", "zpool", "iostat", *form.options, *pools, "1"]
@@ -97,9 +97,9 @@ def columns(pools: Sequence[str]) -> tuple[Column, ...]:
 
 
 class Lines:
-    """Takes lines as they come and gives each pool's newest once, so that no second is told twice."""
+    """Takes lines as they come and gives each pool's newest once, so that no second is reported twice."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: IostatForm) -> None:
         self._skip_first = form.first_is_mean
         self._seen: set[str] = set()
         self._newest: dict[str, float] = {}
@@ -115,6 +115,6 @@ class Lines:
         self._newest |= {f"{pool} {field}": value for field, value in figures.items()}
 
     def take(self) -> Pair:
-        """Return what came since the last call."""
+        """Return the figures that came since the last call."""
         taken, self._newest = self._newest, {}
         return Pair(taken, None, 1.0)

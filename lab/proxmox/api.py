@@ -6,28 +6,28 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from lab.proxmox.connection import Connection
-from lab.proxmox.errors import ApiError, Kind, failed
+from lab.proxmox.connection import ApiConnection
+from lab.proxmox.errors import ApiError, FaultKind, failed
 from lab.proxmox.guest import guest_address
 from lab.proxmox.task import Task, succeeded, task
-from lab.steps import Call
+from lab.steps.step import Call
 
 NEXT_ID = "/cluster/nextid"
-_NUMBERS = 10  # that are tried for one clone, when others make virtual machines too
+_NUMBERS = 10  # tried for one clone, in case others make virtual machines too
 _LOG_LINES = 3
 _STOP_S = 60.0
 
 
 class ProxmoxApi:
-    """An Api of lab.doing, and what drivers look with.
+    """An Api of lab.steps.doer, and what drivers look with.
 
-    Two answers are more than Proxmox's own: that of a clone has the number it got (`newid`), for it gets
-    another one where somebody took it meanwhile; that of the guest agent has the `address`.
+    Two answers are more than Proxmox's own: that of a clone has its number (`newid`), which differs from
+    the requested one if that was taken meanwhile; that of the guest agent has the `address`.
     """
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ApiConnection,
         *,
         pause_s: float = 2.0,
         patience_s: float = 30.0,
@@ -35,18 +35,18 @@ class ProxmoxApi:
     ) -> None:
         self._connection, self._pause_s = connection, pause_s
         self._patience_s, self._lock_s = patience_s, lock_s
-        self._numbers: str | None = None  # FIRST-LAST, as the last who asked for a free one said
+        self._numbers: str | None = None  # FIRST-LAST, as in the last request for a free number
 
     async def call(self, call: Call) -> Any:
-        """Return what it answers, after its task. Raises ApiError."""
+        """Return the answer, after its task. Raises ApiError."""
         until_s = time.monotonic() + call.until_s
         while True:
             try:
                 return await self._answer(call)
             except ApiError as error:
-                if error.kind is Kind.GONE and call.may_be_gone:
+                if error.kind is FaultKind.GONE and call.may_be_gone:
                     return None
-                if error.kind is not Kind.LATER or time.monotonic() >= until_s:
+                if error.kind is not FaultKind.LATER or time.monotonic() >= until_s:
                     raise
             await asyncio.sleep(self._pause_s)
 
@@ -78,7 +78,9 @@ class ProxmoxApi:
         if call.path.endswith("/agent/network-get-interfaces"):
             if address := guest_address(answer):
                 return {"address": address}
-            raise ApiError(f"{self._where(call)}: the guest has no address: does it get one?", Kind.LATER)
+            raise ApiError(
+                f"{self._where(call)}: the guest has no address: does it get one?", FaultKind.LATER
+            )
         return answer
 
     async def _worked(self, call: Call, params: Mapping[str, str]) -> Any:
@@ -91,7 +93,7 @@ class ProxmoxApi:
                     await self._done(begun, call.task_timeout_s, call)
                 return answer
             except ApiError as error:
-                if error.kind is not Kind.LOCKED or time.monotonic() >= until_s:
+                if error.kind is not FaultKind.LOCKED or time.monotonic() >= until_s:
                     raise
             await asyncio.sleep(self._pause_s)
 
@@ -102,7 +104,9 @@ class ProxmoxApi:
             try:
                 return await asyncio.to_thread(self._connection.ask, method, path, params)
             except ApiError as error:
-                harmless = error.kind is Kind.UNREACHED or (error.kind is Kind.UNSURE and method == "GET")
+                harmless = error.kind is FaultKind.UNREACHED or (
+                    error.kind is FaultKind.UNSURE and method == "GET"
+                )
                 if not harmless or time.monotonic() >= until_s:
                     raise
             await asyncio.sleep(self._pause_s)
@@ -114,7 +118,7 @@ class ProxmoxApi:
                 return {"upid": await self._worked(call, params), "newid": params["newid"]}
             except ApiError as error:
                 taken.add(params["newid"])
-                if error.kind is not Kind.TAKEN or len(taken) >= _NUMBERS:
+                if error.kind is not FaultKind.TAKEN or len(taken) >= _NUMBERS:
                     raise
             await asyncio.sleep(self._pause_s)
             params["newid"] = await self._free(taken)
@@ -131,7 +135,7 @@ class ProxmoxApi:
                 try:
                     return str(await self._request("GET", NEXT_ID, {"vmid": number}))
                 except ApiError as error:
-                    if error.kind is not Kind.TAKEN:  # by one that this token does not see
+                    if error.kind is not FaultKind.TAKEN:  # by one that this token does not see
                         raise
         raise ApiError(
             f"{self._connection.api}: no number from {first} to {last} is free: "

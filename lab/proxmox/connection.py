@@ -12,16 +12,16 @@ from proxmoxer.backends.https import Backend
 from proxmoxer.core import ProxmoxResource
 from requests.adapters import HTTPAdapter
 
-from analysis.recording.redact import REDACTED
-from lab.proxmox.errors import ApiError, Kind, answered, plain
+from lab.proxmox.errors import ApiError, FaultKind, answered, plain
 from lab.proxmox.settings import ApiSettings
 from lab.proxmox.token import Token, token
+from plimsoll.common.redaction import REDACTED
 
 _NEVER_SENT = ("NewConnectionError", "ConnectTimeoutError", "NameResolutionError")
 _FINGERPRINTS = re.compile(r'[Ff]ingerprints did not match\. Expected "\w+", got "(\w+)"')
 
 
-class Connection:
+class ApiConnection:
     """Asks one API with one token."""
 
     def __init__(self, settings: ApiSettings, who: Token) -> None:
@@ -74,7 +74,7 @@ class Connection:
         if isinstance(error, requests.exceptions.SSLError):
             return self._untrusted(error)
         if any(type(cause).__name__ == "NameResolutionError" for cause in causes):
-            return ApiError(f"{self.api}: the name is not known: is api right?", Kind.UNREACHED)
+            return ApiError(f"{self.api}: the name is not known: is api right?", FaultKind.UNREACHED)
         if any(type(cause).__name__ in _NEVER_SENT for cause in causes):
             why = next(
                 (cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror), ""
@@ -82,15 +82,15 @@ class Connection:
             return ApiError(
                 f"{where}: cannot be reached{f' ({why})' if why else ''}: is pveproxy running there, "
                 "is the port right, and does a firewall let it through?",
-                Kind.UNREACHED,
+                FaultKind.UNREACHED,
             )
         if isinstance(error, requests.exceptions.Timeout):
             return ApiError(
                 f"{where}: no answer within {self._timeout_s:g} s: raise request_timeout_s, "
                 "or see what the node is busy with",
-                Kind.UNSURE,
+                FaultKind.UNSURE,
             )
-        return ApiError(f"{where}: the connection broke ({plain(causes[-1])})", Kind.UNSURE)
+        return ApiError(f"{where}: the connection broke ({plain(causes[-1])})", FaultKind.UNSURE)
 
     def _untrusted(self, error: requests.exceptions.SSLError) -> ApiError:
         if found := _FINGERPRINTS.search(str(error)):
@@ -109,9 +109,9 @@ class Connection:
         )
 
 
-def connect(settings: ApiSettings, environment: Mapping[str, str] = os.environ) -> Connection:
+def connect(settings: ApiSettings, environment: Mapping[str, str] = os.environ) -> ApiConnection:
     """Return a connection with the token that there is. Raises LabError; nothing is asked yet."""
-    return Connection(settings, token(settings.token_file, environment))
+    return ApiConnection(settings, token(settings.token_file, environment))
 
 
 def _verify(settings: ApiSettings) -> bool | str:
@@ -127,7 +127,7 @@ def _verify(settings: ApiSettings) -> bool | str:
 
 
 class _Pinned(HTTPAdapter):
-    """Speaks only with whom has the certificate of this fingerprint."""
+    """Connects only to a server whose certificate has this fingerprint."""
 
     def __init__(self, fingerprint: str) -> None:
         self._fingerprint = fingerprint

@@ -1,4 +1,4 @@
-"""What Proxmox's answers mean, each in a sentence with the remedy. Pure."""
+"""Explains Proxmox's errors, each in a sentence with the remedy. Pure."""
 
 import re
 from enum import Enum
@@ -15,8 +15,8 @@ _LATER = re.compile(r"(?i)guest agent is not running|agent (?:not|isn't) |got ti
 _NO_SNAPSHOT = re.compile(r"(?i)snapshot feature is not available")
 
 
-class Kind(Enum):
-    """What may be done about an error."""
+class FaultKind(Enum):
+    """The kinds of errors, by what may be done about them."""
 
     UNREACHED = "the request was never carried out: it may be made again"
     UNSURE = "nobody knows whether it was carried out: it may be made again where it changes nothing"
@@ -30,7 +30,7 @@ class Kind(Enum):
 class ApiError(LabError):
     """The API did not do what was asked of it."""
 
-    def __init__(self, message: str, kind: Kind = Kind.FINAL) -> None:
+    def __init__(self, message: str, kind: FaultKind = FaultKind.FINAL) -> None:
         super().__init__(message)
         self.kind = kind
 
@@ -54,10 +54,10 @@ def answered(api: str, what: str, status: int, reason: str, errors: object = Non
     if status == 595:
         return ApiError(
             f"{where}: the API host does not reach the node ({said}): is it on, and has the cluster quorum?",
-            Kind.UNREACHED,
+            FaultKind.UNREACHED,
         )
     if status in (502, 503, 596, 597, 598, 599):
-        return ApiError(f"{where}: the node did not answer to its end ({said})", Kind.UNSURE)
+        return ApiError(f"{where}: the node did not answer to its end ({said})", FaultKind.UNSURE)
     return of_message(where, said)
 
 
@@ -67,16 +67,16 @@ def of_message(where: str, said: str) -> ApiError:
         return ApiError(
             f"{where}: {said}: wait for the task that holds the lock, or end it; a lock that no task holds "
             "is taken away by qm unlock VMID on the node",
-            Kind.LOCKED,
+            FaultKind.LOCKED,
         )
     if _TAKEN.search(said):
-        return ApiError(f"{where}: {said}", Kind.TAKEN)
+        return ApiError(f"{where}: {said}", FaultKind.TAKEN)
     if _GONE.search(said):
-        return ApiError(f"{where}: {said}: are node and number right?", Kind.GONE)
+        return ApiError(f"{where}: {said}: are node and number right?", FaultKind.GONE)
     if _NO_SNAPSHOT.search(said):
         return ApiError(f"{where}: {said}: this storage has no snapshots, so give restore: clone")
     if _LATER.search(said):
-        return ApiError(f"{where}: {said}", Kind.LATER)
+        return ApiError(f"{where}: {said}", FaultKind.LATER)
     return ApiError(f"{where}: {said}")
 
 

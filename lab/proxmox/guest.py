@@ -1,4 +1,4 @@
-"""The address of a guest, out of what its agent says of its interfaces. Pure."""
+"""The address of a guest, from its agent's list of interfaces. Pure."""
 
 import ipaddress
 import re

@@ -1,10 +1,12 @@
-"""Where Proxmox's API is, and how it is known to be the right one."""
+"""The settings of Proxmox's API: its address, and the certificate that proves it to be the right one."""
 
 import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+
+from lab.names.model import StrictModel
 
 _API = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::(\d{1,5}))?")
 _FINGERPRINT = re.compile(r"(?:[0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2}")
@@ -25,10 +27,8 @@ def _fingerprint(value: str) -> str:
     return value
 
 
-class ApiSettings(BaseModel):
-    """How one Proxmox VE is asked."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class ApiSettings(StrictModel):
+    """The settings of the API of one Proxmox VE."""
 
     api: Annotated[str, AfterValidator(_api)] = Field(
         description="Host of the API, and its port where that is not 8006: pve1.lan."

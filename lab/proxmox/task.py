@@ -1,4 +1,4 @@
-"""Tasks: what Proxmox does in the background, and how one knows that it is done. Pure."""
+"""Tasks: Proxmox's work in the background, and the signs that it is done. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Task:
 
     @property
     def path(self) -> str:
-        """Where it is asked after."""
+        """Its path in the API."""
         return f"/nodes/{self.node}/tasks/{self.upid}"
 
 
@@ -33,5 +33,5 @@ def task(answer: Any) -> Task | None:
 
 
 def succeeded(exit_status: str) -> bool:
-    """Whether a task that ended did what it was for; warnings are no failure."""
+    """Return whether a task that ended did what it was for; warnings are no failure."""
     return exit_status == "OK" or exit_status.startswith("WARNINGS")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.errors import LabError
-from scenarios.credentials import secret_in
-from scenarios.errors import SettingsError
+from scenarios.running.credentials import secret_in
+from scenarios.running.errors import SettingsError
 
 ID_NAME, SECRET_NAME = "PLIMSOLL_PROXMOX_TOKEN_ID", "PLIMSOLL_PROXMOX_TOKEN_SECRET"
 _ID = re.compile(r"([^\s:/!=@]+@[A-Za-z][A-Za-z0-9._-]*)!([A-Za-z][A-Za-z0-9._-]*)")
@@ -18,7 +18,7 @@ _FORM = "must be USER@REALM!NAME, such as lab@pve!plimsoll"
 
 @dataclass(frozen=True)
 class Token:
-    """Who asks. The secret shows in no representation."""
+    """A user's API token. Its secret shows in no representation."""
 
     user: str
     name: str
@@ -26,7 +26,7 @@ class Token:
 
     @property
     def id(self) -> str:
-        """What Proxmox calls it, also in its lists of tasks."""
+        """Proxmox's name for it, also in its lists of tasks."""
         return f"{self.user}!{self.name}"
 
 

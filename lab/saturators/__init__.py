@@ -1,7 +1,21 @@
-"""What keeps the disks busy during a run: `zfs send`, `btrfs send` or fio, until it is stopped."""
+"""Saturators: they keep the disks busy during a run, by `zfs send`, `btrfs send` or fio; one kind a file."""
 
-from lab.saturators.make import saturator
+from lab.saturators.btrfs import BtrfsSend
+from lab.saturators.fio import Fio
+from lab.saturators.kind import SaturatorSettings
+from lab.saturators.registry import SATURATORS, AnySaturator, aimed, kind_of, saturator
 from lab.saturators.runner import Saturator
-from lab.saturators.settings import BtrfsSend, Fio, SaturatorSettings, ZfsSend
+from lab.saturators.zfs import ZfsSend
 
-__all__ = ["BtrfsSend", "Fio", "Saturator", "SaturatorSettings", "ZfsSend", "saturator"]
+__all__ = [
+    "SATURATORS",
+    "AnySaturator",
+    "BtrfsSend",
+    "Fio",
+    "Saturator",
+    "SaturatorSettings",
+    "ZfsSend",
+    "aimed",
+    "kind_of",
+    "saturator",
+]

@@ -1,7 +1,34 @@
-"""`btrfs send`: command lines. It reports no progress: the copier counts. Pure."""
+"""Saturator `btrfs-send`: its settings and command lines. It reports no progress: the copier counts."""
 
-from lab.saturators.own import is_own_snapshot, own_name, snapshot_name
-from lab.saturators.settings import BtrfsSend, RemoteSink
+from typing import Literal
+
+from pydantic import Field
+
+from lab.disks.place import DataLocation
+from lab.machine import Machine
+from lab.names.snapshots import is_own_snapshot, own_name, snapshot_name
+from lab.names.storage import Folder, checked_folder
+from lab.saturators.kind import CLONE, SaturatorKind
+from lab.saturators.runner import OnEvent
+from lab.saturators.send_loop import SendLoop
+from lab.saturators.sinks import RemoteSink, SendSettings
+
+
+class BtrfsSend(SendSettings):
+    """`btrfs send` of one subvolume."""
+
+    kind: Literal["btrfs-send"] = Field(description="`btrfs-send`.")
+    subvolume: Folder | Literal["@clone"] = Field(
+        CLONE, description="Subvolume that is sent. Default: the clone's."
+    )
+    snapshots: Folder | Literal["@clone"] = Field(
+        CLONE, description="Folder on the same file system that snapshots are made in. Default: the disk's."
+    )
+
+    def model_post_init(self, _: object) -> None:
+        """Check that what receives is a folder."""
+        if isinstance(self.sink, RemoteSink):
+            checked_folder(self.sink.into)
 
 
 def leftovers(list_output: str, folder: str, label: str) -> list[str]:
@@ -15,42 +42,42 @@ def leftovers(list_output: str, folder: str, label: str) -> list[str]:
 
 
 class BtrfsSource:
-    """What is run to send a subvolume; see runner.Source."""
+    """The commands that send a subvolume; see send_loop.SnapshotCommands."""
 
     def __init__(self, settings: BtrfsSend, label: str) -> None:
         self._settings, self._label = settings, label
 
     def listing(self) -> list[str]:
-        """Return what lists folders that may be ours; it follows no symbolic link."""
+        """Return the command that lists folders that may be the lab's; it follows no symbolic link."""
         here = ["-mindepth", "1", "-maxdepth", "1", "-type", "d"]
         return ["find", self._settings.snapshots, *here, "-name", f"{own_name(self._label)}-*", "-print0"]
 
     def own(self, list_output: str) -> list[str]:
-        """Return those that are ours."""
+        """Return the names that are this saturator's."""
         return leftovers(list_output, self._settings.snapshots, self._label)
 
     def snapshot(self, number: int) -> list[str]:
-        """Return what makes a snapshot."""
+        """Return the command that makes a snapshot."""
         return ["btrfs", "subvolume", "snapshot", "-r", self._settings.subvolume, self.name(number)]
 
     def destroy(self, name: str) -> list[str]:
-        """Return what deletes one snapshot (no plain folder). Raises ValueError for one not ours."""
+        """Return the command that deletes one snapshot, no folder. Raises ValueError for a foreign one."""
         if self.own(name) != [name]:
             raise ValueError(f"{name} is no snapshot of this experiment")
         return ["btrfs", "subvolume", "delete", name]
 
     def send(self, number: int, previous: int | None) -> list[str]:
-        """Return what sends a snapshot, or what is new in it since `previous`."""
+        """Return the command that sends a snapshot, or what is new in it since `previous`."""
         since = [] if previous is None else ["-p", self.name(previous)]
         return ["btrfs", "send", "-q", *since, self.name(number)]
 
     def receive(self) -> list[str] | None:
-        """Return what a remote sink runs: it makes snapshots of the same names."""
+        """Return the command that a remote sink runs: it makes snapshots of the same names."""
         remote = self._remote
         return ["btrfs", "receive", remote.into] if remote else None
 
     def forget(self) -> list[list[str]]:
-        """Return what a remote sink runs to delete what it received."""
+        """Return the commands by which a remote sink deletes what it received."""
         remote = self._remote
         if not remote:
             return []
@@ -67,3 +94,29 @@ class BtrfsSource:
     @property
     def _remote(self) -> RemoteSink | None:
         return self._settings.sink if isinstance(self._settings.sink, RemoteSink) else None
+
+
+def _loop(machine: Machine, settings: BtrfsSend, label: str, on_event: OnEvent) -> SendLoop:
+    return SendLoop(machine, settings, label, on_event, BtrfsSource(settings, label))
+
+
+def _aimed(settings: BtrfsSend, at: DataLocation) -> BtrfsSend:
+    if CLONE not in (settings.subvolume, settings.snapshots):
+        return settings
+    if not at.subvolume:
+        raise ValueError(
+            "subvolume, snapshots: are missing: this clone is on no Btrfs subvolume that is known; name both"
+        )
+    update = {"subvolume": at.subvolume} if settings.subvolume == CLONE else {}
+    update |= {"snapshots": at.folder or ""} if settings.snapshots == CLONE else {}
+    return settings.model_copy(update=update)
+
+
+BTRFS_SEND = SaturatorKind(
+    "btrfs-send",
+    BtrfsSend,
+    _loop,
+    aim=_aimed,
+    programs=frozenset({"btrfs", "python3"}),
+    rounds=lambda settings: settings.rounds,
+)

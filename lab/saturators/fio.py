@@ -1,18 +1,53 @@
-"""fio: command line, and the JSON documents that it prints once a second. Pure."""
+"""Saturator `fio`: its settings, its command line, and the JSON documents that it prints once a second."""
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from lab.saturators.own import own_name
-from lab.saturators.settings import Fio
+from pydantic import AfterValidator, Field
+
+from lab.disks.place import DataLocation
+from lab.machine import Machine
+from lab.names.snapshots import own_name
+from lab.names.storage import Folder
+from lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
+from lab.saturators.runner import OnEvent, Runner
+from plimsoll.common.sizes import Size
 
 _FOREVER_S = 30 * 86_400
 _LONGEST_LINES = 100_000  # of one document
 
 
+def _no_colon(value: str) -> str:
+    if ":" in value:
+        raise ValueError("must have no colon: fio takes it for the end of the path")
+    return value
+
+
+class Fio(SaturatorSettings):
+    """fio on files of its own."""
+
+    kind: Literal["fio"] = Field(description="`fio`.")
+    folder: Annotated[Folder, AfterValidator(_no_colon)] | Literal["@clone"] = Field(
+        CLONE, description="Folder for its files. Default: the disk's."
+    )
+    size_bytes: Annotated[Size, Field(ge=1 << 20)] = Field(1 << 30, description="Size of each file.")
+    rw: Literal["read", "write", "randread", "randwrite", "rw", "randrw"] = Field(
+        "randrw", description="What it does, as fio calls it."
+    )
+    block_bytes: Annotated[Size, Field(ge=512, le=1 << 26)] = Field(
+        16384, description="Size of each read and write."
+    )
+    jobs: int = Field(1, ge=1, le=256, description="How many files at a time.")
+    iodepth: int = Field(1, ge=1, le=1024, description="Requests in flight of each; over 1 by libaio.")
+    direct: bool = Field(True, description="Go past the page cache (O_DIRECT).")
+    rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
+        None, description="Limit of each file; default: none."
+    )
+
+
 def command(settings: Fio, label: str) -> list[str]:
-    """Return what keeps the disk busy until it is stopped."""
+    """Return the command that keeps the disk busy until it is stopped."""
     rate = [f"--rate={settings.rate_bytes_per_s}"] if settings.rate_bytes_per_s else []
     return [
         "fio",
@@ -27,7 +62,7 @@ def command(settings: Fio, label: str) -> list[str]:
         f"--iodepth={settings.iodepth}",
         f"--direct={int(settings.direct)}",
         *rate,
-        # As processes its jobs are sessions of their own: one outlives fio's end, and makes its file again.
+        # As processes, fio's jobs are sessions of their own: one can outlive fio and make its file again.
         "--thread",
         "--time_based",
         f"--runtime={_FOREVER_S}",
@@ -39,7 +74,7 @@ def command(settings: Fio, label: str) -> list[str]:
 
 
 def remove(settings: Fio, label: str) -> list[str]:
-    """Return what removes its files, each by its name."""
+    """Return the command that removes its files, each by its name."""
     folder = settings.folder.rstrip("/")
     return ["rm", "-f", "--", *(f"{folder}/{own_name(label)}.{job}" for job in range(settings.jobs))]
 
@@ -51,7 +86,7 @@ class Documents:
         self._lines: list[str] = []
 
     def feed(self, line: str) -> int | None:
-        """Return the bytes when `line` ends a whole document; None else, and for what is none of fio's."""
+        """Return the bytes when `line` ends a whole document of fio; None otherwise."""
         if line.startswith("{"):
             self._lines = [line]
             return None
@@ -64,7 +99,7 @@ class Documents:
 
 
 def total_bytes(jobs: Sequence[dict[str, Any]]) -> int:
-    """Return what all jobs read and wrote."""
+    """Return the bytes that all jobs read and wrote."""
     return sum(int(job[way]["io_bytes"]) for job in jobs for way in ("read", "write"))
 
 
@@ -73,3 +108,33 @@ def _bytes(text: str) -> int | None:
         return total_bytes(json.loads(text)["jobs"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
+
+
+class _FioRunner(Runner):
+    def __init__(self, machine: Machine, settings: Fio, label: str, on_event: OnEvent) -> None:
+        super().__init__(machine, settings.kind, settings.retries, on_event)
+        self._settings, self._label = settings, label
+
+    async def _prepare(self) -> None:
+        await self._clean()
+
+    async def _once(self) -> None:
+        documents = Documents()
+        await self._follow(
+            command(self._settings, self._label),
+            lambda line: documents.feed(line.text) if line.stream == "out" else None,
+        )
+
+    async def _clean(self) -> None:
+        await self.machine.run(remove(self._settings, self._label), timeout_s=600)
+
+
+def _aimed(settings: Fio, at: DataLocation) -> Fio:
+    if settings.folder != CLONE:
+        return settings
+    if not at.folder:
+        raise ValueError("folder: is missing: this clone is in no folder that is known; name one")
+    return settings.model_copy(update={"folder": at.folder})
+
+
+FIO = SaturatorKind("fio", Fio, _FioRunner, aim=_aimed, programs=frozenset({"fio"}))

@@ -17,13 +17,13 @@ _CHUNK = 1 << 20
 
 def pause_s(rate, copied, elapsed_s):
     # type: (int | None, int, float) -> float
-    """Return how long to wait until `copied` bytes in `elapsed_s` seconds are what `rate` allows."""
+    """Return the seconds to wait until `copied` bytes in `elapsed_s` seconds are what `rate` allows."""
     return max(copied / rate - elapsed_s, 0.0) if rate else 0.0
 
 
 def chunk_bytes(rate):
     # type: (int | None) -> int
-    """Return how much to copy at once: at a rate a tenth of a second's worth, so that it flows."""
+    """Return the bytes to copy at once: at a rate, a tenth of a second's worth, so that it flows."""
     return _CHUNK if not rate else max(min(rate // 10, _CHUNK), 1)
 
 
@@ -78,7 +78,7 @@ def main():
     if receiver and receiver.stdin:
         sink = receiver.stdin.fileno()
     else:
-        # Followed, a link would have us write wherever somebody made it lead.
+        # If a link were followed, its owner could choose the file that is written.
         sink = os.open(asked.to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     sender = subprocess.Popen(asked.command, stdout=subprocess.PIPE)  # noqa: S603
     assert sender.stdout  # noqa: S101 it is a pipe

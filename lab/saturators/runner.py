@@ -11,11 +11,11 @@ from lab.errors import MachineError, last_words
 from lab.machine import Line, Machine
 
 OnEvent = Callable[[dict[str, Any]], None]
-Read = Callable[[Line], int | None]  # the bytes so far that a line says
+Read = Callable[[Line], int | None]  # the bytes so far, from a line
 
 
 class Saturator(Protocol):
-    """What keeps disks busy from `start` to `stop`."""
+    """Keeps disks busy from `start` to `stop`."""
 
     failure: str | None  # why it gave up, where it did
 
@@ -54,7 +54,7 @@ class Meter:
 
 
 class Runner(ABC):
-    """What all saturators share. `retry_s`: how long it waits before it tries again, more each time."""
+    """The base of all saturators. `retry_s`: seconds that it waits before it tries again, more each time."""
 
     def __init__(self, machine: Machine, kind: str, retries: int, on_event: OnEvent) -> None:
         self.machine, self.failure = machine, None
@@ -134,7 +134,7 @@ class Runner(ABC):
 
     async def _follow(self, command: list[str], read: Read, whole: Callable[[], int] = lambda: 0) -> None:
         """Run `command` to its end, the meter at what `read` says. Raises MachineError."""
-        # `whole`: all bytes of a command that ended well, where its last line came too early to say them.
+        # `whole`: all bytes of a command that succeeded, where its last line came too early to have them.
         process = await self.machine.start(command)
         said = ""
         try:
@@ -157,7 +157,7 @@ class Runner(ABC):
 
 
 async def at_least(seconds: float, work: Awaitable[None]) -> None:
-    """Do `work`, and wait where it took less than `seconds`: so that what has nothing to do does not spin."""
+    """Do `work` and take at least `seconds` over it, so that a loop with nothing to do does not spin."""
     until_s = time.monotonic() + seconds
     await work
     await asyncio.sleep(max(until_s - time.monotonic(), 0))

@@ -1,26 +1,49 @@
-"""`zfs send`: command lines and progress, of OpenZFS 2.x and of zfs-fuse. Pure."""
+"""Saturator `zfs-send`: its settings, command lines and progress, of OpenZFS 2.x and of zfs-fuse."""
 
 import re
+from typing import Literal
 
-from lab.saturators.own import is_own_snapshot, own_name, snapshot_name
-from lab.saturators.settings import RemoteSink, ZfsSend
+from pydantic import Field
+
+from lab.disks.place import DataLocation
+from lab.machine import Line, Machine
+from lab.names.snapshots import is_own_snapshot, own_name, snapshot_name
+from lab.names.storage import DatasetName, checked_dataset
+from lab.saturators.kind import CLONE, SaturatorKind
+from lab.saturators.runner import OnEvent
+from lab.saturators.send_loop import SendLoop
+from lab.saturators.sinks import RemoteSink, SendSettings
 
 # Once a second with -v -P: time, bytes so far, snapshot; at -vv blocks stand behind the bytes.
 _PROGRESS = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}\t([0-9]{1,18})(?:\t[0-9]{1,18})?\t[^\t]+", re.ASCII)
 _SIZE = re.compile(r"size\t([0-9]{1,18})", re.ASCII)
 
 # Only OpenZFS since 0.8 knows it; zfs-fuse, which knows neither -P nor this kind of -v, fails.
-IS_OPENZFS = ["zfs", "version"]
+IS_OPENZFS = ("zfs", "version")
+
+
+class ZfsSend(SendSettings):
+    """`zfs send` of one dataset."""
+
+    kind: Literal["zfs-send"] = Field(description="`zfs-send`.")
+    dataset: DatasetName | Literal["@clone"] = Field(
+        CLONE, description="Dataset that is sent. Default: the clone's."
+    )
+
+    def model_post_init(self, _: object) -> None:
+        """Check that what receives is a dataset."""
+        if isinstance(self.sink, RemoteSink):
+            checked_dataset(self.sink.into)
 
 
 def progress_bytes(line: str) -> int | None:
-    """Return the bytes sent so far that a line of `zfs send -v -P` says; None if it says something else."""
+    """Return the bytes sent so far, from a line of `zfs send -v -P`; None if it is another line."""
     found = _PROGRESS.fullmatch(line)
     return int(found[1]) if found else None
 
 
 def estimated_bytes(line: str) -> int | None:
-    """Return how much is going to be sent, which `-v -P` says first; None on another line."""
+    """Return the bytes that are going to be sent, which `-v -P` prints first; None on another line."""
     found = _SIZE.fullmatch(line)
     return int(found[1]) if found else None
 
@@ -36,42 +59,42 @@ def leftovers(list_output: str, dataset: str, label: str) -> list[str]:
 
 
 class ZfsSource:
-    """What is run to send a dataset; see runner.Source."""
+    """The commands that send a dataset; see send_loop.SnapshotCommands."""
 
     def __init__(self, settings: ZfsSend, label: str, openzfs: bool) -> None:
         """`openzfs`: whether it knows -P."""
         self._settings, self._label, self._openzfs = settings, label, openzfs
 
     def listing(self) -> list[str]:
-        """Return what lists the dataset's snapshots."""
+        """Return the command that lists the dataset's snapshots."""
         return ["zfs", "list", "-H", "-t", "snapshot", "-o", "name", "-r", self._settings.dataset]
 
     def own(self, list_output: str) -> list[str]:
-        """Return those that are ours."""
+        """Return the names that are this saturator's."""
         return leftovers(list_output, self._settings.dataset, self._label)
 
     def snapshot(self, number: int) -> list[str]:
-        """Return what makes a snapshot."""
+        """Return the command that makes a snapshot."""
         return ["zfs", "snapshot", self.name(number)]
 
     def destroy(self, name: str) -> list[str]:
-        """Return what destroys one snapshot, never with -r. Raises ValueError for one not ours."""
+        """Return the command that destroys one snapshot, without -r. Raises ValueError for a foreign one."""
         if self.own(name) != [name]:
             raise ValueError(f"{name} is no snapshot of this experiment")
         return ["zfs", "destroy", name]
 
     def send(self, number: int, previous: int | None) -> list[str]:
-        """Return what sends a snapshot, or what is new in it since `previous`."""
+        """Return the command that sends a snapshot, or what is new in it since `previous`."""
         say = ["-v", "-P"] if self._openzfs else []
         since = [] if previous is None else ["-i", self.name(previous)]
         return ["zfs", "send", *say, *since, self.name(number)]
 
     def receive(self) -> list[str] | None:
-        """Return what a remote sink runs."""
+        """Return the command that a remote sink runs."""
         return ["zfs", "receive", "-F", "-u", self._received()] if self._remote else None
 
     def forget(self) -> list[list[str]]:
-        """Return what a remote sink runs to destroy what it received: the dataset with our name alone."""
+        """Return the commands by which a remote sink destroys the dataset that it received, and no other."""
         return [["zfs", "destroy", "-r", self._received()]] if self._remote else []
 
     def name(self, number: int) -> str:
@@ -84,3 +107,50 @@ class ZfsSource:
 
     def _received(self) -> str:
         return f"{self._remote.into if self._remote else ''}/{own_name(self._label)}"
+
+
+class Figures:
+    """The bytes that `zfs send -v -P` itself reports."""
+
+    def __init__(self) -> None:
+        self.estimate_bytes = 0
+
+    def read(self, line: Line) -> int | None:
+        """Return the bytes sent so far, None where the line is none of these figures."""
+        if line.stream != "err":
+            return None
+        if (estimate := estimated_bytes(line.text)) is not None:
+            self.estimate_bytes = estimate
+            return 0
+        return progress_bytes(line.text)
+
+
+class _ZfsLoop(SendLoop):
+    def __init__(self, machine: Machine, settings: ZfsSend, label: str, on_event: OnEvent) -> None:
+        super().__init__(machine, settings, label, on_event, ZfsSource(settings, label, openzfs=False))
+        self._zfs = settings
+
+    async def _prepare(self) -> None:
+        if (await self.machine.run(IS_OPENZFS, check=False)).status == 0:
+            self.source = ZfsSource(self._zfs, self.label, openzfs=True)
+            self.figures = Figures
+        await super()._prepare()
+
+
+def _aimed(settings: ZfsSend, at: DataLocation) -> ZfsSend:
+    if settings.dataset != CLONE:
+        return settings
+    if not at.dataset:
+        raise ValueError("dataset: is missing: this clone is on no ZFS dataset that is known; name one")
+    return settings.model_copy(update={"dataset": at.dataset})
+
+
+ZFS_SEND = SaturatorKind(
+    "zfs-send",
+    ZfsSend,
+    _ZfsLoop,
+    aim=_aimed,
+    programs=frozenset({"python3", "zfs"}),
+    questions=(IS_OPENZFS,),
+    rounds=lambda settings: settings.rounds,
+)

@@ -6,14 +6,14 @@ from lab.errors import MachineError
 from lab.machine import Machine
 from lab.tuning.current import has_pool, read_current
 from lab.tuning.errors import TuningError
-from lab.tuning.journal import Journal, read_journal, remove_journal, write_journal
+from lab.tuning.journal import TuningJournal, read_journal, remove_journal, write_journal
 from lab.tuning.plan import Plan, plan, touched
 from lab.tuning.settings import Tuning
 from lab.tuning.values import PropertyValue, Value
 
 
 async def planned(machine: Machine, tuning: Tuning) -> Plan:
-    """Return what `apply` would do to this host now. Raises TuningError, MachineError."""
+    """Return the plan that `apply` would carry out on this host now. Raises TuningError, MachineError."""
     return plan(await read_current(machine, touched(tuning)), tuning)
 
 
@@ -25,7 +25,7 @@ async def apply(machine: Machine, tuning: Tuning, journal: Path) -> Plan:
     todo = await planned(machine, tuning)
     if not todo.apply:
         return todo
-    write_journal(journal, Journal(machine=machine.name, put_back=todo.put_back))
+    write_journal(journal, TuningJournal(machine=machine.name, put_back=todo.put_back))
     try:
         for value in todo.apply:
             await _set(machine, value)

@@ -55,7 +55,7 @@ def property_value(value: PropertyValue, rows: Mapping[str, tuple[str, str]]) ->
 
 
 async def has_pool(machine: Machine, dataset: str) -> bool:
-    """Whether the pool of `dataset` is imported."""
+    """Return whether the pool of `dataset` is imported."""
     try:
         done = await machine.run(["zpool", "list", "-H", "-o", "name", dataset.split("/")[0]], check=False)
     except MachineError:

@@ -1,4 +1,4 @@
-"""What can go wrong with tuning."""
+"""The errors of tuning."""
 
 from lab.errors import LabError
 

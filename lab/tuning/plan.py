@@ -1,4 +1,4 @@
-"""What is to be set, and what sets it back. Pure."""
+"""Plans the values to set, and those that put the host back. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from lab.tuning.values import (
     HugepageValue,
     PropertyValue,
     QueueValue,
-    Step,
+    SettingCommand,
     Value,
     VmValue,
     ZfsValue,
@@ -34,17 +34,17 @@ class Plan:
     put_back: tuple[Value, ...]
 
     @property
-    def apply_steps(self) -> tuple[Step, ...]:
+    def apply_steps(self) -> tuple[SettingCommand, ...]:
         """The commands that apply it."""
         return tuple(value.step for value in self.apply)
 
     @property
-    def put_back_steps(self) -> tuple[Step, ...]:
+    def put_back_steps(self) -> tuple[SettingCommand, ...]:
         """The commands that put everything back."""
         return tuple(value.step for value in self.put_back)
 
 
-Current = Mapping[str, Value]  # by key; a key that the host has not is missing
+Current = Mapping[str, Value]  # by key; a key that the host lacks is missing
 
 
 def wanted(tuning: Tuning) -> list[Value]:
@@ -74,7 +74,7 @@ def touched(tuning: Tuning) -> list[Value]:
 
 
 def plan(current: Current, tuning: Tuning) -> Plan:
-    """Return what makes a host of the values `current` (of `touched`) as `tuning` wants it, and back.
+    """Return the plan that takes a host from the values `current` (of `touched`) to `tuning`, and back.
 
     What is so already is left alone. Raises TuningError naming all that this host has not.
     """
@@ -116,7 +116,7 @@ def _given(model: object) -> list[tuple[str, str]]:
 
 
 def _would_inherit(value: Value, now: Value, values: Iterable[Value]) -> bool:
-    """Whether a property is right only by what it inherits, which is about to change."""
+    """Return whether a property is right only by a value that it inherits and that is about to change."""
     return (
         isinstance(value, PropertyValue)
         and isinstance(now, PropertyValue)

@@ -1,40 +1,16 @@
-"""What of a host may be tuned, as lab.yml says it. What is not named here cannot be set."""
+"""The settings of a host that lab.yml may tune. What is not named here cannot be set."""
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from lab.names import DatasetName, DeviceName
-from lab.sizes import Size, read_size
-
-
-def _power_of_two(value: int) -> int:
-    if value & (value - 1):
-        raise ValueError("must be a power of two, such as 16K or 128K")
-    return value
+from lab.names.model import StrictModel
+from lab.names.properties import Compression, RecordSize, Switch, on_off
+from lab.names.storage import DatasetName, DeviceName
+from plimsoll.common.sizes import Size
 
 
-def _on_off(value: object) -> object:
-    """YAML reads a bare on as true."""
-    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-
-
-RecordSize = Annotated[
-    int, BeforeValidator(read_size), Field(ge=512, le=16 << 20), AfterValidator(_power_of_two)
-]
-Compression = Annotated[
-    str,
-    BeforeValidator(_on_off),
-    Field(pattern=r"^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-([1-9]|1[0-9]))?|zstd-fast(-[0-9]{1,4})?)$"),
-]
-Switch = Annotated[Literal["on", "off"], BeforeValidator(_on_off)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class DiskTuning(_Model):
+class DiskTuning(StrictModel):
     """Settings of one disk's queue, in /sys/block/DEVICE/queue."""
 
     scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = Field(
@@ -58,7 +34,7 @@ class DiskTuning(_Model):
     )
 
 
-class DatasetTuning(_Model):
+class DatasetTuning(StrictModel):
     """Properties of one dataset. What is already written keeps its record size and compression."""
 
     compression: Compression | None = Field(
@@ -73,7 +49,7 @@ class DatasetTuning(_Model):
     )
     atime: Switch | None = Field(None, description="Whether reading a file writes when it was read.")
     relatime: Switch | None = Field(None, description="With atime: write so once a day at most.")
-    xattr: Annotated[Literal["on", "off", "sa", "dir"], BeforeValidator(_on_off)] | None = Field(
+    xattr: Annotated[Literal["on", "off", "sa", "dir"], BeforeValidator(on_off)] | None = Field(
         None, description="Where extended attributes are kept."
     )
     logbias: Literal["latency", "throughput"] | None = Field(
@@ -84,7 +60,7 @@ class DatasetTuning(_Model):
     )
 
 
-class ZfsTuning(_Model):
+class ZfsTuning(StrictModel):
     """Parameters of OpenZFS's kernel module, in /sys/module/zfs/parameters."""
 
     zfs_arc_min: Size | None = Field(None, description="Bytes that the ARC never shrinks below.")
@@ -111,7 +87,7 @@ class ZfsTuning(_Model):
     zfs_vdev_scrub_max_active: int | None = Field(None, ge=1, le=1000, description="Reads of a scrub.")
 
 
-class VmTuning(_Model):
+class VmTuning(StrictModel):
     """Settings of the kernel's memory, in /proc/sys/vm."""
 
     swappiness: int | None = Field(None, ge=0, le=200, description="How readily memory is swapped out.")
@@ -145,7 +121,7 @@ class VmTuning(_Model):
         return self
 
 
-class Tuning(_Model):
+class Tuning(StrictModel):
     """Everything that a backend may tune; what is not given stays as it is."""
 
     disks: dict[DeviceName, DiskTuning] = Field(

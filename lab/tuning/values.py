@@ -1,4 +1,4 @@
-"""One value of the host: what it is now, what it shall be, or what it was. The journal is a list of these.
+"""One value of the host: as it is now, as it is to be, or as it was. The journal is a list of these.
 
 Each checks its own names, so that neither lab.yml nor a journal that was changed can reach anything else.
 """
@@ -6,14 +6,15 @@ Each checks its own names, so that neither lab.yml nor a journal that was change
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
-from lab.names import DatasetName, DeviceName
+from lab.names.model import StrictModel
+from lab.names.storage import DatasetName, DeviceName
 from lab.tuning.settings import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
 
 
 @dataclass(frozen=True)
-class Step:
+class SettingCommand:
     """A command that sets one value, and what it is given on standard input."""
 
     command: tuple[str, ...]
@@ -29,13 +30,11 @@ def _known(model: type[BaseModel]) -> AfterValidator:
     return AfterValidator(check)
 
 
-# What these files and properties take: a word or a number; nothing else ever stood in one of them.
+# These files and properties take a word or a number, and never hold anything else.
 Text = Annotated[str, Field(pattern=r"^-?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Value(StrictModel):
     value: Text
 
 
@@ -46,9 +45,11 @@ class _FileValue(_Value):
         raise NotImplementedError
 
     @property
-    def step(self) -> Step:
-        """What sets it."""
-        return Step(("tee", self.path), self.value + "\n")  # tee, since sudo does not write a shell's >
+    def step(self) -> SettingCommand:
+        """The command that sets it."""
+        return SettingCommand(
+            ("tee", self.path), self.value + "\n"
+        )  # tee, since sudo does not write a shell's >
 
 
 class QueueValue(_FileValue):
@@ -70,7 +71,7 @@ class QueueValue(_FileValue):
 
 
 class HugepageValue(_FileValue):
-    """When the kernel backs memory with huge pages."""
+    """The setting of when the kernel backs memory with huge pages."""
 
     kind: Literal["hugepage"] = "hugepage"
 
@@ -133,12 +134,12 @@ class PropertyValue(_Value):
         return f"datasets.{self.dataset}.{self.name}"
 
     @property
-    def step(self) -> Step:
-        """What sets it."""
+    def step(self) -> SettingCommand:
+        """The command that sets it."""
         if self.source == "local":
-            return Step(("zfs", "set", f"{self.name}={self.value}", self.dataset))
+            return SettingCommand(("zfs", "set", f"{self.name}={self.value}", self.dataset))
         received = ("-S",) if self.source == "received" else ()
-        return Step(("zfs", "inherit", *received, self.name, self.dataset))
+        return SettingCommand(("zfs", "inherit", *received, self.name, self.dataset))
 
 
 Value = Annotated[

@@ -124,19 +124,19 @@ func TestParse(t *testing.T) {
 		},
 		{
 			why: "a balancer's time has a fraction, its target a host, and its name is no virtual host", spec: Spec{Log: "AWSALB"},
-			line:   samples[8].lines[0],
+			line:   sampleOf("AWSALB").lines[0],
 			fields: `<192.0.2.131> ∅ <GET> <http://www.example.com:80/> <HTTP/1.1> ∅ <curl/8.5.0>`,
 			at:     "2025-10-10T23:39:43.945958Z", status: 200, bytes: 366, duration: 1e6,
 		},
 		{
 			why: "Caddy: the client behind the proxy, microseconds, an escaped user agent", spec: Spec{Log: "CADDY"},
-			line:   samples[12].lines[0],
+			line:   sampleOf("CADDY").lines[0],
 			fields: `<198.51.100.9> <www.example.com> <GET> </a?b=1> <HTTP/2> <https://example.com/> <Mozilla/5.0 "x">`,
 			at:     "2025-10-10T12:55:36.7564995Z", status: 200, bytes: 10900, duration: 1504e3,
 		},
 		{
 			why: "Caddy: without client_ip the peer is the client; short times have exponents", spec: Spec{Log: "CADDY"},
-			line:   samples[12].lines[1],
+			line:   sampleOf("CADDY").lines[1],
 			fields: `<192.0.2.1> <www.example.com> <HEAD> </> <HTTP/1.1> ∅ ∅`,
 			at:     "2025-10-10T12:55:37.1Z", status: 404, duration: 15000,
 		},
@@ -202,7 +202,8 @@ func TestParse(t *testing.T) {
 				t.Errorf("time %s, want %s", got, c.at)
 			}
 			if r.Status != c.status || r.Bytes != c.bytes || r.DurationNS != c.duration {
-				t.Errorf("status %d, bytes %d, duration %d ns; want %d, %d, %d", r.Status, r.Bytes, r.DurationNS, c.status, c.bytes, c.duration)
+				t.Errorf("status %d, bytes %d, duration %d ns; want %d, %d, %d",
+					r.Status, r.Bytes, r.DurationNS, c.status, c.bytes, c.duration)
 			}
 		})
 	}
@@ -210,15 +211,15 @@ func TestParse(t *testing.T) {
 
 func TestRejectsSayWhereAndWhy(t *testing.T) {
 	for _, c := range []struct{ why, log, line, want string }{
-		{"the date", "COMMON", `192.0.2.7 - - [99/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 7`, `%d at column 16 does not read as the date format %d/%b/%Y: "99/Oct/2025"`},
-		{"the time", "COMMON", `192.0.2.7 - - [10/Oct/2025:25:55:36 +0000] "GET / HTTP/1.1" 200 7`, `%t at column 28 does not read as the time format %H:%M:%S: "25:55:36"`},
-		{"the status", "COMMON", `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 99 7`, `%s at column 61 is no HTTP status: 100 to 599: "99"`},
-		{"no delimiter", "COMMON", `192.0.2.7`, `%h at column 1 has no end: the delimiter that the format has after it does not follow in the line: "192.0.2.7"`},
+		{"the date", "COMMON", `192.0.2.7 - - [99/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 7`, `%d at column 16 does not match the date format %d/%b/%Y: "99/Oct/2025"`},
+		{"the time", "COMMON", `192.0.2.7 - - [10/Oct/2025:25:55:36 +0000] "GET / HTTP/1.1" 200 7`, `%t at column 28 does not match the time format %H:%M:%S: "25:55:36"`},
+		{"the status", "COMMON", `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 99 7`, `%s at column 61 is not an HTTP status (100 to 599): "99"`},
+		{"no delimiter", "COMMON", `192.0.2.7`, `%h at column 1 has no end: the delimiter that follows it in the format is missing: "192.0.2.7"`},
 		{"no request", "COMMON", `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000]`, `%r at column 43 is missing: a line needs a request`},
 		{"a year of nonsense", "COMMON", `192.0.2.7 - - [10/Oct/0025:13:55:36 +0000] "GET / HTTP/1.1" 200 7`, `%d at column 1 is before 1970 or after 2261: no server logged that`},
-		{"what could harm a terminal is quoted", "COMMON", "192.0.2.7 - - [\x1b[31m:1 \u202e", `%d at column 16 does not read as the date format %d/%b/%Y: "\x1b[31m"`},
+		{"what could harm a terminal is quoted", "COMMON", "192.0.2.7 - - [\x1b[31m:1 \u202e", `%d at column 16 does not match the date format %d/%b/%Y: "\x1b[31m"`},
 		{"half a JSON object", "CADDY", `{"ts":1.5,`, `{ at column 11 is not JSON: a name in quotes was expected`},
-		{"a status in JSON", "CADDY", `{"ts":1.5,"status":"x"}`, `%s at column 21 is no HTTP status: 100 to 599: "x"`},
+		{"a status in JSON", "CADDY", `{"ts":1.5,"status":"x"}`, `%s at column 21 is not an HTTP status (100 to 599): "x"`},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			reject := mustCompile(t, Spec{Log: c.log}).Parse([]byte(c.line), new(Request))
@@ -255,14 +256,14 @@ func TestCompileNamesAllMistakesAtOnce(t *testing.T) {
 		{"a name that is no preset", Spec{Log: "COMBINDE"}, []string{"neither a preset (AWSALB, AWSELB, "}},
 		{
 			"specifiers that are none, each with its column", Spec{Log: "%h %d %a %r %G %"},
-			[]string{"column 7: %a is no specifier", "column 13: %G is no specifier", "column 16: a % ends it"},
+			[]string{"column 7: %a is not a specifier", "column 13: %G is not a specifier", "column 16: it ends in a %"},
 		},
 		{"what is required", Spec{Log: "%s"}, []string{"it has no %h", "it has no %d or %x", "it has no %r or %U"}},
 		{"X-Forwarded-For without separators", Spec{Log: "~h %d %r"}, []string{"column 1: ~h needs the characters", "~h{, }"}},
-		{"a date format", Spec{Log: "COMMON", Date: "%d/%Q"}, []string{"%Q at column 4", "no date or time conversion"}},
+		{"a date format", Spec{Log: "COMMON", Date: "%d/%Q"}, []string{"%Q at column 4", "not a supported date or time conversion"}},
 		{"a zone", Spec{Log: "COMMON", TZ: "Mars/Olympus"}, []string{`"Mars/Olympus"`, "Europe/Berlin"}},
 		{"JSON that is none", Spec{Log: `{"a": "%h"`}, []string{"is not JSON: a comma or } was expected"}},
-		{"a specifier in JSON", Spec{Log: `{"a": "%h %Q", "b":"%x", "c":"%r"}`}, []string{"%Q is no specifier"}},
+		{"a specifier in JSON", Spec{Log: `{"a": "%h %Q", "b":"%x", "c":"%r"}`}, []string{"%Q is not a specifier"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			_, err := Compile(c.spec)
@@ -302,7 +303,8 @@ func TestWhatTimestampsMean(t *testing.T) {
 	} {
 		f := mustCompile(t, Spec{Log: c.log})
 		if f.LogTime() != c.at || f.Resolution() != c.resolution || f.Escape() != c.escape {
-			t.Errorf("%s: %v, %v, escape %d; want %v, %v, %d", c.log, f.LogTime(), f.Resolution(), f.Escape(), c.at, c.resolution, c.escape)
+			t.Errorf("%s: %v, %v, escape %d; want %v, %v, %d",
+				c.log, f.LogTime(), f.Resolution(), f.Escape(), c.at, c.resolution, c.escape)
 		}
 	}
 	if got := mustCompile(t, Spec{Log: "W3C"}).TargetEscape(); got != EscapeNone {
@@ -311,7 +313,28 @@ func TestWhatTimestampsMean(t *testing.T) {
 }
 
 func TestPresetsAreSorted(t *testing.T) {
-	if !slices.IsSorted(Presets()) || len(Presets()) != 13 {
+	if !slices.IsSorted(Presets()) || len(Presets()) != len(presets) {
 		t.Error(Presets())
+	}
+}
+
+func TestUnescape(t *testing.T) {
+	for _, c := range []struct {
+		why     string
+		style   Escape
+		in, out string
+	}{
+		{"Apache escapes quotes, backslashes and control characters", EscapeBackslash, `a\"b\\c\n\t\r\x1b`, "a\"b\\c\n\t\r\x1b"},
+		{"nginx escapes all of them as hex", EscapeBackslash, `\x22\x5C\xC3\xA9`, "\"\\é"},
+		{"Traefik is written in Go", EscapeBackslash, `\u00e9`, "é"},
+		{"what is no escape stays", EscapeBackslash, `C:\dir\xZZ\u12 \`, `C:\dir\xZZ\u12 \`},
+		{"a plus sign is a space to IIS", EscapePlus, "Mozilla/5.0+(Windows+NT)", "Mozilla/5.0 (Windows NT)"},
+		{"CloudFront escapes as in URLs", EscapePercent, "Mozilla/5.0%20(X)%", "Mozilla/5.0 (X)%"},
+		{"CloudFront escapes some fields twice", EscapePercent, "a%2520b", "a b"},
+		{"nothing was escaped", EscapeNone, `\x22+%20`, `\x22+%20`},
+	} {
+		if got := string(Unescape([]byte("+"), []byte(c.in), c.style)); got != "+"+c.out {
+			t.Errorf("%s: %q, want %q", c.why, got, "+"+c.out)
+		}
 	}
 }

@@ -27,7 +27,7 @@ type chunk struct {
 
 	requests []Request
 	arena    []byte
-	rejects  []Rejected
+	rejects  []Reject
 	counts   Counts
 
 	err    error         // why reading ended here; io.EOF at the end of the file
@@ -45,7 +45,8 @@ func newChunk() *chunk {
 	return c
 }
 
-// release gives the chunk back once nobody holds it. One that a long line has blown up is left to the collector.
+// release gives the chunk back once nobody holds it. One that a long line has enlarged is left to the garbage
+// collector.
 func (c *chunk) release() {
 	if c.refs.Add(-1) == 0 && cap(c.text) <= chunkBytes {
 		chunks.Put(c)
@@ -166,17 +167,17 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 			c.requests = c.requests[:len(c.requests)-1]
 		}
 		if len(c.rejects) < maxRejects {
-			c.rejects = append(c.rejects, Rejected{
-				File: c.file, Line: number, Text: bytes.Clone(clip(line, rejectText)), Reject: reject.Clone(),
+			c.rejects = append(c.rejects, Reject{
+				File: c.file, Line: number, Text: bytes.Clone(clip(line, rejectText)), Mismatch: reject.Clone(),
 			})
 		}
 	}
 	c.arena = f.arena
 }
 
-func (c *chunk) parseLine(f *Format, line []byte, r *Request) *Reject {
+func (c *chunk) parseLine(f *Format, line []byte, r *Request) *Mismatch {
 	if c.overlong || len(line) > MaxLineBytes {
-		f.reject = Reject{Specifier: "line", Column: MaxLineBytes + 1, Why: "is longer than 1 MiB"}
+		f.reject = Mismatch{Specifier: "line", Column: MaxLineBytes + 1, Why: "is longer than 1 MiB"}
 		return &f.reject
 	}
 	return f.parse(line, r)

@@ -59,15 +59,15 @@ func compileAt(spec Spec, now time.Time) (*Format, error) {
 }
 
 func (p *program) setClocks(spec Spec, now time.Time) (errs []error) {
-	set := func(c *clock, what, format, otherwise string) {
+	set := func(c *timeFormat, what, format, otherwise string) {
 		if format == "" {
 			format = otherwise
 		}
-		made, err := newClock(unescapeFormat(format), now)
+		made, err := newTimeFormat(unescapeFormat(format), now)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%w: %w", ErrFormat, err))
 		}
-		made.why = "does not read as the " + what + " format " + made.format
+		made.why = "does not match the " + what + " format " + made.format
 		*c = made
 	}
 	set(&p.date, "date", spec.Date, "%d/%b/%Y")
@@ -75,7 +75,7 @@ func (p *program) setClocks(spec Spec, now time.Time) (errs []error) {
 	// goaccess reads %x by its time-format where no datetime-format is given.
 	switch at := spec.DateTime; {
 	case at == "" && spec.Time == "" && spec.Date == "":
-		p.dateTime = clock{kind: clockAny, why: "is neither seconds since the epoch nor ISO 8601 nor Apache's time"}
+		p.dateTime = timeFormat{kind: readsAny, why: "is neither seconds since the epoch nor ISO 8601 nor Apache's time"}
 	case at == "" && spec.Time != "":
 		set(&p.dateTime, "date and time", spec.Time, "")
 	default:
@@ -90,7 +90,7 @@ func (p *program) setZone(name string) []error {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return []error{fmt.Errorf("%w: time zone %q is not known: give an IANA name such as Europe/Berlin", ErrFormat, name)}
+		return []error{fmt.Errorf("%w: unknown time zone %q: give an IANA name such as Europe/Berlin", ErrFormat, name)}
 	}
 	p.location = zone
 	return nil
@@ -108,7 +108,7 @@ func compileOps(format string) (ops []op, errs []error) {
 		case c == '%':
 			percent = true
 			if i == len(format)-1 {
-				fail(i, "a %% ends it: complete the specifier or remove it")
+				fail(i, "it ends in a %%: complete the specifier or remove it")
 			}
 		case c == '~' && !percent:
 			tilde = true
@@ -124,7 +124,7 @@ func compileOps(format string) (ops []op, errs []error) {
 		case percent:
 			percent = false
 			if strings.IndexByte(specifiers, c) < 0 {
-				fail(i-1, "%%%c is no specifier: use one of %s, or %%^ to skip a field", c, specifierList)
+				fail(i-1, "%%%c is not a specifier: use one of %s, or %%^ to skip a field", c, specifierList)
 				continue
 			}
 			ops = append(ops, op{kind: opOf(c), spec: c, delim: delimAfter(format, i), toEnd: i == len(format)-1})
@@ -143,7 +143,8 @@ func compileOps(format string) (ops []op, errs []error) {
 // character after the braces, unless it is one of them, is where the field ends.
 func compileForwarded(format string, i int) (made op, end int, why string) {
 	if format[i] != 'h' {
-		return op{}, i, fmt.Sprintf("~%c is not known: only ~h{…} is, for X-Forwarded-For", format[i])
+		return op{}, i, fmt.Sprintf("~%c is not supported: the only such specifier is ~h{…}, for X-Forwarded-For",
+			format[i])
 	}
 	open := strings.IndexByte(format[i:], '{')
 	shut := strings.IndexByte(format[i:], '}')
@@ -169,7 +170,7 @@ func delimAfter(format string, i int) byte {
 }
 
 // markAfterTime finds the skips that directly follow a time, with at most a point or a space between: what they skip
-// may be a fraction of a second or a UTC offset, which goaccess throws away and a replay wants.
+// may be a fraction of a second or a UTC offset, which goaccess discards and a replay needs.
 func markAfterTime(ops []op) []op {
 	for i := range ops {
 		if k := ops[i].kind; k != opTime && k != opDateTime {
@@ -198,14 +199,15 @@ func missing(name, log string, ops []op) (errs []error) {
 		return false
 	}
 	for _, need := range [...]struct{ specs, why string }{
-		{"h", "it has no %h, the client: add it where the address stands"},
-		{"dx", "it has no %d or %x, the date: add it where the date stands"},
-		{"rU", "it has no %r or %U, the request: add it where the request stands"},
+		{"h", "it has no %h (the client): add it where the address is"},
+		{"dx", "it has no %d or %x (the date): add it where the date is"},
+		{"rU", "it has no %r or %U (the request): add it where the request is"},
 	} {
 		if !has(need.specs) {
 			why := need.why
 			if len(log) > 0 && !strings.Contains(log, "%") {
-				why = fmt.Sprintf("it is neither a preset (%s) nor a goaccess log-format string", strings.Join(Presets(), ", "))
+				why = fmt.Sprintf("it is neither a preset (%s) nor a goaccess log-format string",
+					strings.Join(Presets(), ", "))
 			}
 			errs = append(errs, &FormatError{Format: name, Why: why})
 			if why != need.why {

@@ -101,7 +101,7 @@ func openReader(name string, r io.Reader) (*openFile, error) {
 	return o, nil
 }
 
-// checkText refuses what is plainly no log: many control characters in the first kilobytes. A few do not matter:
+// checkText rejects what is clearly not a log: many control characters in the first kilobytes. A few do not matter:
 // scanners put them into requests, and a crash may leave a block of zeros.
 func (o *openFile) checkText() error {
 	head, err := o.buffer.Peek(4 << 10)
@@ -118,12 +118,13 @@ func (o *openFile) checkText() error {
 		}
 	}
 	if control*10 > len(head) && !(control == bytes.Count(head, []byte{0}) && head[len(head)-1] != 0) {
-		return fmt.Errorf("%s %w: an access log is text, plain or compressed with gzip, bzip2, xz or zstd", o.name, ErrBinary)
+		return fmt.Errorf("%s %w: an access log is text, plain or compressed with gzip, bzip2, xz or zstd",
+			o.name, ErrBinary)
 	}
 	return nil
 }
 
-// broken says what an error in the middle of a log means.
+// broken explains an error in the middle of a log.
 func (o *openFile) broken(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s %w: its compressed data ends too early: copy it again", o.name, ErrTruncated)

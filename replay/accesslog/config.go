@@ -10,7 +10,7 @@ import (
 )
 
 // ReadConfig reads a goaccess.conf: log-format, date-format, time-format, datetime-format and tz. All other keys are
-// goaccess's own business and are passed over, but a line with a key and nothing after it is a mistake.
+// ignored, but a line with a key and nothing after it is a mistake.
 func ReadConfig(r io.Reader, name string) (Spec, error) {
 	var spec Spec
 	into := map[string]*string{
@@ -54,7 +54,8 @@ func ReadConfigFile(path string) (Spec, error) {
 	return ReadConfig(file, path)
 }
 
-// Or takes from other what s leaves empty, as the command line goes before the configuration file.
+// Or returns s with its empty fields taken from other, as the command line takes precedence over the configuration
+// file.
 func (s Spec) Or(other Spec) Spec {
 	for _, at := range [...]struct {
 		to   *string

@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// Count reads the whole log and adds it up, in no order and on all cores. Rejected lines are handed to OnReject at
-// the end. On an error the totals are those of what was read before it.
+// Count reads the whole log and adds it up, in no order and on all cores. OnReject gets the rejected lines at the end. On an error the totals are those of what was read before it.
 func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals, error) {
 	p := s.pipeline(ctx, opts)
 	defer p.cancel()
 	type tally struct {
 		files   []Counts
-		rejects []Rejected
+		rejects []Reject
 	}
 	tallies := make([]tally, p.opts.Workers)
 	for i := range tallies {
@@ -39,7 +38,7 @@ func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals
 	}
 
 	totals := Totals{Files: make([]Counts, len(s.files))}
-	var rejects []Rejected
+	var rejects []Reject
 	for _, t := range tallies {
 		for i, counts := range t.files {
 			totals.Files[i].merge(counts)
@@ -48,7 +47,7 @@ func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals
 		rejects = append(rejects, t.rejects...)
 	}
 	// Each worker meets lines in their order, so the first rejects of all are among the first of each.
-	slices.SortFunc(rejects, func(a, b Rejected) int {
+	slices.SortFunc(rejects, func(a, b Reject) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	for _, r := range rejects[:min(len(rejects), p.opts.MaxRejects)] {

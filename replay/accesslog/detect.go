@@ -9,10 +9,10 @@ import (
 )
 
 // ErrUnknownFormat is what Detect's error is when no preset reads the log.
-var ErrUnknownFormat = errors.New("no known format reads this log")
+var ErrUnknownFormat = errors.New("no known format matches this log")
 
-// Tried is what came of reading the first lines of a log with one preset.
-type Tried struct {
+// Trial is the result of reading the first lines of a log with one preset.
+type Trial struct {
 	Name   string
 	Valid  int    // lines that were requests
 	Lines  int    // lines that were read
@@ -28,43 +28,43 @@ var lookalikes = [...]struct{ name, log string }{
 	{"a combined format with an ISO 8601 time", `%h %^[%x] "%r" %s %b "%R" "%u"`},
 }
 
-// vhostWithoutPort is a log that COMBINED and COMMON would read, and take the virtual host for the client.
+// vhostWithoutPort is a log that presets with vhostFirst read, and take the virtual host for the client.
 const vhostWithoutPort = "a log with the virtual host first, without a port"
 
 // Detect finds the preset that reads the most of a log's first lines; of those that read as many, the one that finds
-// the most in them. It answers how each preset fared, best first, also with its error.
-func Detect(lines [][]byte, strict bool) (*Format, []Tried, error) {
+// the most in them. It returns the trial of each preset, best first, also with an error.
+func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 	lines = slices.DeleteFunc(slices.Clone(lines), Ignored)
 	if len(lines) == 0 {
-		return nil, nil, fmt.Errorf("%w: it has no lines to tell one by", ErrUnknownFormat)
+		return nil, nil, fmt.Errorf("%w: it has no lines to detect one from", ErrUnknownFormat)
 	}
-	tried := make([]Tried, 0, len(presets))
+	trials := make([]Trial, 0, len(presets))
 	for i := range presets {
 		f, err := Compile(Spec{Log: presets[i].name, StrictHosts: strict})
 		if err != nil {
 			return nil, nil, err
 		}
-		tried = append(tried, f.try(lines))
+		trials = append(trials, f.try(lines))
 	}
-	slices.SortStableFunc(tried, func(a, b Tried) int {
+	slices.SortStableFunc(trials, func(a, b Trial) int {
 		return cmp.Or(cmp.Compare(b.Valid, a.Valid), cmp.Compare(b.Fields, a.Fields))
 	})
-	best := tried[0]
+	best := trials[0]
 	misread := false
-	if best.Name == "COMBINED" || best.Name == "COMMON" {
+	if known, _ := presetNamed(best.Name); known.vhostFirst {
 		name, _ := lookalike(lines)
 		misread = name == vhostWithoutPort
 	}
 	if best.Valid*2 > best.Lines && !misread {
 		f, err := Compile(Spec{Log: best.Name, StrictHosts: strict})
-		return f, tried, err
+		return f, trials, err
 	}
-	return nil, tried, undetected(lines, tried)
+	return nil, trials, undetected(lines, trials)
 }
 
 // try reads lines with a format.
-func (f *Format) try(lines [][]byte) Tried {
-	t := Tried{Name: f.name, Lines: len(lines)}
+func (f *Format) try(lines [][]byte) Trial {
+	t := Trial{Name: f.name, Lines: len(lines)}
 	var r Request
 	for _, line := range lines {
 		if reject := f.Parse(line, &r); reject != nil {
@@ -111,20 +111,21 @@ func plausibleHost(b []byte) bool {
 	return true
 }
 
-func undetected(lines [][]byte, tried []Tried) error {
+func undetected(lines [][]byte, trials []Trial) error {
 	var why strings.Builder
-	fmt.Fprintf(&why, "tried %d presets on its first %d lines: ", len(tried), len(lines))
-	for i, t := range tried {
+	fmt.Fprintf(&why, "tried %d presets on its first %d lines: ", len(trials), len(lines))
+	for i, t := range trials {
 		if i > 0 {
 			why.WriteString(", ")
 		}
 		fmt.Fprintf(&why, "%s read %d", t.Name, t.Valid)
 	}
 	if name, log := lookalike(lines); name != "" {
-		return fmt.Errorf("%w (%s). It looks like %s: say --format '%s' (make: FORMAT='%s')", ErrUnknownFormat, &why, name, log, log)
+		return fmt.Errorf("%w (%s). It looks like %s: use --format '%s' (make: FORMAT='%s')",
+			ErrUnknownFormat, &why, name, log, log)
 	}
 	return fmt.Errorf("%w (%s; %s failed first at %s). Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…')",
-		ErrUnknownFormat, &why, tried[0].Name, tried[0].Failed)
+		ErrUnknownFormat, &why, trials[0].Name, trials[0].Failed)
 }
 
 func lookalike(lines [][]byte) (name, log string) {

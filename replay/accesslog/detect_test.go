@@ -2,8 +2,11 @@ package accesslog
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDetectKnowsEveryPreset(t *testing.T) {
@@ -19,12 +22,12 @@ func TestDetectKnowsEveryPreset(t *testing.T) {
 		if want == "AWSELB" {
 			want = "AWSALB" // the same log; goaccess has two names for it
 		}
-		f, tried, err := Detect(lines, false)
+		f, trials, err := Detect(lines, false)
 		if err != nil {
 			t.Errorf("%s: %v", s.preset, err)
 			continue
 		}
-		if f.Name() != want || tried[0].Name != want || len(tried) != len(presets) {
+		if f.Name() != want || trials[0].Name != want || len(trials) != len(presets) {
 			t.Errorf("%s is taken for %s", s.preset, f.Name())
 		}
 	}
@@ -45,7 +48,8 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 	}{
 		{
 			"native Squid is known, and the string that reads it", `1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://x/m - DIRECT/1.2.3.4 -`,
-			[]string{"tried 13 presets on its first 1 lines", "COMBINED read 0", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
+			[]string{fmt.Sprintf("tried %d presets on its first 1 lines",
+				len(presets)), "COMBINED read 0", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
 		},
 		{
 			"a virtual host without a port", `www.example.com 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
@@ -102,5 +106,26 @@ datetime-format %d/%b/%Y:%H:%M:%S %z
 	_, err = ReadConfig(strings.NewReader("log-format\n\ntz \n"), "my.conf")
 	if err == nil || !strings.Contains(err.Error(), "my.conf, line 1: log-format has no value") || !strings.Contains(err.Error(), "line 3: tz") {
 		t.Error(err)
+	}
+}
+
+// An entry in the table of presets is all that a format needs.
+func TestAToyPresetIsReadAndDetected(t *testing.T) {
+	before := presets
+	t.Cleanup(func() { presets = before })
+	presets = append(slices.Clone(presets), preset{
+		name: "TOY", log: "%h|%x|%m|%U|%s|%b|%D", dateTime: "%s", resolution: time.Second, logTime: Finished,
+	})
+	line := []byte("192.0.2.7|1760100936|GET|/a|200|12|1500")
+	f, trials, err := Detect([][]byte{line}, false)
+	if err != nil || f.Name() != "TOY" || trials[0].Valid != 1 {
+		t.Fatalf("%v, tried %+v", err, trials)
+	}
+	var r Request
+	if mismatch := mustCompile(t, Spec{Log: "toy"}).Parse(line, &r); mismatch != nil || string(r.Target) != "/a" || r.DurationNS != 1_500_000 {
+		t.Errorf("%+v, %v", r, mismatch)
+	}
+	if f.LogTime() != Finished || f.Resolution() != time.Second || !slices.Contains(Presets(), "TOY") {
+		t.Errorf("the preset's own properties are lost: %v %v %v", f.LogTime(), f.Resolution(), Presets())
 	}
 }

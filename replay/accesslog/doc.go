@@ -5,7 +5,7 @@
 //
 //	format, err := accesslog.Compile(accesslog.Spec{Log: "COMBINED"})
 //	var request accesslog.Request
-//	if reject := format.Parse(line, &request); reject != nil { … }
+//	if mismatch := format.Parse(line, &request); mismatch != nil { … }
 //
 // Whole logs, plain or compressed, one file or a rotated set, are read on all cores in constant memory: Open finds
 // the files, FormatFor compiles or detects their format, Count folds them into totals, and Read hands out requests

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	whyNoDelimiter = "has no end: the delimiter that the format has after it does not follow in the line"
+	whyNoDelimiter = "has no end: the delimiter that follows it in the format is missing"
 	whyEmpty       = "is empty"
 	whyYear        = "is before 1970 or after 2261: no server logged that"
 )
@@ -30,7 +30,7 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 	return end, f.value(o, trimSpace(line[pos:min(end, len(line))]), r)
 }
 
-// noDelimiter says what the missing end of a field means: for most, an invalid line.
+// noDelimiter deals with a field that has no end: for most specifiers the line is invalid.
 func (f *Format) noDelimiter(o *op, pos int, r *Request) (next int, why string) {
 	switch o.kind {
 	case opReferer, opAgent:
@@ -46,7 +46,7 @@ func (f *Format) noDelimiter(o *op, pos int, r *Request) (next int, why string) 
 func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 	switch o.kind {
 	case opDate, opTime, opDateTime:
-		return f.instant(o, b)
+		return f.timestamp(o, b)
 	case opHost:
 		return f.host(b, r)
 	case opVHost:
@@ -56,7 +56,7 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 	case opMethod:
 		n := methodLen(b)
 		if n == 0 {
-			return "is no request method that goaccess knows"
+			return "is not a request method that goaccess knows"
 		}
 		r.Method = b[:n:n]
 	case opURL:
@@ -75,13 +75,13 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 	case opProtocol:
 		n := protocolLen(b)
 		if n == 0 {
-			return "is no protocol that goaccess knows: HTTP/1.0, HTTP/1.1, HTTP/2, HTTP/3"
+			return "is not a protocol that goaccess knows: HTTP/1.0, HTTP/1.1, HTTP/2, HTTP/3"
 		}
 		r.Protocol = b[:n:n]
 	case opStatus:
 		status, ok := parseUint(b)
-		if !ok || (status < 100 || status > 599) && (status != 0 || !f.keepZero) {
-			return "is no HTTP status: 100 to 599"
+		if !ok || (status < 100 || status > 599) && (status != 0 || !f.zeroStatus) {
+			return "is not an HTTP status (100 to 599)"
 		}
 		r.Status = uint16(status)
 	case opBytes:
@@ -112,8 +112,8 @@ func (f *Format) bytes(o *op, b []byte, r *Request) (why string) {
 	return ""
 }
 
-// instant takes a date, a time or both.
-func (f *Format) instant(o *op, b []byte) (why string) {
+// timestamp takes a date, a time or both.
+func (f *Format) timestamp(o *op, b []byte) (why string) {
 	switch o.kind {
 	case opDate:
 		at, ok := f.scanner.date.read(&f.program.date, b)
@@ -135,7 +135,7 @@ func (f *Format) instant(o *op, b []byte) (why string) {
 		}
 		f.offset(at)
 	case opDateTime:
-		var at instant
+		var at timestamp
 		if !f.program.dateTime.read(b, &at) {
 			return f.program.dateTime.why
 		}
@@ -148,14 +148,14 @@ func (f *Format) instant(o *op, b []byte) (why string) {
 	return ""
 }
 
-func (f *Format) offset(at *instant) {
+func (f *Format) offset(at *timestamp) {
 	if at.offset {
 		f.at.offset, f.at.offsetS = true, at.offsetS
 	}
 }
 
-// dateDelimiters is the number of the delimiter that ends a date: a date with spaces in it, as syslog writes them, may
-// have two in a row before a day of one digit.
+// dateDelimiters returns the number of the delimiter that ends a date: a date with spaces in it, as syslog writes them,
+// may have two in a row before a day of one digit.
 func (f *Format) dateDelimiters(b []byte) int {
 	spaces := f.program.date.spaces
 	if spaces == 0 {
@@ -195,7 +195,7 @@ func (f *Format) request(b []byte, r *Request) {
 	r.Target = trimSpace(b[n+1 : space+1])
 }
 
-// absent is nil for what servers write in place of nothing.
+// absent returns nil for the dash and the empty text that servers write in place of nothing.
 func absent(b []byte) []byte {
 	if len(b) == 0 || isDash(b) {
 		return nil

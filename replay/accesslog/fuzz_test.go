@@ -9,7 +9,7 @@ import (
 // FuzzCompile feeds nonsense to the format compiler: it has to answer, and what it accepts has to run.
 func FuzzCompile(f *testing.F) {
 	for _, p := range presets {
-		f.Add(p.log, p.date, p.time, "", samples[0].lines[0])
+		f.Add(p.log, p.date, p.time, "", sampleOf("COMBINED").lines[0])
 	}
 	for _, c := range customFormats {
 		f.Add(c.spec.Log, c.spec.Date, c.spec.Time, "", c.lines[0])
@@ -56,7 +56,8 @@ func checkParse(t *testing.T, f *Format, line []byte) {
 	t.Helper()
 	before := bytes.Clone(line)
 	var first, again Request
-	// With room for all that one line can need, the arena is not outgrown meanwhile, and what was in it lies there still.
+	// With room for all that one line can need, the arena is not outgrown meanwhile, and what was in it lies there
+	// still.
 	f.arena = make([]byte, 0, 4*len(line)+64)
 	f.json.arena = nil
 	reject := f.Parse(line, &first).copied()
@@ -85,8 +86,8 @@ func checkParse(t *testing.T, f *Format, line []byte) {
 	}
 }
 
-// copied is what a Reject says, "" for none.
-func (r *Reject) copied() string {
+// copied is what a Mismatch says, "" for none.
+func (r *Mismatch) copied() string {
 	if r == nil {
 		return ""
 	}

@@ -8,7 +8,7 @@ func (f *Format) host(b []byte, r *Request) (why string) {
 		return whyEmpty
 	}
 	if f.strictHosts && !isAddress(b) {
-		return "is no IP address, and names are refused: leave --strict-hosts out to allow them"
+		return "is not an IP address, and --strict-hosts rejects names"
 	}
 	r.Host = b
 	f.have.add('h')

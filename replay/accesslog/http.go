@@ -10,7 +10,7 @@ var methods = [...]string{
 // protocols are the protocols that goaccess knows, compared in the same way: HTTP/2.0 is HTTP/2.
 var protocols = [...]string{"HTTP/1.0", "HTTP/1.1", "HTTP/2", "HTTP/3"}
 
-// methodLen is the length of the method that b begins with, or 0.
+// methodLen returns the length of the method that b begins with, or 0.
 func methodLen(b []byte) int {
 	if len(b) >= 4 && b[0] == 'G' && b[1] == 'E' && b[2] == 'T' {
 		return 3
@@ -18,7 +18,7 @@ func methodLen(b []byte) int {
 	return knownPrefix(b, methods[:])
 }
 
-// protocolLen is the length of the protocol that b begins with, or 0.
+// protocolLen returns the length of the protocol that b begins with, or 0.
 func protocolLen(b []byte) int { return knownPrefix(b, protocols[:]) }
 
 func knownPrefix(b []byte, known []string) int {

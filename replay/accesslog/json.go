@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonSink is told of every value of a JSON text. The key is the names of the objects around it, joined by points;
+// jsonSink receives every value of a JSON text. The key is the names of the objects around it, joined by points;
 // the value of a string is its text, of null "-", of all else what is written there. It begins at byte base.
 // Returning false ends the scan.
 type jsonSink interface {
@@ -23,15 +23,15 @@ type jsonScanner struct {
 	depth int
 	why   string // the mistake, once there is one
 
-	request  *Request // being filled in by runJSON
-	rejected *Reject  // by the program of a value
+	request  *Request  // being filled in by runJSON
+	rejected *Mismatch // by the program of a value
 }
 
 // maxJSONDepth keeps a line of brackets from exhausting the stack.
 const maxJSONDepth = 256
 
 // scan reads the first value of text; what follows it is ignored, as goaccess does. It returns "" or what is wrong
-// at pos, and whether the sink let it finish.
+// at pos; finished is false where the sink ended the scan.
 func (j *jsonScanner) scan(text []byte, sink jsonSink) (why string, finished bool) {
 	j.text, j.pos, j.key, j.sink, j.depth, j.why = text, 0, j.key[:0], sink, 0, ""
 	finished = j.value(true)
@@ -223,11 +223,11 @@ func (j *jsonScanner) str() (value []byte, base int, ok bool) {
 	return raw, base, j.checked(raw)
 }
 
-// checked refuses what may not stand in a string unless it is escaped.
+// checked rejects a string with characters that must be escaped.
 func (j *jsonScanner) checked(raw []byte) bool {
 	for _, c := range raw {
 		if c < ' ' {
-			return j.fail("is not JSON: a control character stands in a string")
+			return j.fail("is not JSON: a string contains a control character")
 		}
 	}
 	if !utf8.Valid(raw) {
@@ -247,7 +247,7 @@ func (j *jsonScanner) escaped(base int) (value []byte, _ int, ok bool) {
 			n := j.escape(j.text[i+1:])
 			if n == 0 {
 				j.pos = i
-				return nil, base, j.fail("is not JSON: there is no such escape")
+				return nil, base, j.fail("is not JSON: an escape sequence is unknown")
 			}
 			i += n
 		default:

@@ -3,7 +3,7 @@ package accesslog
 import "bytes"
 
 // runJSON runs the programs of a JSON format over a line.
-func (f *Format) runJSON(line []byte, r *Request) *Reject {
+func (f *Format) runJSON(line []byte, r *Request) *Mismatch {
 	f.json.arena, f.json.request, f.json.rejected = f.arena, r, nil
 	why, finished := f.json.scan(line, f)
 	f.arena = f.json.arena
@@ -11,7 +11,7 @@ func (f *Format) runJSON(line []byte, r *Request) *Reject {
 		return f.json.rejected
 	}
 	if why != "" {
-		f.reject = Reject{Specifier: "{", Column: f.json.pos + 1, Why: why}
+		f.reject = Mismatch{Specifier: "{", Column: f.json.pos + 1, Why: why}
 		return &f.reject
 	}
 	return nil
@@ -37,7 +37,7 @@ func (p *program) compileJSON() []error {
 	var j jsonScanner
 	if why, finished := j.scan([]byte(p.log), &c); !finished || j.peek() != 0 {
 		if why == "" {
-			why = "is not JSON: more follows the closing brace"
+			why = "is not JSON: text follows the closing brace"
 		}
 		return []error{&FormatError{Format: p.name, Column: j.pos + 1, Why: "it " + why}}
 	}
@@ -56,8 +56,8 @@ type jsonCompiler struct {
 func (c *jsonCompiler) jsonValue(key, value []byte, base int) bool {
 	ops, errs := compileOps(string(value))
 	c.errs = append(c.errs, errs...)
-	if c.name == "CADDY" && string(key) == "request.client_ip" {
-		ops[0].overrides = true // it knows which proxies to believe; remote_ip may be one
+	if c.clientKey != "" && string(key) == c.clientKey {
+		ops[0].overrides = true
 	}
 	c.keys[string(key)] = ops
 	return true

@@ -30,8 +30,8 @@ func parseUint(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// parseDuration reads a decimal count of units of unitNS nanoseconds. It answers -1 for "-" and all else that is
-// not a duration: a balancer logs -1 for a request that it could not pass on.
+// parseDuration reads a decimal count of units of unitNS nanoseconds. It returns -1 for "-" and anything else that is
+// not a duration: a balancer logs -1 for a request that it could not forward.
 func parseDuration(b []byte, unitNS int64) int64 {
 	var whole, fraction, scale int64 = 0, 0, 1
 	digits, point := 0, false
@@ -72,7 +72,7 @@ func parseFloatDuration(b []byte, unitNS int64) int64 {
 	return int64(math.Round(f * float64(unitNS)))
 }
 
-// isSpace is C's isspace.
+// isSpace reports what C's isspace does.
 func isSpace(c byte) bool { return c == ' ' || c-'\t' < 5 }
 
 func trimSpace(b []byte) []byte {

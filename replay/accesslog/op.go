@@ -88,7 +88,7 @@ func opOf(spec byte) opKind {
 	return opOther
 }
 
-// specifierNames are the strings that a Reject names a specifier by, so that rejecting allocates nothing.
+// specifierNames are the strings that a Mismatch names a specifier by, so that rejecting allocates nothing.
 var specifierNames = func() (names [128]string) {
 	for i := range names {
 		names[i] = "%" + string(rune(i))
@@ -134,13 +134,13 @@ func (p *program) derive() {
 		})
 		if len(p.keys) > 0 {
 			p.escape = EscapeNone
-			p.keepZero = true
+			p.zeroStatus = true
 			p.logTime = Finished
 		}
 	}
 }
 
-// durationUnits are the units of %L, %T, %D and %n in nanoseconds.
+// durationUnit returns the unit of %L, %T, %D or %n in nanoseconds.
 func durationUnit(spec byte) int64 {
 	switch spec {
 	case 'L':

@@ -11,7 +11,7 @@ import (
 // ReadOptions say how a log is read. The zero value reads it on all cores.
 type ReadOptions struct {
 	// OnReject is called for rejected lines, in the order of the log, at most MaxRejects times (0 means 1,000).
-	OnReject   func(Rejected)
+	OnReject   func(Reject)
 	MaxRejects int
 	// Progress is called now and then with the bytes read from disk so far, and all that there are: -1 if not known.
 	Progress func(doneBytes, totalBytes int64)
@@ -37,7 +37,7 @@ func (o ReadOptions) withDefaults() ReadOptions {
 	return o
 }
 
-// pipeline is a crew of workers that parse chunks in any order.
+// pipeline is a group of workers that parse chunks in any order.
 type pipeline struct {
 	source *Source
 	opts   ReadOptions

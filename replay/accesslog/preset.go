@@ -8,6 +8,9 @@ import (
 
 // preset is a log format with a name. The strings and their date and time formats are those of goaccess's manual
 // page; what the timestamp means is from the documentation of the server that writes the log.
+//
+// To add one, add an entry to presets, a row to the table in docs/log-formats.md and some lines to samples_test.go;
+// tests fail until all three agree.
 type preset struct {
 	name       string
 	log        string
@@ -16,7 +19,10 @@ type preset struct {
 	resolution time.Duration
 	logTime    LogTime
 	escape     Escape
-	label      bool // %v is not the host that was asked for
+	label      bool   // %v is not the host that was asked for
+	zeroStatus bool   // status 0 is a request that was given up, not a mistake
+	clientKey  string // in JSON: the key whose client takes precedence
+	vhostFirst bool   // a log with the virtual host before the client also reads as this format, and wrongly
 }
 
 const (
@@ -25,15 +31,15 @@ const (
 	time24     = "%H:%M:%S"
 )
 
-// presets stand in the order in which Detect prefers them, where they read a log equally well.
-var presets = [...]preset{
+// presets are in the order in which Detect prefers them, where they read a log equally well.
+var presets = []preset{
 	{
 		name: "VCOMBINED", log: `%v:%^ %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`,
 		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
 	},
 	{
 		name: "COMBINED", log: `%h %^[%d:%t %^] "%r" %s %b "%R" "%u"`,
-		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash, vhostFirst: true,
 	},
 	{
 		// %v is the router's name. goaccess 1.7 does not know this preset, later versions do.
@@ -46,7 +52,7 @@ var presets = [...]preset{
 	},
 	{
 		name: "COMMON", log: `%h %^[%d:%t %^] "%r" %s %b`,
-		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash, vhostFirst: true,
 	},
 	{
 		name: "W3C", log: `%d %t %^ %m %U %q %^ %^ %h %u %R %s %^ %^ %L`,
@@ -76,23 +82,25 @@ var presets = [...]preset{
 		date: dateApache, time: time24, resolution: time.Second, logTime: Received, escape: EscapeNone, label: true,
 	},
 	{
-		// Squid behind syslog; %v is syslog's host. Squid's own file lacks the prefix. goaccess's string ends at %U, and
-		// so takes the user, the peer and the content type for a part of the URL.
+		// Squid behind syslog; %v is syslog's host. Squid's own file lacks the prefix. goaccess's string ends at %U,
+		// and so takes the user, the peer and the content type for a part of the URL.
 		name: "SQUID", log: `%^ %^ %^ %v %^: %x.%^ %~%L %h %^/%s %b %m %U %^`,
 		date: "%s", time: "%s", dateTime: "%s", resolution: time.Millisecond, logTime: Finished, escape: EscapeNone,
 		label: true,
 	},
 	{
-		// client_ip is what newer versions of Caddy log and of goaccess read; remote_ip is what both had before.
+		// client_ip is what newer versions of Caddy log and of goaccess read; remote_ip is what both had before. Caddy
+		// knows which proxies to believe, and remote_ip may be one.
 		name: "CADDY", log: `{ "ts": "%x.%^", "request": { "client_ip": "%h", "remote_ip": "%h", "proto":"%H", "method": "%m", ` +
 			`"host": "%v", "uri": "%U", "headers": {"User-Agent": ["%u"], "Referer": ["%R"] }, ` +
 			`"tls": { "cipher_suite":"%k", "proto": "%K" } }, "duration": "%T", "size": "%b", "status": "%s", ` +
 			`"resp_headers": { "Content-Type": ["%M"] } }`,
 		date: "%s", time: "%s", dateTime: "%s", resolution: time.Microsecond, logTime: Finished, escape: EscapeNone,
+		zeroStatus: true, clientKey: "request.client_ip",
 	},
 }
 
-// Presets are the names of the formats that are known, sorted.
+// Presets returns the names of the formats that are known, sorted.
 func Presets() []string {
 	names := make([]string, len(presets))
 	for i, p := range presets {
@@ -111,11 +119,11 @@ func presetNamed(name string) (*preset, bool) {
 	return nil, false
 }
 
-// apply makes the preset's word hold where the user has said nothing.
+// apply sets what the user did not set to what the preset says.
 func (known *preset) apply(p *program, spec *Spec) {
 	p.name, p.log = known.name, known.log
 	p.logTime, p.escape, p.vhostIsLabel = known.logTime, known.escape, known.label
-	p.keepZero = known.name == "CADDY"
+	p.zeroStatus, p.clientKey = known.zeroStatus, known.clientKey
 	if spec.Date == "" && spec.Time == "" && spec.DateTime == "" {
 		p.resolution = known.resolution
 	}

@@ -57,7 +57,7 @@ func (s *Source) Read(ctx context.Context, f *Format, opts ReadOptions) iter.Seq
 	}
 }
 
-// Each calls use for every valid request in the order of the logs, until use answers false.
+// Each calls use for every valid request in the order of the logs, until use returns false.
 func (s *Source) Each(ctx context.Context, f *Format, use func(r *Request) bool) error {
 	for batch, err := range s.Read(ctx, f, ReadOptions{}) {
 		if err != nil {
@@ -77,21 +77,21 @@ func (s *Source) Each(ctx context.Context, f *Format, use func(r *Request) bool)
 	return nil
 }
 
-// stream is one file being read: its chunks come parsed and in order.
-type stream struct {
+// fileStream is one file being read: its chunks come parsed and in order.
+type fileStream struct {
 	chunks chan *chunk
 	failed chan error
 	chunk  *chunk
 	at     int // the next request in the chunk
 }
 
-func (t *stream) timeNS() int64 { return t.chunk.requests[t.at].TimeNS }
+func (t *fileStream) timeNS() int64 { return t.chunk.requests[t.at].TimeNS }
 
 // merger merges files by time. Only files whose time has come are open.
 type merger struct {
 	*pipeline
 	waiting     []waitingFile // not opened yet, the earliest first
-	open        []*stream
+	open        []*fileStream
 	rejectsLeft int
 }
 
@@ -116,7 +116,7 @@ func (m *merger) plan(f *Format) error {
 	return nil
 }
 
-// firstNS is the time of the first request in the head of a file.
+// firstNS returns the time of the first request in the head of a file.
 func (s *Source) firstNS(i int, f *Format) (int64, error) {
 	one := Source{files: s.files[i : i+1]}
 	lines, err := one.Head(headLines)
@@ -132,7 +132,7 @@ func (s *Source) firstNS(i int, f *Format) (int64, error) {
 	return math.MinInt64, nil
 }
 
-// next is the next run of requests, nil at the end.
+// next returns the next run of requests; nil at the end.
 func (m *merger) next() (*Batch, error) {
 	if len(m.open) == 0 && len(m.waiting) > 0 {
 		if err := m.openNext(); err != nil {
@@ -170,7 +170,7 @@ func (m *merger) next() (*Batch, error) {
 }
 
 // take cuts off what a stream has up to a time, at least one request.
-func (m *merger) take(t *stream, limitNS int64) (*Batch, error) {
+func (m *merger) take(t *fileStream, limitNS int64) (*Batch, error) {
 	requests := t.chunk.requests
 	end := t.at + 1
 	for end < len(requests) && requests[end].TimeNS <= limitNS {
@@ -189,7 +189,7 @@ func (m *merger) take(t *stream, limitNS int64) (*Batch, error) {
 		return nil, err
 	}
 	if !more {
-		m.open = slices.DeleteFunc(m.open, func(o *stream) bool { return o == t })
+		m.open = slices.DeleteFunc(m.open, func(o *fileStream) bool { return o == t })
 	}
 	return b, nil
 }
@@ -199,7 +199,7 @@ func (m *merger) openNext() error {
 	i := m.waiting[0].index
 	m.waiting = m.waiting[1:]
 	size := max(minChunkBytes, chunkBytes/(1+len(m.open)))
-	t := &stream{chunks: make(chan *chunk, m.opts.Workers), failed: make(chan error, 1)}
+	t := &fileStream{chunks: make(chan *chunk, m.opts.Workers), failed: make(chan error, 1)}
 	m.wg.Add(1)
 	go func() {
 		defer m.wg.Done()
@@ -215,8 +215,8 @@ func (m *merger) openNext() error {
 	return err
 }
 
-// advance moves a stream to its next chunk that has requests. It answers false at the end of the file.
-func (m *merger) advance(t *stream) (more bool, err error) {
+// advance moves a stream to its next chunk that has requests. It returns false at the end of the file.
+func (m *merger) advance(t *fileStream) (more bool, err error) {
 	for {
 		if t.chunk != nil {
 			t.chunk.release()

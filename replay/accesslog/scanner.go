@@ -6,14 +6,14 @@ import "bytes"
 // line depends on the line alone.
 type scanner struct {
 	have    fieldSet
-	at      instant
+	at      timestamp
 	query   []byte
 	arena   []byte // bytes of requests that are not in their lines
 	date    memo
 	clock   memo
 	cut     bool // the line has a NUL, and ends there
 	slashed bool // the line has a backslash
-	reject  Reject
+	reject  Mismatch
 	json    jsonScanner
 }
 
@@ -27,14 +27,14 @@ func (f *fieldSet) add(spec byte)     { *f |= 1 << (spec - 'A') }
 type memo struct {
 	text [32]byte
 	n    int
-	at   instant
+	at   timestamp
 }
 
-func (m *memo) read(c *clock, b []byte) (*instant, bool) {
+func (m *memo) read(c *timeFormat, b []byte) (*timestamp, bool) {
 	if m.n > 0 && string(b) == string(m.text[:m.n]) {
 		return &m.at, true
 	}
-	m.n, m.at = 0, instant{}
+	m.n, m.at = 0, timestamp{}
 	if !c.read(b, &m.at) {
 		return nil, false
 	}
@@ -44,22 +44,22 @@ func (m *memo) read(c *clock, b []byte) (*instant, bool) {
 	return &m.at, true
 }
 
-// Ignored reports whether a line counts as no line at all: it is empty or a comment.
+// Ignored reports whether a line does not count: it is empty or a comment.
 func Ignored(line []byte) bool {
 	return len(line) == 0 || line[0] == '#' || line[0] == '\n' || line[0] == 0
 }
 
-// Parse reads one line into r. It returns nil for a valid request, else why the line is none; that Reject is good
+// Parse reads one line into r. It returns nil for a valid request, else why the line is none; that Mismatch is good
 // until the next call.
-func (f *Format) Parse(line []byte, r *Request) *Reject {
+func (f *Format) Parse(line []byte, r *Request) *Mismatch {
 	f.arena = f.arena[:0]
 	return f.parse(line, r)
 }
 
-// parse is Parse that keeps what is in the arena.
-func (f *Format) parse(line []byte, r *Request) *Reject {
+// parse does what Parse does, and keeps what is in the arena.
+func (f *Format) parse(line []byte, r *Request) *Mismatch {
 	r.reset()
-	f.have, f.at, f.query = 0, instant{}, nil
+	f.have, f.at, f.query = 0, timestamp{}, nil
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		line = line[:n-1]
 	}
@@ -67,7 +67,7 @@ func (f *Format) parse(line []byte, r *Request) *Reject {
 	if n := bytes.IndexByte(line, 0); n >= 0 { // to goaccess, which is written in C, the line ends there
 		line, f.cut = line[:n], true
 	}
-	var reject *Reject
+	var reject *Mismatch
 	if f.keys != nil {
 		reject = f.runJSON(line, r)
 	} else {
@@ -80,7 +80,7 @@ func (f *Format) parse(line []byte, r *Request) *Reject {
 }
 
 // finish checks what a request must have and puts together what stood apart.
-func (f *Format) finish(line []byte, r *Request) *Reject {
+func (f *Format) finish(line []byte, r *Request) *Mismatch {
 	switch {
 	case !f.have.has('h'):
 		return f.refuse('h', len(line), "is missing: a request needs a client", nil)
@@ -113,14 +113,14 @@ func (f *Format) join(r *Request) {
 	r.Target = f.arena[start:len(f.arena):len(f.arena)]
 }
 
-func (f *Format) refuse(spec byte, pos int, why string, token []byte) *Reject {
-	f.reject = Reject{Specifier: specifierNames[spec&127], Column: pos + 1, Why: why, Token: token}
+func (f *Format) refuse(spec byte, pos int, why string, token []byte) *Mismatch {
+	f.reject = Mismatch{Specifier: specifierNames[spec&127], Column: pos + 1, Why: why, Token: token}
 	return &f.reject
 }
 
 // run runs a program over a line, or over one value of a JSON line that begins at byte base of it. A line may end
 // between any two fields: what the rest of the format would have said is then missing. It may not end within one.
-func (f *Format) run(ops []op, line []byte, base int, r *Request) *Reject {
+func (f *Format) run(ops []op, line []byte, base int, r *Request) *Mismatch {
 	pos := 0
 	for i := range ops {
 		o := &ops[i]
@@ -165,7 +165,7 @@ func (f *Format) run(ops []op, line []byte, base int, r *Request) *Reject {
 	return nil
 }
 
-// specBefore is the last specifier of a program.
+// specBefore returns the last specifier of a program.
 func specBefore(ops []op) byte {
 	for i := len(ops) - 1; i >= 0; i-- {
 		if ops[i].kind != opLiteral {

@@ -18,8 +18,8 @@ var (
 	ErrNoLog     = errors.New("no log to read")
 	ErrEmpty     = errors.New("is empty")
 	ErrDirectory = errors.New("is a directory")
-	ErrBinary    = errors.New("is no text")
-	ErrTruncated = errors.New("is cut off")
+	ErrBinary    = errors.New("is not text")
+	ErrTruncated = errors.New("is truncated")
 	ErrReadTwice = errors.New("can be read only once")
 )
 
@@ -89,14 +89,14 @@ func Open(paths []string, stdin io.Reader) (*Source, error) {
 	return s, nil
 }
 
-// expand finds the files that a path or a glob names. A file of that very name goes before a glob.
+// expand finds the files that a path or a glob names. A file of exactly that name takes precedence over a glob.
 func expand(path string) ([]string, error) {
 	if _, err := os.Lstat(path); err == nil || !strings.ContainsAny(path, "*?[") {
 		return []string{path}, nil
 	}
 	found, err := filepath.Glob(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no glob pattern: %w", path, err)
+		return nil, fmt.Errorf("%s is not a glob pattern: %w", path, err)
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: nothing matches %s: check the folder and the name", ErrNoLog, path)
@@ -126,12 +126,13 @@ func unopened(path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist: check the name (%w)", path, fs.ErrNotExist)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s may not be read by this user: change its permissions or the user (%w)", path, fs.ErrPermission)
+		return fmt.Errorf("%s cannot be read by this user: change its permissions or the user (%w)",
+			path, fs.ErrPermission)
 	}
 	return fmt.Errorf("opening %s: %w", path, err)
 }
 
-// Paths are the files in the order of Request.File; "-" is standard input.
+// Paths returns the files in the order of Request.File; "-" is standard input.
 func (s *Source) Paths() []string {
 	paths := make([]string, len(s.files))
 	for i, f := range s.files {
@@ -140,7 +141,7 @@ func (s *Source) Paths() []string {
 	return paths
 }
 
-// Size is the size of all files on disk in bytes, compressed as they are; -1 when a pipe is among them.
+// Size returns the size of all files on disk in bytes, compressed as they are; -1 when a pipe is among them.
 func (s *Source) Size() int64 {
 	var size int64
 	for _, f := range s.files {
@@ -152,7 +153,7 @@ func (s *Source) Size() int64 {
 	return size
 }
 
-// headBytes is how much of a log is looked at to find out its format.
+// headBytes is how much of a log is read to detect its format.
 const headBytes = 256 << 10
 
 // Head returns the first lines of the log, at most max, without using standard input up.

@@ -134,7 +134,7 @@ func TestATruncatedGzipIsAnError(t *testing.T) {
 	}
 	f := mustCompile(t, Spec{Log: "COMMON"})
 	totals, err := s.Count(context.Background(), f, ReadOptions{})
-	if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), "cut.gz is cut off") || totals.Valid == 0 {
+	if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), "cut.gz is truncated") || totals.Valid == 0 {
 		t.Errorf("Count: %v after %d requests", err, totals.Valid)
 	}
 	err = nil
@@ -200,7 +200,7 @@ func TestAnyChunkSizeReadsTheSame(t *testing.T) {
 	for _, size := range []int{1 << 20, 1, 64, 100, 200, 4096} {
 		for _, workers := range []int{1, 3} {
 			var got strings.Builder
-			opts := ReadOptions{chunkBytes: size, Workers: workers, OnReject: func(r Rejected) {
+			opts := ReadOptions{chunkBytes: size, Workers: workers, OnReject: func(r Reject) {
 				fmt.Fprintf(&got, "reject %d %q\n", r.Line, clip(r.Text, 10))
 			}}
 			for batch, err := range s.Read(context.Background(), f, opts) {
@@ -239,7 +239,10 @@ func TestLinesUpToOneMiBAreRead(t *testing.T) {
 	path := writeFile(t, filepath.Join(t.TempDir(), "log"), []byte(text))
 	s, _ := Open([]string{path}, nil)
 	var rejects []string
-	opts := ReadOptions{OnReject: func(r Rejected) { rejects = append(rejects, fmt.Sprintf("%d: %v", r.Line, r.Reject)) }}
+	opts := ReadOptions{OnReject: func(r Reject) {
+		rejects = append(rejects, fmt.Sprintf("%d: %v",
+			r.Line, r.Mismatch))
+	}}
 	totals, err := s.Count(context.Background(), mustCompile(t, Spec{Log: "COMMON"}), opts)
 	if err != nil || totals.Valid != 2 || totals.Failed != 2 || totals.Lines != 4 {
 		t.Errorf("%+v %v", totals.Counts, err)

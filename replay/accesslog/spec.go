@@ -2,7 +2,7 @@ package accesslog
 
 import "time"
 
-// Spec is what a user says of a log's format, in goaccess's words.
+// Spec describes a log's format in goaccess's words.
 type Spec struct {
 	// Log is a preset's name, in any case, or a goaccess log-format string.
 	Log string
@@ -15,7 +15,7 @@ type Spec struct {
 	StrictHosts bool
 }
 
-// LogTime says which instant of a request a log's timestamp is.
+// LogTime is the instant of a request that a log's timestamp stands for.
 type LogTime int
 
 const (
@@ -50,35 +50,36 @@ type program struct {
 	log          string
 	ops          []op            // of a text format
 	keys         map[string][]op // of a JSON format: the ops for the value at each key
-	date         clock           // of %d
-	time         clock           // of %t
-	dateTime     clock           // of %x
+	date         timeFormat      // of %d
+	time         timeFormat      // of %t
+	dateTime     timeFormat      // of %x
 	location     *time.Location  // of times without an offset; nil means UTC
 	resolution   time.Duration
 	logTime      LogTime
 	escape       Escape
 	strictHosts  bool
-	vhostIsLabel bool // %v names a router, a balancer or a bucket, not the host that was asked for
-	keepZero     bool // status 0 is a request that was given up, not a mistake
+	vhostIsLabel bool   // %v names a router, a balancer or a bucket, not the host that was asked for
+	zeroStatus   bool   // status 0 is a request that was given up, not a mistake
+	clientKey    string // in JSON: the key whose client takes precedence; "" for none
 }
 
-// Name is the preset's name, or the format string itself.
+// Name returns the preset's name, or the format string itself.
 func (f *Format) Name() string { return f.name }
 
-// LogFormat is the goaccess log-format string that was compiled.
+// LogFormat returns the goaccess log-format string that was compiled.
 func (f *Format) LogFormat() string { return f.log }
 
-// Resolution is the finest difference between two timestamps that the format can express.
+// Resolution returns the finest difference between two timestamps that the format can express.
 func (f *Format) Resolution() time.Duration { return f.resolution }
 
-// LogTime says which instant of a request Request.TimeNS is.
+// LogTime returns the instant of a request that Request.TimeNS stands for.
 func (f *Format) LogTime() LogTime { return f.logTime }
 
-// Escape is how the server escaped the fields that clients can write into its log.
+// Escape returns how the server escaped the fields that clients can write into its log.
 func (f *Format) Escape() Escape { return f.escape }
 
-// TargetEscape is how the server escaped the request target. It differs from Escape where a server marks only header
-// fields, as IIS does with its plus signs.
+// TargetEscape returns how the server escaped the request target. It differs from Escape where a server marks only
+// header fields, as IIS does with its plus signs.
 func (f *Format) TargetEscape() Escape {
 	if f.escape == EscapeBackslash {
 		return EscapeBackslash

@@ -14,8 +14,8 @@ type fields struct {
 	offsetS              int32
 }
 
-// into hands the fields over as an instant.
-func (f *fields) into(t *instant) {
+// into stores the fields as a timestamp.
+func (f *fields) into(t *timestamp) {
 	t.hasDay = true
 	t.nanos = f.nanos
 	if f.offset {
@@ -123,7 +123,7 @@ func (f *fields) conversion(b []byte, c byte) (rest []byte, ok bool) {
 	return b, false
 }
 
-// maxEpochS is far beyond what a log may say, and small enough to reckon with.
+// maxEpochS is far beyond any time in a log, and small enough for sums.
 const maxEpochS = 1 << 53
 
 func (f *fields) scanEpoch(b []byte) (rest []byte, ok bool) {

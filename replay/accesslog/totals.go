@@ -31,7 +31,7 @@ func (c *Counts) merge(o Counts) {
 	c.Bytes += o.Bytes
 }
 
-// DurationS is the time between the earliest and the latest request in seconds.
+// DurationS returns the time between the earliest and the latest request in seconds.
 func (c Counts) DurationS() float64 {
 	if c.Valid == 0 {
 		return 0
@@ -39,7 +39,7 @@ func (c Counts) DurationS() float64 {
 	return float64(c.LastNS-c.FirstNS) / 1e9
 }
 
-// RejectedShare is the part of the lines that should have been requests and are none, from 0 to 1.
+// RejectedShare returns the part of the lines that should have been requests and are none, from 0 to 1.
 func (c Counts) RejectedShare() float64 {
 	if c.Failed == 0 {
 		return 0
@@ -51,12 +51,4 @@ func (c Counts) RejectedShare() float64 {
 type Totals struct {
 	Counts
 	Files []Counts
-}
-
-// Rejected is a line that is not a valid request.
-type Rejected struct {
-	File   int     // the file's index in the Source
-	Line   uint64  // from 1
-	Text   []byte  // the beginning of the line
-	Reject *Reject // why
 }

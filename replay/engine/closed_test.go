@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
 func TestFloodSendsEachOnceOverItsConnections(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 5000 {
 		shots = append(shots, get(uint32(i%300), "/", int64(i)))
 	}
@@ -38,11 +40,11 @@ func TestFloodSendsEachOnceOverItsConnections(t *testing.T) {
 
 func TestFloodMixesProtocols(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 60 {
 		s := get(1, "/", int64(i))
 		if i%3 == 0 {
-			s.Proto = HTTP10
+			s.Proto = wire.HTTP10
 		}
 		shots = append(shots, s)
 	}
@@ -58,7 +60,7 @@ func TestFloodMixesProtocols(t *testing.T) {
 
 func TestFloodGoesOnAfterErrors(t *testing.T) {
 	server := serveScript(t, func(_, request int) (string, bool) { return plainOK, request == 2 })
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 100 {
 		shots = append(shots, get(1, "/", int64(i)))
 	}
@@ -72,7 +74,7 @@ func TestFloodGoesOnAfterErrors(t *testing.T) {
 
 func TestFloodEndsAtItsLimit(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	endless := func(yield func(*Shot) bool) {
+	endless := func(yield func(*exchange.Shot) bool) {
 		for yield(get(1, "/", 0)) {
 		}
 	}
@@ -96,7 +98,7 @@ func visitsOf(visits ...Visit) func(func(Visit) bool) {
 func visitOf(line uint64, atMS ...int64) Visit {
 	var v Visit
 	for _, at := range atMS {
-		v = append(v, Step{AtNS: at * 1e6, Request: Request{Method: "GET", Target: "/", Line: line, LoggedBytes: -1}})
+		v = append(v, Step{AtNS: at * 1e6, Hit: exchange.Hit{Request: wire.Request{Method: "GET", Target: "/"}, Line: line, LoggedBytes: -1}})
 	}
 	return v
 }
@@ -132,7 +134,8 @@ func TestManyUsersShareFewVisits(t *testing.T) {
 		clients[r.Client] = true
 	}
 	if len(rec.records) != 75 || len(clients) != 50 || server.connections() != 50 {
-		t.Errorf("%d requests by %d users over %d connections; want 75, 50, 50", len(rec.records), len(clients), server.connections())
+		t.Errorf("%d requests by %d users over %d connections; want 75, 50, 50",
+			len(rec.records), len(clients), server.connections())
 	}
 }
 

@@ -10,12 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/pool"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
 func TestConnectionsAreKept(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 10 {
 		shots = append(shots, get(1, "/", int64(i)*20))
 	}
@@ -39,7 +42,7 @@ func TestConnectionsAreKept(t *testing.T) {
 
 func TestEachClientHasItsOwnConnections(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 12 {
 		shots = append(shots, get(uint32(i%4), "/", int64(i)*20))
 	}
@@ -57,7 +60,7 @@ func TestSixConnectionsAClient(t *testing.T) {
 		now.Add(-1)
 	}))
 	defer site.Close()
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for range 18 {
 		shots = append(shots, get(7, "/", 0))
 	}
@@ -89,7 +92,7 @@ func TestTheCapOnConnections(t *testing.T) {
 	}
 	site.Start()
 	defer site.Close()
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 40 {
 		shots = append(shots, get(uint32(i), "/", 0)) // each a client of its own
 	}
@@ -111,22 +114,22 @@ func TestTheCapOnConnections(t *testing.T) {
 func TestRequestsPastTheQueueAreSkippedAndCounted(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(100 * time.Millisecond) }))
 	defer site.Close()
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for range 20 {
 		shots = append(shots, get(1, "/", 0))
 	}
 	rec, _ := replay(t, site.URL, Options{MaxQueued: 4}, shots...)
-	if len(rec.records) != 10 || rec.skipped[SkipCap] != 10 {
+	if len(rec.records) != 10 || rec.skipped[pool.SkipCap] != 10 {
 		t.Errorf("%d sent, %v skipped; want 6 at once, 4 after them, 10 skipped", len(rec.records), rec.skipped)
 	}
 }
 
 func TestHTTP10HasAConnectionARequest(t *testing.T) {
 	server := serveScript(t, always("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", true))
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 3 {
 		s := get(1, "/", int64(i)*30)
-		s.Proto = HTTP10
+		s.Proto = wire.HTTP10
 		shots = append(shots, s)
 	}
 	rec, _ := replay(t, server.url(), Options{}, shots...)
@@ -140,12 +143,12 @@ func TestHTTP10HasAConnectionARequest(t *testing.T) {
 
 func TestHTTP10FindsRoomAmongIdleConnections(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for range 6 {
 		shots = append(shots, get(1, "/", 0)) // six connections, soon idle
 	}
 	old := get(1, "/", 100)
-	old.Proto = HTTP10
+	old.Proto = wire.HTTP10
 	rec, _ := replay(t, server.url(), Options{Timeout: time.Second}, append(shots, old)...)
 	for _, r := range rec.records {
 		if r.Error != record.None {
@@ -173,7 +176,7 @@ func TestAStaleConnectionIsRetriedOnce(t *testing.T) {
 
 func TestAServerThatAlwaysClosesIsAnErrorNotALoop(t *testing.T) {
 	server := serveScript(t, func(_, request int) (string, bool) { return map[bool]string{true: plainOK}[request == 0], request > 0 })
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 6 {
 		shots = append(shots, get(1, "/", int64(i)*30))
 	}
@@ -195,7 +198,7 @@ func TestALogged304AsksWithTheServersOwnValidators(t *testing.T) {
 	}))
 	defer site.Close()
 	first, plain, again := get(1, "/a", 0), get(1, "/a", 60), get(2, "/a", 60)
-	for _, s := range []*Shot{first, again} {
+	for _, s := range []*exchange.Shot{first, again} {
 		s.LoggedStatus, s.IfModifiedSince = 304, time.Unix(1e9, 0)
 	}
 	rec, _ := replay(t, site.URL, Options{}, first, plain, again)

@@ -1,28 +1,26 @@
-// Package engine sends requests at their due instants. It owns the connections and the clock.
+// Package engine sends requests at their due instants. It owns the clock and the loops.
 //
-// There are three ways to drive it. Open is the open loop: requests are sent when they are due, however late the server is, and
-// response times count from due, so that a stall is felt by all who would have come meanwhile (no coordinated omission).
-// Users and Flood are closed loops, and say so in the run: the next request waits for the answer to the last one.
+// There are three loops. Open is the open loop: it sends requests when they are due, however late the server is, and
+// response times count from due, so that everybody who would have come during a stall feels it (no coordinated
+// omission). Users and Flood are closed loops, and run.json says so: the next request waits for the answer to the last
+// one.
+//
+// All else has a package: wire knows the bytes of HTTP, target how a connection is opened, exchange what is measured of
+// a request and how that becomes a record, and pool which connection a request goes to.
 package engine
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"sync/atomic"
 	"time"
 
-	"plimsoll/replay/record"
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/pool"
+	"plimsoll/replay/engine/target"
+	"plimsoll/replay/engine/wire"
 )
-
-// Recorder takes what the engine measures.
-type Recorder interface {
-	Start(wall time.Time) error
-	Add(r *record.Record)
-	Skip(reason string)
-	Retried()
-}
 
 // Options bound what the engine does. The zero value of a field takes the default.
 type Options struct {
@@ -32,9 +30,9 @@ type Options struct {
 	MaxQueued      int           // requests waiting for a connection; past that they are skipped; default 100,000
 	PerClient      int           // HTTP/1.1 connections of one client; default 6
 	Warmup         time.Duration // requests due before it are marked
-	KeepGoing      bool          // go on when the target seems dead
-	StartAt        time.Time     // when due instants count from, whatever the time is; zero: from when all is ready
-	Revalidates    *atomic.Bool  // set, at any time, when logged 304s are to come; nil: they may always
+	KeepGoing      bool          // continue when the target seems dead
+	StartAt        time.Time     // the start of the run, also if it is past; zero: as soon as everything is ready
+	Revalidates    *atomic.Bool  // true once the log has shown a 304, so that validators are kept; nil: they are always kept
 }
 
 func (o Options) withDefaults() Options {
@@ -60,18 +58,19 @@ var ErrTargetDied = errors.New("the target stopped accepting connections")
 
 // Engine sends to one target. It is used for one run.
 type Engine struct {
-	target  *Target
-	headers *Headers
 	opts    Options
-	rec     Recorder
-	abort   context.Context
-	pool    *pool
-	clock   clock
+	session *exchange.Session
+	pool    *pool.Pool // set by begin
 }
 
-// New makes an engine. When abort is cancelled, all connections are closed and what was in flight is recorded as aborted.
-func New(target *Target, headers *Headers, opts Options, rec Recorder, abort context.Context) *Engine {
-	return &Engine{target: target, headers: headers, opts: opts.withDefaults(), rec: rec, abort: abort}
+// New returns an engine. When abort is cancelled, all connections are closed and what was in flight is recorded as
+// aborted.
+func New(to *target.Target, headers *wire.Headers, opts Options, rec exchange.Recorder, abort context.Context) *Engine {
+	opts = opts.withDefaults()
+	return &Engine{opts: opts, session: &exchange.Session{
+		Target: to, Headers: headers, Timeout: opts.Timeout, Warmup: opts.Warmup, Recorder: rec,
+		Validators: exchange.NewValidators(opts.Revalidates), Health: &exchange.Health{}, Abort: abort,
+	}}
 }
 
 // Outcome is how a run ended.
@@ -81,41 +80,8 @@ type Outcome struct {
 	Warn   error  // what went wrong with connections, and the remedy; nil: nothing
 }
 
-// prefetched requests stand ready for the engine, so that reading the log never makes it late.
-const (
-	prefetchBatch   = 64
-	prefetchBatches = 64
-)
-
-// prefetch runs a sequence in a goroutine of its own. The channel is closed when the sequence has ended.
-func prefetch(shots iter.Seq[*Shot], quit <-chan struct{}) <-chan []*Shot {
-	out := make(chan []*Shot, prefetchBatches)
-	go func() {
-		defer close(out)
-		batch := make([]*Shot, 0, prefetchBatch)
-		for s := range shots {
-			batch = append(batch, s)
-			if len(batch) < prefetchBatch {
-				continue
-			}
-			select {
-			case out <- batch:
-			case <-quit:
-				return
-			}
-			batch = make([]*Shot, 0, prefetchBatch)
-		}
-		if len(batch) > 0 {
-			select {
-			case out <- batch:
-			case <-quit:
-			}
-		}
-	}()
-	return out
-}
-
-// begin starts the clock: due instants count from here, or from the start that was given, for which it waits but for early.
+// begin starts the clock: due instants count from now, or from the start that was given. It waits for that one, less
+// early.
 func (e *Engine) begin(stop context.Context, early time.Duration) (running context.Context, end func()) {
 	running, cancel := context.WithCancelCause(stop)
 	now := time.Now()
@@ -123,26 +89,31 @@ func (e *Engine) begin(stop context.Context, early time.Duration) (running conte
 		now = now.Add(e.opts.StartAt.Sub(now)) // on the monotonic clock, from which all other instants are taken
 		wait(running, time.Until(now)-early)
 	}
-	e.clock = clock{now}
-	watch := &health{}
+	e.session.Clock = exchange.Clock{T0: now}
 	if !e.opts.KeepGoing {
-		watch.onDeath = func() { cancel(fmt.Errorf("%w for %v", ErrTargetDied, deadAfter)) }
+		e.session.Health.OnDeath = func() { cancel(fmt.Errorf("%w for %v", ErrTargetDied, exchange.DeadAfter)) }
 	}
-	e.pool = newPool(e.target, e.headers, e.opts, e.clock, e.rec, e.abort, watch)
-	if err := e.rec.Start(now); err != nil {
+	e.pool = pool.New(e.session, pool.Options{
+		IdleTimeout: e.opts.IdleTimeout, MaxConnections: e.opts.MaxConnections,
+		MaxQueued: e.opts.MaxQueued, PerClient: e.opts.PerClient,
+	})
+	if err := e.session.Recorder.Start(now); err != nil {
 		cancel(err)
 	}
-	tending, stopTending := context.WithCancel(context.Background())
-	go e.pool.tendEvery(tending, 100*time.Millisecond)
-	endAbort := context.AfterFunc(e.abort, e.pool.closeAll)
-	endStop := context.AfterFunc(running, e.pool.stop)
+	upkeep, endUpkeep := context.WithCancel(context.Background())
+	go e.pool.Maintain(upkeep, upkeepEvery)
+	endAbort := context.AfterFunc(e.session.Abort, e.pool.CloseAll)
+	endStop := context.AfterFunc(running, e.pool.Stop)
 	return running, func() {
-		stopTending()
+		endUpkeep()
 		endAbort()
 		endStop()
 		cancel(nil)
 	}
 }
+
+// upkeepEvery is how often the pool looks for what has waited or idled for too long.
+const upkeepEvery = 100 * time.Millisecond
 
 // readyBefore is how long before a given start the open loop waits for its first request as it does for all others.
 const readyBefore = 50 * time.Millisecond
@@ -159,6 +130,6 @@ func wait(ctx context.Context, d time.Duration) {
 
 // outcome waits for what is in flight and says how the run ended.
 func (e *Engine) outcome(running context.Context, unsent uint64) Outcome {
-	e.pool.drain()
-	return Outcome{Unsent: unsent + e.pool.unsent, Cause: context.Cause(running), Warn: e.pool.health.warning()}
+	e.pool.Drain()
+	return Outcome{Unsent: unsent + e.pool.Unsent(), Cause: context.Cause(running), Warn: e.session.Health.Warning()}
 }

@@ -5,12 +5,15 @@ import (
 	"iter"
 	"sync"
 	"time"
+
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/pool"
 )
 
-// Flood sends the requests of a sequence over n connections, each as soon as the one before it is answered (closed loop): as
-// fast as the server goes. A request is due when its connection is free for it, so response time is service time.
-// The sequence ends early after limit, where that is not 0.
-func (e *Engine) Flood(stop context.Context, shots iter.Seq[*Shot], n int, limit time.Duration) Outcome {
+// Flood sends the requests of a sequence over n connections, each as soon as the one before it is answered (closed
+// loop): as fast as the server goes. A request is due when its connection is free for it, so response time is service
+// time. The sequence ends early after limit, where that is not 0.
+func (e *Engine) Flood(stop context.Context, shots iter.Seq[*exchange.Shot], n int, limit time.Duration) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
 	batches := prefetch(shots, quit)
@@ -21,7 +24,7 @@ func (e *Engine) Flood(stop context.Context, shots iter.Seq[*Shot], n int, limit
 	running, end := e.begin(stop, 0)
 	defer end()
 	f := &flood{e: e, running: running, batches: batches, batch: first, ended: !more, limitNS: limit.Nanoseconds()}
-	if e.target.TLS || !f.byEpoll(n) {
+	if e.session.Target.TLS || !f.byEpoll(n) {
 		f.bySlots(n)
 	}
 	unsent := uint64(0)
@@ -48,8 +51,8 @@ type flood struct {
 	slots   sync.WaitGroup
 
 	mu      sync.Mutex
-	batches <-chan []*Shot
-	batch   []*Shot
+	batches <-chan []*exchange.Shot
+	batch   []*exchange.Shot
 	ended   bool
 	left    uint64 // taken, and not sent
 }
@@ -61,17 +64,17 @@ func (f *flood) next(slot uint32) {
 		f.slots.Done()
 		return
 	}
-	s.after = func(*Shot, int64) { f.next(slot) }
-	key := clientKey{client: slot}
-	if f.e.target.TLS {
-		key.host = s.Host
+	s.After = func(*exchange.Shot, int64) { f.next(slot) }
+	key := pool.Key{Client: slot}
+	if f.e.session.Target.TLS {
+		key.Host = s.Host
 	}
-	f.e.pool.submit(s, key)
+	f.e.pool.Submit(s, key)
 }
 
-// take gives the next request, due now; nil when there is none, or the run is over.
-func (f *flood) take() *Shot {
-	now := f.e.clock.now()
+// take returns the next request, due now; nil when there is none, or the run is over.
+func (f *flood) take() *exchange.Shot {
+	now := f.e.session.Clock.Now()
 	if f.over(now) {
 		return nil
 	}
@@ -84,12 +87,12 @@ func (f *flood) take() *Shot {
 	s := f.batch[0]
 	f.batch[0] = nil
 	f.batch = f.batch[1:]
-	s.DueNS, s.startNS = now, now
+	s.DueNS, s.StartNS = now, now
 	return s
 }
 
-// takeSome gives a few requests at once, to one who sends many.
-func (f *flood) takeSome() []*Shot {
+// takeSome returns a few requests at once, for a loop that sends many.
+func (f *flood) takeSome() []*exchange.Shot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refill()
@@ -102,8 +105,8 @@ func (f *flood) takeSome() []*Shot {
 	return some
 }
 
-// floodShare is how many requests are taken at once; towards the end of the log it is one at a time, so that no connection is idle
-// while another has a stock of them.
+// floodShare is how many requests are taken at once; towards the end of the log it is one at a time, so that no
+// connection is idle while another has a stock of them.
 const floodShare = 16
 
 // leave counts requests that were taken and will not be sent.
@@ -120,7 +123,7 @@ func (f *flood) refill() {
 	}
 }
 
-// over says that nothing more is to be sent.
+// over reports whether nothing more is to be sent.
 func (f *flood) over(now int64) bool {
 	return (f.limitNS > 0 && now >= f.limitNS) || f.running.Err() != nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/replay/engine/exchange"
 )
 
 // block lets a goroutine that may block write the rest of a request and read its answer.
@@ -13,20 +15,19 @@ func (l *floodLoop) block(c *floodConn, rest []byte) {
 	c.state = away
 	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, c.fd, nil)
 	_ = unix.SetNonblock(c.fd, false)
-	left := time.Duration(c.shot.startNS + l.pool.opts.Timeout.Nanoseconds() - l.now())
+	left := time.Duration(l.session.DeadlineNS(c.shot) - l.now())
 	timeout := unix.NsecToTimeval(max(left, time.Millisecond).Nanoseconds())
 	_ = unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
 	_ = unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout)
 	go func() {
-		said := blocked{c: c}
+		done := completion{c: c}
 		source := &blockingSource{fd: c.fd, shot: c.shot, now: l.now}
-		if said.err = source.writeAll(rest); said.err == nil {
-			c.rd.src = source
-			said.resp, said.err = c.rd.response(c.shot.Method == "HEAD")
+		if done.err = source.writeAll(rest); done.err == nil {
+			done.resp, done.err = c.rd.Finish(source, c.shot.Method == "HEAD")
 		}
-		said.now = l.now()
+		done.now = l.now()
 		l.mu.Lock()
-		l.back = append(l.back, said)
+		l.back = append(l.back, done)
 		l.mu.Unlock()
 		_, _ = unix.Write(l.event, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}()
@@ -57,7 +58,7 @@ func (l *floodLoop) takeBack() {
 // blockingSource reads and writes a file descriptor that blocks, with the kernel's own time-outs.
 type blockingSource struct {
 	fd   int
-	shot *Shot
+	shot *exchange.Shot
 	now  func() int64
 }
 
@@ -74,8 +75,8 @@ func (b *blockingSource) Read(p []byte) (int, error) {
 		case n == 0:
 			return 0, io.EOF
 		}
-		if b.shot.firstNS == 0 {
-			b.shot.firstNS = b.now()
+		if b.shot.FirstNS == 0 {
+			b.shot.FirstNS = b.now()
 		}
 		return n, nil
 	}

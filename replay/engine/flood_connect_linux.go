@@ -7,10 +7,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/record"
 )
 
-// socketAddress gives an address as the kernel wants it. It is for one thread: connecting writes into it.
+// socketAddress returns an address in the kernel's form. It is for one thread: connecting writes into it.
 func socketAddress(address string) (to unix.Sockaddr, family int, err error) {
 	ap, err := netip.ParseAddrPort(address)
 	switch {
@@ -46,10 +47,10 @@ func (l *floodLoop) connect(c *floodConn) {
 // unconnected records that no connection came about, and lets the next request wait a little.
 func (l *floodLoop) unconnected(c *floodConn, err error) {
 	s, now := c.shot, l.now()
-	s.connectUS = record.SaturatedUS(now - s.startNS)
+	s.ConnectUS = record.SaturatedUS(now - s.StartNS)
 	err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
-	l.pool.health.failed(err)
-	l.pool.record(s, now, 0, 0, kindOf(err))
+	l.session.Health.ConnectFailed(err)
+	l.session.Record(s, now, 0, 0, exchange.KindOf(err))
 	c.hangUp()
 	c.shot, c.state, c.restNS = nil, resting, now+floodRestNS
 }
@@ -66,6 +67,6 @@ func (l *floodLoop) connected(c *floodConn) {
 		l.unconnected(c, err)
 		return
 	}
-	c.shot.connectUS = record.SaturatedUS(l.now() - c.shot.startNS)
+	c.shot.ConnectUS = record.SaturatedUS(l.now() - c.shot.StartNS)
 	l.send(c)
 }

@@ -9,13 +9,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
-// Without TLS and on Linux, a flood is sent by one thread a core with epoll(7): each waits for answers on its share of the connections and
-// writes the next request as it reads the last answer. That costs half of what a goroutine a connection does, and a benchmark's client
-// shall not be what is measured. What is rare (an answer larger than the buffer, a request larger than the socket's) is left to a
-// goroutine that may block, and comes back.
+// Without TLS and on Linux, a flood is sent by one thread per core with epoll(7): each waits for answers on its share of
+// the connections and writes the next request as it reads the last answer. That costs half of what a goroutine per
+// connection costs, and a benchmark should not measure its client. Rare cases (an answer larger than the buffer, a
+// request larger than the socket's) go to a goroutine that may block, and come back.
 
 const (
 	floodTickMS   = 100 // how often time-outs are looked for
@@ -24,7 +26,7 @@ const (
 	floodEvents   = 256
 )
 
-// byEpoll sends over n connections until the sequence ends. It answers false where the system does not let it.
+// byEpoll sends over n connections until the sequence ends. It returns false where the system does not allow it.
 func (f *flood) byEpoll(n int) bool {
 	var loops []*floodLoop
 	for range min(n, runtime.NumCPU()) {
@@ -56,28 +58,28 @@ func (f *flood) byEpoll(n int) bool {
 
 // floodLoop is one thread's share of a flood.
 type floodLoop struct {
-	f      *flood
-	pool   *pool
-	to     unix.Sockaddr
-	family int
-	epoll  int
-	event  int // eventfd(2): a connection came back from a goroutine
-	conns  []*floodConn
-	live   int // connections that have not ended
-	stock  []*Shot
-	over   bool // nothing more is to be sent
+	f       *flood
+	session *exchange.Session
+	to      unix.Sockaddr
+	family  int
+	epoll   int
+	event   int // eventfd(2): a connection came back from a goroutine
+	conns   []*floodConn
+	live    int // connections that have not ended
+	stock   []*exchange.Shot
+	over    bool // nothing more is to be sent
 
 	mu   sync.Mutex
-	back []blocked
+	back []completion
 }
 
 // floodConn is one connection of a flood, and the request under way on it.
 type floodConn struct {
 	index  int
 	fd     int // −1: none
-	shot   *Shot
+	shot   *exchange.Shot
 	served int
-	rd     reader
+	rd     *wire.ResponseReader
 	out    []byte
 	state  floodState
 	restNS int64 // until when it rests
@@ -93,11 +95,11 @@ const (
 	ended                        // nothing more to send
 )
 
-// blocked is what a goroutine that blocked has to say.
-type blocked struct {
+// completion is the result of a goroutine that may block.
+type completion struct {
 	c    *floodConn
 	now  int64
-	resp response
+	resp wire.Response
 	err  error
 }
 
@@ -105,7 +107,7 @@ type blocked struct {
 const wakeIndex = -1
 
 func newFloodLoop(f *flood) (*floodLoop, error) {
-	to, family, err := socketAddress(f.e.target.Addresses[0])
+	to, family, err := socketAddress(f.e.session.Target.Addresses[0])
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func newFloodLoop(f *flood) (*floodLoop, error) {
 		_ = unix.Close(epoll)
 		return nil, err
 	}
-	return &floodLoop{f: f, pool: f.e.pool, to: to, family: family, epoll: epoll, event: event}, nil
+	return &floodLoop{f: f, session: f.e.session, to: to, family: family, epoll: epoll, event: event}, nil
 }
 
 func (l *floodLoop) close() {
@@ -138,7 +140,7 @@ func (l *floodLoop) run(n int) {
 	defer runtime.UnlockOSThread()
 	l.live = n
 	for i := range n {
-		c := &floodConn{index: i, fd: -1, rd: reader{buf: make([]byte, readBufferBytes)}}
+		c := &floodConn{index: i, fd: -1, rd: wire.NewResponseReader(nil)}
 		l.conns = append(l.conns, c)
 		l.next(c, l.now())
 	}
@@ -168,10 +170,10 @@ func (l *floodLoop) run(n int) {
 	}
 }
 
-func (l *floodLoop) now() int64 { return l.f.e.clock.now() }
+func (l *floodLoop) now() int64 { return l.f.e.session.Clock.Now() }
 
-// take gives the next request; nil when there is none, or the run is over. Whether it was stopped is looked at now and then.
-func (l *floodLoop) take(now int64) *Shot {
+// take returns the next request; nil when there is none, or the run is over. It looks only now and then for a stop.
+func (l *floodLoop) take(now int64) *exchange.Shot {
 	if len(l.stock) == 0 || l.over {
 		l.over = l.over || l.f.over(now)
 		if l.over {
@@ -186,7 +188,7 @@ func (l *floodLoop) take(now int64) *Shot {
 	s := l.stock[0]
 	l.stock[0] = nil
 	l.stock = l.stock[1:]
-	s.DueNS, s.startNS = now, now
+	s.DueNS, s.StartNS = now, now
 	return s
 }
 
@@ -199,34 +201,29 @@ func (l *floodLoop) next(c *floodConn, now int64) {
 		l.live--
 		return
 	}
-	if !s.IfModifiedSince.IsZero() {
-		l.pool.versions.recall(s)
-	}
-	if s.DueNS < l.pool.opts.Warmup.Nanoseconds() {
-		s.flags |= record.Warmup
-	}
+	l.session.Prepare(s)
 	c.shot = s
 	l.begin(c)
 }
 
-// begin sends the connection's request, on a fresh connection where it wants one.
+// begin sends the connection's request, on a fresh connection where it needs one.
 func (l *floodLoop) begin(c *floodConn) {
-	if c.fd >= 0 && c.shot.Proto == HTTP10 {
+	if c.fd >= 0 && c.shot.Proto == wire.HTTP10 {
 		c.hangUp()
 	}
 	if c.fd < 0 {
 		l.connect(c)
 		return
 	}
-	c.shot.flags |= record.Reused
+	c.shot.Flags |= record.Reused
 	l.send(c)
 }
 
 func (l *floodLoop) send(c *floodConn) {
 	c.state = waiting
 	c.served++
-	c.rd.r, c.rd.w = 0, 0
-	c.out = c.shot.appendHTTP1(c.out[:0], l.pool.target, l.pool.headers)
+	c.rd.Reset()
+	c.out = c.shot.AppendHTTP1(c.out[:0], l.session.Target.Host, l.session.Headers)
 	n, err := unix.Write(c.fd, c.out)
 	switch {
 	case err == unix.EAGAIN || (err == nil && n < len(c.out)):
@@ -238,16 +235,12 @@ func (l *floodLoop) send(c *floodConn) {
 
 // readable takes what has come, and goes on when it is a whole answer.
 func (l *floodLoop) readable(c *floodConn) {
-	rd := &c.rd
-	// One byte stays free, so that the reader never shifts what it may have to read again.
-	if rd.w+1 >= len(rd.buf) {
-		if len(rd.buf) >= floodMaxBytes {
-			l.block(c, nil)
-			return
-		}
-		rd.buf = append(rd.buf, make([]byte, 3*len(rd.buf))...)
+	room := c.rd.Space(floodMaxBytes)
+	if room == nil {
+		l.block(c, nil)
+		return
 	}
-	n, err := unix.Read(c.fd, rd.buf[rd.w:len(rd.buf)-1])
+	n, err := unix.Read(c.fd, room)
 	switch {
 	case err == unix.EAGAIN || err == unix.EINTR:
 		return
@@ -255,50 +248,36 @@ func (l *floodLoop) readable(c *floodConn) {
 		l.broken(c, err)
 		return
 	case n == 0:
-		l.broken(c, errClosedEarly)
+		l.broken(c, wire.ErrClosedEarly)
 		return
 	}
 	now := l.now()
-	if c.shot.firstNS == 0 {
-		c.shot.firstNS = now
+	if c.shot.FirstNS == 0 {
+		c.shot.FirstNS = now
 	}
-	rd.w += n
-	have := rd.w
-	rd.src = notYet{}
-	resp, err := rd.response(c.shot.Method == "HEAD")
-	if err == errNotYet {
-		rd.r, rd.w = 0, have
+	resp, err := c.rd.Take(n, c.shot.Method == "HEAD")
+	if err == wire.ErrNotYet {
 		return
 	}
 	l.answered(c, now, resp, err)
 }
 
-// errNotYet says that an answer is not whole yet.
-var errNotYet = errors.New("not yet")
-
-// notYet is the source of a reader that has only what has come so far.
-type notYet struct{}
-
-func (notYet) Read([]byte) (int, error) { return 0, errNotYet }
-
 // broken deals with a connection that ended. What had come may be a whole answer even so.
 func (l *floodLoop) broken(c *floodConn, err error) {
 	s := c.shot
-	if s.firstNS == 0 {
-		stale := c.served > 1 && !s.retried && (s.Method == "GET" || s.Method == "HEAD")
+	if s.FirstNS == 0 {
 		c.hangUp()
-		if stale {
-			s.retried = true
-			s.flags &^= record.Reused
-			l.pool.rec.Retried()
+		if s.IsStale(c.served) {
+			s.Retried = true
+			s.Flags &^= record.Reused
+			l.session.Recorder.Retried()
 			l.connect(c)
 			return
 		}
-		l.failed(c, response{}, err)
+		l.failed(c, wire.Response{}, err)
 		return
 	}
-	c.rd.src = endsWith{err}
-	resp, err := c.rd.response(s.Method == "HEAD")
+	resp, err := c.rd.Finish(endsWith{err}, s.Method == "HEAD")
 	l.answered(c, l.now(), resp, err)
 }
 
@@ -306,39 +285,37 @@ func (l *floodLoop) broken(c *floodConn, err error) {
 type endsWith struct{ err error }
 
 func (e endsWith) Read([]byte) (int, error) {
-	if errors.Is(e.err, errClosedEarly) {
+	if errors.Is(e.err, wire.ErrClosedEarly) {
 		return 0, io.EOF
 	}
 	return 0, e.err
 }
 
 // answered records an answer and goes on with the next request.
-func (l *floodLoop) answered(c *floodConn, now int64, resp response, err error) {
+func (l *floodLoop) answered(c *floodConn, now int64, resp wire.Response, err error) {
 	s := c.shot
 	if err != nil {
 		c.hangUp()
 		l.failed(c, resp, err)
 		return
 	}
-	if resp.status == 200 {
-		l.pool.versions.learn(s, resp.version)
-	}
-	l.pool.record(s, now, resp.status, resp.bytes, record.None)
-	if !resp.keepAlive || s.Proto == HTTP10 {
+	l.session.Answered(s, resp.Status, &resp.Version)
+	l.session.Record(s, now, resp.Status, resp.Bytes, record.None)
+	if !resp.KeepAlive || s.Proto == wire.HTTP10 {
 		c.hangUp()
 	}
 	l.next(c, now)
 }
 
-func (l *floodLoop) failed(c *floodConn, resp response, err error) {
+func (l *floodLoop) failed(c *floodConn, resp wire.Response, err error) {
 	now := l.now()
-	l.pool.record(c.shot, now, resp.status, resp.bytes, kindOf(err))
+	l.session.Record(c.shot, now, resp.Status, resp.Bytes, exchange.KindOf(err))
 	l.next(c, now)
 }
 
 // tend gives up requests that have taken too long, wakes connections that rest, and leaves at once when asked to.
 func (l *floodLoop) tend(now int64) {
-	abort := l.pool.abortCtx.Err() != nil
+	abort := l.session.Abort.Err() != nil
 	l.over = l.over || l.f.over(now)
 	for _, c := range l.conns {
 		switch {
@@ -346,9 +323,9 @@ func (l *floodLoop) tend(now int64) {
 			l.next(c, now)
 		case c.state == away && abort:
 			_ = unix.Shutdown(c.fd, unix.SHUT_RDWR)
-		case (c.state == waiting || c.state == connecting) && (abort || now-c.shot.startNS > l.pool.opts.Timeout.Nanoseconds()):
+		case (c.state == waiting || c.state == connecting) && (abort || l.session.Expired(c.shot, now)):
 			c.hangUp()
-			l.failed(c, response{}, os.ErrDeadlineExceeded)
+			l.failed(c, wire.Response{}, os.ErrDeadlineExceeded)
 		}
 	}
 }

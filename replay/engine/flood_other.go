@@ -2,5 +2,5 @@
 
 package engine
 
-// byEpoll is for Linux; elsewhere the pool does the work.
+// byEpoll returns false: only Linux has epoll, and elsewhere the pool does the work.
 func (f *flood) byEpoll(int) bool { return false }

@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
 // drench sends shots as fast as they go.
-func drench(t *testing.T, base string, opts Options, connections int, shots ...*Shot) *memory {
+func drench(t *testing.T, base string, opts Options, connections int, shots ...*exchange.Shot) *memory {
 	t.Helper()
 	rec := &memory{}
 	e := New(targetOf(t, base, true), noHeaders(t), opts, rec, context.Background())
@@ -55,7 +57,8 @@ func TestFloodKnowsEveryKindOfAnswer(t *testing.T) {
 		}
 		for _, r := range rec.records {
 			if r.Error != row.error || r.Status != row.status || r.Bytes != row.bytes {
-				t.Errorf("%s: error %s status %d bytes %d, want %s %d %d", row.why, r.Error, r.Status, r.Bytes, row.error, row.status, row.bytes)
+				t.Errorf("%s: error %s status %d bytes %d, want %s %d %d",
+					row.why, r.Error, r.Status, r.Bytes, row.error, row.status, row.bytes)
 			}
 			if r.Error == record.None && (r.TTFBUS == 0 || r.TTFBUS > r.TotalUS) {
 				t.Errorf("%s: first byte after %d µs of %d µs", row.why, r.TTFBUS, r.TotalUS)
@@ -103,11 +106,11 @@ func TestFloodRetriesAStaleConnectionOnce(t *testing.T) {
 func TestFloodOverTLS(t *testing.T) {
 	site := &site2{}
 	url := tlsServer(t, httptest.NewUnstartedServer(site), true)
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 40 {
 		s := get(uint32(i), "/", int64(i))
 		if i%2 == 0 {
-			s.Proto = HTTP2
+			s.Proto = wire.HTTP2
 		}
 		shots = append(shots, s)
 	}
@@ -130,7 +133,7 @@ func TestFloodRestsWhenNobodyListens(t *testing.T) {
 	base := "http://" + listener.Addr().String()
 	_ = listener.Close()
 	var sent int
-	endless := func(yield func(*Shot) bool) {
+	endless := func(yield func(*exchange.Shot) bool) {
 		for yield(get(1, "/", 0)) {
 			sent++
 		}
@@ -157,7 +160,7 @@ func TestFloodIsInterrupted(t *testing.T) {
 	}))
 	defer site.Close()
 	defer close(release)
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for range 10 {
 		shots = append(shots, get(1, "/hang", 0))
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/record"
 )
 
@@ -41,7 +42,8 @@ func TestOneRequestEachWay(t *testing.T) {
 		}
 		r := rec.records[0]
 		if r.Error != row.error || r.Status != row.status || r.Bytes != row.bytes {
-			t.Errorf("%s: error %s status %d bytes %d, want %s %d %d", row.why, r.Error, r.Status, r.Bytes, row.error, row.status, row.bytes)
+			t.Errorf("%s: error %s status %d bytes %d, want %s %d %d",
+				row.why, r.Error, r.Status, r.Bytes, row.error, row.status, row.bytes)
 		}
 		if r.TotalUS == 0 || r.TTFBUS > r.TotalUS || (r.Error == record.None && r.TTFBUS == 0) {
 			t.Errorf("%s: first byte after %d µs of %d µs", row.why, r.TTFBUS, r.TotalUS)
@@ -55,7 +57,7 @@ func TestOneRequestEachWay(t *testing.T) {
 func TestDueInstantsAreKept(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer site.Close()
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 50 {
 		shots = append(shots, get(uint32(i%5), "/", int64(i)*5))
 	}
@@ -83,7 +85,7 @@ func TestAStallIsMeasuredFromDue(t *testing.T) {
 	gate.Lock()
 	time.AfterFunc(400*time.Millisecond, gate.Unlock)
 	for _, connections := range []int{0, 1} { // without a cap, and with one connection for all
-		var shots []*Shot
+		var shots []*exchange.Shot
 		for i := range 40 {
 			shots = append(shots, get(1, "/", int64(i)*10))
 		}
@@ -95,7 +97,8 @@ func TestAStallIsMeasuredFromDue(t *testing.T) {
 			}
 		}
 		if slow < 25 {
-			t.Errorf("with a cap of %d, %d of 40 requests felt a stall of 400 ms in which they all were due", connections, slow)
+			t.Errorf("with a cap of %d, %d of 40 requests felt a stall of 400 ms in which they all were due",
+				connections, slow)
 		}
 		gate.Lock()
 		time.AfterFunc(400*time.Millisecond, gate.Unlock)
@@ -105,7 +108,7 @@ func TestAStallIsMeasuredFromDue(t *testing.T) {
 func TestInterruptFinishesWhatIsInFlight(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) }))
 	defer site.Close()
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 100 {
 		shots = append(shots, get(uint32(i), "/", int64(i)*100))
 	}
@@ -130,7 +133,7 @@ func TestASecondInterruptLeavesAtOnce(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer site.Close()
 	defer close(release)
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i := range 20 {
 		shots = append(shots, get(1, "/", int64(i))) // six in flight, the others waiting
 	}
@@ -148,52 +151,6 @@ func TestASecondInterruptLeavesAtOnce(t *testing.T) {
 		if r.Error != record.Aborted {
 			t.Errorf("cut off: %s", r.Error)
 		}
-	}
-}
-
-func TestTargetDies(t *testing.T) {
-	server := serveScript(t, always(plainOK, true))
-	target := targetOf(t, server.url(), false)
-	_ = server.Close()
-	now := int64(0)
-	died := false
-	h := &health{onDeath: func() { died = true }}
-	for range deadRequests * 2 {
-		now += int64(deadAfter) / deadRequests
-		h.note(now, record.ConnectRefused)
-	}
-	if !died {
-		t.Error("nobody noticed")
-	}
-	if err := target.Check(context.Background(), time.Second); err == nil || !strings.Contains(err.Error(), "refuses connections") {
-		t.Errorf("%v", err)
-	}
-}
-
-func TestHealthIsNotImpatient(t *testing.T) {
-	rows := []struct {
-		why  string
-		note func(h *health)
-	}{
-		{"many failures within a second are a restart", func(h *health) {
-			for i := range int64(10_000) {
-				h.note(i*100_000, record.ConnectRefused)
-			}
-		}},
-		{"one answer in between and it lives", func(h *health) {
-			for i := range int64(1000) {
-				h.note(i*1e9, map[bool]record.ErrorKind{true: record.ConnectRefused}[i%40 != 0])
-			}
-		}},
-		{"time-outs are slowness", func(h *health) {
-			for i := range int64(1000) {
-				h.note(i*1e9, record.Timeout)
-			}
-		}},
-	}
-	for _, row := range rows {
-		h := &health{onDeath: func() { t.Error(row.why) }}
-		row.note(h)
 	}
 }
 

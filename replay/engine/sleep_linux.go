@@ -4,18 +4,20 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/replay/engine/exchange"
 )
 
-// preciseSleeper sleeps in ppoll(2) on a thread of its own: Go's timers are rounded up to whole milliseconds when the process is
-// idle (netpoll), which would be the greatest part of the lag.
+// preciseSleeper sleeps in ppoll(2) on its own thread: Go's timers are rounded up to whole milliseconds when the
+// process is idle (netpoll), which would be the greatest part of the lag.
 type preciseSleeper struct {
-	clock clock
+	clock exchange.Clock
 	event int // eventfd(2)
 }
 
-// How the thread that sends stands with the scheduler: it works for microseconds at a time, and shall not wait for others to end
-// their turns. Kernels from 6.12 on let a thread with a shorter slice go first when it wakes, whoever asks for that; the
-// priority is for root alone.
+// How the scheduler treats the thread that sends: it works for microseconds at a time and should not wait for others to
+// end their turns. Kernels from 6.12 on let a thread with a shorter slice go first when it wakes, and grant that to
+// every user; the priority is for root alone.
 const (
 	sendersSliceNS = 100_000
 	sendersNice    = -15
@@ -30,7 +32,7 @@ func hurry() {
 }
 
 // newSleeper binds the calling goroutine to its thread.
-func newSleeper(c clock) sleeper {
+func newSleeper(c exchange.Clock) sleeper {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return newTimerSleeper(c)
@@ -44,7 +46,7 @@ func newSleeper(c clock) sleeper {
 
 func (s *preciseSleeper) until(ns int64) {
 	for {
-		left := ns - s.clock.now()
+		left := ns - s.clock.Now()
 		if left <= 0 {
 			return
 		}

@@ -2,4 +2,6 @@
 
 package engine
 
-func newSleeper(c clock) sleeper { return newTimerSleeper(c) }
+import "plimsoll/replay/engine/exchange"
+
+func newSleeper(c exchange.Clock) sleeper { return newTimerSleeper(c) }

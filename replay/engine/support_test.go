@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/target"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
@@ -47,8 +50,8 @@ func (m *memory) Retried() {
 }
 
 // list makes a sequence of shots.
-func list(shots ...*Shot) iter.Seq[*Shot] {
-	return func(yield func(*Shot) bool) {
+func list(shots ...*exchange.Shot) iter.Seq[*exchange.Shot] {
+	return func(yield func(*exchange.Shot) bool) {
 		for _, s := range shots {
 			if !yield(s) {
 				return
@@ -58,16 +61,18 @@ func list(shots ...*Shot) iter.Seq[*Shot] {
 }
 
 // get is a GET of a target by a client, due so many milliseconds after the start.
-func get(client uint32, target string, dueMS int64) *Shot {
-	return &Shot{
-		Request: Request{Method: "GET", Target: target, Client: client, LoggedBytes: -1, Line: uint64(dueMS) + 1},
-		DueNS:   dueMS * 1e6,
+func get(client uint32, path string, dueMS int64) *exchange.Shot {
+	return &exchange.Shot{
+		Hit: exchange.Hit{
+			Request: wire.Request{Method: "GET", Target: path}, Client: client, LoggedBytes: -1, Line: uint64(dueMS) + 1,
+		},
+		DueNS: dueMS * 1e6,
 	}
 }
 
-func noHeaders(t *testing.T) *Headers {
+func noHeaders(t *testing.T) *wire.Headers {
 	t.Helper()
-	h, err := ParseHeaders(nil)
+	h, err := wire.ParseHeaders(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,17 +80,17 @@ func noHeaders(t *testing.T) *Headers {
 }
 
 // targetOf makes a checked target of a base URL.
-func targetOf(t *testing.T, base string, insecure bool) *Target {
+func targetOf(t *testing.T, base string, insecure bool) *target.Target {
 	t.Helper()
-	target, err := NewTarget(context.Background(), base, "", insecure)
+	to, err := target.New(context.Background(), base, "", insecure)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return target
+	return to
 }
 
 // replay sends shots in the open loop and returns what was recorded.
-func replay(t *testing.T, base string, opts Options, shots ...*Shot) (*memory, Outcome) {
+func replay(t *testing.T, base string, opts Options, shots ...*exchange.Shot) (*memory, Outcome) {
 	t.Helper()
 	rec := &memory{}
 	e := New(targetOf(t, base, true), noHeaders(t), opts, rec, context.Background())
@@ -101,8 +106,8 @@ type script struct {
 	requests []string
 }
 
-// serveScript listens on loopback. answer gets the number of the connection and of the request on it, both from 0; it returns the
-// bytes to send and whether to close afterwards.
+// serveScript listens on loopback. answer gets the number of the connection and of the request on it, both from 0; it
+// returns the bytes to send and whether to close afterwards.
 func serveScript(t *testing.T, answer func(conn, request int) (string, bool)) *script {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/target"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
@@ -27,7 +29,8 @@ func (s *site2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.conns = map[string]bool{}
 	}
 	s.conns[r.RemoteAddr] = true
-	s.seen = append(s.seen, fmt.Sprintf("%s %s %s %s sni=%s", r.Proto, r.Method, r.RequestURI, r.Host, r.TLS.ServerName))
+	s.seen = append(s.seen, fmt.Sprintf("%s %s %s %s sni=%s",
+		r.Proto, r.Method, r.RequestURI, r.Host, r.TLS.ServerName))
 	s.mu.Unlock()
 	_, _ = w.Write([]byte(strings.Repeat("x", 200_000)))
 }
@@ -36,19 +39,19 @@ func TestHTTP2WhereTheLogAndTheServerHaveIt(t *testing.T) {
 	rows := []struct {
 		why        string
 		server     bool
-		log        Protocol
+		log        wire.Protocol
 		wantProto  string
 		wantConns  int
 		wantReused int
 	}{
-		{"both have it: one connection for all", true, HTTP2, "HTTP/2.0", 1, 19},
-		{"the server has it not", false, HTTP2, "HTTP/1.1", 6, 14},
-		{"the log has it not", true, HTTP11, "HTTP/1.1", 6, 14},
+		{"both have it: one connection for all", true, wire.HTTP2, "HTTP/2.0", 1, 19},
+		{"the server has it not", false, wire.HTTP2, "HTTP/1.1", 6, 14},
+		{"the log has it not", true, wire.HTTP11, "HTTP/1.1", 6, 14},
 	}
 	for _, row := range rows {
 		site := &site2{}
 		url := tlsServer(t, httptest.NewUnstartedServer(site), row.server)
-		var shots []*Shot
+		var shots []*exchange.Shot
 		for i := range 20 {
 			s := get(3, fmt.Sprintf("//odd/%%zz?%d", i), 0)
 			s.Target = strings.Replace(s.Target, "%zz", "%7a", 1)
@@ -99,10 +102,10 @@ func TestHTTP2TimeoutAndReset(t *testing.T) {
 		}
 	})), true)
 	defer close(release)
-	var shots []*Shot
+	var shots []*exchange.Shot
 	for i, target := range []string{"/hang", "/reset", "/half", "/ok", "no-path"} {
 		s := get(1, target, int64(i)*20)
-		s.Proto = HTTP2
+		s.Proto = wire.HTTP2
 		shots = append(shots, s)
 	}
 	rec, _ := replay(t, url, Options{Timeout: 400 * time.Millisecond}, shots...)
@@ -112,65 +115,19 @@ func TestHTTP2TimeoutAndReset(t *testing.T) {
 			t.Errorf("line %d: %s, want %s", r.Line, r.Error, want[r.Line])
 		}
 	}
-	if len(rec.records) != 4 || rec.skipped[SkipUnsendable2] != 1 {
+	if len(rec.records) != 4 || rec.skipped[wire.SkipUnsendable2] != 1 {
 		t.Errorf("%d records, skipped %v", len(rec.records), rec.skipped)
-	}
-}
-
-func TestCertificatesAreChecked(t *testing.T) {
-	url := tlsServer(t, httptest.NewUnstartedServer(http.NotFoundHandler()), false)
-	strict := targetOf(t, url, false)
-	if err := strict.Check(context.Background(), time.Second); err == nil || !strings.Contains(err.Error(), "--insecure") {
-		t.Errorf("a certificate that nobody signed: %v", err)
-	}
-	lax := targetOf(t, url, true)
-	if err := lax.Check(context.Background(), time.Second); err != nil {
-		t.Errorf("--insecure: %v", err)
-	}
-}
-
-func TestNewTargetSaysWhatIsWrong(t *testing.T) {
-	plain := httptest.NewServer(http.NotFoundHandler())
-	defer plain.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := free.Addr().String()
-	_ = free.Close()
-	rows := []struct{ why, base, connect, want string }{
-		{"no scheme", "site.example", "", "no base URL"},
-		{"another scheme", "ftp://site.example", "", "no base URL"},
-		{"a path", "http://site.example/blog", "", "has a path"},
-		{"credentials", "http://me:secret@site.example", "", "user name"},
-		{"a bad address to connect to", "http://site.example", "10.0.0.1", "--connect-to"},
-		{"a name that is none", "http://no-such-host.invalid", "", "does not resolve"},
-		{"nobody listens", "http://" + closed, "", "refuses connections"},
-		{"nobody listens where to connect to", "http://site.example", closed, "refuses connections"},
-		{"TLS to a server without", strings.Replace(plain.URL, "http:", "https:", 1), "", "does not speak TLS"},
-	}
-	for _, row := range rows {
-		target, err := NewTarget(context.Background(), row.base, row.connect, false)
-		if err == nil {
-			err = target.Check(context.Background(), time.Second)
-		}
-		if err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: %v, want %q", row.why, err, row.want)
-		}
-		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error shows the password", row.why)
-		}
 	}
 }
 
 func TestConnectToKeepsTheName(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	target, err := NewTarget(context.Background(), "http://site.example", server.Addr().String(), false)
+	to, err := target.New(context.Background(), "http://site.example", server.Addr().String(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rec := &memory{}
-	New(target, noHeaders(t), Options{}, rec, context.Background()).Open(context.Background(), list(get(1, "/", 0)))
+	New(to, noHeaders(t), Options{}, rec, context.Background()).Open(context.Background(), list(get(1, "/", 0)))
 	if len(requestsOf(server)) != 1 || !strings.Contains(requestsOf(server)[0], "Host: site.example\r\n") {
 		t.Errorf("%q", requestsOf(server))
 	}

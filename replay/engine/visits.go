@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// visits hands out the visits of a sequence. It keeps as many as there are users, to live through them again when the log has
-// fewer, or ends before the run does.
+// visits hands out the visits of a sequence. It keeps as many as there are users, to use them again when the log has
+// fewer or ends before the run does.
 type visits struct {
 	mu      sync.Mutex
 	coming  <-chan Visit
@@ -16,7 +16,7 @@ type visits struct {
 	forEver bool
 }
 
-// visitsAhead stand ready, so that reading the log does not hold up the users.
+// visitsAhead is how many visits are read ahead, so that reading the log does not hold up the users.
 const visitsAhead = 256
 
 func newVisits(seq iter.Seq[Visit], users int, forEver bool, quit <-chan struct{}) *visits {
@@ -34,7 +34,7 @@ func newVisits(seq iter.Seq[Visit], users int, forEver bool, quit <-chan struct{
 	return &visits{coming: coming, users: users, forEver: forEver}
 }
 
-// next gives a visit, or nil when there is none left to live through.
+// next returns a visit, or nil when none is left.
 func (v *visits) next() Visit {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 
 // Codes of k6 (lib/netext/httpext/error_codes.go) that mean one kind of error.
 var exactKinds = map[int]record.ErrorKind{
-	1050: record.Timeout, 1201: record.WriteFailed, 1211: record.Timeout, 1212: record.ConnectRefused, 1220: record.Reset, 1701: record.BadResponse,
+	1050: record.Timeout, 1201: record.WriteFailed, 1211: record.Timeout, 1212: record.ConnectRefused, 1220: record.Reset,
+	1701: record.BadResponse,
 }
 
 var kindRanges = []struct {
@@ -37,8 +38,8 @@ var kindWords = []struct {
 	{"timeout", record.Timeout},
 }
 
-// errorKind is the kind for k6's tags error_code (0: none), error and status, as analysis/importing/k6errors.py has it. A whole
-// response is no error, whatever its status: k6's codes 1400 to 1599 only repeat that.
+// errorKind returns the kind for k6's tags error_code (0: none), error and status, as analysis/importing/k6_errors.py
+// has it. A whole response is no error, whatever its status: k6's codes 1400 to 1599 only repeat that.
 func errorKind(code int, text string, status int) record.ErrorKind {
 	if status > 0 || code == 0 && text == "" {
 		return record.None

@@ -16,7 +16,7 @@ const (
 	feedRecords = 8192 // records at a time, so that k6 gets no single huge batch
 )
 
-// feeder gives k6 the samples of a replay, behind the back of those who send: they only copy a record.
+// feeder gives k6 the samples of a replay in the background: the goroutines that send only copy a record.
 type feeder struct {
 	sampler *sampler
 	into    chan<- metrics.SampleContainer
@@ -33,7 +33,7 @@ func newFeeder(i *instance, replay *run.Replay) *feeder {
 	f := &feeder{
 		sampler: &sampler{
 			own: i.metrics, builtin: state.BuiltinMetrics, tags: state.Tags.GetCurrentValues().Tags,
-			route: replay.Route, known: map[series]*counted{},
+			route: replay.Route, known: map[series]*seriesCounts{},
 		},
 		// k6 takes samples until the iteration has ended; the last ones come after it was told to.
 		into: state.Samples, ctx: context.WithoutCancel(i.vu.Context()),
@@ -82,7 +82,7 @@ func (f *feeder) flush(replay *run.Replay) {
 func (f *feeder) end(summary record.Summary) {
 	close(f.quit)
 	<-f.ended
-	if samples := f.sampler.ended(summary, time.Now()); len(samples) > 0 {
+	if samples := f.sampler.totals(summary, time.Now()); len(samples) > 0 {
 		metrics.PushIfNotDone(f.ctx, f.into, samples)
 	}
 }

@@ -50,8 +50,8 @@ type series struct {
 	kind   record.ErrorKind
 }
 
-// counted is a series, with counts that k6 has not got yet.
-type counted struct {
+// seriesCounts are the counts of a series that k6 does not have yet.
+type seriesCounts struct {
 	tags                                 *metrics.TagSet
 	requests, queued, errors, mismatches float64
 }
@@ -63,13 +63,13 @@ type sampler struct {
 	tags    *metrics.TagSet
 	route   func(number uint16) string
 	started time.Time
-	known   map[series]*counted
+	known   map[series]*seriesCounts
 }
 
-func (s *sampler) of(key series) *counted {
+func (s *sampler) of(key series) *seriesCounts {
 	c, ok := s.known[key]
 	if !ok {
-		c = &counted{tags: s.tags.With("name", s.route(key.route)).With("status", strconv.Itoa(int(key.status)))}
+		c = &seriesCounts{tags: s.tags.With("name", s.route(key.route)).With("status", strconv.Itoa(int(key.status)))}
 		if key.kind != record.None {
 			c.tags = c.tags.With("error", key.kind.String())
 		}
@@ -81,9 +81,9 @@ func (s *sampler) of(key series) *counted {
 // Samples of one request; its counts come together with others'.
 const mostSamples = 4
 
-// samples are those of some requests; those of the warm-up have none. k6's own metrics get what they mean: http_req_duration is
-// sending, waiting and receiving, without the opening of a connection; http_req_failed is no response, or a status of 400 or
-// more. Counters get one sample a series, since k6 takes time for each.
+// samples returns the samples of some requests; the warm-up has none. k6's own metrics keep their meaning:
+// http_req_duration is sending, waiting and receiving, without the opening of a connection; http_req_failed is no
+// response, or a status of 400 or more. Counters get one sample per series, since k6 takes time for each.
 func (s *sampler) samples(records []record.Record) metrics.Samples {
 	out := make(metrics.Samples, 0, len(records)*mostSamples+len(s.known))
 	var at time.Time
@@ -114,7 +114,7 @@ func (s *sampler) samples(records []record.Record) metrics.Samples {
 	return s.counts(out, at)
 }
 
-// counts adds what was counted since it was last asked.
+// counts adds what was counted since the last call.
 func (s *sampler) counts(out metrics.Samples, at time.Time) metrics.Samples {
 	for _, c := range s.known {
 		for _, one := range []struct {
@@ -127,13 +127,13 @@ func (s *sampler) counts(out metrics.Samples, at time.Time) metrics.Samples {
 				out = append(out, sample(one.metric, c.tags, at, one.value))
 			}
 		}
-		*c = counted{tags: c.tags}
+		*c = seriesCounts{tags: c.tags}
 	}
 	return out
 }
 
-// ended are the counts that no single request has.
-func (s *sampler) ended(summary record.Summary, at time.Time) metrics.Samples {
+// totals returns the counts that no single request has.
+func (s *sampler) totals(summary record.Summary, at time.Time) metrics.Samples {
 	var out metrics.Samples
 	add := func(metric *metrics.Metric, tags *metrics.TagSet, value uint64) {
 		if value > 0 {

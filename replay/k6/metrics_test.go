@@ -19,7 +19,7 @@ func TestSamplesOfARequest(t *testing.T) {
 	}
 	s := &sampler{
 		own: own, builtin: metrics.RegisterBuiltinMetrics(registry), tags: registry.RootTagSet(), started: time.Unix(100, 0),
-		route: func(uint16) string { return "page" }, known: map[series]*counted{},
+		route: func(uint16) string { return "page" }, known: map[series]*seriesCounts{},
 	}
 	values := func(r record.Record) map[string]float64 {
 		out := map[string]float64{}
@@ -89,7 +89,7 @@ func TestEveryMetricAndOptionOfOursIsDocumented(t *testing.T) {
 	if _, err := newReplayMetrics(registry); err != nil {
 		t.Fatal(err)
 	}
-	names := append([]string{"startAt", "PLIMSOLL_SCENARIO", "PLIMSOLL_BACKEND", "PLIMSOLL_REPEAT", "PLIMSOLL_TARGET"}, notOurs...)
+	names := append([]string{"startAt", "PLIMSOLL_SCENARIO", "PLIMSOLL_BACKEND", "PLIMSOLL_REPEAT", "PLIMSOLL_TARGET"}, reservedFlags...)
 	for _, metric := range registry.All() {
 		names = append(names, metric.Name)
 	}

@@ -1,5 +1,5 @@
-// Package k6 is Plimsoll inside Grafana k6: the module k6/x/plimsoll replays access logs, and --out plimsoll=DIR writes what a
-// script's requests took as run directories. It is a Go module of its own, so that k6 stays out of bin/replay.
+// Package k6 is Plimsoll inside Grafana k6: the module k6/x/plimsoll replays access logs, and --out plimsoll=DIR writes
+// what a script's requests took as run directories. It is a separate Go module, so that k6 stays out of bin/replay.
 package k6
 
 import (
@@ -10,14 +10,14 @@ import (
 )
 
 func init() {
-	modules.Register("k6/x/plimsoll", &rootModule{opened: map[string]*opened{}})
+	modules.Register("k6/x/plimsoll", &rootModule{logs: map[string]*openLog{}})
 	output.RegisterExtension("plimsoll", newOutput)
 }
 
 // rootModule is one for all virtual users of an instance, and knows the logs that they have opened.
 type rootModule struct {
 	handles
-	opened map[string]*opened
+	logs map[string]*openLog
 }
 
 // instance is the module as one virtual user has it.
@@ -36,16 +36,16 @@ func (r *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return &instance{vu: vu, root: r, metrics: m}
 }
 
-// Exports are open and scenario.
+// Exports returns open and scenario.
 func (i *instance) Exports() modules.Exports {
 	return modules.Exports{Default: map[string]any{"open": i.open, "scenario": i.scenario}}
 }
 
-// open checks what is asked for and returns a handle whose replay() replays it. All that is wrong is thrown at once.
+// open checks the options and returns a handle whose replay() replays it. It throws everything that is wrong at once.
 func (i *instance) open(options sobek.Value) *sobek.Object {
 	rt := i.vu.Runtime()
 	if i.vu.InitEnv() == nil {
-		common.Throw(rt, common.NewInitContextError("plimsoll.open() belongs outside of functions, where k6 reads the script"))
+		common.Throw(rt, common.NewInitContextError("call plimsoll.open() in the init context, outside of all functions"))
 	}
 	given, err := readOptions(options)
 	if err != nil {
@@ -62,7 +62,7 @@ func (i *instance) open(options sobek.Value) *sobek.Object {
 	return handle
 }
 
-// scenario is the k6 scenario for a replay: one virtual user in each of so many instances, who calls replay() once.
+// scenario returns the k6 scenario for a replay: one virtual user in each instance, who calls replay() once.
 func (i *instance) scenario(given struct {
 	Instances   int    `js:"instances"`
 	MaxDuration string `js:"maxDuration"`

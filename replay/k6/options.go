@@ -15,8 +15,8 @@ import (
 	"plimsoll/replay/run"
 )
 
-// options are what a script gives to plimsoll.open(): the flags of `bin/replay run`, written in camel case, so that they mean the
-// same, and some of k6's own.
+// options are what a script gives to plimsoll.open(): the flags of `bin/replay run`, written in camel case, so that
+// they mean the same, and some of k6's own.
 type options struct {
 	logs    []string
 	flags   []string
@@ -25,7 +25,7 @@ type options struct {
 }
 
 // Flags of `bin/replay run` that a script cannot set: k6 has a progress bar and a summary of its own.
-var notOurs = []string{"quiet", "json", "root"}
+var reservedFlags = []string{"quiet", "json", "root"}
 
 // readOptions makes a JavaScript object into a command line. Values are checked later, by the command itself.
 func readOptions(value sobek.Value) (*options, error) {
@@ -52,18 +52,18 @@ func readOptions(value sobek.Value) (*options, error) {
 		wrong = append(wrong, o.set(name, given[name]))
 	}
 	if len(o.logs) == 0 {
-		wrong = append(wrong, errors.New("logs: say which: logs: 'access.log', or a list of them"))
+		wrong = append(wrong, errors.New("logs: missing: give one, such as logs: 'access.log', or a list"))
 	}
 	if given["target"] == nil {
-		wrong = append(wrong, errors.New("target: say where to send the requests: target: 'http://10.0.0.5'"))
+		wrong = append(wrong, errors.New("target: missing: give the server, such as target: 'http://10.0.0.5'"))
 	}
 	return o, errors.Join(wrong...)
 }
 
 func (o *options) set(name string, value any) error {
 	switch {
-	case slices.Contains(notOurs, name):
-		return fmt.Errorf("%s: is for bin/replay alone; leave it out", name)
+	case slices.Contains(reservedFlags, name):
+		return fmt.Errorf("%s: is only for bin/replay: leave it out", name)
 	case name == "logs":
 		for _, log := range list(value) {
 			o.logs = append(o.logs, fmt.Sprint(log))
@@ -86,13 +86,13 @@ func (o *options) set(name string, value any) error {
 		case string, int64, float64:
 			o.flags = append(o.flags, fmt.Sprintf("%s=%v", flag, v))
 		default:
-			return fmt.Errorf("%s: give a text, a number, true or a list of them", name)
+			return fmt.Errorf("%s: give a string, a number, true or a list of these", name)
 		}
 	}
 	return nil
 }
 
-// headers takes { Name: 'value' }. What is secret has to come from a file, as everywhere.
+// headers takes { Name: 'value' }. Secrets must come from a file, as everywhere.
 func (o *options) headers(value any) error {
 	given, ok := value.(map[string]any)
 	if !ok {
@@ -105,8 +105,8 @@ func (o *options) headers(value any) error {
 	return nil
 }
 
-// command is the checked command line that the options stand for. Paths are looked for where the script lies.
-func (o *options) command(absolute func(string) string) (*run.Command, *run.Asked, error) {
+// command returns the checked command line that the options stand for. Relative paths start at the script's folder.
+func (o *options) command(absolute func(string) string) (*run.Command, *run.Setup, error) {
 	c := &run.Command{}
 	parser, err := kong.New(c, kong.Name("plimsoll"), kong.NoDefaultHelp(), kong.Exit(func(int) {}))
 	if err != nil {
@@ -115,23 +115,24 @@ func (o *options) command(absolute func(string) string) (*run.Command, *run.Aske
 	args := slices.Clone(o.flags)
 	for _, log := range o.logs {
 		if log == "-" {
-			return nil, nil, errors.New("logs: standard input belongs to k6; give a file")
+			return nil, nil, errors.New("logs: k6 uses standard input itself: give a file")
 		}
 		args = append(args, absolute(log))
 	}
 	if _, err := parser.Parse(append(args, "--quiet")); err != nil {
-		return nil, nil, fmt.Errorf("plimsoll.open(): %s; the options are the flags of bin/replay run in camel case: docs/k6.md", unflagged(err))
+		return nil, nil, fmt.Errorf("plimsoll.open(): %s; the options are the flags of bin/replay run in camel case: docs/k6.md",
+			inCamelCase(err))
 	}
-	asked, err := c.Check()
+	setup, err := c.Check()
 	if err != nil {
-		return nil, nil, fmt.Errorf("plimsoll.open():\n%s", unflagged(err))
+		return nil, nil, fmt.Errorf("plimsoll.open():\n%s", inCamelCase(err))
 	}
-	asked.StartAt, err = startInstant(o.startAt, time.Now())
-	return c, asked, err
+	setup.StartAt, err = startInstant(o.startAt, time.Now())
+	return c, setup, err
 }
 
-// unflagged is the text of an error in which flags are called as scripts call them.
-func unflagged(err error) string {
+// inCamelCase returns the text of an error with flags named as in scripts: connectTo for --connect-to.
+func inCamelCase(err error) string {
 	var out strings.Builder
 	for i, word := range strings.Split(err.Error(), "--") {
 		if i == 0 {
@@ -147,11 +148,13 @@ func unflagged(err error) string {
 	return out.String()
 }
 
-// readyWithin is how long instances may take to be resumed one after the other and still agree on the next whole minute.
+// readyWithin is how long instances may take to be resumed one after the other and still agree on the next whole
+// minute.
 const readyWithin = 10 * time.Second
 
-// startInstant is when the clock of the run starts: "" when all is ready, an instant, or "minute": the next whole minute that is
-// at least ten seconds away, on which instances that are resumed together agree. That one is known only when the run begins.
+// startInstant returns when the clock of the run starts: "" when all is ready, an instant, or "minute": the next whole
+// minute that is at least ten seconds away, on which instances that are resumed together agree. That one is known only
+// when the run begins.
 func startInstant(text string, now time.Time) (time.Time, error) {
 	switch text {
 	case "", "minute":
@@ -162,12 +165,12 @@ func startInstant(text string, now time.Time) (time.Time, error) {
 		return at, fmt.Errorf("startAt %q: give an instant as 2026-11-22T10:00:00Z, or 'minute'", text)
 	}
 	if at.Before(now.Add(-time.Hour)) || at.After(now.Add(24*time.Hour)) {
-		return at, fmt.Errorf("startAt %s: is not now and not within a day", text)
+		return at, fmt.Errorf("startAt %s: give an instant between one hour ago and one day ahead", text)
 	}
 	return at, nil
 }
 
-// nextMinute is the minute that "minute" means.
+// nextMinute returns the instant that "minute" stands for.
 func nextMinute(now time.Time) time.Time {
 	return now.Add(readyWithin).Truncate(time.Minute).Add(time.Minute)
 }

@@ -25,7 +25,7 @@ func TestOptionsAreTheFlagsInCamelCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, asked, err := o.command(func(path string) string { return filepath.Join("/script", path) })
+	c, setup, err := o.command(func(path string) string { return filepath.Join("/script", path) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,24 +36,24 @@ func TestOptionsAreTheFlagsInCamelCase(t *testing.T) {
 	if c.Logs[0] != "/script/a.log" {
 		t.Errorf("logs %v are not looked for beside the script", c.Logs)
 	}
-	if !asked.StartAt.IsZero() {
-		t.Errorf("a minute is known only when the run begins: %v", asked.StartAt)
+	if !setup.StartAt.IsZero() {
+		t.Errorf("a minute is known only when the run begins: %v", setup.StartAt)
 	}
 }
 
 func TestWhatIsWrongIsSaidAsScriptsCallIt(t *testing.T) {
 	for _, c := range []struct{ says, js, want string }{
-		{"no log", `{ target: 'http://127.0.0.1' }`, "logs: say which"},
-		{"no target: there is no embedded origin here", `{ logs: 'a' }`, "target: say where"},
-		{"both at once", `{}`, "target: say where"},
+		{"no log", `{ target: 'http://127.0.0.1' }`, "logs: missing"},
+		{"no target: there is no embedded origin here", `{ logs: 'a' }`, "target: missing"},
+		{"both at once", `{}`, "target: missing"},
 		{"a text is no object", `'a.log'`, "needs an object"},
 		{"an unknown option", `{ logs: 'a', target: 'http://127.0.0.1', sped: 1 }`, "unknown flag sped"},
-		{"two that contradict each other", `{ logs: 'a', target: 'http://127.0.0.1', speed: 2, rate: 5 }`, "rate and speed contradict"},
+		{"two that contradict each other", `{ logs: 'a', target: 'http://127.0.0.1', speed: 2, rate: 5 }`, "rate and speed cannot be combined"},
 		{"a name of two words", `{ logs: 'a', target: 'http://127.0.0.1', maxConnections: 0 }`, "maxConnections: 0 is out of range"},
 		{"standard input", `{ logs: '-', target: 'http://127.0.0.1' }`, "standard input"},
 		{"a header that is a text", `{ logs: 'a', target: 'http://127.0.0.1', header: 'X: y' }`, "give an object"},
-		{"an object where a text belongs", `{ logs: 'a', target: { url: 'x' } }`, "give a text"},
-		{"quiet is not ours", `{ logs: 'a', target: 'http://127.0.0.1', quiet: true }`, "bin/replay alone"},
+		{"an object where a text belongs", `{ logs: 'a', target: { url: 'x' } }`, "give a string"},
+		{"quiet is not ours", `{ logs: 'a', target: 'http://127.0.0.1', quiet: true }`, "only for bin/replay"},
 	} {
 		o, err := given(t, c.js)
 		if err == nil {

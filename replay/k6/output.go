@@ -18,8 +18,8 @@ import (
 	"plimsoll/replay/run"
 )
 
-// runOutput is --out plimsoll=DIR: what any script's HTTP requests took, as a run directory in DIR. Memory is bounded: samples
-// are made into records each second, and records are written each second.
+// runOutput is --out plimsoll=DIR: what any script's HTTP requests took, as a run directory in DIR. Memory is bounded:
+// samples are made into records each second, and records are written each second.
 type runOutput struct {
 	output.SampleBuffer
 	params  output.Params
@@ -27,7 +27,7 @@ type runOutput struct {
 
 	dir     *record.Dir
 	routes  *routes
-	values  *measures
+	values  *trends
 	begun   time.Time // what due_ns counts from; zero before the first sample
 	dropped uint64
 }
@@ -38,10 +38,10 @@ func newOutput(params output.Params) (output.Output, error) {
 	if params.ConfigArgument == "" {
 		return nil, errors.New("--out plimsoll needs a folder for run directories: --out plimsoll=results")
 	}
-	return &runOutput{params: params, routes: newRoutes(), values: newMeasures()}, nil
+	return &runOutput{params: params, routes: newRoutes(), values: newTrends()}, nil
 }
 
-// Description is what k6 prints at the start.
+// Description returns what k6 prints at the start.
 func (o *runOutput) Description() string {
 	return fmt.Sprintf("plimsoll (%s)", o.params.ConfigArgument)
 }
@@ -71,7 +71,8 @@ func (o *runOutput) Start() error {
 	return err
 }
 
-// facts are what run.json says. The names of backend and repeat come from the environment, as scripts have no options of ours.
+// facts returns what run.json says. The names of backend and repeat come from the environment, as scripts have no
+// options of ours.
 func (o *runOutput) facts() (record.Run, error) {
 	facts := record.Run{
 		Scenario: "k6", Command: record.RedactArgs(append([]string{"k6", "run"}, scriptName(o.params)...)),
@@ -102,8 +103,8 @@ func scriptName(params output.Params) []string {
 	return []string{params.ScriptPath.Path}
 }
 
-// loopOf says what sets the pace: a rate (then no request waits for another's answer, but for those of its own iteration), or
-// the virtual users.
+// loopOf returns what sets the pace: a rate (then no request waits for another's answer, but for those of its own
+// iteration), or the virtual users.
 func loopOf(scenarios lib.ScenarioConfigs) record.Loop {
 	for _, scenario := range scenarios {
 		if !strings.HasSuffix(scenario.GetType(), "arrival-rate") {
@@ -169,7 +170,8 @@ func (o *runOutput) StopWithTestError(testErr error) error {
 	o.flusher.Stop()
 	o.dir.SkipN("dropped_iterations", o.dropped)
 	if o.dropped > 0 {
-		o.dir.Limited(fmt.Sprintf("k6 had no free virtual user for %d iterations when they were due, and dropped them: give it more with preAllocatedVUs and maxVUs, or lower the rate", o.dropped))
+		o.dir.Limited(fmt.Sprintf("k6 had no free virtual user for %d iterations when they were due, and dropped them: give it more with preAllocatedVUs and maxVUs, or lower the rate",
+			o.dropped))
 	}
 	status, reason := record.Complete, ""
 	switch {
@@ -183,8 +185,8 @@ func (o *runOutput) StopWithTestError(testErr error) error {
 	return err
 }
 
-// afterItsEnd says whether a test ran to its end, and was only then found to have crossed its thresholds: that is its answer, and
-// no interruption.
+// afterItsEnd reports whether a test ran to its end and was only then found to have crossed its thresholds: that is its
+// answer, and no interruption.
 func afterItsEnd(testErr error) bool {
 	var aborted errext.HasAbortReason
 	return errors.As(testErr, &aborted) && aborted.AbortReason() == errext.AbortedByThresholdsAfterTestEnd

@@ -114,7 +114,7 @@ func TestOnlyTrendsOfTimesAreMeasures(t *testing.T) {
 		metric := registry.MustNewMetric(name, kind, unit)
 		return metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: registry.RootTagSet()}, Value: 5}
 	}
-	m := newMeasures()
+	m := newTrends()
 	for _, c := range []struct {
 		says   string
 		sample metrics.Sample

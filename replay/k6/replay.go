@@ -15,17 +15,17 @@ import (
 	"plimsoll/replay/run"
 )
 
-// replay replays a log, once in this instance: the first virtual user to call it does the work, all others return at once. It
-// returns when all that is this instance's was sent and answered, or when k6 ends the iteration.
-func (i *instance) replay(log *opened) map[string]any {
+// replay replays a log, once in this instance: the first virtual user to call it does the work, all others return at
+// once. It returns when all that is this instance's was sent and answered, or when k6 ends the iteration.
+func (i *instance) replay(log *openLog) map[string]any {
 	if i.vu.State() == nil {
-		common.Throw(i.vu.Runtime(), common.NewInitContextError("replay() belongs into the function that k6 runs"))
+		common.Throw(i.vu.Runtime(), common.NewInitContextError("call replay() in the function that k6 runs"))
 	}
 	var result map[string]any
 	log.once.Do(func() {
 		summary, dir, err := i.run(log)
 		if err != nil {
-			i.vu.State().Logger.Error("plimsoll: " + unflagged(err))
+			i.vu.State().Logger.Error("plimsoll: " + inCamelCase(err))
 			i.vu.State().TestStatus.MarkFailed()
 		}
 		if dir != "" {
@@ -35,30 +35,33 @@ func (i *instance) replay(log *opened) map[string]any {
 	return result
 }
 
-// run is the story of a replay inside k6.
-func (i *instance) run(log *opened) (record.Summary, string, error) {
+// run replays a log inside k6, from the options to the end of the run directory.
+func (i *instance) run(log *openLog) (record.Summary, string, error) {
 	state := i.vu.State()
 	if log.minute {
-		log.asked.StartAt = nextMinute(time.Now())
+		log.setup.StartAt = nextMinute(time.Now())
 	}
-	if err := divide(i.vu.Context(), log.asked); err != nil {
+	if err := divide(i.vu.Context(), log.setup); err != nil {
 		return record.Summary{}, "", err
 	}
 	stop, release := stopping(i.vu.Context())
 	defer release()
 	warn := logWriter{state.Logger}
-	replay, err := run.Prepare(stop, log.command, log.asked, run.Streams{In: strings.NewReader(""), Out: io.Discard, Err: warn})
+	streams := run.Streams{In: strings.NewReader(""), Out: io.Discard, Err: warn}
+	replay, err := run.Prepare(stop, log.command, log.setup, streams)
 	if err != nil {
 		return record.Summary{}, "", err
 	}
 	defer replay.Close()
-	if at := log.asked.StartAt; !at.IsZero() && time.Now().After(at) {
-		err := plainError("startAt " + at.UTC().Format(time.RFC3339Nano) + " had passed when the logs were counted and the target had answered: give a later one")
+	if at := log.setup.StartAt; !at.IsZero() && time.Now().After(at) {
+		err := plainError("startAt " + at.UTC().Format(time.RFC3339Nano) +
+			" had passed when the logs were counted and the target had answered: give a later one")
 		_, closing := replay.Dir.Close(record.Failed, err.Error())
 		return record.Summary{}, "", errors.Join(err, closing)
 	}
-	if log.asked.Shard != nil {
-		state.Logger.Infof("plimsoll: instance %d of %d (%s)%s", log.asked.Shard.Index+1, log.asked.Shard.Of, log.asked.Shard.Segment, starts(log.asked.StartAt))
+	if log.setup.Shard != nil {
+		state.Logger.Infof("plimsoll: instance %d of %d (%s)%s",
+			log.setup.Shard.Index+1, log.setup.Shard.Of, log.setup.Shard.Segment, starts(log.setup.StartAt))
 	}
 	feed := newFeeder(i, replay)
 	replay.Watch = feed.add
@@ -67,7 +70,7 @@ func (i *instance) run(log *opened) (record.Summary, string, error) {
 	feed.end(summary)
 	state.Logger.Infof("plimsoll: run directory %s", replay.Dir.Path())
 	if summary.GeneratorLimited {
-		state.Logger.Warn("plimsoll: " + unflagged(plainError(summary.GeneratorLimitedReason)))
+		state.Logger.Warn("plimsoll: " + inCamelCase(plainError(summary.GeneratorLimitedReason)))
 	}
 	if err == nil && status != record.Complete {
 		err = plainError("the run is " + string(status) + ": " + reason)
@@ -92,7 +95,7 @@ func starts(at time.Time) string {
 	return ", which starts at " + at.UTC().Format(time.RFC3339Nano)
 }
 
-// plain is a summary as JavaScript sees it: what summary.json says.
+// plain returns a summary as JavaScript sees it: the content of summary.json.
 func plain(summary record.Summary) map[string]any {
 	var out map[string]any
 	if text, err := json.Marshal(summary); err == nil {
@@ -110,7 +113,7 @@ type logWriter struct{ logger logrus.FieldLogger }
 
 func (w logWriter) Write(text []byte) (int, error) {
 	for line := range strings.Lines(string(text)) {
-		w.logger.Warn(unflagged(plainError(strings.TrimSpace(line))))
+		w.logger.Warn(inCamelCase(plainError(strings.TrimSpace(line))))
 	}
 	return len(text), nil
 }

@@ -10,8 +10,8 @@ import (
 
 const longestName = 48
 
-// routes numbers what a script's requests are called: few names, never an address. One goroutine asks for numbers; names may be
-// read by any.
+// routes numbers what a script's requests are called: few names, never an address. One goroutine asks for numbers;
+// names may be read by any.
 type routes struct {
 	kinds   *route.Namer
 	numbers map[string]uint16
@@ -21,8 +21,8 @@ type routes struct {
 
 func newRoutes() *routes { return &routes{kinds: route.New(nil), numbers: map[string]uint16{}} }
 
-// number is the route of a request with these tags: its tag `step`; else `name` where the script gave one; else its group; else
-// the kind of its address. Past 64 names it is `other`.
+// number returns the route of a request with these tags: its tag `step`; else `name` where the script gave one; else
+// its group; else the kind of its address. Past 64 names it is `other`.
 func (r *routes) number(tag func(string) string) uint16 {
 	name := r.called(tag)
 	if number, ok := r.numbers[name]; ok {
@@ -61,7 +61,7 @@ func (r *routes) called(tag func(string) string) string {
 	return r.kinds.Names()[number]
 }
 
-// all are the names in the order of their numbers.
+// all returns the names in the order of their numbers.
 func (r *routes) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

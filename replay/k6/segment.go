@@ -14,7 +14,7 @@ import (
 )
 
 // divide gives this instance the share of the clients that its execution segment names. A run that is whole has none.
-func divide(ctx context.Context, asked *run.Asked) error {
+func divide(ctx context.Context, setup *run.Setup) error {
 	state := lib.GetExecutionState(ctx)
 	if state == nil || state.ExecutionTuple == nil || len(state.ExecutionTuple.Sequence.ExecutionSegmentSequence) < 2 {
 		return nil
@@ -33,14 +33,14 @@ func divide(ctx context.Context, asked *run.Asked) error {
 	for _, bound := range bounds {
 		sequence = append(sequence, bound.RatString())
 	}
-	asked.Divide(share, record.Shard{
+	setup.Divide(share, record.Shard{
 		Index: tuple.SegmentIndex, Of: len(segments), Segment: segments[tuple.SegmentIndex].String(), Sequence: sequence,
-		StartAt: record.Instant{Time: asked.StartAt}, Clock: record.ThisClock(),
+		StartAt: record.Instant{Time: setup.StartAt}, Clock: record.ThisClock(),
 	})
 	return nil
 }
 
-// boundsOf are where the segments begin, and where the last one ends. k6 gives them away as text only.
+// boundsOf returns where the segments begin, and where the last one ends. k6 offers them as text only.
 func boundsOf(segments lib.ExecutionSegmentSequence) []*big.Rat {
 	var bounds []*big.Rat
 	for i, segment := range segments {
@@ -61,8 +61,8 @@ func rational(text string) *big.Rat {
 	return r
 }
 
-// everyInstanceWorks refuses a scenario whose virtual users do not suffice for all instances: k6 would give some of them nothing
-// to do, and their clients would be replayed by nobody.
+// everyInstanceWorks refuses a scenario whose virtual users do not suffice for all instances: k6 would give some of
+// them nothing to do, and no instance would replay their clients.
 func everyInstanceWorks(ctx context.Context, state *lib.ExecutionState) error {
 	scenario := lib.GetScenarioState(ctx)
 	if scenario == nil {
@@ -80,7 +80,7 @@ func everyInstanceWorks(ctx context.Context, state *lib.ExecutionState) error {
 		}
 	}
 	if len(idle) > 0 {
-		return fmt.Errorf("scenario %s has too few virtual users: instances %v have none, and their clients would be replayed by nobody: "+
+		return fmt.Errorf("scenario %s has too few virtual users: instances %v have none, and no instance would replay their clients: "+
 			"scenarios: { %s: plimsoll.scenario({ instances: %d }) }", scenario.Name, idle, scenario.Name, len(sequence.ExecutionSegmentSequence))
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 	"plimsoll/replay/record"
 )
 
-// recordOf makes what k6 knows of a request into a record, as `plimsoll import k6` does (docs/k6.md): it started when k6 began to
-// look for a connection, and was due then, since a script has no schedule of requests.
+// recordOf makes what k6 knows of a request into a record, as `plimsoll import k6` does (docs/k6.md): it started when
+// k6 began to look for a connection, and was due then, since a script has no schedule of requests.
 func recordOf(t *httpext.Trail, begun time.Time, routes *routes) record.Record {
 	tag := func(name string) string {
 		value, ok := t.Tags.Get(name)

@@ -29,7 +29,7 @@ func (c *content) seed(key uint64) {
 	c.source.Seed(seed)
 }
 
-// writeFile writes size bytes to path and tells written how many are there from time to time.
+// writeFile writes size bytes to path, and calls written from time to time with how many are there.
 func (c *content) writeFile(ctx context.Context, path string, key uint64, size int64, written func(int64)) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is what an ordinary user may still write on the disk of path.
+// freeBytes returns how much an ordinary user may still write on the disk of path.
 func freeBytes(path string) (bytes int64, known bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(path, &s) != nil {

@@ -13,14 +13,14 @@ import (
 // as a replay of a logged 304, gets 304.
 var modified = time.Date(1990, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Handler answers requests as the plan says, from the files below root. It looks at the target as it was sent:
+// Handler answers requests as the catalog says, from the files below root. It looks at the target as it was sent:
 // nothing is cleaned, unescaped or redirected.
 //
 // A target with a logged 200 or 206 is a file: ranges, If-Modified-Since and HEAD work as usual. All others get
 // the logged status with a body of the logged size, with these exceptions. 444 (nginx: closed without an
 // answer) closes the connection. 408 closes it after its answer. 1xx and what is no status at all are no
 // final answers: 200. Unknown targets get 404.
-func (p *Plan) Handler(root string) http.Handler {
+func (p *Catalog) Handler(root string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, a, ok := p.find(r.RequestURI)
 		switch {
@@ -38,7 +38,7 @@ func (p *Plan) Handler(root string) http.Handler {
 
 // find looks for the target as it was sent, then, where it is in absolute form, as other clients would have sent
 // it to this server.
-func (p *Plan) find(target string) (key uint64, a answer, ok bool) {
+func (p *Catalog) find(target string) (key uint64, a answer, ok bool) {
 	key = hash(target)
 	if a, ok = p.answers[key]; ok || strings.HasPrefix(target, "/") {
 		return key, a, ok

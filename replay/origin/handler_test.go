@@ -17,7 +17,7 @@ import (
 )
 
 // serve starts an origin for the plan and returns its address.
-func serve(t *testing.T, p *Plan, certificate *tls.Certificate) string {
+func serve(t *testing.T, p *Catalog, certificate *tls.Certificate) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "origin")
 	if err := p.Prepare(context.Background(), root, nil); err != nil {
@@ -56,8 +56,8 @@ func send(t *testing.T, address, method, request string) (*http.Response, []byte
 	return response, body, err
 }
 
-func oddPlan() *Plan {
-	p := NewPlan(Limits{Targets: 100, Bytes: 1 << 20})
+func oddPlan() *Catalog {
+	p := NewCatalog(Limits{Targets: 100, Bytes: 1 << 20})
 	for _, l := range []struct {
 		target string
 		logged
@@ -129,7 +129,8 @@ func TestAnswersOnTheWire(t *testing.T) {
 		{"a target of a megabyte", "GET", "/" + strings.Repeat("x", 1<<20), "", 414, 17},
 		{"an escape that is none is refused by the library", "GET", "/%zz", "", 400, -1},
 	} {
-		request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: site.example\r\n%sConnection: close\r\n\r\n", c.method, c.target, c.headers)
+		request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: site.example\r\n%sConnection: close\r\n\r\n",
+			c.method, c.target, c.headers)
 		response, body, err := send(t, address, c.method, request)
 		if err != nil {
 			t.Errorf("%s: %v", c.why, err)

@@ -14,7 +14,8 @@ import (
 // markerName is the file by which a folder of files is known to be one of ours.
 const markerName = ".plimsoll-origin.json"
 
-// marker says which plan the folder's files were made for; Plan is "" until they are complete.
+// marker names the catalog that the folder's files were made for; Plan is its fingerprint, "" until the files are
+// complete.
 type marker struct {
 	Format int    `json:"format"`
 	Plan   string `json:"plan"`
@@ -24,7 +25,7 @@ type marker struct {
 
 const markerFormat = 1
 
-// Progress is told how many of the bytes of all files are there.
+// Progress is called with the bytes written so far, and those of all files.
 type Progress func(doneBytes, totalBytes int64)
 
 // ErrForeign says that the folder holds something that no origin put there.
@@ -33,9 +34,9 @@ var ErrForeign = errors.New("is not empty and was not made by `replay origin`")
 // ErrNoSpace says that the files do not fit on the disk.
 var ErrNoSpace = errors.New("not enough free space")
 
-// Prepare makes the plan's files below root. Files that are there with the right size are kept, and a second
+// Prepare makes the catalog's files below root. Files that are there with the right size are kept, and a second
 // run for the same log does not look at them at all. Files of other logs stay where they are.
-func (p *Plan) Prepare(ctx context.Context, root string, progress Progress) error {
+func (p *Catalog) Prepare(ctx context.Context, root string, progress Progress) error {
 	m, err := claim(root)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (p *Plan) Prepare(ctx context.Context, root string, progress Progress) erro
 		}
 		done += size
 	}
-	// What is still on its way to the disk would disturb the run that is about to start.
+	// Writes that are still under way would disturb the run that is about to start.
 	syncDisk(root)
 	return writeMarker(root, marker{Format: markerFormat, Plan: fingerprint, Files: p.stats.Files, Bytes: p.stats.FileBytes})
 }
@@ -81,7 +82,7 @@ func claim(root string) (marker, error) {
 	if err == nil {
 		var m marker
 		if json.Unmarshal(text, &m) != nil || m.Format != markerFormat {
-			m = marker{} // from another version or cut short: the files are looked at one by one
+			m = marker{} // of another version, or truncated: the files are checked one by one
 		}
 		return m, nil
 	}
@@ -111,8 +112,8 @@ func writeMarker(root string, m marker) error {
 	return os.Rename(temp, filepath.Join(root, markerName))
 }
 
-// missing are the keys of files that are not there with the right size, in the order of their folders.
-func (p *Plan) missing(root string) (keys []uint64, bytes int64) {
+// missing returns the keys of files that are not there with the right size, in the order of their folders.
+func (p *Catalog) missing(root string) (keys []uint64, bytes int64) {
 	for key, a := range p.answers {
 		if !a.onDisk {
 			continue
@@ -127,14 +128,14 @@ func (p *Plan) missing(root string) (keys []uint64, bytes int64) {
 	return keys, bytes
 }
 
-// filePath is where the file of a target is: nothing of the target can be read from it.
+// filePath returns the path of a target's file. It shows nothing of the target.
 func filePath(root string, key uint64) string {
 	name := fmt.Sprintf("%016x", key)
 	return filepath.Join(root, name[:2], name[2:])
 }
 
-// fingerprint is the same for plans with the same files, in whatever order they were added.
-func (p *Plan) fingerprint() string {
+// fingerprint returns a text that is the same for catalogs with the same files, in whatever order they were added.
+func (p *Catalog) fingerprint() string {
 	var sum uint64
 	for key, a := range p.answers {
 		if a.onDisk {
@@ -144,7 +145,7 @@ func (p *Plan) fingerprint() string {
 	return fmt.Sprintf("%016x-%d-%d", sum, p.stats.Files, p.stats.FileBytes)
 }
 
-// mix is the finalizer of SplitMix64: one bit in changes half of the bits out.
+// mix applies the finalizer of SplitMix64: one bit in changes half of the bits out.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -14,8 +14,8 @@ import (
 )
 
 // smallPlan has five files of 1 to 5 KB, and one of more than a chunk.
-func smallPlan() *Plan {
-	p := NewPlan(DefaultLimits())
+func smallPlan() *Catalog {
+	p := NewCatalog(DefaultLimits())
 	for i := range 5 {
 		p.Add(fmt.Appendf(nil, "/secret-token-%d", i), "GET", 200, int64(i+1)*1000)
 	}
@@ -99,19 +99,19 @@ func TestFilesDoNotCompressAndDiffer(t *testing.T) {
 func TestPrepareAgain(t *testing.T) {
 	for _, c := range []struct {
 		why    string
-		change func(root string, p *Plan) error
+		change func(root string, p *Catalog) error
 		writes bool // whether the second run writes what was taken away
 	}{
-		{"the same log is instant: not even the files are looked at", func(root string, p *Plan) error {
+		{"the same log is instant: not even the files are looked at", func(root string, p *Catalog) error {
 			return os.Remove(filePath(root, hash("/long")))
 		}, false},
-		{"a run that was cut off goes on where it was", func(root string, p *Plan) error {
+		{"a run that was cut off goes on where it was", func(root string, p *Catalog) error {
 			return errors.Join(os.Truncate(filePath(root, hash("/long")), 5), writeMarker(root, marker{Format: markerFormat}))
 		}, true},
-		{"a marker that was cut short is made again", func(root string, p *Plan) error {
+		{"a marker that was cut short is made again", func(root string, p *Catalog) error {
 			return errors.Join(os.Remove(filePath(root, hash("/long"))), os.WriteFile(filepath.Join(root, markerName), []byte("{"), 0o644))
 		}, true},
-		{"another log adds its files", func(root string, p *Plan) error {
+		{"another log adds its files", func(root string, p *Catalog) error {
 			p.Add([]byte("/new"), "GET", 200, 33)
 			return os.Remove(filePath(root, hash("/long")))
 		}, true},
@@ -143,14 +143,14 @@ func TestPrepareRefuses(t *testing.T) {
 	if err := errors.Join(os.WriteFile(filepath.Join(foreign, "thesis.tex"), []byte("x"), 0o644), os.WriteFile(plain, nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	huge := NewPlan(Limits{Targets: 10, Bytes: 1 << 62})
+	huge := NewCatalog(Limits{Targets: 10, Bytes: 1 << 62})
 	huge.Add([]byte("/x"), "GET", 200, 1<<60)
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, c := range []struct {
 		why  string
 		ctx  context.Context
-		plan *Plan
+		plan *Catalog
 		root string
 		is   error
 		says string

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// maxHeaderBytes lets targets of 1 MiB through with all that stands beside them.
+// maxHeaderBytes leaves room for targets of 1 MiB and the headers beside them.
 const maxHeaderBytes = 2 << 20
 
-// Serve answers on l with h until ctx is done. With a certificate it speaks TLS, and HTTP/2 to those who ask.
+// Serve answers on l with h until ctx is done. With a certificate it speaks TLS, and HTTP/2 to clients that ask for it.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, certificate *tls.Certificate) error {
 	server := &http.Server{
 		Handler:        h,

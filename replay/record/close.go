@@ -32,7 +32,7 @@ func (d *Dir) Close(status Status, reason string) (Summary, error) {
 	defer d.mu.Unlock()
 	d.tallyMu.Lock()
 	defer d.tallyMu.Unlock()
-	d.summary = summarize(&d.tally, d.outside, d.names())
+	d.summary = summarize(&d.tally, d.unrecorded, d.names())
 	d.closeErr = errors.Join(d.Err(), d.finish(status, reason))
 	return d.summary, d.closeErr
 }

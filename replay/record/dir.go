@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Options are what a run directory holds besides what it always holds.
+// Options select the optional files of a run directory.
 type Options struct {
 	GrinderLog bool // grinder-0-data.log
 	HDRLog     bool // latency.hlog
@@ -32,25 +32,25 @@ type Dir struct {
 	failOnce sync.Once
 	err      error // set before failed is closed
 
-	// The tally has a mutex of its own, so that nobody who skips a request waits while records are folded.
+	// The tally has a mutex of its own, so that skipping a request does not wait while records are added up.
 	tallyMu  sync.Mutex
 	tally    tally
 	ratePerS float64
 
-	mu       sync.Mutex // guards what follows
-	run      Run
-	started  time.Time
-	outside  outside
-	names    func() []string
-	events   []byte // lines that wait for the flusher, as are rejects
-	rejects  []byte
-	rejected int
-	limited  string // why the generator was the limit, where somebody else than the records says so
-	closed   bool
-	summary  Summary
-	closeErr error
+	mu         sync.Mutex // guards what follows
+	run        Run
+	started    time.Time
+	unrecorded unrecorded
+	names      func() []string
+	events     []byte // lines that wait for the flusher, as are rejects
+	rejects    []byte
+	rejected   int
+	limited    string // why the generator was the limit, where the records do not show it
+	closed     bool
+	summary    Summary
+	closeErr   error
 
-	// The flusher's own; see flush.go.
+	// The flusher's own; see flusher.go.
 	flush flusher
 }
 
@@ -68,8 +68,8 @@ func Create(path string, run Run, opts Options) (*Dir, error) {
 	d := &Dir{
 		path: path, run: run.withDefaults(), now: opts.now,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{}),
-		names:   func() []string { return nil },
-		outside: outside{skipped: map[string]uint64{}},
+		names:      func() []string { return nil },
+		unrecorded: unrecorded{skipped: map[string]uint64{}},
 	}
 	if err := d.open(opts); err != nil {
 		d.flush.closeFiles()
@@ -94,7 +94,7 @@ func (d *Dir) open(opts Options) error {
 
 func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
 
-// Path is the directory's path as it was given.
+// Path returns the directory's path as it was given.
 func (d *Dir) Path() string { return d.path }
 
 // Start sets the instant that due_ns counts from, and the files' time stamps with it. Call it before the first
@@ -132,7 +132,7 @@ func (d *Dir) wakeUp() {
 }
 
 // ErrStalled says that the disk under the run directory has not taken records for so long that they fill the memory.
-var ErrStalled = errors.New("the disk under the output folder takes no more records: choose a folder on another disk with --out")
+var ErrStalled = errors.New("the disk of the output folder accepts no more records: choose a folder on another disk with --out")
 
 // Skip counts a request that was not sent, by reason.
 func (d *Dir) Skip(reason string) { d.SkipN(reason, 1) }
@@ -143,25 +143,26 @@ func (d *Dir) SkipN(reason string, n uint64) {
 		return
 	}
 	d.mu.Lock()
-	d.outside.skipped[reason] += n
+	d.unrecorded.skipped[reason] += n
 	d.mu.Unlock()
 }
 
 // Unsent counts requests that the log holds after the instant at which the run ended early.
 func (d *Dir) Unsent(n uint64) {
 	d.mu.Lock()
-	d.outside.unsent += n
+	d.unrecorded.unsent += n
 	d.mu.Unlock()
 }
 
 // Retried counts a request that was sent again, because the server closed a reused connection under it.
 func (d *Dir) Retried() {
 	d.mu.Lock()
-	d.outside.retried++
+	d.unrecorded.retried++
 	d.mu.Unlock()
 }
 
-// Limited says why the generator was the limit of what is recorded, which lags do not show: it left requests out, say.
+// Limited notes why the generator was the limit of what is recorded where lags do not show it: it left requests out,
+// for example.
 func (d *Dir) Limited(reason string) {
 	d.mu.Lock()
 	d.limited = reason
@@ -177,8 +178,8 @@ func (d *Dir) Reject(r Reject) {
 	}
 }
 
-// SetRoutes says who knows the names of the routes, in the order of their numbers. names must be safe to call
-// from another goroutine and know every route of the records that were added before.
+// SetRoutes sets the function that returns the names of the routes, in the order of their numbers. names must be safe
+// to call from another goroutine and know every route of the records that were added before.
 func (d *Dir) SetRoutes(names func() []string) {
 	d.mu.Lock()
 	d.names = names
@@ -202,7 +203,7 @@ func (d *Dir) EventNow(name, phase string) {
 	d.Event(Event{TNS: d.sinceStart().Nanoseconds(), Name: name, Phase: phase})
 }
 
-// StartedAt is the instant that due_ns counts from; zero before Start.
+// StartedAt returns the instant that due_ns counts from; zero before Start.
 func (d *Dir) StartedAt() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,17 +219,18 @@ func (d *Dir) sinceStart() time.Duration {
 	return d.now().Sub(d.started)
 }
 
-// Update changes what run.json says from its next replacement on, as at the end: the counts of the logs, say.
+// Update changes what run.json says from its next replacement on, as at the end: for example, the counts of the logs.
 func (d *Dir) Update(change func(*Run)) {
 	d.mu.Lock()
 	change(&d.run)
 	d.mu.Unlock()
 }
 
-// Failed is closed when recording has failed: the disk is full, say. Err then says why.
+// Failed returns a channel that is closed when recording has failed: the disk is full, for example. Err then returns
+// why.
 func (d *Dir) Failed() <-chan struct{} { return d.failed }
 
-// Err is nil until Failed is closed.
+// Err returns why recording failed; nil until Failed is closed.
 func (d *Dir) Err() error {
 	select {
 	case <-d.failed:
@@ -243,4 +245,24 @@ func (d *Dir) fail(err error) {
 		d.err = err
 		close(d.failed)
 	})
+}
+
+// Live is where a run stands, for its progress line.
+type Live struct {
+	Sent, Errors   uint64
+	RatePerS       float64  // requests done per second, over the last second
+	ResponseP999MS *float64 // nil for fewer than 1,000 measured requests, as is the next
+	LagP999MS      *float64
+}
+
+// Live reports the run so far. Percentiles are up to a second behind the counts.
+func (d *Dir) Live() Live {
+	var l Live
+	l.Sent, l.Errors = d.queue.counts()
+	d.tallyMu.Lock()
+	defer d.tallyMu.Unlock()
+	l.RatePerS = d.ratePerS
+	l.ResponseP999MS = d.tally.response.percentileMS(p999)
+	l.LagP999MS = d.tally.lag.percentileMS(p999)
+	return l
 }

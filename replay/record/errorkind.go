@@ -33,10 +33,10 @@ var errorNames = [...]string{
 	Other:          "other",
 }
 
-// ErrorNames are the names of the error kinds in the order of their numbers, as in errors.json.
+// ErrorNames returns the names of the error kinds in the order of their numbers, as in errors.json.
 func ErrorNames() []string { return append([]string(nil), errorNames[:]...) }
 
-// String is the kind's name in errors.json.
+// String returns the kind's name in errors.json.
 func (k ErrorKind) String() string {
 	if int(k) < len(errorNames) {
 		return errorNames[k]

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,15 +23,15 @@ func createFile(path string) (file, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 }
 
-// appended is a file that only grows. After its first error it takes nothing more and keeps that error.
-type appended struct {
+// appendFile is a file that only grows. After its first error it accepts nothing more and keeps that error.
+type appendFile struct {
 	path    string
 	f       file
 	written int64
 	err     error
 }
 
-func (a *appended) Write(b []byte) (int, error) {
+func (a *appendFile) Write(b []byte) (int, error) {
 	if a.err != nil {
 		return 0, a.err
 	}
@@ -100,11 +101,27 @@ func explain(err error, path string) error {
 	return fmt.Errorf("cannot write %s: %w: %s", path, cause(err), remedy)
 }
 
-// cause is the error without the path that os puts in front of it, which explain says already.
+// cause returns the error without the path that os puts in front of it, which explain says already.
 func cause(err error) error {
 	var inPath *fs.PathError
 	if errors.As(err, &inPath) {
 		return inPath.Err
 	}
 	return err
+}
+
+// reserveName is a file that holds room for the end of run.json and for summary.json, so that a run whose disk
+// is full can still be marked as failed. It is gone when the run has ended.
+const reserveName = ".reserve"
+
+const reserveBytes = 64 << 10
+
+func makeReserve(path string) error {
+	room := make([]byte, reserveBytes)
+	rand.Read(room) // zeros would take no room where the file system compresses
+	if err := os.WriteFile(path, room, 0o644); err != nil {
+		os.Remove(path)
+		return explain(err, path)
+	}
+	return nil
 }

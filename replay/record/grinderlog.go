@@ -7,7 +7,7 @@ import (
 
 // grinderLog writes The Grinder 3.11's data log.
 type grinderLog struct {
-	out  appended
+	out  appendFile
 	text []byte
 }
 
@@ -17,7 +17,7 @@ const grinderHeader = "Thread, Run, Test, Start time (ms since Epoch), Test time
 // The Grinder's threads are few; a client's number is folded into this many, so that per-thread tools cope.
 const grinderThreads = 1000
 
-// lines are the data log's lines for records, warm-up left out as in every other figure.
+// lines returns the data log's lines for records, without the warm-up, as in every other statistic.
 func (g *grinderLog) lines(records []Record, started time.Time) []byte {
 	g.text = g.text[:0]
 	for i := range records {
@@ -28,8 +28,8 @@ func (g *grinderLog) lines(records []Record, started time.Time) []byte {
 	return g.text
 }
 
-// appendGrinderLine appends one line. Times to resolve, to connect and to the first byte each count from the start of the test
-// and include the ones before them. A status of 400 or more is a response error and no error of the test.
+// appendGrinderLine appends one line. Times to resolve, to connect and to the first byte each count from the start of
+// the test and include the ones before them. A status of 400 or more is a response error and no error of the test.
 func appendGrinderLine(b []byte, r *Record, started time.Time) []byte {
 	startMS := started.Add(time.Duration(r.DueNS) + time.Duration(r.LagUS)*time.Microsecond).UnixMilli()
 	connectUS := uint64(0)

@@ -7,11 +7,11 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// hdrLog writes an HdrHistogram interval log: format 1.3, V2 compressed, a line a second for each of the tags
+// hdrLog writes an HdrHistogram interval log: format 1.3, V2 compressed, one line per second for each of the tags
 // response and service. Values are microseconds with three digits, so HistogramLogProcessor wants
 // -outputValueUnitRatio 1000 to print milliseconds. Intervals are the seconds in which requests were done.
 type hdrLog struct {
-	out    appended
+	out    appendFile
 	tags   [2]hdrTag
 	second int64 // of the open interval
 	headed bool
@@ -56,7 +56,7 @@ func (l *hdrLog) lines(records []Record, started time.Time) []byte {
 	return l.text
 }
 
-// end is what is left of the last interval.
+// end returns what is left of the last interval.
 func (l *hdrLog) end(started time.Time) []byte {
 	l.begin(started)
 	l.closeInterval()

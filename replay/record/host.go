@@ -44,7 +44,7 @@ func ThisProgram(name, version string) Program {
 	return Program{Name: name, Version: version, Go: runtime.Version()}
 }
 
-// procField is the value of the first "name : value" line.
+// procField returns the value of the first "name : value" line.
 func procField(text []byte, name string) string {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {

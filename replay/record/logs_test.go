@@ -86,7 +86,7 @@ func checkHDRLog(t *testing.T, path string) {
 		}
 		totals[h.Tag()].Merge(h)
 	}
-	for tag, want := range map[string]*counts{"response": &exact.response, "service": &exact.service} {
+	for tag, want := range map[string]*histogram{"response": &exact.response, "service": &exact.service} {
 		h := totals[tag]
 		if h == nil {
 			t.Fatalf("%s: no tag %s", path, tag)

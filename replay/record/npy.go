@@ -10,7 +10,7 @@ import (
 // literal padded with spaces to its final line feed.
 const headerSize = 512
 
-// The shape stands at a fixed place and has a fixed width, so that updating it is one write of a few bytes
+// The shape is at a fixed place and has a fixed width, so that updating it is one write of a few bytes
 // within one page: no reader can see half of a header.
 const shapeDigits = 20
 
@@ -40,5 +40,5 @@ var headerText, shapeOffset = func() (string, int64) {
 	return b.String(), int64(at)
 }()
 
-// shapeText is the number of records, padded to a fixed width.
+// shapeText returns the number of records, padded to a fixed width.
 func shapeText(records int64) string { return fmt.Sprintf("%*d", shapeDigits, records) }

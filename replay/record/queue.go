@@ -6,7 +6,7 @@ const (
 	blockRecords = 1024
 	wakeBlocks   = 64   // this many full blocks wake the flusher before its second is over
 	keepBlocks   = 128  // empty blocks kept for use again
-	maxBlocks    = 4096 // 4 M records, 300 MB: more would mean that the disk takes nothing at all
+	maxBlocks    = 4096 // 4 M records, 300 MB: more would mean that the disk accepts nothing at all
 )
 
 type block struct {
@@ -14,8 +14,8 @@ type block struct {
 	records [blockRecords]Record
 }
 
-// queue holds the records between those who send and the one who writes. Senders only copy a record under a
-// mutex; all else (folding, packing, writing) is done behind their backs, on whole blocks.
+// queue holds the records between the goroutines that send and the one that writes. Senders only copy a record under a
+// mutex; everything else (adding up, packing, writing) is done in the background, on whole blocks.
 type queue struct {
 	mu     sync.Mutex
 	last   *block

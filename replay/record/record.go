@@ -34,14 +34,14 @@ const (
 	Reused Flags = 1 << iota // the connection had been used before
 	HTTP2
 	TLS
-	Warmup // kept, but left out of every figure
+	Warmup // kept, but left out of every statistic
 	Queued // waited for a connection, so its lag is not the generator's
 )
 
-// ResponseUS is done − due, what a visitor feels. It takes 33 bits where both parts are saturated.
+// ResponseUS returns done − due, the time that a visitor waits. It takes 33 bits where both parts are saturated.
 func (r *Record) ResponseUS() uint64 { return uint64(r.LagUS) + uint64(r.TotalUS) }
 
-// DoneNS is when the request was done, since the start of the run.
+// DoneNS returns when the request was done, since the start of the run.
 func (r *Record) DoneNS() int64 { return r.DueNS + int64(r.ResponseUS())*1000 }
 
 // SaturatedUS turns nanoseconds into whole microseconds, cut off at both ends: negative ones are 0 and those
@@ -65,7 +65,7 @@ func PackLine(file int, line uint64) uint64 {
 	return uint64(file)<<lineBits | line&(1<<lineBits-1)
 }
 
-// UnpackLine is the inverse of PackLine.
+// UnpackLine undoes PackLine.
 func UnpackLine(packed uint64) (file int, line uint64) {
 	return int(packed >> lineBits), packed & (1<<lineBits - 1)
 }

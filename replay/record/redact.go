@@ -8,7 +8,7 @@ import (
 
 const redacted = "REDACTED"
 
-// Where secrets stand: in headers and query parameters of certain names, and before the @ of a URL.
+// Where secrets are: in headers and query parameters of certain names, and before the @ of a URL.
 var (
 	secretHeader = regexp.MustCompile(`(?i)^(cookie2?|set-cookie|x-wp-nonce|.*(authorization|api-?key|token|secret|password|passwd|session|csrf|xsrf|auth).*)$`)
 	secretParam  = regexp.MustCompile(`(?i)^(key|pwd|pass|sig|code|nonce|_wpnonce|sid|.*(api[_-]?key|token|secret|password|passwd|session|csrf|xsrf|auth|credential|signature).*)$`)
@@ -16,7 +16,7 @@ var (
 	parameter    = regexp.MustCompile(`([?&])([^=&#\s]+)=([^&#\s]*)`)
 )
 
-// RedactArgs is a command line fit to be kept: without the values of secret headers, without user info in URLs
+// RedactArgs returns a command line that may be kept: without the values of secret headers, without user info in URLs
 // and without secret query parameters. It returns a new slice.
 func RedactArgs(args []string) []string {
 	out := make([]string, len(args))

@@ -21,7 +21,7 @@ type Reject struct {
 	Text      []byte // the line as it was
 }
 
-// line is the reject on one line without control characters, so that it can do no harm on a terminal.
+// line returns the reject on one line without control characters, so that it can do no harm on a terminal.
 func (r Reject) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: ", escape(r.File), r.Line, r.Column)

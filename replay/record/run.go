@@ -8,7 +8,7 @@ import (
 // Format is the version of the run directory's format.
 const Format = 1
 
-// Status says how a run stands.
+// Status is the state of a run.
 type Status string
 
 const (
@@ -18,7 +18,7 @@ const (
 	Failed      Status = "failed"
 )
 
-// Loop says what sets the pace of a run.
+// Loop is what sets the pace of a run.
 type Loop string
 
 const (
@@ -70,7 +70,7 @@ type Log struct {
 	Last    Instant `json:"last"`
 }
 
-// Program is who wrote the run directory.
+// Program is the program that wrote the run directory.
 type Program struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -113,4 +113,21 @@ func (r Run) withDefaults() Run {
 		r.Target.Addresses = []string{}
 	}
 	return r
+}
+
+// Shard says which share of a run this is, where several instances replay one log (docs/run-format.md).
+type Shard struct {
+	Index    int         `json:"index"`    // from 0
+	Of       int         `json:"of"`       // instances
+	Segment  string      `json:"segment"`  // as k6 writes it: 1/4:1/2
+	Sequence []string    `json:"sequence"` // the bounds of all segments
+	Planned  []uint64    `json:"planned"`  // requests that the schedule has for each instance; null until the schedule has ended
+	StartAt  Instant     `json:"start_at"` // the start that all instances share; null: each started on its own
+	Clock    *ClockState `json:"clock"`    // null: the system does not say
+}
+
+// ClockState is the kernel's judgement of its wall clock.
+type ClockState struct {
+	Synchronised bool    `json:"synchronised"`
+	MaxErrorMS   float64 `json:"max_error_ms"` // the kernel's bound; it means something only where the clock is synchronised
 }

@@ -1,5 +1,7 @@
 package record
 
+import "fmt"
+
 // Summary is summary.json: counts and exact statistics of the whole run.
 type Summary struct {
 	Format    int        `json:"format"`
@@ -39,8 +41,8 @@ type Grinder struct {
 	Errors uint64   `json:"errors"`
 	MTT    *float64 `json:"MTT_ms"`
 	TTSD   *float64 `json:"TTSD_ms"`
-	TPS    *float64 `json:"TPS"`      // successful tests a second of elapsed time
-	RBPS   *float64 `json:"RBPS"`     // body bytes a second of elapsed time
+	TPS    *float64 `json:"TPS"`      // successful tests per second of elapsed time
+	RBPS   *float64 `json:"RBPS"`     // body bytes per second of elapsed time
 	MTTFB  *float64 `json:"MTTFB_ms"` // includes DNS and connect
 	TT     string   `json:"TT"`       // hours:minutes that the whole run took
 }
@@ -52,14 +54,14 @@ type RouteRow struct {
 	Grinder
 }
 
-// outside are the counts of what never became a record.
-type outside struct {
+// unrecorded are the counts of what never became a record.
+type unrecorded struct {
 	skipped         map[string]uint64
 	unsent, retried uint64
 }
 
-// summarize is the summary of what was tallied; names are those of the routes.
-func summarize(t *tally, o outside, names []string) Summary {
+// summarize returns the summary of a tally; names are those of the routes.
+func summarize(t *tally, o unrecorded, names []string) Summary {
 	s := Summary{
 		Format: Format,
 		Requests: Requests{
@@ -107,4 +109,48 @@ func (a *aggregate) grinder(elapsedS float64, tt string) Grinder {
 		g.TPS, g.RBPS = &tps, &rbps
 	}
 	return g
+}
+
+// A generator is limited when its own lag is too long to be ignored, both in itself and beside what it measured.
+const (
+	limitLagMS    = 1.0
+	limitFraction = 0.05
+)
+
+// limited judges the p99.9 of the lag of requests that were not queued, against the p99.9 of the response
+// time. Where there are fewer than 1,000 of either, nothing can be said and nothing is.
+func limited(lagMS, responseMS *float64) (bool, string) {
+	if lagMS == nil || responseMS == nil || *lagMS <= limitLagMS || *lagMS <= limitFraction**responseMS {
+		return false, ""
+	}
+	return true, fmt.Sprintf("the generator sent late: one request in a thousand by over %.3g ms, where the p99.9 response time is "+
+		"%.3g ms; use a lower --speed or --rate, stop other programs on this machine, or give the generator processor cores of its own",
+		*lagMS, *responseMS)
+}
+
+// Statistics of one kind of time in milliseconds. Percentiles are exact order statistics (nearest rank); a
+// statistic that cannot be given is nil, which is null in JSON.
+type Statistics struct {
+	Mean   *float64 `json:"mean"`
+	Stddev *float64 `json:"stddev"` // of the population
+	Min    *float64 `json:"min"`
+	P50    *float64 `json:"p50"`
+	P90    *float64 `json:"p90"`
+	P95    *float64 `json:"p95"`
+	P99    *float64 `json:"p99"`
+	P999   *float64 `json:"p99.9"`
+	P9999  *float64 `json:"p99.99"`
+	Max    *float64 `json:"max"`
+}
+
+func (c *histogram) statistics() Statistics {
+	if c.n == 0 {
+		return Statistics{}
+	}
+	mean, stddev := c.mean()/1000, c.stddev()/1000
+	return Statistics{
+		Mean: &mean, Stddev: &stddev, Min: msOf(c.min), Max: msOf(c.max),
+		P50: c.percentileMS(p50), P90: c.percentileMS(p90), P95: c.percentileMS(p95),
+		P99: c.percentileMS(p99), P999: c.percentileMS(p999), P9999: c.percentileMS(p9999),
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// WriteTable prints The Grinder's table, a row a route and a total, and the percentiles below it.
+// WriteTable prints The Grinder's table, one row per route and a total, and the percentiles below it.
 func (s Summary) WriteTable(w io.Writer) {
 	rows := [][]string{{"Test", "Tests", "Errors", "MTT (ms)", "TTSD (ms)", "TPS", "RBPS", "MTTFB (ms)", "TT (h:m)"}}
 	for _, r := range s.Routes {
@@ -43,7 +43,7 @@ func (s Statistics) cells() []string {
 	return cells
 }
 
-// decimals is the figure with so many decimals, a dash where there is none.
+// decimals returns a number rounded to a number of decimal places; a dash where there is none.
 func decimals(f *float64, places int) string {
 	if f == nil {
 		return "-"
@@ -51,7 +51,7 @@ func decimals(f *float64, places int) string {
 	return strconv.FormatFloat(*f, 'f', places, 64)
 }
 
-// hoursMinutes is a time as The Grinder's users write it: whole hours and minutes.
+// hoursMinutes returns a time as The Grinder's users write it: whole hours and minutes.
 func hoursMinutes(seconds float64) string {
 	minutes := int64(seconds / 60)
 	return fmt.Sprintf("%d:%02d", minutes/60, minutes%60)

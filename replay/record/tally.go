@@ -7,7 +7,7 @@ type tally struct {
 	queued                        uint64
 	firstStartNS, lastDoneNS      int64 // of the measured records
 	endNS                         int64 // of all records
-	response, service, ttfb, lag  counts
+	response, service, ttfb, lag  histogram
 	routes                        []aggregate
 }
 
@@ -87,5 +87,5 @@ func (a *aggregate) merge(o *aggregate) {
 	a.bytes += o.bytes
 }
 
-// elapsedS is first start → last done of the measured records, in seconds.
+// elapsedS returns first start → last done of the measured records, in seconds.
 func (t *tally) elapsedS() float64 { return float64(t.lastDoneNS-t.firstStartNS) / 1e9 }

@@ -23,14 +23,14 @@ type Namer struct {
 	lower    []byte
 }
 
-// New is a Namer that tries the user's rules before its own.
+// New returns a Namer that tries the user's rules before its own.
 func New(rules []Rule) *Namer {
 	reserved := map[string]bool{}
 	for _, r := range rules {
 		reserved[r.Name] = true
 	}
-	for _, name := range kindNames {
-		reserved[name] = true
+	for i := range kinds {
+		reserved[kinds[i].name] = true
 	}
 	delete(reserved, Other)
 	n := &Namer{rules: rules, numbers: map[string]uint16{}, reserved: reserved, segments: Limit - len(reserved)}
@@ -38,11 +38,11 @@ func New(rules []Rule) *Namer {
 	return n
 }
 
-// Names are the routes so far in the order of their numbers. It may be called from any goroutine; the slice is
+// Names returns the routes so far in the order of their numbers. It may be called from any goroutine; the slice is
 // not changed afterwards.
 func (n *Namer) Names() []string { return *n.names.Load() }
 
-// Route is the number of the target's route. Rules see the target as it was logged, the kinds only its path.
+// Route returns the number of the target's route. Rules see the target as it was logged, the kinds only its path.
 // It is for one goroutine.
 func (n *Namer) Route(target []byte) uint16 {
 	for i := range n.rules {

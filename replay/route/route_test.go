@@ -2,8 +2,12 @@ package route
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -132,7 +136,7 @@ func TestParseRulesTellsAllProblemsAtOnce(t *testing.T) {
 	if len(lines) != 6 {
 		t.Errorf("%d problems are told, want 6: %q", len(lines), lines)
 	}
-	for _, says := range []string{`"shop": no '='`, `"a b=x": the name`, `missing closing )`, `is empty`, `\x1b`} {
+	for _, says := range []string{`"shop": it has no '='`, `"a b=x": the name`, `missing closing )`, `is empty`, `\x1b`} {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("the problems do not say %q: %v", says, err)
 		}
@@ -268,5 +272,52 @@ func BenchmarkRoute(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n.Route(target)
+	}
+}
+
+func TestEachWordNamesOneKind(t *testing.T) {
+	for what, known := range map[string]func(k *kind) []string{
+		"file":      func(k *kind) []string { return k.files },
+		"file type": func(k *kind) []string { return k.extensions },
+		"folder":    func(k *kind) []string { return k.folders },
+	} {
+		names := map[string]string{}
+		for i := range kinds {
+			for _, word := range known(&kinds[i]) {
+				if other, taken := names[word]; taken {
+					t.Errorf("the %s %s stands with %s and with %s", what, word, other, kinds[i].name)
+				}
+				names[word] = kinds[i].name
+			}
+		}
+	}
+}
+
+// The kinds that the rules return are in the registry, where room is kept for their names.
+func TestRulesReturnRegisteredKinds(t *testing.T) {
+	registered := map[string]bool{"": true}
+	for i := range kinds {
+		registered[kinds[i].name] = true
+	}
+	source, err := parser.ParseFile(token.NewFileSet(), "classifier.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(source, func(n ast.Node) bool {
+		result, ok := n.(*ast.ReturnStmt)
+		if !ok || len(result.Results) != 1 {
+			return true
+		}
+		if text, ok := result.Results[0].(*ast.BasicLit); ok && text.Kind == token.STRING {
+			found++
+			if name, _ := strconv.Unquote(text.Value); !registered[name] {
+				t.Errorf("classifier.go returns %s, which is not in kinds.go", name)
+			}
+		}
+		return true
+	})
+	if found < 10 {
+		t.Errorf("only %d rules were found: is the test still right?", found)
 	}
 }

@@ -4,7 +4,7 @@ import "bytes"
 
 const maxSegment = 24
 
-// firstSegment is what stands between the first two slashes, without leading ones.
+// firstSegment returns the text up to the first slash, without leading slashes.
 func firstSegment(path []byte) []byte {
 	path = bytes.TrimLeft(path, "/")
 	if at := bytes.IndexByte(path, '/'); at >= 0 {
@@ -13,7 +13,7 @@ func firstSegment(path []byte) []byte {
 	return path
 }
 
-// harmless tells whether a segment can serve as a name: short, plain, and a word rather than a number or token.
+// harmless reports whether a segment can serve as a name: short, plain, and a word rather than a number or token.
 // A word has letters in it, at most four digits, and does not change between the two more than twice.
 func harmless(segment []byte) bool {
 	if len(segment) == 0 || len(segment) > maxSegment {
@@ -76,7 +76,7 @@ func hasPrefix(b []byte, prefix string) bool {
 
 func contains(b []byte, part string) bool { return bytes.Contains(b, []byte(part)) }
 
-// hasParam tells whether the query has a parameter that begins so ("s=").
+// hasParam reports whether the query has a parameter that begins with param ("s=").
 func hasParam(query []byte, param string) bool {
 	for len(query) > 0 {
 		if hasPrefix(query, param) {

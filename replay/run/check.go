@@ -11,25 +11,25 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"plimsoll/replay/engine"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 	"plimsoll/replay/route"
 	"plimsoll/replay/traffic"
 )
 
-// Asked is a checked command line.
-type Asked struct {
+// Setup is a command line, checked and read.
+type Setup struct {
 	Shard   *record.Shard // which of several instances this one is; nil: the only one
 	StartAt time.Time     // when the clock starts; zero: when all is ready
 
 	plan    traffic.Plan
-	headers *engine.Headers
+	headers *wire.Headers
 	routes  []route.Rule
 }
 
-// Check looks at everything that was asked for and reports all that is wrong at once.
-func (c *Command) Check() (*Asked, error) {
-	a := &Asked{plan: traffic.Plan{
+// Check reads the flags and reports everything that is wrong with them at once.
+func (c *Command) Check() (*Setup, error) {
+	s := &Setup{plan: traffic.Plan{
 		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Seed: c.Seed, Loops: c.Loops, Limit: c.Limit, Until: c.Duration,
 		Methods: map[string]bool{}, Unconditional: c.Unconditional,
 	}}
@@ -40,37 +40,37 @@ func (c *Command) Check() (*Asked, error) {
 		}
 	}
 	var err error
-	a.plan.Speed, err = parseSpeed(c.Speed)
+	s.plan.Speed, err = parseSpeed(c.Speed)
 	note(err)
 	note(c.checkNumbers())
 	note(c.checkName())
 	note(c.checkPace())
 	note(c.checkFiles())
-	a.plan.From, err = parseInstant("--from", c.From)
+	s.plan.From, err = parseInstant("--from", c.From)
 	note(err)
-	a.plan.To, err = parseInstant("--to", c.To)
+	s.plan.To, err = parseInstant("--to", c.To)
 	note(err)
-	if !a.plan.From.IsZero() && !a.plan.To.IsZero() && !a.plan.From.Before(a.plan.To) {
+	if !s.plan.From.IsZero() && !s.plan.To.IsZero() && !s.plan.From.Before(s.plan.To) {
 		note(errors.New("--from is not before --to"))
 	}
-	a.plan.Include, err = compileAll("--include", c.Include)
+	s.plan.Include, err = compileAll("--include", c.Include)
 	note(err)
-	a.plan.Exclude, err = compileAll("--exclude", c.Exclude)
+	s.plan.Exclude, err = compileAll("--exclude", c.Exclude)
 	note(err)
 	for _, method := range c.Methods {
-		a.plan.Methods[strings.ToUpper(strings.TrimSpace(method))] = true
+		s.plan.Methods[strings.ToUpper(strings.TrimSpace(method))] = true
 	}
-	a.headers, err = c.headers()
+	s.headers, err = c.headers()
 	note(err)
-	a.routes, err = route.ParseRules(c.Route)
+	s.routes, err = route.ParseRules(c.Route)
 	note(err)
-	return a, errors.Join(wrong...)
+	return s, errors.Join(wrong...)
 }
 
 // Divide gives this instance its share of the clients.
-func (a *Asked) Divide(share traffic.Share, shard record.Shard) {
-	a.plan.Share = share
-	a.Shard = &shard
+func (s *Setup) Divide(share traffic.Share, shard record.Shard) {
+	s.plan.Share = share
+	s.Shard = &shard
 }
 
 func parseSpeed(text string) (float64, error) {
@@ -79,7 +79,7 @@ func parseSpeed(text string) (float64, error) {
 	}
 	speed, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(speed > 0) || speed > 1e6 {
-		return 0, fmt.Errorf("--speed %q: give a number over 0 (1 is the recorded pace, 10 ten times as fast, 0.5 half), or max", text)
+		return 0, fmt.Errorf("--speed %q: give a number above 0 (1 is the recorded pace, 10 is ten times as fast, 0.5 is half as fast), or max", text)
 	}
 	return speed, nil
 }
@@ -109,7 +109,7 @@ func (c *Command) checkNumbers() error {
 	return errors.Join(wrong...)
 }
 
-// checkName looks at what the run is called in reports.
+// checkName checks the names that the run has in reports.
 func (c *Command) checkName() error {
 	var wrong []error
 	if c.Backend != nil && (*c.Backend == "" || utf8.RuneCountInString(*c.Backend) > 80) {
@@ -135,9 +135,9 @@ func (c *Command) checkPace() error {
 	slices.Sort(chosen)
 	switch {
 	case len(chosen) > 1:
-		return fmt.Errorf("%s contradict each other: give one", strings.Join(chosen, " and "))
+		return fmt.Errorf("%s cannot be combined: give one of them", strings.Join(chosen, " and "))
 	case c.Loops == 0 && c.Duration == 0:
-		return errors.New("--loops 0 goes on for ever: give --duration too")
+		return errors.New("--loops 0 never ends: give --duration too")
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func compileAll(flag string, texts []string) ([]*regexp.Regexp, error) {
 	for _, text := range texts {
 		re, err := regexp.Compile(text)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s %q is no regular expression: %w", flag, text, err))
+			wrong = append(wrong, fmt.Errorf("%s %q is not a regular expression: %w", flag, text, err))
 			continue
 		}
 		out = append(out, re)
@@ -157,7 +157,9 @@ func compileAll(flag string, texts []string) ([]*regexp.Regexp, error) {
 }
 
 // instantLayouts are how --from and --to may be written; those without an offset are UTC.
-var instantLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02", "02/Jan/2006:15:04:05 -0700"}
+var instantLayouts = []string{
+	time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02", "02/Jan/2006:15:04:05 -0700",
+}
 
 func parseInstant(flag, text string) (time.Time, error) {
 	if text == "" {
@@ -168,18 +170,19 @@ func parseInstant(flag, text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%s %q is no time: write it as '2026-11-20 10:00:00' (UTC), 2026-11-20T10:00:00+01:00, or as in the log", flag, text)
+	return time.Time{}, fmt.Errorf("%s %q is not a time: write it as '2026-11-20 10:00:00' (UTC), 2026-11-20T10:00:00+01:00, or as in the log",
+		flag, text)
 }
 
 // secretHeaders are not taken from the command line, where every user of the machine can read them.
 var secretHeaders = regexp.MustCompile(`(?i)^\s*(authorization|proxy-authorization|cookie)\s*:\s*\S`)
 
 // headers reads --header and --header-file.
-func (c *Command) headers() (*engine.Headers, error) {
+func (c *Command) headers() (*wire.Headers, error) {
 	for _, line := range c.Header {
 		if secretHeaders.MatchString(line) {
 			name, _, _ := strings.Cut(line, ":")
-			return nil, fmt.Errorf("--header %s: would show a secret in the list of processes; put the line into a file that only you can read, and give --header-file", name)
+			return nil, fmt.Errorf("--header %s would show a secret in the list of processes: put the line into a file that only you can read, and give --header-file", name)
 		}
 	}
 	lines := slices.Clone(c.Header)
@@ -190,7 +193,7 @@ func (c *Command) headers() (*engine.Headers, error) {
 		}
 		lines = append(lines, more...)
 	}
-	return engine.ParseHeaders(lines)
+	return wire.ParseHeaders(lines)
 }
 
 func readHeaderFile(path string) ([]string, error) {
@@ -199,7 +202,7 @@ func readHeaderFile(path string) ([]string, error) {
 		return nil, fmt.Errorf("--header-file: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("--header-file %s can be read by others: chmod 600 it", path)
+		return nil, fmt.Errorf("--header-file %s can be read by others: restrict it with chmod 600", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,3 +1,4 @@
+// Package run is `replay run`: its flags and their checks, and a replay from its logs to its run directory.
 package run
 
 import (
@@ -8,51 +9,52 @@ import (
 	"plimsoll/replay/record"
 )
 
+// Command is `replay run`: its arguments and flags.
 type Command struct {
 	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
 
-	Target    string `help:"Base URL to send the requests to, without path. Default: an embedded origin on loopback that serves what the log asks for." placeholder:"URL" group:"Where to"`
-	ConnectTo string `help:"Connect here instead of to the target's host, which keeps its name (Host header, SNI, certificate)." placeholder:"HOST:PORT" group:"Where to"`
+	Target    string `help:"Base URL to send the requests to, without path. Default: an embedded origin on loopback that serves the targets of the log." placeholder:"URL" group:"Where to"`
+	ConnectTo string `help:"Connect to this address. The Host header, SNI and the certificate keep the target's name." placeholder:"HOST:PORT" group:"Where to"`
 	Insecure  bool   `help:"Accept any certificate." group:"Where to"`
-	Root      string `help:"Folder for the embedded origin's files, on the disk that is to be measured. Default: OUT/origin." placeholder:"DIR" group:"Where to"`
+	Root      string `help:"Folder for the embedded origin's files, on the disk to measure. Default: OUT/origin." placeholder:"DIR" group:"Where to"`
 
 	LogFlags
-	LogTime string `help:"Whether the log's times are when requests were received or finished. Default: as the format has it." enum:"auto,received,finished" default:"auto" group:"Reading logs"`
+	LogTime string `help:"Instant of the log's times: when requests were received, or when they were finished. auto: as usual for the format." enum:"auto,received,finished" default:"auto" group:"Reading logs"`
 
-	Speed       string        `help:"Times the recorded pace (1, 10, 0.5), or max: as fast as the server goes (closed loop)." default:"1" group:"Pace"`
-	Rate        float64       `help:"Requests per second at even distances, instead of the log's pace." placeholder:"R" group:"Pace"`
-	Users       int           `help:"This many concurrent users, each living through one client's visits with their pauses (closed loop)." placeholder:"N" group:"Pace"`
-	RampUp      time.Duration `help:"With --users: time over which they arrive. Default: 1 s for each 1,000." placeholder:"D" group:"Pace"`
-	Connections int           `help:"With --speed max: connections, each sending its next request when the last is answered. Default: ${default}." default:"64" placeholder:"N" group:"Pace"`
-	Burst       bool          `help:"Send requests logged in the same second at once, instead of spread over it." group:"Pace"`
-	Seed        int64         `help:"Seed for all that is drawn at random." default:"1" group:"Pace"`
+	Speed       string        `help:"Multiple of the recorded pace (1, 10, 0.5), or max: as fast as the server answers (closed loop)." default:"1" group:"Pace"`
+	Rate        float64       `help:"Requests per second, evenly spaced, instead of the log's pace." placeholder:"R" group:"Pace"`
+	Users       int           `help:"Number of concurrent users, each repeating the visits of the log's clients with their pauses (closed loop)." placeholder:"N" group:"Pace"`
+	RampUp      time.Duration `help:"With --users: time over which the users arrive. Default: 1 s per 1,000 users." placeholder:"D" group:"Pace"`
+	Connections int           `help:"With --speed max: number of connections. Each sends its next request when the last one is answered. Default: ${default}." default:"64" placeholder:"N" group:"Pace"`
+	Burst       bool          `help:"Send requests logged in the same second at once, instead of spreading them over that second." group:"Pace"`
+	Seed        int64         `help:"Seed of the random numbers." default:"1" group:"Pace"`
 
-	Duration time.Duration `help:"Send nothing that is due later than this." placeholder:"D" group:"How much"`
+	Duration time.Duration `help:"Send no requests that are due later than this." placeholder:"D" group:"How much"`
 	Limit    uint64        `help:"Send at most this many requests." placeholder:"N" group:"How much"`
-	Loops    int           `help:"Go through the log this many times; 0: until --duration." default:"1" group:"How much"`
+	Loops    int           `help:"Replay the log this many times; 0: until --duration." default:"1" group:"How much"`
 	From     string        `help:"Only requests logged at or after this time: '2026-11-20 10:00:00', RFC 3339, or as in the log." placeholder:"T" group:"How much"`
 	To       string        `help:"Only requests logged before this time." placeholder:"T" group:"How much"`
 	Include  []string      `help:"Only requests whose target matches one of these regular expressions." placeholder:"RE" sep:"none" group:"How much"`
 	Exclude  []string      `help:"No requests whose target matches one of these." placeholder:"RE" sep:"none" group:"How much"`
-	Methods  []string      `help:"Methods that are sent. Others than GET and HEAD may change the site; their bodies are empty." default:"GET,HEAD" group:"How much"`
+	Methods  []string      `help:"Methods to send. Methods other than GET and HEAD may change the site; they are sent with an empty body." default:"GET,HEAD" group:"How much"`
 
-	Header         []string      `help:"Send this header with each request, in place of the log's. An empty value takes it away." placeholder:"'K: V'" sep:"none" group:"Requests"`
-	HeaderFile     string        `help:"File of such headers, a line each, readable by you alone: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
+	Header         []string      `help:"Send this header with each request, in place of the log's. An empty value removes it." placeholder:"'K: V'" sep:"none" group:"Requests"`
+	HeaderFile     string        `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
 	Unconditional  bool          `help:"Send logged 304s and 206s as plain requests, without If-Modified-Since and Range." group:"Requests"`
-	Timeout        time.Duration `help:"For one request, from its start to its last byte." default:"30s" group:"Requests"`
+	Timeout        time.Duration `help:"Time limit of one request, from its start to its last byte." default:"30s" group:"Requests"`
 	IdleTimeout    time.Duration `help:"Close a client's connection after this time without a request." default:"60s" group:"Requests"`
-	MaxConnections int           `help:"Connections open at once. Requests past that wait; they are counted as queued, and their response time runs. At most the limit of open files. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
-	Route          []string      `help:"Count requests whose target matches as this kind." placeholder:"NAME=RE" sep:"none" group:"Requests"`
-	KeepGoing      bool          `help:"Go on when the target no longer accepts connections." group:"Requests"`
+	MaxConnections int           `help:"Connections open at once, at most the limit of open files. Requests beyond that wait: they count as queued, and the wait counts in their response time. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
+	Route          []string      `help:"Count requests whose target matches under this name." placeholder:"NAME=RE" sep:"none" group:"Requests"`
+	KeepGoing      bool          `help:"Continue when the target no longer accepts connections." group:"Requests"`
 
 	Out        string        `help:"Folder for run directories; OUT/latest is a link to the last one." default:"results" placeholder:"DIR" group:"Results"`
 	Backend    *string       `help:"Name of the storage under the site, for reports." placeholder:"NAME" group:"Results"`
-	Repeat     *int          `help:"Which repeat of an experiment this run is, from 1." placeholder:"N" group:"Results"`
-	Warmup     time.Duration `help:"Mark requests due before this time, and leave them out of the figures." placeholder:"D" group:"Results"`
-	GrinderLog bool          `help:"Write The Grinder's data log too." group:"Results"`
-	HDRLog     bool          `name:"hdr-log" help:"Write an HdrHistogram log too." group:"Results"`
+	Repeat     *int          `help:"Number of this repeat of an experiment, from 1." placeholder:"N" group:"Results"`
+	Warmup     time.Duration `help:"Mark requests due before this time, and leave them out of the results." placeholder:"D" group:"Results"`
+	GrinderLog bool          `help:"Also write The Grinder's data log." group:"Results"`
+	HDRLog     bool          `name:"hdr-log" help:"Also write an HdrHistogram log." group:"Results"`
 	JSON       bool          `help:"Print the summary as JSON." group:"Results"`
-	Quiet      bool          `help:"No progress." group:"Results"`
+	Quiet      bool          `help:"Show no progress." group:"Results"`
 }
 
 // Help is printed below the usage of `replay run`.
@@ -64,19 +66,19 @@ func (c *Command) Help() string {
   replay run access.log --target http://10.0.0.5 --speed max --connections 64
   replay run access.log --target http://10.0.0.5 --users 10000 --duration 10m
 
-Exit codes: 0 the replay is complete; 1 it was interrupted or failed; 2 something asked for is wrong.`
+Exit codes: 0 the replay is complete; 1 it was interrupted or failed; 2 the command line or a file is wrong.`
 }
 
-// Run replays the logs: the story of a run from its command line to its summary.
+// Run replays the logs, from the command line to the summary.
 func (c *Command) Run(s Streams) error {
-	asked, err := c.Check()
+	setup, err := c.Check()
 	if err != nil {
 		return UsageError{err}
 	}
 	stop, abort, release := onInterrupts()
 	defer release()
 
-	replay, err := Prepare(stop, c, asked, s)
+	replay, err := Prepare(stop, c, setup, s)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,11 @@ import (
 	"syscall"
 )
 
+// ErrInterrupted ends a run that was told to stop by a signal, or by k6.
 var ErrInterrupted = errors.New("interrupted")
 
-// onInterrupts gives two contexts: the first ends at the first interrupt (finish what is in flight), the second at the
-// second (leave at once).
+// onInterrupts returns two contexts: the first ends at the first interrupt (finish what is in flight), the second at
+// the second (leave at once).
 func onInterrupts() (stop, abort context.Context, release func()) {
 	stop, cancelStop := context.WithCancelCause(context.Background())
 	abort, cancelAbort := context.WithCancel(context.Background())

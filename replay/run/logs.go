@@ -29,7 +29,7 @@ func (c *Command) openLogs(ctx context.Context, s Streams, quiet bool) (*traffic
 	case err != nil:
 		return nil, UsageError{err}
 	}
-	if err := logs.Tolerable(c.AllowRejects); err != nil {
+	if err := logs.CheckRejects(c.AllowRejects); err != nil {
 		logs.Close()
 		return nil, UsageError{err}
 	}
@@ -44,8 +44,10 @@ func countingProgress(out io.Writer) (show func(done, total int64), end func()) 
 	var bar *progressbar.ProgressBar
 	return func(done, total int64) {
 			if bar == nil {
-				bar = progressbar.NewOptions64(max(total, 1), progressbar.OptionSetWriter(out), progressbar.OptionSetDescription("Reading the log"),
-					progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(20), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(200*time.Millisecond))
+				bar = progressbar.NewOptions64(max(total, 1),
+					progressbar.OptionSetWriter(out), progressbar.OptionSetDescription("Reading the log"),
+					progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(20), progressbar.OptionClearOnFinish(),
+					progressbar.OptionThrottle(200*time.Millisecond))
 			}
 			_ = bar.Set64(done)
 		}, func() {

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// spareFiles are those that are open besides connections: records, logs, the libraries'.
+// spareFiles are the open files that are not connections: records, logs, files of libraries.
 const spareFiles = 64
 
-// maxOpenFiles is how many files the process may have open; Go raises its soft limit to the hard one at start.
+// maxOpenFiles returns how many files the process may have open; Go raises its soft limit to the hard one at start.
 func maxOpenFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<30 {
@@ -28,13 +28,14 @@ func (c *Command) checkFiles() error {
 		{"--connections", c.Connections, c.Speed == "max"},
 	} {
 		if n.set && n.value > maxOpenFiles()-spareFiles {
-			return fmt.Errorf("%s %d needs as many open files, and this process may have %d: raise the limit (ulimit -n, LimitNOFILE=)", n.flag, n.value, maxOpenFiles())
+			return fmt.Errorf("%s %d needs that many open files, and the limit of this process is %d: raise it (ulimit -n, LimitNOFILE=)",
+				n.flag, n.value, maxOpenFiles())
 		}
 	}
 	return nil
 }
 
-// maxConnections is --max-connections, as far as the limit of open files lets it.
+// maxConnections returns --max-connections, reduced to what the limit of open files allows.
 func (c *Command) maxConnections() int {
 	return max(1, min(c.MaxConnections, maxOpenFiles()-spareFiles))
 }

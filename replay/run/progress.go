@@ -11,14 +11,14 @@ import (
 	"plimsoll/replay/traffic"
 )
 
-// progress shows where a run stands: a bar on a terminal, a line every ten seconds elsewhere.
-type progress struct {
+// progressDisplay shows where a run stands: a bar on a terminal, a line every ten seconds elsewhere.
+type progressDisplay struct {
 	out    io.Writer
 	dir    *record.Dir
 	began  time.Time
 	whole  time.Duration // how long the run will take; 0 unknown
 	total  uint64        // how many requests it will send; 0 unknown
-	paced  bool          // whether time, not requests, tells how far it is
+	paced  bool          // progress counts in time, not in requests
 	bar    *progressbar.ProgressBar
 	quit   chan struct{}
 	ended  chan struct{}
@@ -26,8 +26,8 @@ type progress struct {
 }
 
 // newProgress begins to show progress on standard error.
-func (c *Command) newProgress(s Streams, dir *record.Dir, t *traffic.Traffic) *progress {
-	p := &progress{out: s.Err, dir: dir, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{}), plainS: 10}
+func (c *Command) newProgress(s Streams, dir *record.Dir, t *traffic.Traffic) *progressDisplay {
+	p := &progressDisplay{out: s.Err, dir: dir, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{}), plainS: 10}
 	p.whole, p.total = t.Expected()
 	p.paced = p.whole > 0
 	if c.Quiet {
@@ -46,7 +46,7 @@ func (c *Command) newProgress(s Streams, dir *record.Dir, t *traffic.Traffic) *p
 	return p
 }
 
-func (p *progress) show() {
+func (p *progressDisplay) show() {
 	defer close(p.ended)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -65,7 +65,7 @@ func (p *progress) show() {
 	}
 }
 
-func (p *progress) moveBar() {
+func (p *progressDisplay) moveBar() {
 	p.bar.Describe(liveText(p.dir.Live()))
 	at := int64(p.dir.Live().Sent)
 	if p.paced {
@@ -74,8 +74,8 @@ func (p *progress) moveBar() {
 	_ = p.bar.Set64(min(at, p.bar.GetMax64()-1))
 }
 
-// line is what is printed where there is no terminal.
-func (p *progress) line() string {
+// line returns what is printed where there is no terminal.
+func (p *progressDisplay) line() string {
 	elapsed := time.Since(p.began).Truncate(time.Second)
 	text := "replay: " + elapsed.String()
 	live := p.dir.Live()
@@ -101,7 +101,7 @@ func milliseconds(ms *float64) string {
 	return fmt.Sprintf("%.1f ms", *ms)
 }
 
-func (p *progress) stop() {
+func (p *progressDisplay) stop() {
 	close(p.quit)
 	<-p.ended
 	if p.bar != nil {

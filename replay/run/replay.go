@@ -6,29 +6,32 @@ import (
 	"io"
 
 	"plimsoll/replay/engine"
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
 	"plimsoll/replay/route"
 	"plimsoll/replay/traffic"
 )
 
-// Replay is a run that is about to begin: its logs are counted, its target answers, its directory is made. It is used once.
+// Replay is a run that is about to begin: its logs are counted, its target answers, its directory is made. It is used
+// once.
 type Replay struct {
 	Dir   *record.Dir
-	Watch func(r *record.Record) // is shown every record, from many goroutines; nil: nobody watches
+	Watch func(r *record.Record) // is called with every record, from many goroutines; may be nil
 
 	command *Command
-	asked   *Asked
+	setup   *Setup
 	logs    *traffic.Logs
-	target  *engine.Target
+	target  *target.Target
 	traffic *traffic.Traffic
 	names   *route.Namer
 	warn    io.Writer
 	closers []func()
 }
 
-// Prepare makes ready what a checked command asks for. The replay is to be closed.
-func Prepare(ctx context.Context, c *Command, asked *Asked, s Streams) (*Replay, error) {
-	r := &Replay{command: c, asked: asked, warn: s.Err}
+// Prepare prepares what a checked command asks for. The caller closes the replay.
+func Prepare(ctx context.Context, c *Command, setup *Setup, s Streams) (*Replay, error) {
+	r := &Replay{command: c, setup: setup, warn: s.Err}
 	if err := r.prepare(ctx, s); err != nil {
 		r.Close()
 		return nil, err
@@ -47,16 +50,16 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 		return err
 	}
 	r.closers = append(r.closers, closeTarget)
-	if r.Dir, err = c.createDir(r.asked, r.logs, r.target); err != nil {
+	if r.Dir, err = c.createDir(r.setup, r.logs, r.target); err != nil {
 		return UsageError{err}
 	}
-	r.names = route.New(r.asked.routes)
+	r.names = route.New(r.setup.routes)
 	r.Dir.SetRoutes(r.names.Names)
-	r.traffic = traffic.New(r.asked.plan, r.logs, r.Dir, r.names)
+	r.traffic = traffic.New(r.setup.plan, r.logs, r.Dir, r.names)
 	return nil
 }
 
-// Route is the name of a route that a record had.
+// Route returns the name of a route that a record had.
 func (r *Replay) Route(number uint16) string { return r.names.Names()[number] }
 
 // Close gives back what Prepare opened, but for the directory, which is closed with the status that Go returns.
@@ -67,8 +70,8 @@ func (r *Replay) Close() {
 	r.closers = nil
 }
 
-// Go sends the requests and says how the run ended. When stop is cancelled nothing more is sent; when abort is, what is in
-// flight is given up.
+// Go sends the requests and says how the run ended. When stop is cancelled nothing more is sent; when abort is, what is
+// in flight is given up.
 func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 	stop, failed := context.WithCancelCause(stop)
 	defer failed(nil)
@@ -86,14 +89,14 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		fmt.Fprintf(r.warn, "replay: warning: %v\n", outcome.Warn)
 	}
 	r.Dir.Update(r.describe)
-	return r.ended(outcome)
+	return r.status(outcome)
 }
 
 func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	c, t := r.command, r.traffic
-	e := engine.New(r.target, r.asked.headers, engine.Options{
+	e := engine.New(r.target, r.setup.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
-		Revalidates: &t.Revalidates, StartAt: r.asked.StartAt,
+		Revalidates: &t.Revalidates, StartAt: r.setup.StartAt,
 	}, r.recorder(), abort)
 	switch {
 	case c.Users > 0:
@@ -104,26 +107,26 @@ func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	return e.Open(stop, t.Paced())
 }
 
-func (r *Replay) recorder() engine.Recorder {
+func (r *Replay) recorder() exchange.Recorder {
 	if r.Watch == nil {
 		return r.Dir
 	}
-	return watched{r.Dir, r.Watch}
+	return tee{r.Dir, r.Watch}
 }
 
-// watched is a directory whose records somebody else sees too.
-type watched struct {
+// tee is a directory whose records go to a second receiver too.
+type tee struct {
 	*record.Dir
 	watch func(r *record.Record)
 }
 
-// Add records a request and shows it.
-func (w watched) Add(r *record.Record) {
-	w.Dir.Add(r)
-	w.watch(r)
+// Add records a request and passes it on.
+func (t tee) Add(r *record.Record) {
+	t.Dir.Add(r)
+	t.watch(r)
 }
 
-// describe adds to run.json what is known only after the schedule was gone through.
+// describe adds to run.json what is known only after the schedule has ended.
 func (r *Replay) describe(run *record.Run) {
 	r.traffic.Describe(run)
 	if run.Shard != nil {
@@ -131,8 +134,8 @@ func (r *Replay) describe(run *record.Run) {
 	}
 }
 
-// ended says how the run ended.
-func (r *Replay) ended(o engine.Outcome) (record.Status, string) {
+// status returns how the run ended, and why.
+func (r *Replay) status(o engine.Outcome) (record.Status, string) {
 	if err := r.traffic.Err(); err != nil {
 		return record.Failed, err.Error()
 	}

@@ -15,7 +15,7 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// IsTerminal says whether somebody watches.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -25,7 +25,7 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// PrintJSON prints a value in lines.
+// PrintJSON prints a value as indented JSON.
 func PrintJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

@@ -2,29 +2,29 @@ package schedule
 
 import "math"
 
-// stepAfter is how many entries in a row must lie behind the schedule before the log's clock counts as set back. Fewer are
-// strays, which are due at once; a clock set back (the end of summer time in a log without offsets) is followed.
+// stepAfter is how many entries in a row must lie behind the schedule before the log's clock counts as set back. Fewer
+// are strays, which are due at once; a clock set back (the end of summer time in a log without offsets) is followed.
 const stepAfter = 32
 
-// Plan says when entries are due.
-type Plan struct {
+// Pacing says when entries are due.
+type Pacing struct {
 	Speed   float64 // times the recorded pace; > 0
 	Rate    float64 // entries per second at even distances; 0: at the recorded pace
 	LimitNS int64   // nothing is due at or after this instant of the run; 0: no limit
-	Loops   int     // how many times the log is gone through; at least 1, or 0 for as long as LimitNS allows
+	Loops   int     // how many times the log is replayed; at least 1, or 0 for as long as LimitNS allows
 }
 
 // Pace gives each entry its due instant: (logged start − first logged start) / speed, or the next multiple of 1/rate.
 // Due instants never decrease. The source is asked for a new sequence for each loop; the pause between two loops is the
 // log's mean distance between requests.
-func Pace[T any](source func() Seq[T], plan Plan, notes *Notes) Seq[T] {
+func Pace[T any](source func() Seq[T], pacing Pacing, notes *Notes) Seq[T] {
 	return func(yield func(Entry[T]) bool) {
-		p := pacer{plan: plan, notes: notes}
-		for loop := 0; plan.Loops == 0 || loop < plan.Loops; loop++ {
+		p := pacer{pacing: pacing, notes: notes}
+		for loop := 0; pacing.Loops == 0 || loop < pacing.Loops; loop++ {
 			before := p.count
 			for e := range source() {
 				e.AtNS = p.due(e.AtNS)
-				if plan.LimitNS > 0 && e.AtNS >= plan.LimitNS {
+				if pacing.LimitNS > 0 && e.AtNS >= pacing.LimitNS {
 					return
 				}
 				if !yield(e) {
@@ -32,7 +32,7 @@ func Pace[T any](source func() Seq[T], plan Plan, notes *Notes) Seq[T] {
 				}
 			}
 			if p.count == before {
-				return // an empty log would loop for ever
+				return // an empty log would loop forever
 			}
 			p.nextLoop(p.count - before)
 		}
@@ -41,7 +41,7 @@ func Pace[T any](source func() Seq[T], plan Plan, notes *Notes) Seq[T] {
 
 // pacer is the arithmetic of one schedule.
 type pacer struct {
-	plan    Plan
+	pacing  Pacing
 	notes   *Notes
 	count   uint64
 	started bool
@@ -58,7 +58,7 @@ func (p *pacer) nextLoop(entries uint64) {
 		gap = (p.lastDue - p.offset) / int64(entries-1)
 	}
 	if gap <= 0 {
-		gap = int64(1e9 / p.plan.Speed)
+		gap = int64(1e9 / p.pacing.Speed)
 	}
 	p.started = false
 	p.offset = p.lastDue + gap
@@ -66,8 +66,8 @@ func (p *pacer) nextLoop(entries uint64) {
 
 func (p *pacer) due(atNS int64) int64 {
 	p.count++
-	if p.plan.Rate > 0 {
-		p.lastDue = int64(math.Round(float64(p.count-1) * 1e9 / p.plan.Rate))
+	if p.pacing.Rate > 0 {
+		p.lastDue = int64(math.Round(float64(p.count-1) * 1e9 / p.pacing.Rate))
 		return p.lastDue
 	}
 	if !p.started {
@@ -77,7 +77,7 @@ func (p *pacer) due(atNS int64) int64 {
 			p.notes.FirstNS = atNS
 		}
 	}
-	due := p.offset + int64(math.Round(float64(atNS-p.baseNS)/p.plan.Speed))
+	due := p.offset + int64(math.Round(float64(atNS-p.baseNS)/p.pacing.Speed))
 	if due >= p.lastDue {
 		p.behind = 0
 		p.lastDue = due

@@ -130,25 +130,25 @@ func TestStarts(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	rows := []struct {
-		why  string
-		plan Plan
-		in   []int64
-		want []int64
+		why    string
+		pacing Pacing
+		in     []int64
+		want   []int64
 	}{
-		{"the first request is due at once", Plan{Speed: 1, Loops: 1}, []int64{100, 103}, []int64{0, 3}},
-		{"twice the speed is half the distance", Plan{Speed: 2, Loops: 1}, []int64{0, 10, 30}, []int64{0, 5, 15}},
-		{"half the speed is twice the distance", Plan{Speed: 0.5, Loops: 1}, []int64{0, 10}, []int64{0, 20}},
-		{"a rate takes no heed of the log", Plan{Speed: 1, Rate: 500, Loops: 1}, []int64{9, 9, 1}, []int64{0, 2e6, 4e6}},
-		{"a stray is due at once, and moves nobody else", Plan{Speed: 1, Loops: 1}, []int64{0, 10, 4, 20}, []int64{0, 10, 10, 20}},
-		{"nothing is due at the limit or after it", Plan{Speed: 1, Loops: 1, LimitNS: 10}, []int64{0, 9, 10, 11}, []int64{0, 9}},
-		{"a second loop follows after the mean distance", Plan{Speed: 1, Loops: 2}, []int64{0, 10, 20}, []int64{0, 10, 20, 30, 40, 50}},
-		{"a loop of one request comes each second", Plan{Speed: 1, Loops: 3}, []int64{5}, []int64{0, second, 2 * second}},
-		{"loops without number end at the limit", Plan{Speed: 1, LimitNS: 45}, []int64{0, 10, 20}, []int64{0, 10, 20, 30, 40}},
-		{"an empty log ends, however many loops", Plan{Speed: 1, LimitNS: 45}, nil, nil},
+		{"the first request is due at once", Pacing{Speed: 1, Loops: 1}, []int64{100, 103}, []int64{0, 3}},
+		{"twice the speed is half the distance", Pacing{Speed: 2, Loops: 1}, []int64{0, 10, 30}, []int64{0, 5, 15}},
+		{"half the speed is twice the distance", Pacing{Speed: 0.5, Loops: 1}, []int64{0, 10}, []int64{0, 20}},
+		{"a rate takes no heed of the log", Pacing{Speed: 1, Rate: 500, Loops: 1}, []int64{9, 9, 1}, []int64{0, 2e6, 4e6}},
+		{"a stray is due at once, and moves nobody else", Pacing{Speed: 1, Loops: 1}, []int64{0, 10, 4, 20}, []int64{0, 10, 10, 20}},
+		{"nothing is due at the limit or after it", Pacing{Speed: 1, Loops: 1, LimitNS: 10}, []int64{0, 9, 10, 11}, []int64{0, 9}},
+		{"a second loop follows after the mean distance", Pacing{Speed: 1, Loops: 2}, []int64{0, 10, 20}, []int64{0, 10, 20, 30, 40, 50}},
+		{"a loop of one request comes each second", Pacing{Speed: 1, Loops: 3}, []int64{5}, []int64{0, second, 2 * second}},
+		{"loops without number end at the limit", Pacing{Speed: 1, LimitNS: 45}, []int64{0, 10, 20}, []int64{0, 10, 20, 30, 40}},
+		{"an empty log ends, however many loops", Pacing{Speed: 1, LimitNS: 45}, nil, nil},
 	}
 	for _, row := range rows {
 		var notes Notes
-		got := instants(Pace(func() Seq[int] { return at(row.in...) }, row.plan, &notes))
+		got := instants(Pace(func() Seq[int] { return at(row.in...) }, row.pacing, &notes))
 		if !slices.Equal(got, row.want) {
 			t.Errorf("%s: %v, want %v", row.why, got, row.want)
 		}
@@ -166,7 +166,7 @@ func TestPaceDoesNotDrift(t *testing.T) {
 	}
 	var notes Notes
 	var last int64
-	for e := range Pace(func() Seq[int] { return in }, Plan{Speed: 3, Loops: 1}, &notes) {
+	for e := range Pace(func() Seq[int] { return in }, Pacing{Speed: 3, Loops: 1}, &notes) {
 		last = e.AtNS
 	}
 	if want := int64((n - 1) * 111); last != want {
@@ -174,8 +174,8 @@ func TestPaceDoesNotDrift(t *testing.T) {
 	}
 }
 
-// The hour at the end of summer time stands twice in a log without offsets. Its second half must keep its pace, not be sent
-// in one burst.
+// The hour at the end of summer time stands twice in a log without offsets. Its second half must keep its pace, not be
+// sent in one burst.
 func TestPaceFollowsAClockSetBack(t *testing.T) {
 	var in []int64
 	for s := range int64(7200) {
@@ -185,7 +185,7 @@ func TestPaceFollowsAClockSetBack(t *testing.T) {
 		in = append(in, (3600+s)*second)
 	}
 	var notes Notes
-	got := instants(Pace(func() Seq[int] { return Sort(at(in...), 100) }, Plan{Speed: 1, Loops: 1}, &notes))
+	got := instants(Pace(func() Seq[int] { return Sort(at(in...), 100) }, Pacing{Speed: 1, Loops: 1}, &notes))
 	if span := got[len(got)-1] / second; span < 4*3600-200 || span > 4*3600 {
 		t.Errorf("two hours and two more of requests span %d s", span)
 	}
@@ -213,7 +213,7 @@ func TestPaceNeverDecreases(t *testing.T) {
 			in[i] %= 1 << 50
 		}
 		var notes Notes
-		got := instants(Pace(func() Seq[int] { return at(in...) }, Plan{Speed: 0.1 + 10*r.Float64(), Loops: 1}, &notes))
+		got := instants(Pace(func() Seq[int] { return at(in...) }, Pacing{Speed: 0.1 + 10*r.Float64(), Loops: 1}, &notes))
 		return len(got) == len(in) && slices.IsSorted(got)
 	}
 	if err := quick.Check(check, nil); err != nil {
@@ -240,7 +240,7 @@ func TestStagesStopWhenAsked(t *testing.T) {
 		"spread":  Spread(at(1, 1, 2, 3), second, 1, &notes),
 		"starts":  Starts(at(1, 2, 3)),
 		"between": Between(at(1, 2, 3), 0, 9),
-		"pace":    Pace(func() Seq[int] { return at(1, 2, 3) }, Plan{Speed: 1}, &notes),
+		"pace":    Pace(func() Seq[int] { return at(1, 2, 3) }, Pacing{Speed: 1}, &notes),
 	}
 	for name, seq := range stages {
 		next, stop := iter.Pull(seq)

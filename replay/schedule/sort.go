@@ -9,28 +9,28 @@ func Sort[T any](in Seq[T], window int) Seq[T] {
 		h := &byInstant[T]{}
 		var order uint64
 		for e := range in {
-			heap.Push(h, numbered[T]{e, order})
+			heap.Push(h, sortItem[T]{e, order})
 			order++
 			if h.Len() > window {
-				if !yield(heap.Pop(h).(numbered[T]).Entry) {
+				if !yield(heap.Pop(h).(sortItem[T]).Entry) {
 					return
 				}
 			}
 		}
 		for h.Len() > 0 {
-			if !yield(heap.Pop(h).(numbered[T]).Entry) {
+			if !yield(heap.Pop(h).(sortItem[T]).Entry) {
 				return
 			}
 		}
 	}
 }
 
-type numbered[T any] struct {
+type sortItem[T any] struct {
 	Entry[T]
 	order uint64
 }
 
-type byInstant[T any] []numbered[T]
+type byInstant[T any] []sortItem[T]
 
 func (h byInstant[T]) Len() int { return len(h) }
 func (h byInstant[T]) Less(i, j int) bool {
@@ -40,11 +40,11 @@ func (h byInstant[T]) Less(i, j int) bool {
 	return h[i].order < h[j].order
 }
 func (h byInstant[T]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *byInstant[T]) Push(x any)   { *h = append(*h, x.(numbered[T])) }
+func (h *byInstant[T]) Push(x any)   { *h = append(*h, x.(sortItem[T])) }
 func (h *byInstant[T]) Pop() any {
 	old := *h
 	last := old[len(old)-1]
-	old[len(old)-1] = numbered[T]{}
+	old[len(old)-1] = sortItem[T]{}
 	*h = old[:len(old)-1]
 	return last
 }

@@ -9,8 +9,8 @@ import (
 const spreadBatch = 1 << 17
 
 // Spread moves entries of the same instant over the tick that the log's clock could not tell apart (tickNS, one second
-// for most logs): to the order statistics of uniform instants, in the order of the log, as arrivals are that know nothing
-// of each other. The same seed gives the same instants. It wants entries sorted by instant.
+// for most logs): to the order statistics of uniform instants, in the order of the log, as arrivals are that know
+// nothing of each other. The same seed gives the same instants. Entries must be sorted by instant.
 func Spread[T any](in Seq[T], tickNS int64, seed uint64, notes *Notes) Seq[T] {
 	return func(yield func(Entry[T]) bool) {
 		random := rand.New(rand.NewPCG(seed, 0x5eed))

@@ -2,9 +2,10 @@ package schedule
 
 import "iter"
 
-// Visits gathers what each client did into visits: its requests in order, until it paused for longer than pauseNS. To hold no
-// more than `window` entries at a time, a log longer than that is cut into stretches, and a visit that reaches over the cut is two.
-// Visits come in the order of their first requests within a stretch. It wants entries sorted by instant.
+// Visits gathers what each client did into visits: its requests in order, until it paused for longer than pauseNS. To
+// hold no more than `window` entries at a time, a log longer than that is cut into stretches, and a visit that reaches
+// over the cut is two. Visits come in the order of their first requests within a stretch. Entries must be sorted by
+// instant.
 func Visits[T any](in Seq[T], client func(T) uint64, pauseNS int64, window int) iter.Seq[[]Entry[T]] {
 	return func(yield func([]Entry[T]) bool) {
 		s := stretch[T]{latest: map[uint64]int{}}

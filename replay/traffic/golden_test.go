@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"plimsoll/replay/route"
 	"strings"
 	"testing"
 )
@@ -21,8 +22,9 @@ type goldenClient struct {
 	Owners    map[string]int `json:"owners"` // by bounds, as --execution-segment-sequence has them
 }
 
-// TestSharesAreThoseOfTheTable holds the shares to a table that analysis/sharing is held to as well: runs of different versions
-// can be compared only if the same clients are together. To write it anew: go test ./traffic -run OfTheTable -update.
+// TestSharesAreThoseOfTheTable holds the shares to a table that analysis/sharing is held to as well: runs of different
+// versions can be compared only if the same clients are together. To write it anew: go test ./traffic -run OfTheTable
+// -update.
 func TestSharesAreThoseOfTheTable(t *testing.T) {
 	const path = "testdata/shares.json"
 	if *update {
@@ -46,7 +48,8 @@ func TestSharesAreThoseOfTheTable(t *testing.T) {
 		}
 		for bounds, owner := range got.Owners {
 			if owner != c.Owners[bounds] {
-				t.Errorf("client %q %q: instance %d of %s, want %d", c.Address, c.UserAgent, owner, bounds, c.Owners[bounds])
+				t.Errorf("client %q %q: instance %d of %s, want %d",
+					c.Address, c.UserAgent, owner, bounds, c.Owners[bounds])
 			}
 		}
 	}
@@ -93,4 +96,21 @@ func writeGolden(t *testing.T, path string) {
 	if err := os.WriteFile(path, append(bytes.TrimSpace(text), '\n'), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// BenchmarkOthersLines says what a line of another instance's client costs: it is read and put in order, and not sent.
+func BenchmarkOthersLines(b *testing.B) {
+	const lines = 100_000
+	logs := accessLog(b, lines)
+	share, err := NewShare(rats("0", "1/1000000", "1"), 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	plan := Plan{Speed: 1, Seed: 1, Loops: 1, Share: share, Methods: map[string]bool{"GET": true, "POST": true}}
+	for b.Loop() {
+		for range New(plan, logs, counter{}, route.New(nil)).Paced() {
+			b.Fatal("a line was of this instance, whose share is next to nothing")
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/lines, "ns/line")
 }

@@ -25,16 +25,18 @@ type Logs struct {
 	Finished bool            // times are those of completion
 
 	source    *accesslog.Source
-	first     []accesslog.Rejected
+	first     []accesslog.Reject
 	named     []string // as the user wrote them
 	hasMethod bool     // the format has a specifier for the method
 	spool     string   // the temporary copy of standard input, or ""
 }
 
 // Open finds the logs, detects their format and counts them. Among the paths, - is standard input, which is copied to a
-// temporary file, since a replay goes through its log more than once. An error is a mistake in what was asked, unless ctx has
-// ended.
-func Open(ctx context.Context, paths []string, stdin io.Reader, spec accesslog.Spec, progress func(done, total int64)) (*Logs, error) {
+// temporary file, since a replay goes through its log more than once. An error is a mistake in what was asked, unless
+// ctx has ended.
+func Open(
+	ctx context.Context, paths []string, stdin io.Reader, spec accesslog.Spec, progress func(done, total int64),
+) (*Logs, error) {
 	l := &Logs{}
 	paths, err := l.spoolStdin(paths, stdin)
 	if err != nil {
@@ -65,19 +67,20 @@ func (l *Logs) open(ctx context.Context, paths []string, spec accesslog.Spec, pr
 		return err
 	}
 	l.hasMethod = strings.Contains(l.Format.LogFormat(), "%m") || strings.Contains(l.Format.LogFormat(), "%r")
-	opts := accesslog.ReadOptions{Progress: progress, OnReject: func(r accesslog.Rejected) {
+	opts := accesslog.ReadOptions{Progress: progress, OnReject: func(r accesslog.Reject) {
 		l.first = append(l.first, r)
 		l.Rejects = append(l.Rejects, record.Reject{
-			File: l.named[r.File], Line: r.Line, Specifier: r.Reject.Specifier, Column: r.Reject.Column, Why: r.Reject.Why, Text: r.Text,
+			File: l.named[r.File], Line: r.Line,
+			Specifier: r.Mismatch.Specifier, Column: r.Mismatch.Column, Why: r.Mismatch.Why, Text: r.Text,
 		})
 	}}
 	l.Totals, err = l.source.Count(ctx, l.Format, opts)
 	return err
 }
 
-// Tolerable refuses logs of which too much was rejected, unless that is allowed.
-func (l *Logs) Tolerable(allowRejects bool) error {
-	return Tolerable(l.Totals, l.Format.Name(), l.first, allowRejects)
+// CheckRejects refuses logs of which too much was rejected, unless that is allowed.
+func (l *Logs) CheckRejects(allowRejects bool) error {
+	return CheckRejects(l.Totals, l.Format.Name(), l.first, allowRejects)
 }
 
 // spoolStdin copies standard input to a temporary file, since a replay goes through its log more than once.
@@ -89,17 +92,18 @@ func (l *Logs) spoolStdin(paths []string, in io.Reader) ([]string, error) {
 			continue
 		}
 		if l.spool != "" {
-			return nil, errors.New("- stands twice among the logs: standard input can be read once")
+			return nil, errors.New("- is given twice: standard input can be read only once")
 		}
 		file, err := os.CreateTemp("", "plimsoll-stdin-*.log")
 		if err != nil {
-			return nil, fmt.Errorf("no room for a copy of standard input (%w): set TMPDIR to a folder that can be written", err)
+			return nil, fmt.Errorf("cannot create a copy of standard input (%w): set TMPDIR to a writable folder", err)
 		}
 		l.spool = file.Name()
 		_, err = io.Copy(file, in)
 		if err = errors.Join(err, file.Close()); err != nil {
 			l.Close()
-			return nil, fmt.Errorf("cannot keep a copy of standard input in %s (%w): set TMPDIR to a folder with room", filepath.Dir(l.spool), err)
+			return nil, fmt.Errorf("cannot write the copy of standard input to %s (%w): set TMPDIR to a folder with enough space",
+				filepath.Dir(l.spool), err)
 		}
 		out = append(out, l.spool)
 	}
@@ -113,20 +117,22 @@ func (l *Logs) Close() {
 	}
 }
 
-// span is from when to when the logs go, and how many requests they hold.
+// span returns the first and the last instant of the logs, and how many requests they hold.
 func (l *Logs) span() (first, last time.Time, valid uint64) {
 	return time.Unix(0, l.Totals.FirstNS), time.Unix(0, l.Totals.LastNS), l.Totals.Valid
 }
 
-// Described are the logs as they stand in run.json.
-func (l *Logs) Described() []record.Log {
+// Facts returns the logs as they stand in run.json.
+func (l *Logs) Facts() []record.Log {
 	var out []record.Log
 	for i, counts := range l.Totals.Files {
 		log := record.Log{
-			Path: l.named[i], Format: l.Format.Name(), Lines: counts.Lines, Valid: counts.Valid, Failed: counts.Failed, Ignored: counts.Ignored,
+			Path: l.named[i], Format: l.Format.Name(),
+			Lines: counts.Lines, Valid: counts.Valid, Failed: counts.Failed, Ignored: counts.Ignored,
 		}
 		if counts.Valid > 0 {
-			log.First, log.Last = record.Instant{Time: time.Unix(0, counts.FirstNS)}, record.Instant{Time: time.Unix(0, counts.LastNS)}
+			log.First = record.Instant{Time: time.Unix(0, counts.FirstNS)}
+			log.Last = record.Instant{Time: time.Unix(0, counts.LastNS)}
 		}
 		out = append(out, log)
 	}

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Plan is what is asked of the logs: which requests, and at which pace.
+// Plan selects requests of the logs and sets their pace.
 type Plan struct {
 	Speed float64       // times the recorded pace; 0: no pace, only the order counts
 	Rate  float64       // requests a second at even distances, in place of the log's pace; 0: none
-	Users bool          // whether visits are asked for
+	Users bool          // the requests become visits of users
 	Burst bool          // requests of the same second at once
 	Seed  int64         // of all that is drawn at random
 	Loops int           // times through the log; 0: until Duration
@@ -24,8 +24,8 @@ type Plan struct {
 	Unconditional    bool // 304s and 206s are sent as plain requests
 }
 
-// Expected says how long the run will take and how many requests it will send, as far as the counts of the logs tell. What is not
-// known is 0.
+// Expected returns how long the run will take and how many requests it will send, as far as the counts of the logs
+// tell. What is not known is 0.
 func (t *Traffic) Expected() (whole time.Duration, total uint64) {
 	first, last, valid := t.logs.span()
 	total = valid * uint64(t.plan.Loops)

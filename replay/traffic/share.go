@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// Share is the part of the clients that one of several instances replays, each of which reads the whole log. A client is
-// in exactly one share, with all its requests, so that its connections stay together and the union of the shares is the log.
-// The zero Share is all clients.
+// Share is the part of the clients that one of several instances replays, each of which reads the whole log. A client
+// is in exactly one share, with all its requests, so that its connections stay together and the union of the shares is
+// the log. The zero Share is all clients.
 type Share struct {
 	bounds []uint64 // where each instance's part begins and the last one ends, in units of 2⁻³²
 	index  int
@@ -16,18 +16,21 @@ type Share struct {
 
 const allClients = 1 << 32
 
-// NewShare is the part from bounds[index] to bounds[index+1]. The bounds are those of all instances: they ascend from 0 to 1.
+// NewShare returns the part from bounds[index] to bounds[index+1]. The bounds are those of all instances: they ascend
+// from 0 to 1.
 func NewShare(bounds []*big.Rat, index int) (Share, error) {
 	if len(bounds) < 2 || index < 0 || index > len(bounds)-2 {
 		return Share{}, fmt.Errorf("there is no share %d between %d bounds", index, len(bounds))
 	}
 	if bounds[0].Sign() != 0 || bounds[len(bounds)-1].Cmp(big.NewRat(1, 1)) != 0 {
-		return Share{}, fmt.Errorf("the shares go from %v to %v, and not from 0 to 1: some requests would be sent by nobody", bounds[0], bounds[len(bounds)-1])
+		return Share{}, fmt.Errorf("the shares go from %v to %v, and not from 0 to 1: no instance would send some of the requests",
+			bounds[0], bounds[len(bounds)-1])
 	}
 	s := Share{index: index}
 	for i, bound := range bounds {
 		if i > 0 && bound.Cmp(bounds[i-1]) <= 0 {
-			return Share{}, fmt.Errorf("the bounds of the shares do not ascend: %v comes after %v", bound, bounds[i-1])
+			return Share{}, fmt.Errorf("the bounds of the shares are not in ascending order: %v comes after %v",
+				bound, bounds[i-1])
 		}
 		scaled := new(big.Int).Mul(bound.Num(), big.NewInt(allClients))
 		s.bounds = append(s.bounds, scaled.Div(scaled, bound.Denom()).Uint64())
@@ -35,13 +38,13 @@ func NewShare(bounds []*big.Rat, index int) (Share, error) {
 	return s, nil
 }
 
-// Instances is how many shares there are.
+// Instances returns how many shares there are.
 func (s Share) Instances() int { return max(1, len(s.bounds)-1) }
 
-// Index is which of them this one is, from 0.
+// Index returns the number of this share, from 0.
 func (s Share) Index() int { return s.index }
 
-// Of says which instance sends the requests of a client.
+// Of returns the index of the instance that sends the requests of a client.
 func (s Share) Of(client uint32) int {
 	if s.bounds == nil {
 		return 0
@@ -50,11 +53,11 @@ func (s Share) Of(client uint32) int {
 	return sort.Search(len(s.bounds), func(i int) bool { return s.bounds[i] > place }) - 1
 }
 
-// mine says whether this instance sends them.
+// mine reports whether this instance sends the requests of a client.
 func (s Share) mine(client uint32) bool { return s.bounds == nil || s.Of(client) == s.index }
 
-// mixed spreads the numbers of clients evenly, one to one: the finalizer of MurmurHash3 (Appleby, public domain). The hash that
-// numbers clients does not do that for its high bits, which here decide.
+// mixed spreads the numbers of clients evenly, one to one: the finalizer of MurmurHash3 (Appleby, public domain). The
+// hash that numbers clients does not do that for its high bits, which here decide.
 func mixed(h uint32) uint32 {
 	h ^= h >> 16
 	h *= 0x85ebca6b

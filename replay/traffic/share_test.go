@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"plimsoll/replay/accesslog"
-	"plimsoll/replay/engine"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/route"
 )
 
@@ -157,8 +157,8 @@ func TestTheUnionOfTheSharesIsTheLogExactlyOnce(t *testing.T) {
 	if !slices.Equal(whole, union) {
 		t.Errorf("the union of the shares is not the log: %d requests, want %d", len(union), len(whole))
 	}
-	if together[engine.SkipMethod] != skipped[engine.SkipMethod] {
-		t.Errorf("together %d requests were skipped, want %d", together[engine.SkipMethod], skipped[engine.SkipMethod])
+	if together[wire.SkipMethod] != skipped[wire.SkipMethod] {
+		t.Errorf("together %d requests were skipped, want %d", together[wire.SkipMethod], skipped[wire.SkipMethod])
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"plimsoll/replay/accesslog"
 	"plimsoll/replay/engine"
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 	"plimsoll/replay/route"
 	"plimsoll/replay/schedule"
@@ -50,9 +52,15 @@ func New(plan Plan, logs *Logs, counts Counter, routes *route.Namer) *Traffic {
 	return &Traffic{plan: plan, logs: logs, counts: counts, routes: routes, skipped: map[string]uint64{}}
 }
 
-// entries are the requests of the logs that may be sent, in the order of the logs.
-func (t *Traffic) entries() schedule.Seq[*engine.Shot] {
-	return func(yield func(schedule.Entry[*engine.Shot]) bool) {
+// A sequence of entries is what the steps from the log to the engine hand on.
+type (
+	entry    = schedule.Entry[*exchange.Shot]
+	sequence = schedule.Seq[*exchange.Shot]
+)
+
+// entries returns the requests of the logs that may be sent, in the order of the logs.
+func (t *Traffic) entries() sequence {
+	return func(yield func(entry) bool) {
 		err := t.logs.source.Each(context.Background(), t.logs.Format, func(r *accesslog.Request) bool {
 			if !t.wanted(r) {
 				return true
@@ -66,7 +74,7 @@ func (t *Traffic) entries() schedule.Seq[*engine.Shot] {
 				}
 				return true
 			}
-			return yield(schedule.Entry[*engine.Shot]{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: shot})
+			return yield(entry{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: shot})
 		})
 		if err != nil {
 			t.failed.Store(&err)
@@ -88,8 +96,8 @@ func (t *Traffic) wanted(r *accesslog.Request) bool {
 	return included
 }
 
-// shot makes a request of a log line, or says why it cannot be sent.
-func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *engine.Shot, skip string) {
+// shot makes a request of a log line, or returns why it cannot be sent.
+func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot, skip string) {
 	style := t.logs.Format.Escape()
 	unescaped := func(b []byte) string { return string(accesslog.Unescape(nil, b, style)) }
 	target := string(accesslog.Unescape(nil, r.Target, t.logs.Format.TargetEscape()))
@@ -101,13 +109,15 @@ func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *engine.Shot, 
 		method = "GET" // a format without methods: what it lists are pages that were fetched
 	}
 	if !t.plan.Methods[method] {
-		return nil, engine.SkipMethod
+		return nil, wire.SkipMethod
 	}
-	s := &engine.Shot{Request: engine.Request{
-		Method: method, Target: target, Host: string(r.VHost),
-		UserAgent: absent(unescaped(r.UserAgent)), Referer: absent(unescaped(r.Referer)),
-		Proto: engine.ParseProtocol(r.Protocol), Client: client,
-		Route: t.routes.Route(r.Target), LoggedStatus: r.Status, LoggedBytes: r.Bytes,
+	s := &exchange.Shot{Hit: exchange.Hit{
+		Request: wire.Request{
+			Method: method, Target: target, Host: string(r.VHost),
+			UserAgent: absent(unescaped(r.UserAgent)), Referer: absent(unescaped(r.Referer)),
+			Proto: wire.ParseProtocol(r.Protocol),
+		},
+		Client: client, Route: t.routes.Route(r.Target), LoggedStatus: r.Status, LoggedBytes: r.Bytes,
 		Line: record.PackLine(r.File, r.Line),
 	}}
 	if !t.plan.Unconditional {
@@ -139,8 +149,8 @@ func clientOf(host, agent []byte) uint32 {
 	return h.Sum32()
 }
 
-// ordered are the requests in the order in which they began, each at its own instant.
-func (t *Traffic) ordered() schedule.Seq[*engine.Shot] {
+// ordered returns the requests in the order in which they began, each at its own instant.
+func (t *Traffic) ordered() sequence {
 	seq := schedule.Sort(t.entries(), sortWindow)
 	if t.plan.Speed == 0 {
 		return t.between(seq) // as fast as it goes: only the order counts
@@ -155,7 +165,7 @@ func (t *Traffic) ordered() schedule.Seq[*engine.Shot] {
 }
 
 // between applies --from and --to.
-func (t *Traffic) between(seq schedule.Seq[*engine.Shot]) schedule.Seq[*engine.Shot] {
+func (t *Traffic) between(seq sequence) sequence {
 	from, to := int64(-1<<63), int64(1<<63-1)
 	if !t.plan.From.IsZero() {
 		from = t.plan.From.UnixNano()
@@ -166,39 +176,41 @@ func (t *Traffic) between(seq schedule.Seq[*engine.Shot]) schedule.Seq[*engine.S
 	return schedule.Between(seq, from, to)
 }
 
-// Paced are the requests with their due instants.
-func (t *Traffic) Paced() iter.Seq[*engine.Shot] {
-	plan := schedule.Plan{Speed: t.plan.Speed, Rate: t.plan.Rate, LimitNS: t.plan.Until.Nanoseconds(), Loops: t.plan.Loops}
-	return t.limited(schedule.Pace(t.ordered, plan, &t.notes), func(s *engine.Shot, atNS int64) { s.DueNS = atNS })
+// Paced returns the requests with their due instants.
+func (t *Traffic) Paced() iter.Seq[*exchange.Shot] {
+	pacing := schedule.Pacing{
+		Speed: t.plan.Speed, Rate: t.plan.Rate, LimitNS: t.plan.Until.Nanoseconds(), Loops: t.plan.Loops,
+	}
+	return t.limited(schedule.Pace(t.ordered, pacing, &t.notes), func(s *exchange.Shot, atNS int64) { s.DueNS = atNS })
 }
 
-// Unpaced are the requests in the order of the log, for the closed loop that gives them due instants itself.
-func (t *Traffic) Unpaced() iter.Seq[*engine.Shot] {
-	loops := func(yield func(schedule.Entry[*engine.Shot]) bool) {
+// Unpaced returns the requests in the order of the log, for the closed loop that gives them due instants itself.
+func (t *Traffic) Unpaced() iter.Seq[*exchange.Shot] {
+	loops := func(yield func(entry) bool) {
 		source := t.between(t.entries())
 		for loop := 0; t.plan.Loops == 0 || loop < t.plan.Loops; loop++ {
-			kept := &kept{}
+			pass := &firstPass{}
 			t.skipped = map[string]uint64{}
 			for e := range source {
-				kept.add(e.Value)
+				pass.add(e.Value)
 				if !yield(e) {
 					return
 				}
 			}
-			if kept.count == 0 {
+			if pass.count == 0 {
 				return
 			}
-			if kept.whole() && loop == 0 {
-				source = kept.entries(t.counts, t.skipped)
+			if pass.isWhole() && loop == 0 {
+				source = pass.entries(t.counts, t.skipped)
 			}
 		}
 	}
-	return t.limited(loops, func(*engine.Shot, int64) {})
+	return t.limited(loops, func(*exchange.Shot, int64) {})
 }
 
 // limited applies the limit and hands out the shots of this instance's share.
-func (t *Traffic) limited(seq schedule.Seq[*engine.Shot], set func(s *engine.Shot, atNS int64)) iter.Seq[*engine.Shot] {
-	return func(yield func(*engine.Shot) bool) {
+func (t *Traffic) limited(seq sequence, set func(s *exchange.Shot, atNS int64)) iter.Seq[*exchange.Shot] {
+	return func(yield func(*exchange.Shot) bool) {
 		for e := range t.shared(seq) {
 			set(e.Value, e.AtNS)
 			if !yield(e.Value) {
@@ -208,13 +220,13 @@ func (t *Traffic) limited(seq schedule.Seq[*engine.Shot], set func(s *engine.Sho
 	}
 }
 
-// shared applies the limit, which is one of all instances together, and then leaves out the other instances' requests. It
-// counts everybody's, so that those of an instance that dies are known.
-func (t *Traffic) shared(seq schedule.Seq[*engine.Shot]) schedule.Seq[*engine.Shot] {
+// shared applies the limit, which is one of all instances together, and then leaves out the other instances' requests.
+// It counts those of all instances, so that the ones of an instance that dies are known.
+func (t *Traffic) shared(seq sequence) sequence {
 	if t.plan.Limit > 0 {
 		seq = schedule.Limit(seq, t.plan.Limit)
 	}
-	return func(yield func(schedule.Entry[*engine.Shot]) bool) {
+	return func(yield func(entry) bool) {
 		planned := make([]uint64, t.plan.Share.Instances())
 		for e := range seq {
 			instance := t.plan.Share.Of(e.Value.Client)
@@ -227,7 +239,7 @@ func (t *Traffic) shared(seq schedule.Seq[*engine.Shot]) schedule.Seq[*engine.Sh
 	}
 }
 
-// Planned is how many requests the schedule has for each instance; nil until it was gone through to its end.
+// Planned returns how many requests the schedule has for each instance; nil until the schedule has ended.
 func (t *Traffic) Planned() []uint64 {
 	if planned := t.planned.Load(); planned != nil {
 		return *planned
@@ -235,15 +247,15 @@ func (t *Traffic) Planned() []uint64 {
 	return nil
 }
 
-// Visits are what the clients of the logs did, one after the other, at the speed asked for.
+// Visits returns what the clients of the logs did, one after the other, at the planned speed.
 func (t *Traffic) Visits() iter.Seq[engine.Visit] {
-	client := func(s *engine.Shot) uint64 { return uint64(s.Client) }
+	client := func(s *exchange.Shot) uint64 { return uint64(s.Client) }
 	seq := t.shared(t.ordered())
 	return func(yield func(engine.Visit) bool) {
 		for visit := range schedule.Visits(seq, client, visitPause.Nanoseconds(), visitWindow) {
 			steps := make(engine.Visit, len(visit))
 			for i, e := range visit {
-				steps[i] = engine.Step{AtNS: int64(float64(e.AtNS-visit[0].AtNS) / t.plan.Speed), Request: e.Value.Request}
+				steps[i] = engine.Step{AtNS: int64(float64(e.AtNS-visit[0].AtNS) / t.plan.Speed), Hit: e.Value.Hit}
 			}
 			if !yield(steps) {
 				return
@@ -252,14 +264,14 @@ func (t *Traffic) Visits() iter.Seq[engine.Visit] {
 	}
 }
 
-// Describe adds to run.json what is known only after the schedule was gone through.
+// Describe adds to run.json what is known only after the schedule has ended.
 func (t *Traffic) Describe(run *record.Run) {
 	if t.notes.FirstNS != 0 {
 		run.LogStart = record.Instant{Time: time.Unix(0, t.notes.FirstNS)}
 	}
 }
 
-// Err is what went wrong when the logs were read, if anything did.
+// Err returns what went wrong when the logs were read; nil if nothing did.
 func (t *Traffic) Err() error {
 	if err := t.failed.Load(); err != nil {
 		return *err

@@ -1,6 +1,6 @@
 // Addresses of one site. Whatever a page links to, only paths are taken from it: the host is always the target's.
 
-const PARTS = /^(https?):\/\/([^\/?#\\]+)([^?#]*)(\?[^#]*)?/i;
+const PARTS = /^(https?):\/\/([^/?#\\]+)([^?#]*)(\?[^#]*)?/i;
 const PORTS = { http: ':80', https: ':443' };
 
 function origin(scheme, authority) {
@@ -12,7 +12,8 @@ function origin(scheme, authority) {
 export class Site {
   constructor(base) {
     const found = PARTS.exec(base);
-    if (!found) throw new Error(`PLIMSOLL_TARGET: ${base || 'nothing'} is no base URL such as http://127.0.0.1:8080`);
+    if (!found)
+      throw new Error(`PLIMSOLL_TARGET: ${base || 'nothing'} is not a base URL such as http://127.0.0.1:8080`);
     this.origin = origin(found[1], found[2]);
     this.front = `${this.origin}${found[3].replace(/\/+$/, '')}/`;
   }
@@ -22,12 +23,13 @@ export class Site {
     const given = String(link).trim().replace(/#.*$/s, '');
     if (given === '' || /[\x00-\x20\\]/.test(given)) return null;
     const whole = PARTS.exec(given.startsWith('//') ? `${/^[a-z]+:/.exec(this.origin)[0]}${given}` : given);
-    if (whole) return origin(whole[1], whole[2]) === this.origin ? this.origin + tidy(whole[3] || '/') + (whole[4] || '') : null;
+    if (whole)
+      return origin(whole[1], whole[2]) === this.origin ? this.origin + tidy(whole[3] || '/') + (whole[4] || '') : null;
     if (/^[a-z][a-z0-9+.-]*:/i.test(given) || given.startsWith('//')) return null; // mailto:, data:, javascript:
     const base = PARTS.exec(from);
     if (given.startsWith('?')) return this.origin + (base[3] || '/') + given;
     const [path, query] = halves(given);
-    const folder = (base[3] || '/').replace(/[^\/]*$/, '');
+    const folder = (base[3] || '/').replace(/[^/]*$/, '');
     return this.origin + tidy(path.startsWith('/') ? path : folder + path) + query;
   }
 }

@@ -13,10 +13,14 @@ export async function openEditor(day) {
   if (await page.$('#login_error, #loginform')) throw new Trouble('login_failed', 'the session is over');
   day.classic = (await page.$(CLASSIC_TITLE)) !== null;
   if (day.classic) return;
-  await page.waitForFunction(() => window.wp && wp.data && wp.data.select('core/editor')
-    && wp.data.select('core/editor').getCurrentPostId(), { timeout });
-  await page.evaluate(() => { // what greets a new author, and would lie over the page
-    for (const scope of ['core', 'core/edit-post']) wp.data.dispatch('core/preferences').set(scope, 'welcomeGuide', false);
+  await page.waitForFunction(
+    () => window.wp && wp.data && wp.data.select('core/editor') && wp.data.select('core/editor').getCurrentPostId(),
+    { timeout },
+  );
+  await page.evaluate(() => {
+    // what greets a new author, and would lie over the page
+    for (const scope of ['core', 'core/edit-post'])
+      wp.data.dispatch('core/preferences').set(scope, 'welcomeGuide', false);
     wp.data.dispatch('core/preferences').set('core', 'enableChoosePatternModal', false);
   });
   day.titleField = await titleField(page, timeout);
@@ -59,7 +63,9 @@ export async function publish(day) {
   const { page, timeout } = day;
   if (day.classic) return classicSave(day, '#sample-permalink a, #message a');
   await page.locator('.editor-post-publish-panel__toggle, .editor-post-publish-button__button').first().click();
-  await page.waitForSelector('.editor-post-publish-panel .editor-post-publish-button:not([aria-disabled="true"])', { timeout });
+  await page.waitForSelector('.editor-post-publish-panel .editor-post-publish-button:not([aria-disabled="true"])', {
+    timeout,
+  });
   await page.locator('.editor-post-publish-panel .editor-post-publish-button').click();
   await saved(page, timeout);
   return page.evaluate(() => wp.data.select('core/editor').getPermalink());
@@ -75,8 +81,11 @@ export async function saveAgain(day, sentence) {
   }
   const close = await page.$('.editor-post-publish-panel__header button[aria-label="Close panel"]');
   if (close) await close.click();
-  await page.evaluate((text) => wp.data.dispatch('core/block-editor').insertBlocks(
-    wp.blocks.createBlock('core/paragraph', { content: text })), sentence);
+  await page.evaluate(
+    (text) =>
+      wp.data.dispatch('core/block-editor').insertBlocks(wp.blocks.createBlock('core/paragraph', { content: text })),
+    sentence,
+  );
   await page.waitForFunction(() => wp.data.select('core/editor').isEditedPostDirty(), { timeout });
   await page.locator('.editor-post-publish-button').first().click();
   await saved(page, timeout);
@@ -84,13 +93,23 @@ export async function saveAgain(day, sentence) {
 
 // There is something to save when this is called, or it is not published: so nothing of before can be mistaken for it.
 async function saved(page, timeout) {
-  await page.waitForFunction(() => {
-    const editor = wp.data.select('core/editor');
-    if (editor.isSavingPost()) return false;
-    return editor.didPostSaveRequestFail() || (editor.isCurrentPostPublished() && !editor.isEditedPostDirty());
-  }, { timeout });
-  const failed = await page.evaluate(() => wp.data.select('core/editor').didPostSaveRequestFail()
-    && wp.data.select('core/notices').getNotices().map((notice) => notice.content).join(' '));
+  await page.waitForFunction(
+    () => {
+      const editor = wp.data.select('core/editor');
+      if (editor.isSavingPost()) return false;
+      return editor.didPostSaveRequestFail() || (editor.isCurrentPostPublished() && !editor.isEditedPostDirty());
+    },
+    { timeout },
+  );
+  const failed = await page.evaluate(
+    () =>
+      wp.data.select('core/editor').didPostSaveRequestFail() &&
+      wp.data
+        .select('core/notices')
+        .getNotices()
+        .map((notice) => notice.content)
+        .join(' '),
+  );
   if (failed !== false) throw new Trouble('check_failed', `the article was not saved: ${failed}`);
 }
 

@@ -1,16 +1,18 @@
-// Which pages a site has, and which files a page brings with it.
+// The pages of a site, and the files of a page.
 
 import { parseHTML } from 'k6/html';
 
-const NO_PAGE = /\.(css|js|mjs|map|png|jpe?g|gif|webp|avif|svg|ico|woff2?|ttf|zip|gz|tgz|bz2|xz|zst|pdf|mp[34]|webm|xml|rss|json|txt)$/i;
-const NO_VISITOR = /\/(wp-admin|wp-login\.php|wp-json|xmlrpc\.php|feed|install|admin\.php|logout)(\/|$)|[?&](replytocom|share|action|_wpnonce)=/i;
+const NO_PAGE =
+  /\.(css|js|mjs|map|png|jpe?g|gif|webp|avif|svg|ico|woff2?|ttf|zip|gz|tgz|bz2|xz|zst|pdf|mp[34]|webm|xml|rss|json|txt)$/i;
+const NO_VISITOR =
+  /\/(wp-admin|wp-login\.php|wp-json|xmlrpc\.php|feed|install|admin\.php|logout)(\/|$)|[?&](replytocom|share|action|_wpnonce)=/i;
 const KINDS = [
   [/\.(css|m?js)$/i, 'css-js'],
   [/\.(woff2?|ttf|otf|eot)$/i, 'font'],
   [/\.(png|jpe?g|gif|webp|avif|svg|ico|bmp)$/i, 'image'],
 ];
 
-// Adds what a visitor may ask for, in order, each once, up to `most`.
+// The pages that a visitor may request: in order, each once, up to `most`.
 export class Pages {
   constructor(site, most) {
     this.site = site;
@@ -33,7 +35,9 @@ export class Pages {
   }
 
   addLinks(html, from) {
-    parseHTML(html).find('a[href]').each((_, element) => this.add(element.getAttribute('href'), from));
+    parseHTML(html)
+      .find('a[href]')
+      .each((_, element) => this.add(element.getAttribute('href'), from));
   }
 
   // The addresses in a sitemap or feed; those of further sitemaps are returned.
@@ -51,12 +55,14 @@ export class Pages {
 // The files of the same host that a browser fetches for a page, in the order in which it meets them.
 export function filesOf(html, address, site) {
   const found = new Set();
-  parseHTML(html).find('link[href], script[src], img[src]').each((_, element) => {
-    const linked = element.nodeName() === 'link';
-    if (linked && !/(^|\s)(stylesheet|icon|preload|modulepreload)(\s|$)/i.test(attribute(element, 'rel'))) return;
-    const file = site.resolve(attribute(element, linked ? 'href' : 'src'), address);
-    if (file !== null && file !== address) found.add(file);
-  });
+  parseHTML(html)
+    .find('link[href], script[src], img[src]')
+    .each((_, element) => {
+      const linked = element.nodeName() === 'link';
+      if (linked && !/(^|\s)(stylesheet|icon|preload|modulepreload)(\s|$)/i.test(attribute(element, 'rel'))) return;
+      const file = site.resolve(attribute(element, linked ? 'href' : 'src'), address);
+      if (file !== null && file !== address) found.add(file);
+    });
   return [...found];
 }
 

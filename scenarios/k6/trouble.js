@@ -1,4 +1,4 @@
-// A step that did not do what it is for; `kind` is a name of errors.json.
+// A step that failed; `kind` is a name of errors.json.
 
 export class Trouble extends Error {
   constructor(kind, message) {

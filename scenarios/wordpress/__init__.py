@@ -1,1 +1,1 @@
-"""What the scenarios on WordPress share: logging in, forms, nonces, the REST interface."""
+"""The parts that scenarios on WordPress share: login, forms, nonces, the REST interface."""

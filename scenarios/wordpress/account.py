@@ -1,14 +1,14 @@
-"""Logs in to WordPress, and notices when the login was lost."""
+"""Logs in to WordPress, and recognises a lost login."""
 
 import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from scenarios.client import Check, SiteClient
-from scenarios.credentials import Credentials
-from scenarios.errors import StepFailedError
-from scenarios.recognise import Trouble, trouble, words
-from scenarios.reply import Reply
+from scenarios.running.client import Check, SiteClient
+from scenarios.running.credentials import Credentials
+from scenarios.running.errors import StepFailedError
+from scenarios.running.recognition import Trouble, trouble, words
+from scenarios.running.reply import Reply
 from scenarios.wordpress.forms import action, fields, form_at
 
 _LOGIN_FORM = "//form[@id='loginform'] | //form[.//input[@name='log'] and .//input[@name='pwd']]"
@@ -28,7 +28,7 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
 
     def check(reply: Reply) -> Trouble | None:
         found = trouble(reply) or _login_trouble(reply)
-        # A site that echoes what was typed shall not get the password into the run directory.
+        # A site may echo the form: keep the password out of the run directory.
         return Trouble(found.kind, found.detail.replace(who.password, "REDACTED")) if found else None
 
     try:
@@ -52,7 +52,7 @@ def rest_nonce(site: SiteClient, step: str = "nonce") -> str:
 
 
 def logged_out(reply: Reply) -> bool:
-    """Whether the reply sends to the login form: the cookie is lost, or no longer valid."""
+    """Return True if the reply redirects to the login form: the cookie is lost or no longer valid."""
     return "wp-login.php" in reply.location
 
 
@@ -66,7 +66,7 @@ def expect_logged_in(check: Check = trouble) -> Check:
 
 
 def with_login(site: SiteClient, who: Credentials, act: Callable[[], T]) -> T:
-    """Return what `act` does; if it finds that the login was lost, log in again and do it once more."""
+    """Return the result of `act`; if the login was lost, log in again and repeat it once."""
     try:
         return act()
     except StepFailedError as error:
@@ -85,7 +85,7 @@ def _has_form(reply: Reply) -> Trouble | None:
 
 
 def _login_trouble(reply: Reply) -> Trouble | None:
-    """Return why nobody is logged in, or None."""
+    """Return the reason for a failed login, or None."""
     # After a success some sites ask for the administrator's address first; the cookie is valid already.
     if reply.status == 302 and "logged_in" in reply.headers.get("set-cookie", ""):
         return None

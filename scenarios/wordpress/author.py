@@ -1,4 +1,4 @@
-"""What somebody has in common who logs in to WordPress and makes things there."""
+"""The base of users who log in to WordPress and create posts or media."""
 
 from typing import Literal
 
@@ -6,10 +6,10 @@ import gevent
 from gevent.lock import BoundedSemaphore
 from pydantic import Field
 
-from scenarios.credentials import credentials
-from scenarios.errors import StepFailedError
-from scenarios.settings import ChangingSettings
-from scenarios.user import ScenarioUser
+from scenarios.running.credentials import credentials
+from scenarios.running.errors import StepFailedError
+from scenarios.running.settings import ChangingSettings
+from scenarios.running.user import ScenarioUser
 from scenarios.wordpress.account import log_in
 from scenarios.wordpress.rest import Rest
 
@@ -21,17 +21,17 @@ _FOR_GOOD = ("no_permission", "login_failed")
 
 
 class AuthorSettings(ChangingSettings):
-    """What an author can be told."""
+    """Settings of an author."""
 
     clean_up: Literal["always", "failed", "never"] = Field(
         "failed",
-        description="What of its work is deleted at the end: always all of it, what failed (an iteration, "
-        "or the whole run), or never any.",
+        description="What to delete at the end: always everything, only the work of failed iterations (of a "
+        "failed run: everything), or never anything.",
     )
 
 
 class Author(ScenarioUser):
-    """Logs in first, notes what it makes, and cleans up at the end. A scenario fills in `work`."""
+    """A user who logs in first and deletes its work at the end. A scenario fills in `work`."""
 
     abstract = True
     collection = "posts"
@@ -41,13 +41,13 @@ class Author(ScenarioUser):
         self.who = credentials(self.settings)
         self.rest = Rest(self.site, self.who)
         self._of_iteration: list[int] = []
-        self._made: list[int] = []
+        self._succeeded: list[int] = []
         self._failed: list[int] = []
         with _ONE_AT_A_TIME:
             log_in(self.site, self.who)
 
     def iterate(self, number: int) -> None:
-        """Do the work, and sort what it made by whether it went well."""
+        """Do the work, and note its posts as those of a good or a failed iteration."""
         self._of_iteration = []
         try:
             self.work(number)
@@ -58,32 +58,32 @@ class Author(ScenarioUser):
         except BaseException:
             self._failed += self._of_iteration
             raise
-        self._made += self._of_iteration
+        self._succeeded += self._of_iteration
 
     def work(self, number: int) -> None:
         """Do iteration `number`. Raises StepFailedError."""
         raise NotImplementedError
 
-    def made(self, number: int) -> None:
-        """Note a post of `collection` that this iteration has made."""
+    def created(self, number: int) -> None:
+        """Note a post of `collection` that this iteration created."""
         if number not in self._of_iteration:
             self._of_iteration.append(number)
 
     def pause(self, seconds: float) -> None:
-        """Think, but not once the run is being ended."""
+        """Pause, but only until the run ends."""
         while seconds > 0 and not self.session.work.ended:
             gevent.sleep(min(seconds, 0.2))
             seconds -= 0.2
 
     def end(self, well: bool) -> None:
-        """Delete what the settings say. Raises StepFailedError when something stayed, after trying all."""
-        doomed = {
-            "always": self._made + self._failed,
-            "failed": self._failed if well else self._made + self._failed,
+        """Delete posts as the settings say. Raises StepFailedError, after trying all, if one remains."""
+        numbers = {
+            "always": self._succeeded + self._failed,
+            "failed": self._failed if well else self._succeeded + self._failed,
             "never": [],
         }[self.settings.clean_up]
         last: StepFailedError | None = None
-        for number in doomed:
+        for number in numbers:
             try:
                 self.rest.send(
                     CLEAN_UP, "DELETE", f"wp/v2/{self.collection}/{number}", query={"force": "true"}

@@ -2,9 +2,9 @@
 
 import re
 
-from scenarios.articles import Article
-from scenarios.recognise import Trouble
-from scenarios.reply import Reply
+from scenarios.running.recognition import Trouble
+from scenarios.running.reply import Reply
+from scenarios.wordpress.articles import Article
 from scenarios.wordpress.editor import lost
 from scenarios.wordpress.rest import Rest, is_object, root_in
 

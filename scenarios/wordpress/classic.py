@@ -3,13 +3,13 @@
 import re
 from typing import Any
 
-from scenarios.articles import Article
-from scenarios.client import Check, SiteClient
-from scenarios.credentials import Credentials
-from scenarios.errors import StepFailedError
-from scenarios.recognise import Trouble, trouble, words
-from scenarios.reply import Reply
+from scenarios.running.client import Check, SiteClient
+from scenarios.running.credentials import Credentials
+from scenarios.running.errors import StepFailedError
+from scenarios.running.recognition import Trouble, trouble, words
+from scenarios.running.reply import Reply
 from scenarios.wordpress.account import expect_logged_in, with_login
+from scenarios.wordpress.articles import Article
 from scenarios.wordpress.editor import lost
 from scenarios.wordpress.forms import action, fields, form_at
 from scenarios.wordpress.rest import twice
@@ -18,7 +18,7 @@ FORM = "//form[@id='post'][.//input[@name='_wpnonce']]"
 _HEARTBEAT = re.compile(r"""heartbeatSettings\s*=\s*\{[^}]*?"nonce":"(\w+)\"""")
 _MESSAGE = re.compile(r"[?&]message=(\d+)")
 _REVIEW = "8"
-# The date as it was: sent beside the date as it is, WordPress would take it for a change.
+# The old date: if it were sent beside the current one, WordPress would see a change.
 _DATE = re.compile(r"(?:hidden|cur)_(?:mm|jj|aa|hh|mn|ss)")
 
 

@@ -1,9 +1,9 @@
-"""What the two editors of WordPress have in common."""
+"""The interface of the two editors of WordPress."""
 
 from typing import Protocol
 
-from scenarios.articles import Article
-from scenarios.recognise import Trouble
+from scenarios.running.recognition import Trouble
+from scenarios.wordpress.articles import Article
 
 
 class Editor(Protocol):
@@ -13,7 +13,7 @@ class Editor(Protocol):
     link: str
 
     def autosave(self, article: Article) -> None:
-        """Keep the draft, as the editor does by itself while somebody writes."""
+        """Save the draft, as the editor does by itself while its user writes."""
 
     def publish(self, article: Article) -> None:
         """Publish it."""

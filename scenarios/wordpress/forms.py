@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urljoin
 
-from scenarios.reply import Reply
+from scenarios.running.reply import Reply
 
 _BUTTONS = ("submit", "button", "image", "reset", "file")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from scenarios.client import SiteClient
-from scenarios.credentials import Credentials
-from scenarios.errors import StepFailedError
-from scenarios.recognise import Trouble, trouble, words
-from scenarios.reply import Reply
+from scenarios.running.client import SiteClient
+from scenarios.running.credentials import Credentials
+from scenarios.running.errors import StepFailedError
+from scenarios.running.recognition import Trouble, trouble, words
+from scenarios.running.reply import Reply
 from scenarios.wordpress.account import expect_logged_in, with_login
 from scenarios.wordpress.forms import fields, form_at
 from scenarios.wordpress.multipart import Multipart
@@ -26,7 +26,7 @@ _UNSAFE = re.compile(r"[^\w.-]")
 
 
 class Library:
-    """The media library, as somebody uses it who is logged in. Methods raise StepFailedError."""
+    """The media library, for a user who is logged in. Methods raise StepFailedError."""
 
     def __init__(self, site: SiteClient, who: Credentials, rest: Rest) -> None:
         self._site, self._who, self._rest = site, who, rest
@@ -41,23 +41,23 @@ class Library:
         page = with_login(self._site, self._who, get)
         self._nonce = dict(fields(form_at(page, _FORM)))["_wpnonce"]
 
-    def upload(self, path: Path, told: Callable[[int], None]) -> int:
+    def upload(self, path: Path, created: Callable[[int], None]) -> int:
         """Upload the file at `path`; return its attachment's number.
 
-        `told` hears the number as soon as the site names it, which may be in a reply that is an error.
+        `created` gets the number as soon as the site names it, even in an error reply.
         """
 
         def check(reply: Reply) -> Trouble | None:
             number = reply.headers.get("x-wp-upload-attachment-id", "")
             if number.isdigit():
-                told(int(number))
+                created(int(number))
             return expect_logged_in(upload_trouble)(reply)
 
         def once() -> Reply:
             return self._send(path, check)
 
         number = int(twice(once, self.open).data["data"]["id"])
-        told(number)
+        created(number)
         return number
 
     def _send(self, path: Path, check: Callable[[Reply], Trouble | None]) -> Reply:
@@ -77,7 +77,7 @@ class Library:
             )
 
     def attachment(self, number: int) -> dict[str, Any]:
-        """Return what the site knows of the attachment, its sizes above all."""
+        """Return the site's data of the attachment, with its sizes."""
         data: dict[str, Any] = self._rest.get(
             "check sizes", f"wp/v2/media/{number}", {"context": "edit"}, is_object
         ).data
@@ -94,7 +94,7 @@ def _has_form(reply: Reply) -> Trouble | None:
 
 
 def upload_trouble(reply: Reply) -> Trouble | None:
-    """Return why the upload's reply is no success, or None; a refusal has status 200. Pure."""
+    """Return the trouble in an upload's reply, or None; a refusal has status 200. Pure."""
     text = reply.text.strip()
     if text == "-1":
         return Trouble("nonce_expired", f"status {reply.status}: -1")

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from scenarios.client import Check, SiteClient
-from scenarios.credentials import Credentials
-from scenarios.errors import StepFailedError
-from scenarios.recognise import Trouble, trouble, words
-from scenarios.reply import Reply
+from scenarios.running.client import Check, SiteClient
+from scenarios.running.credentials import Credentials
+from scenarios.running.errors import StepFailedError
+from scenarios.running.recognition import Trouble, trouble, words
+from scenarios.running.reply import Reply
 from scenarios.wordpress.account import rest_nonce, with_login
 
 # Answers whatever the site's permalinks are.
@@ -32,7 +32,7 @@ def rest_address(root: str, path: str, query: Mapping[str, str] | None = None) -
 
 
 class Rest:
-    """Sends REST requests in the name of somebody who is logged in."""
+    """A client of the REST interface, for a user who is logged in."""
 
     def __init__(self, site: SiteClient, who: Credentials, root: str = ANYWHERE) -> None:
         self.root = root
@@ -84,7 +84,7 @@ class Rest:
 
 
 def twice(act: Callable[[], Reply], renew: Callable[[], None]) -> Reply:
-    """Return what `act` does; where its nonce has expired, `renew` and do it once more."""
+    """Return the result of `act`; if its nonce has expired, `renew` and repeat it once."""
     try:
         return act()
     except StepFailedError as error:
@@ -95,7 +95,7 @@ def twice(act: Callable[[], Reply], renew: Callable[[], None]) -> Reply:
 
 
 def is_object(reply: Reply) -> Trouble | None:
-    """Find a reply that is no success, or holds no JSON object."""
+    """Return the trouble in a reply that is not a success with a JSON object, or None."""
     if found := trouble(reply):
         return found
     if reply.status in (200, 201) and isinstance(reply.data, dict):

@@ -1,7 +1,7 @@
-"""Judges the pages around a WordPress core upgrade: what to install, and what came of it. Pure."""
+"""Judges the pages around a WordPress core upgrade: the offer before it, the result after it. Pure."""
 
-from scenarios.recognise import Trouble, trouble, words
-from scenarios.reply import Reply
+from scenarios.running.recognition import Trouble, trouble, words
+from scenarios.running.reply import Reply
 from scenarios.wordpress.account import logged_out
 from scenarios.wordpress.upgrade_page import (
     Offer,
@@ -14,7 +14,7 @@ from scenarios.wordpress.upgrade_page import (
 
 
 def choose(page: Reply, from_version: str | None, to_version: str | None) -> Offer | Trouble:
-    """Return the offer of the updates page to take, or why there is none that may be taken."""
+    """Return the offer of the updates page to install, or the reason why there is none."""
     shown = read_update_page(page)
     runs = f"this is WordPress {shown.version}" if shown.version else "this is an unknown WordPress"
     if "/upgrade.php" in page.url:
@@ -47,7 +47,7 @@ def choose(page: Reply, from_version: str | None, to_version: str | None) -> Off
 
 
 def offer_trouble(reply: Reply, from_version: str | None, to_version: str | None) -> Trouble | None:
-    """Return why the upgrade must not be begun, or None; a redirect within the admin side is no reason."""
+    """Return the reason against the upgrade, or None; a redirect within the admin pages is none."""
     if logged_out(reply):
         return Trouble(
             "login_failed",
@@ -61,7 +61,7 @@ def offer_trouble(reply: Reply, from_version: str | None, to_version: str | None
 
 
 def database_trouble(reply: Reply, *, pressed: bool = False) -> Trouble | None:
-    """Return what is wrong with `wp-admin/upgrade.php`; once `pressed`, nothing may be left to do."""
+    """Return the trouble on `wp-admin/upgrade.php`, or None; once `pressed`, nothing may be left to do."""
     if found := trouble(reply):
         return found
     page = read_database_page(reply)
@@ -73,16 +73,16 @@ def database_trouble(reply: Reply, *, pressed: bool = False) -> Trouble | None:
 
 
 def front_trouble(reply: Reply) -> Trouble | None:
-    """Return what is wrong with the front page, which must be shown."""
+    """Return the trouble on the front page, or None."""
     if (found := trouble(reply)) or reply.location:
         return found
     if reply.status != 200 or "<" not in reply.text:
-        return Trouble("check_failed", f"the front page is no page: status {reply.status}")
+        return Trouble("check_failed", f"the front page is not a page: status {reply.status}")
     return None
 
 
 def state(reply: Reply) -> str:
-    """Return in which state an admin page shows the site to be, after an upgrade that failed."""
+    """Return a description of the site after a failed upgrade, from an admin page."""
     if found := trouble(reply):
         return f"now the site has trouble of its own: {found.detail}"
     if logged_out(reply):

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from scenarios.recognise import words
-from scenarios.reply import Reply
+from scenarios.running.recognition import words
+from scenarios.running.reply import Reply
 from scenarios.wordpress.forms import action, fields
 
 _BODY_VERSION = re.compile(r"(?:^|\s)version-(\d+(?:-\d+)*)(?=\s|$)")
@@ -29,7 +29,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class UpdatePage:
-    """What `wp-admin/update-core.php` shows: the version that runs (None: unseen), what may be installed."""
+    """The page `wp-admin/update-core.php`: the version that runs (None: not shown) and those on offer."""
 
     version: str | None
     offers: tuple[Offer, ...]
@@ -37,7 +37,7 @@ class UpdatePage:
 
 @dataclass(frozen=True)
 class DatabasePage:
-    """What `wp-admin/upgrade.php` shows: `press` is where its button leads, None if nothing is to be done."""
+    """The page `wp-admin/upgrade.php`; `press` is its button's address, None if nothing is left to do."""
 
     known: bool
     press: str | None
@@ -73,18 +73,18 @@ def version_of(reply: Reply) -> str | None:
 
 
 def is_version(text: str) -> bool:
-    """Whether `text` is a version, or the start of one: `6`, `6.1`, `6.1.9`."""
+    """Return True if `text` is a version, or the start of one: `6`, `6.1`, `6.1.9`."""
     return bool(_NUMBERS.fullmatch(text))
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Whether `version` is `wanted` or one of its releases: 6.1.9 fits 6.1, and 6.10 does not."""
+    """Return True if `version` is `wanted` or one of its releases: 6.1.9 fits 6.1, and 6.10 does not."""
     have, want = _numbers(version), _numbers(wanted)
     return have[: len(want)] == want
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two versions have the same numbers: 6.8 is 6.8.0, and 6.9-RC1 is 6.9."""
+    """Return True if two versions have the same numbers: 6.8 is 6.8.0, and 6.9-RC1 is 6.9."""
     return _trimmed(_numbers(one)) == _trimmed(_numbers(other))
 
 

@@ -9,10 +9,10 @@ import html
 import re
 from dataclasses import dataclass
 
-from scenarios.recognise import Trouble, trouble
-from scenarios.reply import Reply
+from scenarios.running.recognition import Trouble, trouble
+from scenarios.running.reply import Reply
 
-# What WordPress does, in its order, and how it says so in English.
+# The phases of WordPress's upgrade, in its order, and its English messages for them.
 _LINES = {
     "download": "Downloading update from",
     "unpack": "Unpacking the update",
@@ -24,7 +24,7 @@ _LINES = {
     "database": "Upgrading database",
     "finish": "WordPress updated successfully",
 }
-# Before the first line there is `start`: the updater makes ready.
+# Before the first line the phase is `start`: the updater prepares.
 PHASES = ("start", *_LINES)
 
 _WRAP, _FOOTER = b'class="wrap', b'id="wpfooter"'
@@ -44,7 +44,7 @@ _PERMISSION = re.compile(r"inconsistent file permissions|is unable to copy some 
 
 
 @dataclass(frozen=True)
-class Line:
+class ReplyLine:
     """One line of the reply, and when it was there; `t_ns` is of the caller's clock."""
 
     t_ns: int
@@ -52,7 +52,7 @@ class Line:
 
     @property
     def text(self) -> str:
-        """What a person reads."""
+        """The visible text."""
         return " ".join(html.unescape(_TAGS.sub("", self.markup)).split())
 
 
@@ -65,14 +65,14 @@ class Phase:
     stop_ns: int
 
 
-class Lines:
+class ReplyLines:
     """Takes the reply as it comes, in pieces of any size, and gives its lines."""
 
     def __init__(self) -> None:
         self._buffer = b""
         self._begun = self._ended = False
 
-    def take(self, t_ns: int, piece: bytes) -> list[Line]:
+    def take(self, t_ns: int, piece: bytes) -> list[ReplyLine]:
         """Return the lines that `piece`, which came at `t_ns`, completed."""
         if self._ended:
             return []
@@ -85,7 +85,7 @@ class Lines:
             self._begun, self._buffer = True, self._buffer[at:]
         found = []
         while not self._ended and (line := self._next()) is not None:
-            found.append(Line(t_ns, line.decode("utf-8", errors="replace")))
+            found.append(ReplyLine(t_ns, line.decode("utf-8", errors="replace")))
         return found
 
     def _next(self) -> bytes | None:
@@ -105,15 +105,15 @@ class Lines:
 
 
 class Upgrade:
-    """What is known of an upgrade from its reply so far."""
+    """An upgrade, as far as its reply tells so far."""
 
     def __init__(self, start_ns: int) -> None:
         """Begin when the button is pressed, at `start_ns`."""
-        self.lines: list[Line] = []
+        self.lines: list[ReplyLine] = []
         self.phases: list[Phase] = []
         self.phase, self._since_ns = "start", start_ns
         self.done = False
-        self._reader, self._body = Lines(), bytearray()
+        self._reader, self._body = ReplyLines(), bytearray()
         self._english = self._one_too_many = False
 
     def take(self, t_ns: int, piece: bytes) -> list[tuple[Phase, str]]:
@@ -133,7 +133,7 @@ class Upgrade:
 
     @property
     def timed(self) -> bool:
-        """Whether the phases of an upgrade that has ended can be believed: all are there, one after another.
+        """True if the phases of an upgrade that has ended are reliable: all are there, one after another.
 
         A proxy that holds the reply back until it is whole hides when each line was written.
         """
@@ -144,7 +144,7 @@ class Upgrade:
         """Return `reply` with the body that went by; an error has its own."""
         return Reply(reply.url, reply.status, reply.headers, bytes(self._body) or reply.body, reply.total_us)
 
-    def _line(self, line: Line) -> None:
+    def _line(self, line: ReplyLine) -> None:
         self.lines.append(line)
         if _DONE in line.markup:
             self.done = True
@@ -153,7 +153,7 @@ class Upgrade:
         elif name := self._begins(line):
             self._next_phase(name, line.t_ns)
 
-    def _begins(self, line: Line) -> str | None:
+    def _begins(self, line: ReplyLine) -> str | None:
         """Return the phase that `line` says begins; None where it says something else, e.g. a failure."""
         text = line.text
         for name, beginning in _LINES.items():
@@ -175,7 +175,7 @@ class Upgrade:
 
 
 def upgrade_trouble(upgrade: Upgrade, reply: Reply) -> Trouble | None:
-    """Return why the upgrade whose whole reply is `reply` did not succeed; None if it says that it did."""
+    """Return why the upgrade with the whole reply `reply` failed; None if it succeeded."""
     if found := trouble(reply):
         return Trouble(found.kind, _during(upgrade, found.detail))
     if upgrade.done:
@@ -208,8 +208,8 @@ def upgrade_trouble(upgrade: Upgrade, reply: Reply) -> Trouble | None:
     return Trouble("upgrade_failed", f"the reply ended in phase {last}, without a word of success or failure")
 
 
-def _is_progress(line: Line) -> bool:
-    """Whether `line` says what is being done: in all languages that ends in an ellipsis, a failure not."""
+def _is_progress(line: ReplyLine) -> bool:
+    """Return True if `line` reports progress: it then ends in an ellipsis, in all languages."""
     return _ADDRESS in line.markup or line.text.endswith(("…", "..."))
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 from lxml.cssselect import CSSSelector
 from lxml.html import HtmlElement
 
-from scenarios.reply import Reply
+from scenarios.running.reply import Reply
 
 TOKEN = "_xfToken"  # noqa: S105 the name of a field
 _UNSEEN = ("script", "style", "template", "noscript", "head")
@@ -14,7 +14,7 @@ _UNSEEN = ("script", "style", "template", "noscript", "head")
 
 @dataclass(frozen=True)
 class Form:
-    """What is sent when a form is: `address` is absolute, `fields` are its hidden ones in their order."""
+    """A form to send; `address` is absolute, `fields` are its hidden ones in their order."""
 
     address: str
     method: str
@@ -31,7 +31,7 @@ class Form:
 
 
 def form_of(reply: Reply, selector: str) -> Form | None:
-    """Return the first form that `selector` finds, or in which what it finds lies; None if there is none."""
+    """Return the first form that `selector` finds, or that contains its match; None if there is none."""
     for found in CSSSelector(selector)(reply.page):
         form = next((e for e in (found, *found.iterancestors()) if e.tag == "form"), None)
         if form is not None and not _unseen(form):
@@ -57,17 +57,17 @@ def _read(reply: Reply, form: HtmlElement) -> Form:
 
 
 def text_at(reply: Reply, selector: str) -> str:
-    """Return what a person reads in the first element with text that `selector` finds; else empty."""
+    """Return the visible text of the first element with text that `selector` finds; else an empty string."""
     for found in CSSSelector(selector)(reply.page):
         if not _unseen(found) and (text := seen_text(found)):
             return text
-    # A page's title stands in its head.
+    # A page's title is in its head.
     return " ".join(str(reply.page.findtext(".//title") or "").split()) if selector == "title" else ""
 
 
 def seen_text(element: HtmlElement) -> str:
     """Return the text in `element` without scripts and the like, white space collapsed."""
-    # Collected without recursion: a page may be nested as deep as somebody likes.
+    # Collected without recursion: a page may be nested to any depth.
     parts: list[str] = []
     waiting: list[HtmlElement | str] = [element]
     while waiting:

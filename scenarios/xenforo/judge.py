@@ -1,10 +1,10 @@
-"""Tells what is wrong with a page of an installer, whose status is 200 more often than not. Pure."""
+"""Recognises trouble on an installer's pages, whose status is mostly 200. Pure."""
 
 import re
 from enum import Enum
 
-from scenarios.recognise import Trouble, trouble, words
-from scenarios.reply import Reply
+from scenarios.running.recognition import Trouble, trouble, words
+from scenarios.running.reply import Reply
 from scenarios.xenforo.form import form_of, seen_text, text_at
 from scenarios.xenforo.pages import Pages
 
@@ -12,8 +12,8 @@ from scenarios.xenforo.pages import Pages
 _FULL = re.compile(r"The table '[^']*' is full")
 
 
-class Stage(Enum):
-    """Where in the upgrade a page is expected to be."""
+class UpgradeStage(Enum):
+    """The place in the upgrade at which a page is expected."""
 
     OPEN = "open"  # the installer's first page
     LOGIN = "login"  # what the login answers
@@ -21,8 +21,8 @@ class Stage(Enum):
     UPGRADE = "upgrade"  # what the start form or a continue form answers
 
 
-def judge(pages: Pages, reply: Reply, stage: Stage) -> Trouble | None:
-    """Return what keeps the upgrade from going on after `reply`, or None."""
+def judge(pages: Pages, reply: Reply, stage: UpgradeStage) -> Trouble | None:
+    """Return the trouble that stops the upgrade at `reply`, or None."""
     found = trouble(reply)
     if found and found.kind not in ("http_error", "no_permission", "nonce_expired"):
         return found
@@ -36,9 +36,9 @@ def judge(pages: Pages, reply: Reply, stage: Stage) -> Trouble | None:
         return _login_again(reply, stage)
     if form_of(reply, pages.continue_.form):
         return None
-    if stage is Stage.UPGRADE:
+    if stage is UpgradeStage.UPGRADE:
         return _no_form_left(pages, reply)
-    if form_of(reply, pages.start.form) or (pages.start.path and stage is not Stage.START):
+    if form_of(reply, pages.start.form) or (pages.start.path and stage is not UpgradeStage.START):
         return None
     text = _text(reply)
     if says(text, pages.texts.up_to_date):
@@ -51,13 +51,13 @@ def judge(pages: Pages, reply: Reply, stage: Stage) -> Trouble | None:
 
 
 def is_locked(pages: Pages, reply: Reply) -> bool:
-    """Whether the page says that another upgrade is running."""
-    found = judge(pages, reply, Stage.UPGRADE)
+    """Return True if the page says that another upgrade is running."""
+    found = judge(pages, reply, UpgradeStage.UPGRADE)
     return found is not None and found.kind == "upgrade_locked"
 
 
 def says(text: str, wanted: str | None) -> bool:
-    """Whether `text` has the words `wanted`, in any case; never, where nothing is wanted."""
+    """Return True if `text` contains `wanted`, in any case; False if `wanted` is None."""
     return wanted is not None and wanted.casefold() in text.casefold()
 
 
@@ -65,7 +65,7 @@ def _error_box(pages: Pages, reply: Reply) -> str:
     return next((text for selector in pages.errors if (text := text_at(reply, selector))), "")
 
 
-def _kind_of(pages: Pages, box: str, stage: Stage) -> str:
+def _kind_of(pages: Pages, box: str, stage: UpgradeStage) -> str:
     if says(box, pages.texts.locked):
         return "upgrade_locked"
     if says(box, pages.texts.expired):
@@ -74,13 +74,13 @@ def _kind_of(pages: Pages, box: str, stage: Stage) -> str:
         return "wrong_version"
     if _FULL.search(box):
         return "out_of_disk"
-    return "login_failed" if stage is Stage.LOGIN else "upgrade_failed"
+    return "login_failed" if stage is UpgradeStage.LOGIN else "upgrade_failed"
 
 
-def _login_again(reply: Reply, stage: Stage) -> Trouble | None:
-    if stage is Stage.OPEN:
+def _login_again(reply: Reply, stage: UpgradeStage) -> Trouble | None:
+    if stage is UpgradeStage.OPEN:
         return None
-    if stage is Stage.LOGIN:
+    if stage is UpgradeStage.LOGIN:
         return Trouble("login_failed", f"the login form came back: {words(reply.text)}")
     return Trouble("nonce_expired", "the session is over: the login form came back")
 

@@ -2,7 +2,7 @@
 
 import re
 
-from analysis.hostile import printable
+from plimsoll.common.hostile import printable
 
 _MOST = 48  # of the 64 routes that a run can name; the others are the login's and what stands for the rest
 _NUMBER = re.compile(r"\d[\d.,:/%]*")

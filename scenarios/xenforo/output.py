@@ -1,14 +1,14 @@
-"""What a command prints becomes lines, and lines become phases. Pure."""
+"""Turns the output of a command into lines, and lines into phases. Pure."""
 
 import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scenarios.recognise import Trouble
+from scenarios.running.recognition import Trouble
 from scenarios.xenforo.judge import says
 from scenarios.xenforo.names import StepNames
-from scenarios.xenforo.pages import Command, Texts
+from scenarios.xenforo.pages import CommandOutput, Texts
 
 _LONGEST_BYTES = 1 << 16
 _ENDS = re.compile(rb"\r\n|\r|\n")
@@ -16,7 +16,7 @@ _FATAL = re.compile(r"PHP (?:Fatal|Parse) error:|^(?:Fatal|Parse) error:", re.M)
 _DISK = re.compile(r"No space left on device|Errcode: 28\b|The table '[^']*' is full")
 
 
-class Lines:
+class LineSplitter:
     """Cuts bytes into lines as they come; a carriage return (of a progress bar) ends one, too."""
 
     def __init__(self) -> None:
@@ -38,38 +38,38 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """What lies between two lines that name phases; instants of the monotonic clock."""
+class OutputPhase:
+    """The time between two lines that name phases; instants of the monotonic clock."""
 
     name: str
     start_ns: int
     end_ns: int
 
 
-class Phases:
+class PhaseFinder:
     """Finds the phases in lines: one lasts from a line that names it to the next such line."""
 
     def __init__(self, pattern: str | None, start_ns: int) -> None:
         self._pattern = re.compile(pattern) if pattern else None
         self._names, self._name, self._start_ns = StepNames(), "begin", start_ns
 
-    def line(self, text: str, t_ns: int) -> Piece | None:
+    def line(self, text: str, t_ns: int) -> OutputPhase | None:
         """Return the piece that this line ends, if it does."""
         found = self._pattern.search(text) if self._pattern else None
         return self._next(self._names.name(found[1] or ""), t_ns) if found else None
 
-    def end(self, t_ns: int) -> Piece:
+    def end(self, t_ns: int) -> OutputPhase:
         """Return the last piece."""
         return self._next("", t_ns)
 
-    def _next(self, name: str, t_ns: int) -> Piece:
-        piece = Piece(self._name, self._start_ns, t_ns)
+    def _next(self, name: str, t_ns: int) -> OutputPhase:
+        piece = OutputPhase(self._name, self._start_ns, t_ns)
         self._name, self._start_ns = name, t_ns
         return piece
 
 
-class Tail:
-    """Keeps the last lines, which say how it went."""
+class LastLines:
+    """The last lines of the output, which tell the outcome."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=50)
@@ -84,9 +84,9 @@ class Tail:
 
 
 def judge_output(
-    command: Command, texts: Texts, exit_status: int | None, signal: str, tail: Tail
+    command: CommandOutput, texts: Texts, exit_status: int | None, signal: str, tail: LastLines
 ) -> Trouble | None:
-    """Return what is wrong with a command that ended so, or None. `signal` is empty where none killed it."""
+    """Return the trouble of a command that has ended, or None. `signal` is empty if none killed it."""
     text, last = tail.text(), tail.text(3).replace("\n", " | ")
     if _DISK.search(text):
         return Trouble("out_of_disk", last)

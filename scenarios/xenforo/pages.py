@@ -1,4 +1,4 @@
-"""What an installer's pages look like: the model of `stand-in.yml` and of a licensed copy's own file."""
+"""The description of an installer's pages: the model of `stand-in.yml` and of a licensed copy's file."""
 
 import re
 from typing import Annotated
@@ -13,7 +13,7 @@ def _selector(value: str) -> str:
         CSSSelector(value)
     except SelectorError as error:
         raise ValueError(
-            f"is no CSS selector ({error}): write one such as form.continue, or form[action*=upgrade]"
+            f"is not a CSS selector ({error}): write one such as form.continue, or form[action*=upgrade]"
         ) from None
     return value
 
@@ -23,7 +23,7 @@ def _pattern(value: str) -> str:
         groups = re.compile(value).groups
     except re.error as error:
         raise ValueError(
-            f"is no regular expression ({error}): put it in single quotes, \\ before . [ ( +"
+            f"is not a regular expression ({error}): put it in single quotes, \\ before . [ ( +"
         ) from None
     if groups != 1:
         raise ValueError("needs one group (…), around the name of the phase")
@@ -74,7 +74,7 @@ class Continue(_Part):
 
 
 class Texts(_Part):
-    """What pages say, in any case and with any white space."""
+    """Texts of pages; case and white space do not matter."""
 
     complete: Text
     up_to_date: Text | None = None
@@ -82,16 +82,16 @@ class Texts(_Part):
     expired: Text | None = None
 
 
-class Limits(_Part):
-    """When to stop waiting."""
+class PageLimits(_Part):
+    """Limits of the walk through the pages."""
 
     same_page: int = Field(10, ge=2, le=100_000)
     pages: int = Field(100_000, ge=1, le=10_000_000)
     lock_wait_s: float = Field(60.0, ge=0, le=86_400, strict=False)
 
 
-class Command(_Part):
-    """What the upgrade's command prints."""
+class CommandOutput(_Part):
+    """Texts that the upgrade's command prints."""
 
     complete: Text
     phase: Pattern | None = None
@@ -107,5 +107,5 @@ class Pages(_Part):
     title: Selector
     errors: list[Selector] = Field(min_length=1)
     texts: Texts
-    limits: Limits = Limits()
-    command: Command | None = None
+    limits: PageLimits = PageLimits()
+    command: CommandOutput | None = None

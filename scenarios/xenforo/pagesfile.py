@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from analysis.yamlfile import parse_model, read_model
+from plimsoll.common.yamlfile import parse_model, read_model
 from scenarios.xenforo.pages import Pages
 
 STAND_IN = Path(__file__).with_name("stand-in.yml")

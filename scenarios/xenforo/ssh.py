@@ -1,34 +1,21 @@
 """Runs one command over SSH and hands on its output as it comes. By key or agent; the host must be known."""
 
 import asyncio
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import asyncssh
 
-from scenarios.recognise import Trouble
-from scenarios.xenforo.remote import Remote
+from plimsoll.common.ssh import Access, connect_options
 
 _CHUNK = 1 << 14
-_LOOK_S = 0.5  # how often it is asked whether to stop
-
-
-@dataclass(frozen=True)
-class Access:
-    """How to log in: None means what ssh itself would take."""
-
-    remote: Remote
-    key: Path | None
-    known_hosts: Path | None
+_LOOK_S = 0.5  # between two checks whether to stop
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. `stopped`: we ended it; `silent`: nothing came for too long."""
+    """The end of a command. `stopped`: the scenario ended it; `silent`: nothing came for too long."""
 
     exit_status: int | None
     signal: str
@@ -36,11 +23,11 @@ class Ended:
     silent: bool = False
 
 
-class Connection:
+class SshSession:
     """A connection that runs commands; all calls are blocking."""
 
     def __init__(self, access: Access, timeout_s: float) -> None:
-        """Connect. Raises what `connect_trouble` explains."""
+        """Connect. Raises what `plimsoll.common.ssh.connect_trouble` explains."""
         self._timeout_s = timeout_s
         self._runner = asyncio.Runner()
         try:
@@ -57,51 +44,6 @@ class Connection:
         """End the connection."""
         self._connection.abort()
         self._runner.close()
-
-
-def connect_options(access: Access, timeout_s: float) -> dict[str, Any]:
-    """Return what asyncssh's connect is given: keys and agent only, no host that is not known. Pure."""
-    options: dict[str, Any] = {
-        "host": access.remote.host,
-        "preferred_auth": ["publickey"],
-        "password": None,
-        "connect_timeout": timeout_s,
-        "login_timeout": timeout_s,
-        "keepalive_interval": 15,
-    }
-    if access.remote.user:
-        options["username"] = access.remote.user
-    if access.remote.port:
-        options["port"] = access.remote.port
-    if access.key:
-        options["client_keys"] = [str(access.key)]
-    if access.known_hosts:
-        options["known_hosts"] = str(access.known_hosts)
-    return options
-
-
-def connect_trouble(error: Exception, access: Access) -> Trouble:
-    """Explain why there is no connection, with the remedy. Pure."""
-    where = str(access.remote)
-    if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        return Trouble(
-            "connect_failed",
-            f"{where}: its host key is not in {access.known_hosts or '~/.ssh/known_hosts'}: "
-            "connect once with ssh and compare the key, or give --ssh-known-hosts",
-        )
-    if isinstance(error, asyncssh.PermissionDenied):
-        return Trouble(
-            "login_failed", f"{where}: no key was accepted: give --ssh-key, or load one into the agent"
-        )
-    if isinstance(error, asyncssh.KeyImportError | asyncssh.KeyEncryptionError):
-        return Trouble("login_failed", f"{access.key}: {error}: load a key with a passphrase into ssh-agent")
-    if isinstance(error, ConnectionRefusedError):
-        return Trouble("connect_refused", f"{where}: nobody listens there")
-    if isinstance(error, TimeoutError):
-        return Trouble("timeout", f"{where}: no answer")
-    if isinstance(error, socket.gaierror):
-        return Trouble("connect_failed", f"{where}: no such host")
-    return Trouble("connect_failed", f"{where}: {error or type(error).__name__}")
 
 
 async def _connected(access: Access, timeout_s: float) -> asyncssh.SSHClientConnection:

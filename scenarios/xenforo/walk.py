@@ -1,6 +1,6 @@
-"""The upgrade as one who clicks through it sees it: log in, start, continue until there is no form left.
+"""The upgrade through its pages: log in, start, continue until there is no form left.
 
-Knows neither HTTP nor a clock that can't be replaced: what fetches a page is given to it.
+It knows nothing of HTTP: its caller passes in `fetch`, and a test also the clock.
 """
 
 import time
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urljoin
 
-from scenarios.credentials import Credentials
-from scenarios.errors import StepFailedError
-from scenarios.recognise import Trouble
-from scenarios.reply import Reply
+from scenarios.running.credentials import Credentials
+from scenarios.running.errors import StepFailedError
+from scenarios.running.recognition import Trouble
+from scenarios.running.reply import Reply
 from scenarios.xenforo.form import Form, form_of, seen_text, text_at
-from scenarios.xenforo.judge import Stage, is_locked, judge
+from scenarios.xenforo.judge import UpgradeStage, is_locked, judge
 from scenarios.xenforo.names import StepNames
 from scenarios.xenforo.pages import Pages
 
@@ -35,8 +35,8 @@ class Fetch(Protocol):
 
 
 @dataclass
-class Walked:
-    """What an upgrade took. `phases_s`: the pages' time by the title of the page that led to them."""
+class UpgradeTimes:
+    """Times of an upgrade; `phases_s` is by the title of the page that led to a page."""
 
     pages: int = 0
     total_s: float = 0.0
@@ -44,8 +44,8 @@ class Walked:
     phases_s: dict[str, float] = field(default_factory=dict)
 
 
-class Stopped(Exception):  # noqa: N818 it is no error
-    """Somebody interrupted the run between two pages; the upgrade can be gone on with."""
+class UpgradeStopped(Exception):  # noqa: N818 it is not an error
+    """The run was interrupted between two pages; a later run can continue the upgrade."""
 
 
 @dataclass
@@ -59,41 +59,41 @@ class Walk:
     pause: Callable[[float], None] = time.sleep
     clock_s: Callable[[], float] = time.monotonic
 
-    def upgrade(self, account: Credentials) -> Walked:
-        """Go through the whole upgrade. Raises StepFailedError or Stopped."""
+    def upgrade(self, account: Credentials) -> UpgradeTimes:
+        """Go through the whole upgrade. Raises StepFailedError or UpgradeStopped."""
         page = self._logged_in(account)
         if self.pages.start.path:
-            page = self._open("open upgrade", self.pages.start.path, Stage.START)
-        walked, names = Walked(), StepNames()
+            page = self._open("open upgrade", self.pages.start.path, UpgradeStage.START)
+        times, names = UpgradeTimes(), StepNames()
         begun_s = self.clock_s()
         # An upgrade that was interrupted may show its continue form at once.
         if not form_of(page, self.pages.continue_.form) or form_of(page, self.pages.start.form):
-            page = self._started(page, walked)
-        begun_s += walked.lock_wait_s
+            page = self._started(page, times)
+        begun_s += times.lock_wait_s
         advance = Advance(self.pages.limits.same_page)
         while form := form_of(page, self.pages.continue_.form):
             name = names.name(text_at(page, self.pages.title))
             advance.see(name, form, page)
             page, took_s = self._continued(name, form)
-            walked.pages += 1
-            walked.phases_s[name] = walked.phases_s.get(name, 0.0) + took_s
-            if walked.pages >= self.pages.limits.pages and form_of(page, self.pages.continue_.form):
+            times.pages += 1
+            times.phases_s[name] = times.phases_s.get(name, 0.0) + took_s
+            if times.pages >= self.pages.limits.pages and form_of(page, self.pages.continue_.form):
                 raise StepFailedError(
-                    f"continue: {name}", "upgrade_failed", f"no end after limits.pages ({walked.pages}) pages"
+                    f"continue: {name}", "upgrade_failed", f"no end after limits.pages ({times.pages}) pages"
                 )
-        walked.total_s = self.clock_s() - begun_s
-        return walked
+        times.total_s = self.clock_s() - begun_s
+        return times
 
     def _logged_in(self, account: Credentials) -> Reply:
-        page = self._open("open installer", self.pages.path, Stage.OPEN)
+        page = self._open("open installer", self.pages.path, UpgradeStage.OPEN)
         login = self.pages.login
         form = form_of(page, login.form)
         if form is None:
             return page
         names = {login.user_field: account.user, login.password_field: account.password}
-        return self._sent("log in", form.with_fields(names | login.fields), Stage.LOGIN)
+        return self._sent("log in", form.with_fields(names | login.fields), UpgradeStage.LOGIN)
 
-    def _started(self, page: Reply, walked: Walked) -> Reply:
+    def _started(self, page: Reply, times: UpgradeTimes) -> Reply:
         """Send the start form; while another upgrade is running, again, for as long as the settings say."""
         form = form_of(page, self.pages.start.form)
         if form is None:
@@ -102,22 +102,22 @@ class Walk:
         begun_s, waited_s = self.clock_s(), 0.0
         while True:
             patient = waited_s < self.pages.limits.lock_wait_s
-            started = self._sent("start", form, Stage.UPGRADE, may_be_locked=patient)
+            started = self._sent("start", form, UpgradeStage.UPGRADE, may_be_locked=patient)
             if not (patient and is_locked(self.pages, started)):
-                walked.lock_wait_s = waited_s
+                times.lock_wait_s = waited_s
                 return started
             self.pause(_LOCK_PAUSE_S)
             waited_s = self.clock_s() - begun_s
 
     def _continued(self, name: str, form: Form) -> tuple[Reply, float]:
         begun_s = self.clock_s()
-        page = self._sent(f"continue: {name}", form, Stage.UPGRADE)
+        page = self._sent(f"continue: {name}", form, UpgradeStage.UPGRADE)
         return page, self.clock_s() - begun_s
 
-    def _open(self, step: str, path: str, stage: Stage) -> Reply:
+    def _open(self, step: str, path: str, stage: UpgradeStage) -> Reply:
         return self._sent(step, Form(urljoin(self.site, path.lstrip("/")), "GET", ()), stage)
 
-    def _sent(self, step: str, form: Form, stage: Stage, *, may_be_locked: bool = False) -> Reply:
+    def _sent(self, step: str, form: Form, stage: UpgradeStage, *, may_be_locked: bool = False) -> Reply:
         """Send a form and follow where it leads, each a request of its own under the same name."""
 
         def check(reply: Reply) -> Trouble | None:
@@ -126,7 +126,7 @@ class Walk:
 
         for _ in range(_REDIRECTS):
             if self.stopped():
-                raise Stopped
+                raise UpgradeStopped
             reply = self.fetch(step, form, check)
             if not reply.location:
                 return reply

@@ -14,7 +14,7 @@ require __DIR__ . '/bootstrap.php';
 
 Cli::main(static function () use ($argv): int {
     [$kind, $step] = [$argv[1] ?? '', $argv[2] ?? ''];
-    $steps = array_map(fn (Step $known) => $known->name(), Plan::steps());
+    $steps = array_map(fn(Step $known) => $known->name(), Plan::steps());
     if ($kind !== 'off' && (!isset(Fault::KINDS[$kind]) || !in_array($step, $steps, true))) {
         $kinds = '';
         foreach (Fault::KINDS as $name => $meaning) {

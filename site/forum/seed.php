@@ -19,11 +19,9 @@ const USAGE = 'usage: php seed.php [--size small|medium|large] [--seed N] [--row
 Cli::main(static function () use ($argv): int {
     $options = getopt('', ['size:', 'seed:', 'rows:', 'wait:', 'force'], $rest);
     $options += ['size' => 'small', 'seed' => '1', 'rows' => null, 'wait' => '0'];
-    $number = static fn (string $key, int $least) => filter_var(
-        $options[$key],
-        FILTER_VALIDATE_INT,
-        ['options' => ['min_range' => $least]],
-    );
+    $number = static fn(string $key, int $least) => filter_var($options[$key], FILTER_VALIDATE_INT, [
+        'options' => ['min_range' => $least],
+    ]);
     $rows = $options['rows'] === null ? null : $number('rows', 1);
     [$seed, $wait_s] = [$number('seed', 0), $number('wait', 0)];
     $size = Size::of((string) $options['size'], $rows ?: null);
@@ -54,13 +52,15 @@ Cli::main(static function () use ($argv): int {
         }
     });
     $settings->set('seeded', $what);
-    Cli::say(sprintf(
-        'Seeded %d posts, %d threads, %d members with seed %d in %.1f s.',
-        $size->posts,
-        $size->threads,
-        $size->members,
-        $seed,
-        microtime(true) - $begun,
-    ));
+    Cli::say(
+        sprintf(
+            'Seeded %d posts, %d threads, %d members with seed %d in %.1f s.',
+            $size->posts,
+            $size->threads,
+            $size->members,
+            $seed,
+            microtime(true) - $begun,
+        ),
+    );
     return 0;
 });

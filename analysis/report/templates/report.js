@@ -18,7 +18,7 @@
     return value;
   }
 
-  const placeOf = (key) => document.getElementById("figure-" + key);
+  const placeOf = (key) => document.getElementById(`figure-${key}`);
 
   // What plotly draws, in the colours of the page as it is, and on the scale that the reader chose.
   function figureOf(key) {
@@ -52,7 +52,12 @@
   const sizeOf = (key) => ({ width: 1000, height: Math.max(placeOf(key).clientHeight, 340) + 60 });
 
   // Names of files have nothing in them that a run directory could bring but letters and digits.
-  const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60);
+  const slug = (text) =>
+    text
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, "-")
+      .replace(/^-+|-+$/g, "")
+      .slice(0, 60);
 
   function download(key) {
     const name = [slug(document.title), key].filter(Boolean).join("-");
@@ -65,7 +70,11 @@
     for (const key of Object.keys(figures)) {
       found[key] = {};
       for (const format of formats) {
-        found[key][format] = await Plotly.toImage(picture(key), { format, scale: format === "png" ? 2 : 1, ...sizeOf(key) });
+        found[key][format] = await Plotly.toImage(picture(key), {
+          format,
+          scale: format === "png" ? 2 : 1,
+          ...sizeOf(key),
+        });
       }
     }
     const kept = document.createElement("script");

@@ -55,10 +55,11 @@ function login(Database $db): array
         $form = "<form action=\"index.php?logout\" method=\"post\">$hidden<button>Log out</button></form>\n";
         return ['title' => 'Logged in', 'body' => "<p class=\"member\">You are logged in as $name.</p>\n$form"];
     }
-    $form = "$problem<form action=\"index.php?login\" method=\"post\" class=\"login\">\n$hidden"
-        . "<label>Name <input name=\"name\" autocomplete=\"username\"></label>\n"
-        . "<label>Password <input name=\"password\" type=\"password\" autocomplete=\"current-password\"></label>\n"
-        . "<button>Log in</button>\n</form>\n";
+    $form =
+        "$problem<form action=\"index.php?login\" method=\"post\" class=\"login\">\n$hidden" .
+        "<label>Name <input name=\"name\" autocomplete=\"username\"></label>\n" .
+        "<label>Password <input name=\"password\" type=\"password\" autocomplete=\"current-password\"></label>\n" .
+        "<button>Log in</button>\n</form>\n";
     return ['title' => 'Log in', 'body' => $form];
 }
 

@@ -11,9 +11,7 @@ use PDOStatement;
 /** One connection to MariaDB or MySQL. Every failure is a PDOException. */
 final class Database
 {
-    private function __construct(private readonly PDO $pdo, public readonly string $name)
-    {
-    }
+    private function __construct(private readonly PDO $pdo, public readonly string $name) {}
 
     /**
      * Connects with the settings of config.php; tries again for $wait_s seconds while nobody listens.

@@ -21,9 +21,9 @@ final class Html
     public static function head(string $title, string $root = ''): string
     {
         $title = self::text($title);
-        return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>$title</title>\n"
-            . "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-            . "<link rel=\"stylesheet\" href=\"{$root}style.css\">\n</head>\n<body>\n<main>\n<h1>$title</h1>\n";
+        return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>$title</title>\n" .
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n" .
+            "<link rel=\"stylesheet\" href=\"{$root}style.css\">\n</head>\n<body>\n<main>\n<h1>$title</h1>\n";
     }
 
     public static function foot(): string
@@ -41,7 +41,8 @@ final class Html
     {
         $html = '';
         foreach ($fields as $name => $value) {
-            $html .= sprintf('<input type="hidden" name="%s" value="%s">', self::text($name), self::text($value)) . "\n";
+            $html .=
+                sprintf('<input type="hidden" name="%s" value="%s">', self::text($name), self::text($value)) . "\n";
         }
         return $html;
     }
@@ -52,7 +53,7 @@ final class Html
         if ($pages < 2) {
             return '';
         }
-        $near = array_filter([1, $current - 1, $current, $current + 1, $pages], fn (int $n) => $n >= 1 && $n <= $pages);
+        $near = array_filter([1, $current - 1, $current, $current + 1, $pages], fn(int $n) => $n >= 1 && $n <= $pages);
         $html = '';
         foreach (array_unique($near) as $n) {
             $class = $n === $current ? ' class="current"' : '';

@@ -7,9 +7,7 @@ namespace Forum;
 /** Table `member`: who may log in. */
 final class Members
 {
-    public function __construct(private readonly Database $db)
-    {
-    }
+    public function __construct(private readonly Database $db) {}
 
     /** Returns the member whose name and password these are, or null. */
     public function verify(mixed $name, mixed $password, bool $adminOnly = false): ?int

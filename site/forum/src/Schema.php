@@ -35,9 +35,7 @@ final class Schema
             posted_at INT UNSIGNED NOT NULL, title VARCHAR(250) NOT NULL, message MEDIUMTEXT NOT NULL',
     ];
 
-    public function __construct(private readonly Database $db)
-    {
-    }
+    public function __construct(private readonly Database $db) {}
 
     public function create(): void
     {

@@ -13,9 +13,7 @@ final class Sessions
 {
     private const LIFE_S = 3600;
 
-    public function __construct(private readonly Database $db, private readonly string $cookie)
-    {
-    }
+    public function __construct(private readonly Database $db, private readonly string $cookie) {}
 
     /** @return Session|null The session that the browser's cookie names, unless it is over. */
     public function current(): ?array
@@ -24,10 +22,10 @@ final class Sessions
         if (!is_string($id) || !preg_match('/^[0-9a-f]{64}$/', $id)) {
             return null;
         }
-        $row = $this->db->row(
-            'SELECT member_id, csrf FROM session WHERE session_id = ? AND expires_at > ?',
-            [hex2bin($id), time()],
-        );
+        $row = $this->db->row('SELECT member_id, csrf FROM session WHERE session_id = ? AND expires_at > ?', [
+            hex2bin($id),
+            time(),
+        ]);
         return $row ? ['id' => $id, 'member_id' => (int) $row['member_id'], 'csrf' => $row['csrf']] : null;
     }
 
@@ -36,10 +34,12 @@ final class Sessions
     {
         $session = ['id' => bin2hex(random_bytes(32)), 'member_id' => $memberId, 'csrf' => bin2hex(random_bytes(16))];
         $this->db->run('DELETE FROM session WHERE expires_at < ? LIMIT 1000', [time()]);
-        $this->db->run(
-            'INSERT INTO session (session_id, member_id, csrf, expires_at) VALUES (?, ?, ?, ?)',
-            [hex2bin($session['id']), $memberId, $session['csrf'], time() + self::LIFE_S],
-        );
+        $this->db->run('INSERT INTO session (session_id, member_id, csrf, expires_at) VALUES (?, ?, ?, ?)', [
+            hex2bin($session['id']),
+            $memberId,
+            $session['csrf'],
+            time() + self::LIFE_S,
+        ]);
         setcookie($this->cookie, $session['id'], ['path' => '/', 'httponly' => true, 'samesite' => 'Lax']);
         return $session;
     }
@@ -65,7 +65,7 @@ final class Sessions
         if ($session === null || !is_string($token) || !preg_match('/^(\d{1,12}),([0-9a-f]{64})$/', $token, $parts)) {
             return false;
         }
-        return hash_equals(hash_hmac('sha256', $parts[1], $session['csrf']), $parts[2])
-            && (int) $parts[1] > time() - self::LIFE_S;
+        return hash_equals(hash_hmac('sha256', $parts[1], $session['csrf']), $parts[2]) &&
+            (int) $parts[1] > time() - self::LIFE_S;
     }
 }

@@ -7,9 +7,7 @@ namespace Forum;
 /** Table `setting`: the version of the tables, what was seeded, faults on order. */
 final class Settings
 {
-    public function __construct(private readonly Database $db)
-    {
-    }
+    public function __construct(private readonly Database $db) {}
 
     public function get(string $name): ?string
     {

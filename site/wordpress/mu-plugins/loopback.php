@@ -11,10 +11,11 @@
  * @param array               $args   Its arguments.
  * @param string              $url    Its address.
  */
-function plimsoll_loopback( $handle, $args, $url ) {
-	if ( wp_parse_url( $url, PHP_URL_HOST ) === wp_parse_url( home_url(), PHP_URL_HOST ) ) {
-		curl_setopt( $handle, CURLOPT_CONNECT_TO, array( '::web:8080' ) );
-	}
+function plimsoll_loopback($handle, $args, $url)
+{
+    if (wp_parse_url($url, PHP_URL_HOST) === wp_parse_url(home_url(), PHP_URL_HOST)) {
+        curl_setopt($handle, CURLOPT_CONNECT_TO, ['::web:8080']);
+    }
 }
-add_action( 'http_api_curl', 'plimsoll_loopback', 10, 3 );
-add_filter( 'block_local_requests', '__return_false' );
+add_action('http_api_curl', 'plimsoll_loopback', 10, 3);
+add_filter('block_local_requests', '__return_false');

@@ -9,19 +9,23 @@
  *
  * @return array With version and package, or empty.
  */
-function plimsoll_offer() {
-	static $offer = null;
-	if ( null !== $offer ) {
-		return $offer;
-	}
-	if ( ! isset( $GLOBALS['pagenow'] ) || 'update-core.php' !== $GLOBALS['pagenow'] ) {
-		$offer = get_site_transient( 'plimsoll_offer' );
-		return $offer = is_array( $offer ) ? $offer : array();
-	}
-	$reply = wp_remote_get( 'http://mirror:8081/offer.json', array( 'timeout' => 5 ) );
-	$offer = 200 === wp_remote_retrieve_response_code( $reply ) ? (array) json_decode( wp_remote_retrieve_body( $reply ), true ) : array();
-	set_site_transient( 'plimsoll_offer', $offer, DAY_IN_SECONDS );
-	return $offer;
+function plimsoll_offer()
+{
+    static $offer = null;
+    if (null !== $offer) {
+        return $offer;
+    }
+    if (!isset($GLOBALS['pagenow']) || 'update-core.php' !== $GLOBALS['pagenow']) {
+        $offer = get_site_transient('plimsoll_offer');
+        return $offer = is_array($offer) ? $offer : [];
+    }
+    $reply = wp_remote_get('http://mirror:8081/offer.json', ['timeout' => 5]);
+    $offer =
+        200 === wp_remote_retrieve_response_code($reply)
+            ? (array) json_decode(wp_remote_retrieve_body($reply), true)
+            : [];
+    set_site_transient('plimsoll_offer', $offer, DAY_IN_SECONDS);
+    return $offer;
 }
 
 /**
@@ -29,40 +33,41 @@ function plimsoll_offer() {
  *
  * @return object As the site transient `update_core`.
  */
-function plimsoll_offered_core() {
-	$version = get_bloginfo( 'version' );
-	$found   = (object) array(
-		'updates'         => array(),
-		'version_checked' => $version,
-		'last_checked'    => time(),
-		'translations'    => array(),
-	);
-	$offer   = plimsoll_offer();
-	if ( empty( $offer['version'] ) || empty( $offer['package'] ) ) {
-		return $found;
-	}
-	$newer            = version_compare( $offer['version'], $version, '>' );
-	$found->updates[] = (object) array(
-		'response'        => $newer ? 'upgrade' : 'latest',
-		'download'        => $offer['package'],
-		'locale'          => 'en_US',
-		'packages'        => (object) array(
-			'full'        => $offer['package'],
-			'no_content'  => '',
-			'new_bundled' => '',
-			'partial'     => '',
-			'rollback'    => '',
-		),
-		'current'         => $offer['version'],
-		'version'         => $offer['version'],
-		'php_version'     => $offer['php_version'] ?? '7.2.24',
-		'mysql_version'   => $offer['mysql_version'] ?? '5.5.5',
-		'new_bundled'     => '',
-		'partial_version' => '',
-	);
-	return $found;
+function plimsoll_offered_core()
+{
+    $version = get_bloginfo('version');
+    $found = (object) [
+        'updates' => [],
+        'version_checked' => $version,
+        'last_checked' => time(),
+        'translations' => [],
+    ];
+    $offer = plimsoll_offer();
+    if (empty($offer['version']) || empty($offer['package'])) {
+        return $found;
+    }
+    $newer = version_compare($offer['version'], $version, '>');
+    $found->updates[] = (object) [
+        'response' => $newer ? 'upgrade' : 'latest',
+        'download' => $offer['package'],
+        'locale' => 'en_US',
+        'packages' => (object) [
+            'full' => $offer['package'],
+            'no_content' => '',
+            'new_bundled' => '',
+            'partial' => '',
+            'rollback' => '',
+        ],
+        'current' => $offer['version'],
+        'version' => $offer['version'],
+        'php_version' => $offer['php_version'] ?? '7.2.24',
+        'mysql_version' => $offer['mysql_version'] ?? '5.5.5',
+        'new_bundled' => '',
+        'partial_version' => '',
+    ];
+    return $found;
 }
-add_filter( 'pre_site_transient_update_core', 'plimsoll_offered_core' );
+add_filter('pre_site_transient_update_core', 'plimsoll_offered_core');
 
 /**
  * WordPress downloads from no private address and no unusual port, except from the mirror.
@@ -71,10 +76,11 @@ add_filter( 'pre_site_transient_update_core', 'plimsoll_offered_core' );
  * @param string $host     Its name.
  * @return bool
  */
-function plimsoll_mirror_is_allowed( $external, $host ) {
-	return 'mirror' === $host ? true : $external;
+function plimsoll_mirror_is_allowed($external, $host)
+{
+    return 'mirror' === $host ? true : $external;
 }
-add_filter( 'http_request_host_is_external', 'plimsoll_mirror_is_allowed', 10, 2 );
+add_filter('http_request_host_is_external', 'plimsoll_mirror_is_allowed', 10, 2);
 
 /**
  * The mirror's port beside those that WordPress takes for safe.
@@ -83,7 +89,8 @@ add_filter( 'http_request_host_is_external', 'plimsoll_mirror_is_allowed', 10, 2
  * @param string $host  Whose.
  * @return int[]
  */
-function plimsoll_mirror_port_is_allowed( $ports, $host ) {
-	return 'mirror' === $host ? array_merge( $ports, array( 8081 ) ) : $ports;
+function plimsoll_mirror_port_is_allowed($ports, $host)
+{
+    return 'mirror' === $host ? array_merge($ports, [8081]) : $ports;
 }
-add_filter( 'http_allowed_safe_ports', 'plimsoll_mirror_port_is_allowed', 10, 2 );
+add_filter('http_allowed_safe_ports', 'plimsoll_mirror_port_is_allowed', 10, 2);

@@ -22,7 +22,7 @@ function answer(array $config): string
     if ($_SERVER['REQUEST_METHOD'] === 'POST' && !Sessions::tokenFits($session, $_POST['_xfToken'] ?? null)) {
         throw new Problem('The security token did not fit. Go back, reload the page and try again.', 400);
     }
-    $action = $_SERVER['REQUEST_METHOD'] === 'POST' ? ($_POST['action'] ?? '') : 'show';
+    $action = $_SERVER['REQUEST_METHOD'] === 'POST' ? $_POST['action'] ?? '' : 'show';
     if ($action === 'login') {
         return login($db, $sessions);
     }
@@ -65,10 +65,14 @@ function login(Database $db, Sessions $sessions): string
 function loginPage(array $session, string $problem): string
 {
     $hidden = Html::hidden(['_xfToken' => Sessions::token($session), 'action' => 'login']);
-    return Html::page('Log in to upgrade', "$problem<form action=\"index.php\" method=\"post\" class=\"login\">\n$hidden"
-        . "<label>Account <input name=\"account\" autocomplete=\"username\"></label>\n"
-        . "<label>Password <input name=\"secret\" type=\"password\" autocomplete=\"current-password\"></label>\n"
-        . "<button>Log in</button>\n</form>\n", '../');
+    return Html::page(
+        'Log in to upgrade',
+        "$problem<form action=\"index.php\" method=\"post\" class=\"login\">\n$hidden" .
+            "<label>Account <input name=\"account\" autocomplete=\"username\"></label>\n" .
+            "<label>Password <input name=\"secret\" type=\"password\" autocomplete=\"current-password\"></label>\n" .
+            "<button>Log in</button>\n</form>\n",
+        '../',
+    );
 }
 
 /** @param array{id: string, member_id: int, csrf: string} $session */
@@ -80,16 +84,28 @@ function startPage(array $session, Upgrader $upgrader): string
     }
     $where = $upgrader->wasInterrupted() ? 'An upgrade was begun and not finished. It goes on where it stopped.' : '';
     $hidden = Html::hidden(['_xfToken' => Sessions::token($session), 'action' => 'start']);
-    return Html::page('Upgrade', "<p>Version $version can become " . Plan::TO . ". $where</p>\n"
-        . "<form action=\"index.php\" method=\"post\" class=\"start\">\n$hidden<button>Start the upgrade</button>\n</form>\n", '../');
+    return Html::page(
+        'Upgrade',
+        "<p>Version $version can become " .
+            Plan::TO .
+            ". $where</p>\n" .
+            "<form action=\"index.php\" method=\"post\" class=\"start\">\n$hidden<button>Start the upgrade</button>\n</form>\n",
+        '../',
+    );
 }
 
 /** @param array{id: string, member_id: int, csrf: string} $session */
 function statePage(array $session, State $state, Database $db): string
 {
     if ($state->step === null) {
-        $text = (new Fault(new Settings($db)))->isSilent() ? '' : 'The upgrade is complete. The forum runs version ' . Plan::TO . '.';
-        return Html::page('Upgrade', "<p class=\"complete\">$text</p>\n<p><a href=\"../index.php\">To the forum</a></p>\n", '../');
+        $text = (new Fault(new Settings($db)))->isSilent()
+            ? ''
+            : 'The upgrade is complete. The forum runs version ' . Plan::TO . '.';
+        return Html::page(
+            'Upgrade',
+            "<p class=\"complete\">$text</p>\n<p><a href=\"../index.php\">To the forum</a></p>\n",
+            '../',
+        );
     }
     $hidden = Html::hidden([
         '_xfToken' => Sessions::token($session),
@@ -97,14 +113,19 @@ function statePage(array $session, State $state, Database $db): string
         'step' => $state->step->name(),
         'cursor' => $state->position,
     ]);
-    $progress = $state->last === 0 ? '' : sprintf(
-        '<p class="progress">%s of %s</p>',
-        number_format($state->position),
-        number_format($state->last),
+    $progress =
+        $state->last === 0
+            ? ''
+            : sprintf('<p class="progress">%s of %s</p>', number_format($state->position), number_format($state->last));
+    return Html::page(
+        $state->step->title(),
+        '<p>Step ' .
+            ($state->stepsDone + 1) .
+            " of $state->steps. Leave this page open.</p>\n" .
+            "$progress\n<form action=\"index.php\" method=\"post\" class=\"continue\">\n$hidden" .
+            "<button>Continue</button>\n</form>\n<script src=\"continue.js\"></script>\n",
+        '../',
     );
-    return Html::page($state->step->title(), "<p>Step " . ($state->stepsDone + 1) . " of $state->steps. Leave this page open.</p>\n"
-        . "$progress\n<form action=\"index.php\" method=\"post\" class=\"continue\">\n$hidden"
-        . "<button>Continue</button>\n</form>\n<script src=\"continue.js\"></script>\n", '../');
 }
 
 // A step that was begun is brought to its end, also when the browser has gone.

@@ -15,9 +15,7 @@ final class Bulk
     private array $rows = [];
     private int $bytes = 0;
 
-    public function __construct(private readonly Database $db, private readonly string $table)
-    {
-    }
+    public function __construct(private readonly Database $db, private readonly string $table) {}
 
     /** @param list<int|string> $values In the order of the table's columns. */
     public function add(array $values): void

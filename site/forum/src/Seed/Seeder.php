@@ -65,7 +65,7 @@ final class Seeder
             $count = max(0, $this->random->getInt(-7, 5));
             $liker = $this->random->getInt(0, $this->size->members - 1);
             for ($i = 0; $i < $count; $i++) {
-                $likes->add([$id, ($liker + $i) % $this->size->members + 1, $at + 60 * $i]);
+                $likes->add([$id, (($liker + $i) % $this->size->members) + 1, $at + 60 * $i]);
             }
             if ($id % 10_000 === 0) {
                 $progress($id);
@@ -93,7 +93,16 @@ final class Seeder
             $name = $id === 1 ? 'admin' : "member$id";
             $joined = self::BEGUN_AT + intdiv((self::ENDED_AT - self::BEGUN_AT) * $id, $this->size->members * 2);
             $signature = $id % 3 ? '' : $this->text->words(12);
-            $members->add([$id, $name, "$name@forum.invalid", $hash, $id === 1 ? 1 : 0, $joined, $this->written[$id] ?? 0, $signature]);
+            $members->add([
+                $id,
+                $name,
+                "$name@forum.invalid",
+                $hash,
+                $id === 1 ? 1 : 0,
+                $joined,
+                $this->written[$id] ?? 0,
+                $signature,
+            ]);
         }
         $members->flush();
     }
@@ -107,7 +116,14 @@ final class Seeder
             $counts[$board] = [$counts[$board][0] + 1, $counts[$board][1] + $posts];
             $views = $posts * $this->random->getInt(5, 200);
             $threads->add([
-                $id, $board, $this->text->title(), $this->starter[$id], $this->startedAt[$id], $this->lastAt[$id], $posts, $views,
+                $id,
+                $board,
+                $this->text->title(),
+                $this->starter[$id],
+                $this->startedAt[$id],
+                $this->lastAt[$id],
+                $posts,
+                $views,
             ]);
         }
         $threads->flush();

@@ -14,13 +14,12 @@ final class Size
         public readonly int $threads,
         public readonly int $members,
         public readonly int $boards,
-    ) {
-    }
+    ) {}
 
     /** A named size; $rows posts instead, where given. Null for a name that there is not. */
     public static function of(string $name, ?int $rows): ?self
     {
-        $posts = $rows ?? self::POSTS[$name] ?? null;
+        $posts = $rows ?? (self::POSTS[$name] ?? null);
         if ($posts === null || !isset(self::POSTS[$name])) {
             return null;
         }

@@ -18,8 +18,7 @@ final class Alter implements Step
         private readonly string $sql,
         private readonly string $undoSql,
         private readonly Closure $isDone,
-    ) {
-    }
+    ) {}
 
     public function name(): string
     {

@@ -9,9 +9,7 @@ use Forum\Database;
 /** Table `upgrade_step`: how far each step came. What a batch changes and its entry here are one transaction. */
 final class Journal
 {
-    public function __construct(private readonly Database $db)
-    {
-    }
+    public function __construct(private readonly Database $db) {}
 
     public function isDone(string $step): bool
     {
@@ -42,10 +40,11 @@ final class Journal
 
     public function pageDone(string $step, bool $done, float $seconds): void
     {
-        $this->db->run(
-            'UPDATE upgrade_step SET pages = pages + 1, seconds = seconds + ?, status = ? WHERE step = ?',
-            [$seconds, $done ? 'done' : 'running', $step],
-        );
+        $this->db->run('UPDATE upgrade_step SET pages = pages + 1, seconds = seconds + ?, status = ? WHERE step = ?', [
+            $seconds,
+            $done ? 'done' : 'running',
+            $step,
+        ]);
     }
 
     public function clear(): void

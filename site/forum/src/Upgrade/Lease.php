@@ -20,15 +20,16 @@ final class Lease
         private readonly Database $db,
         private readonly int $lease_s,
         private readonly int $lock_wait_s,
-    ) {
-    }
+    ) {}
 
     /** Does $work for $owner while nobody else can; takes the lease when $take, else it must be the owner's. */
     public function hold(string $owner, bool $take, callable $work): mixed
     {
         $lock = 'forum-upgrade:' . $this->db->name;
         if ((int) $this->db->value('SELECT GET_LOCK(?, ?)', [$lock, $this->lock_wait_s]) !== 1) {
-            throw new Problem('The upgrade is locked: a step is still being done. Wait until it is over, then start again.');
+            throw new Problem(
+                'The upgrade is locked: a step is still being done. Wait until it is over, then start again.',
+            );
         }
         try {
             $this->claim($owner, $take);

@@ -37,31 +37,37 @@ final class Plan
                 'reaction_score' => 'INT NOT NULL DEFAULT 0',
             ]),
             // The copy that servers without instant columns make.
-            self::addColumns('post-columns', 'Altering posts', 'post', [
-                'reaction_score' => 'INT NOT NULL DEFAULT 0',
-                'reactions' => 'MEDIUMTEXT NULL',
-                'edited_at' => 'INT UNSIGNED NOT NULL DEFAULT 0',
-            ], ', ALGORITHM=COPY'),
+            self::addColumns(
+                'post-columns',
+                'Altering posts',
+                'post',
+                [
+                    'reaction_score' => 'INT NOT NULL DEFAULT 0',
+                    'reactions' => 'MEDIUMTEXT NULL',
+                    'edited_at' => 'INT UNSIGNED NOT NULL DEFAULT 0',
+                ],
+                ', ALGORITHM=COPY',
+            ),
             new Alter(
                 'post-index',
                 'Indexing posts',
                 'ALTER TABLE post ADD INDEX member_posted (member_id, posted_at)',
                 'ALTER TABLE post DROP INDEX member_posted',
-                fn (Schema $schema) => $schema->hasIndex('post', 'member_posted'),
+                fn(Schema $schema) => $schema->hasIndex('post', 'member_posted'),
             ),
             new Alter(
                 'thread-types',
                 'Widening threads',
                 'ALTER TABLE thread MODIFY title VARCHAR(250) NOT NULL, MODIFY views BIGINT UNSIGNED NOT NULL, ALGORITHM=COPY',
                 'ALTER TABLE thread MODIFY title VARCHAR(100) NOT NULL, MODIFY views INT UNSIGNED NOT NULL',
-                fn (Schema $schema) => $schema->hasType('thread', 'views', 'bigint unsigned'),
+                fn(Schema $schema) => $schema->hasType('thread', 'views', 'bigint unsigned'),
             ),
             new Alter(
                 'like-types',
                 'Widening likes',
                 'ALTER TABLE post_like MODIFY liked_at BIGINT UNSIGNED NOT NULL, ALGORITHM=COPY',
                 'ALTER TABLE post_like MODIFY liked_at INT UNSIGNED NOT NULL',
-                fn (Schema $schema) => $schema->hasType('post_like', 'liked_at', 'bigint unsigned'),
+                fn(Schema $schema) => $schema->hasType('post_like', 'liked_at', 'bigint unsigned'),
             ),
             // CONVERT alone would make the next longer type of a text column: hence the MODIFYs.
             self::convert('member', 'members', 'MODIFY signature TEXT @ NOT NULL, MODIFY profile MEDIUMTEXT @ NULL'),
@@ -74,7 +80,7 @@ final class Plan
                 'ALTER TABLE search_index ADD FULLTEXT INDEX words (title, message)',
                 // Rebuilt, as InnoDB leaves a hidden column behind.
                 'ALTER TABLE search_index DROP INDEX words, FORCE, ALGORITHM=COPY',
-                fn (Schema $schema) => $schema->hasIndex('search_index', 'words'),
+                fn(Schema $schema) => $schema->hasIndex('search_index', 'words'),
             ),
         ];
     }
@@ -116,13 +122,21 @@ final class Plan
                  ) t ON t.board_id = b.board_id
                  SET b.thread_count = t.n, b.post_count = t.posts, b.last_post_id = t.last_id',
             ]),
-            new Rebuild('search-index', 'Rebuilding the search index', 'post', 'post_id', 1, [
-                'DELETE FROM search_index WHERE post_id > :low AND post_id <= :high',
-                'INSERT INTO search_index (post_id, board_id, posted_at, title, message)
+            new Rebuild(
+                'search-index',
+                'Rebuilding the search index',
+                'post',
+                'post_id',
+                1,
+                [
+                    'DELETE FROM search_index WHERE post_id > :low AND post_id <= :high',
+                    'INSERT INTO search_index (post_id, board_id, posted_at, title, message)
                  SELECT p.post_id, t.board_id, p.posted_at, IF(p.position = 0, t.title, \'\'), p.message
                  FROM post p JOIN thread t ON t.thread_id = p.thread_id
                  WHERE p.post_id > :low AND p.post_id <= :high',
-            ], 'TRUNCATE TABLE search_index'),
+                ],
+                'TRUNCATE TABLE search_index',
+            ),
         ];
     }
 
@@ -145,20 +159,21 @@ final class Plan
             $title,
             "ALTER TABLE `$table` " . implode(', ', $add) . $how,
             "ALTER TABLE `$table` " . implode(', ', $drop),
-            fn (Schema $schema) => $schema->hasColumn($table, $first),
+            fn(Schema $schema) => $schema->hasColumn($table, $first),
         );
     }
 
     private static function convert(string $table, string $what, string $modify): Alter
     {
-        $sql = static fn (string $charset) => "ALTER TABLE `$table` CONVERT TO $charset"
-            . ($modify === '' ? '' : ', ' . str_replace('@', $charset, $modify)) . ', ALGORITHM=COPY';
+        $sql = static fn(string $charset) => "ALTER TABLE `$table` CONVERT TO $charset" .
+            ($modify === '' ? '' : ', ' . str_replace('@', $charset, $modify)) .
+            ', ALGORITHM=COPY';
         return new Alter(
             str_replace('_', '-', $table) . '-charset',
             "Converting $what",
             $sql(self::NEW),
             $sql(self::OLD),
-            fn (Schema $schema) => $schema->hasCollation($table, 'utf8mb4_unicode_ci'),
+            fn(Schema $schema) => $schema->hasCollation($table, 'utf8mb4_unicode_ci'),
         );
     }
 }

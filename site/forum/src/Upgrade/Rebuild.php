@@ -25,8 +25,7 @@ final class Rebuild implements Step
         private readonly int $weight,
         private readonly array $statements,
         private readonly string $undoSql = '',
-    ) {
-    }
+    ) {}
 
     public function name(): string
     {

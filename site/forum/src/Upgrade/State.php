@@ -13,6 +13,5 @@ final class State
         public readonly int $last,
         public readonly int $stepsDone,
         public readonly int $steps,
-    ) {
-    }
+    ) {}
 }

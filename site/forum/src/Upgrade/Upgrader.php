@@ -42,7 +42,7 @@ final class Upgrader
     public function start(string $owner): State
     {
         $this->refuseWhenUpToDate();
-        return $this->released($this->lease->hold($owner, true, fn () => $this->finishedOr($this->state())));
+        return $this->released($this->lease->hold($owner, true, fn() => $this->finishedOr($this->state())));
     }
 
     /**
@@ -54,17 +54,19 @@ final class Upgrader
     public function page(string $owner, string $step, int $cursor): State
     {
         $this->refuseWhenUpToDate();
-        return $this->released($this->lease->hold($owner, false, function () use ($step, $cursor): State {
-            $state = $this->state();
-            if ($state->step === null || $this->isBehind($state, $step, $cursor)) {
-                return $this->finishedOr($state);
-            }
-            (new Fault($this->settings))->strike($state->step->name());
-            if (!(new Fault($this->settings))->isStuck($state->step->name())) {
-                $this->piece($state->step);
-            }
-            return $this->finishedOr($this->state());
-        }));
+        return $this->released(
+            $this->lease->hold($owner, false, function () use ($step, $cursor): State {
+                $state = $this->state();
+                if ($state->step === null || $this->isBehind($state, $step, $cursor)) {
+                    return $this->finishedOr($state);
+                }
+                (new Fault($this->settings))->strike($state->step->name());
+                if (!(new Fault($this->settings))->isStuck($state->step->name())) {
+                    $this->piece($state->step);
+                }
+                return $this->finishedOr($this->state());
+            }),
+        );
     }
 
     /** Takes everything back to the old version. */
@@ -102,7 +104,7 @@ final class Upgrader
 
     private function isBehind(State $state, string $step, int $cursor): bool
     {
-        $names = array_map(fn (Step $known) => $known->name(), Plan::steps());
+        $names = array_map(fn(Step $known) => $known->name(), Plan::steps());
         $posted = array_search($step, $names, true);
         $current = array_search($state->step?->name(), $names, true);
         if ($posted === false || $posted > $current || ($posted === $current && $cursor > $state->position)) {

@@ -1,0 +1,21 @@
+"""The share of requests that failed."""
+
+from analysis.comparing.metrics.metric import Metric, NoFigureError, Reading
+
+ERROR_SHARE = "error share"
+MORE_ERRORS = 0.001
+
+
+class ErrorShare(Metric):
+    """Requests without a whole response, or with a status of 500 or more, by all requests."""
+
+    names = (ERROR_SHARE,)
+    meaning = "the share of requests without a whole response, or with a status of 500 or more"
+    is_share = True
+    limits = ("at_most_more", "at_most_share")
+
+    def value(self, reading: Reading) -> float:
+        """Return it, from 0 to 1."""
+        if not reading.phase.requests:
+            raise NoFigureError(f"{reading.run.name} has no request {reading.when}")
+        return reading.phase.errors / reading.phase.requests

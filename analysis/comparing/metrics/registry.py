@@ -1,0 +1,16 @@
+"""The registry of metrics: adding one is its module and its line here."""
+
+from analysis.comparing.metrics.error_share import ErrorShare
+from analysis.comparing.metrics.measure import Measure
+from analysis.comparing.metrics.metric import Metric
+from analysis.comparing.metrics.response_time import ResponseTime
+
+METRICS: list[Metric] = [ResponseTime(), ErrorShare(), Measure()]
+
+
+def metric_of(text: str) -> Metric:
+    """Return the metric that gates.yml writes as `text`. Raises ValueError that names all there are."""
+    for metric in METRICS:
+        if metric.takes(text):
+            return metric
+    raise ValueError(f"must be one of {', '.join(name for metric in METRICS for name in metric.names)}")

@@ -1,0 +1,92 @@
+"""The rows of the history as judging takes them: nights, runs, figures, and reported changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from analysis.history.night import NightFacts
+
+
+@dataclass(frozen=True)
+class NightRow:
+    """A night with its number in the history, and whether the baseline begins or ends with it."""
+
+    id: int
+    facts: NightFacts
+    baseline: bool
+
+    @property
+    def name(self) -> str:
+        """Its own name within its experiment (hostile)."""
+        return self.facts.key.name
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run without its figures. Names are hostile."""
+
+    id: int
+    night: int
+    scenario: str
+    backend: str
+    repeat: str | None
+    unfit: tuple[str, ...]
+    path: str
+    root: str
+    identity: str
+    started_at: str
+    size_bytes: int
+    readable: bool
+    pruned: bool
+
+    @property
+    def name(self) -> str:
+        """The name of its directory (hostile)."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+class FigureRow(NamedTuple):
+    """One figure of one phase of a run. Names are hostile."""
+
+    run: int
+    phase: str
+    metric: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A change that was reported: whose it is, its first night, the night that found it, both levels.
+
+    `kind`: `worse` and `better` are changes of a series, `baseline` is a gate that failed.
+    """
+
+    kind: Literal["worse", "better", "baseline"]
+    scenario: str
+    backend: str
+    phase: str
+    metric: str
+    night: int
+    found: int
+    before: float
+    after: float
+    p: float
+    accepted: bool = False
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """The scenario and backend that one regression moves at once."""
+        return self.scenario, self.backend
+
+
+@dataclass(frozen=True)
+class Past:
+    """All that the history knows of one experiment, the oldest first; `changes` were reported before."""
+
+    experiment: str
+    nights: Sequence[NightRow]
+    runs: Sequence[RunRow]
+    figures: Sequence[FigureRow]
+    error_shares: Sequence[tuple[int, float]]
+    changes: Sequence[ChangeRow]

@@ -1,0 +1,145 @@
+"""The runs that the command's arguments stand for, and the night of each."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from analysis.history.night import NightFacts, NightKey, instant
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.rundir.directory import read_facts
+from plimsoll.rundir.discovery import is_run, runs_in, subfolders
+from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.names import EXPERIMENT_FILE, RUNS_FOLDER
+
+_STAMP = re.compile(r"(\d{8}T\d{6})Z$")
+
+
+@dataclass(frozen=True)
+class SelectedRun:
+    """One run directory, the folder that it was found in, and its night."""
+
+    path: Path
+    root: Path
+    facts: RunFacts
+    night: NightFacts
+
+
+@dataclass(frozen=True)
+class RunSelection:
+    """All runs and nights that were named (also nights without a run), and what cannot be read (hostile)."""
+
+    runs: list[SelectedRun]
+    nights: list[NightFacts]
+    unreadable: list[str]
+
+
+def select_runs(paths: Sequence[Path]) -> RunSelection:
+    """Return what `paths` stand for: run directories, folders of them, or of experiments.
+
+    A folder stands for what is in it, one level deep; links and what is hidden are left out. Raises
+    RunDirectoryError.
+    """
+    runs: dict[Path, SelectedRun] = {}
+    nights: dict[NightKey, NightFacts] = {}
+    unreadable: list[str] = []
+    for path in paths:
+        for folder, inside in _folders(path):
+            lab = _lab(folder)
+            if lab is not None:
+                nights.setdefault(lab.key, lab)
+            for one in inside:
+                try:
+                    facts = read_facts(one)
+                    found = SelectedRun(one.resolve(), folder.resolve(), facts, night_of(one, facts))
+                except RunDirectoryError as error:
+                    if one == path:
+                        raise
+                    unreadable.append(str(error))
+                    continue
+                runs.setdefault(found.path, found)
+                nights.setdefault(found.night.key, found.night)
+    return RunSelection(list(runs.values()), list(nights.values()), unreadable)
+
+
+def night_of(path: Path, facts: RunFacts) -> NightFacts:
+    """Return of which night the run at `path` is.
+
+    Runs of one experiment's folder are one night; others go by the UTC day on which they began. Raises
+    RunDirectoryError where it does not say when it began.
+    """
+    if facts.started_at is None:
+        raise RunDirectoryError(f"{path}: does not say when it began, so it has no place in a history")
+    folder = path.resolve().parent.parent if path.resolve().parent.name == RUNS_FOLDER else None
+    experiment, planned = (facts.experiment.name, facts.experiment.of) if facts.experiment else ("", None)
+    began = instant(facts.started_at)
+    if folder is None:
+        return NightFacts(
+            NightKey(experiment, began[:10]), f"{began[:10]}T00:00:00.000000Z", planned, str(path.parent)
+        )
+    lab = _lab(folder)
+    if lab is not None and lab.key.experiment == experiment:
+        return lab
+    stamp = _STAMP.search(folder.name)
+    name = folder.name if stamp else f"{folder.name} {began[:10]}"
+    started = _of_stamp(stamp[1]) if stamp else f"{began[:10]}T00:00:00.000000Z"
+    return NightFacts(NightKey(experiment, name), started, planned, str(folder))
+
+
+def _folders(path: Path) -> Iterator[tuple[Path, list[Path]]]:
+    """Yield the folders that `path` stands for, each with its run directories."""
+    if is_run(path):
+        yield path.parent, [path]
+        return
+    if not path.is_dir():
+        read_facts(path)  # says what is wrong with it
+    found = False
+    if _is_experiment(path):
+        found = True
+        yield path, runs_in(path / RUNS_FOLDER)
+    elif inside := runs_in(path):
+        found = True
+        yield path, inside
+    for one in subfolders(path):
+        if one.name not in (RUNS_FOLDER, "attempts") and _is_experiment(one):
+            found = True
+            yield one, runs_in(one / RUNS_FOLDER)
+    if not found:
+        raise RunDirectoryError(
+            f"{path}: is no run directory and holds none; give run directories, folders of them, or "
+            "experiments' folders"
+        )
+
+
+def _is_experiment(path: Path) -> bool:
+    return (path / EXPERIMENT_FILE).is_file() or bool(runs_in(path / RUNS_FOLDER))
+
+
+def _lab(folder: Path) -> NightFacts | None:
+    """Return the night that an experiment's folder is, None where it is none or its lab.json is damaged."""
+    try:
+        lab: Any = json.loads((folder / EXPERIMENT_FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    stamp = _STAMP.search(folder.resolve().name)
+    if stamp is None or not isinstance(lab, dict) or not isinstance(lab.get("name"), str):
+        return None
+    key = NightKey(lab["name"], folder.resolve().name)
+    return NightFacts(key, _of_stamp(stamp[1]), _planned(lab), str(folder.resolve()))
+
+
+def _planned(lab: dict[str, Any]) -> int | None:
+    backends, scenarios, repeats = (lab.get(key) for key in ("backends", "scenarios", "repeats"))
+    if isinstance(backends, list) and isinstance(scenarios, list) and isinstance(repeats, int):
+        return len(backends) * len(scenarios) * repeats
+    return None
+
+
+def _of_stamp(text: str) -> str:
+    try:
+        return instant(datetime.strptime(text, "%Y%m%dT%H%M%S").replace(tzinfo=UTC))
+    except ValueError:
+        return f"{text[:4]}-{text[4:6]}-{text[6:8]}T00:00:00.000000Z"

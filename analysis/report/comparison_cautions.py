@@ -1,0 +1,103 @@
+"""Cautions about a comparison, over all runs of a report."""
+
+from collections.abc import Sequence
+
+from analysis.report.backends import ScenarioRuns
+from analysis.report.cautions import Caution
+from analysis.report.measured_run import MeasuredRun
+from analysis.report.phase_figures import ScenarioFigures
+from plimsoll.common.differences import differing
+from plimsoll.common.severity import Severity, gravest_first
+
+_MOST_KEYS = 5
+
+
+def comparison_cautions(
+    scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures], unreadable: Sequence[str]
+) -> list[Caution]:
+    """Return the cautions on all runs together, the gravest first. Texts are hostile."""
+    runs = [run for scenario in scenarios for run in scenario.runs]
+    found = [Caution(Severity.BAD, f"Left out, since it cannot be read: {problem}") for problem in unreadable]
+    found += _emulated(runs)
+    found += _gave_up(runs)
+    found += _different_scenarios(scenarios)
+    found += [caution for scenario in scenarios for caution in _few_repeats(scenario)]
+    found += _moving_facts(runs)
+    found += _host_files(figures)
+    return gravest_first(found)
+
+
+def _emulated(runs: Sequence[MeasuredRun]) -> list[Caution]:
+    said = {run.backend: run.emulated for run in runs if run.emulated}
+    return [
+        Caution(
+            Severity.WARN,
+            f"{backend} is emulated ({what}): a faster disk that was slowed down. It shows what such storage "
+            "does to a site in kind, not in figures.",
+        )
+        for backend, what in said.items()
+    ]
+
+
+def _gave_up(runs: Sequence[MeasuredRun]) -> list[Caution]:
+    return [
+        Caution(
+            Severity.BAD,
+            f"{run.name}: {busy.name} gave up and the disks were idle from then on: {busy.error}",
+        )
+        for run in runs
+        if (busy := run.saturation) and busy.error
+    ]
+
+
+def _different_scenarios(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
+    named = {
+        scenario.name: {b.name for b in scenario.backends if b.runs[0].directory.facts.backend}
+        for scenario in scenarios
+    }
+    everyone = set().union(*named.values()) if named else set()
+    return [
+        Caution(Severity.WARN, f"{name} did not run on {', '.join(sorted(everyone - backends))}.")
+        for name, backends in named.items()
+        if backends and everyone - backends
+    ]
+
+
+def _few_repeats(scenario: ScenarioRuns) -> list[Caution]:
+    named = [backend for backend in scenario.backends if backend.runs[0].directory.facts.backend]
+    once = [backend.name for backend in named if len(backend.runs) == 1]
+    if len(named) < 2 or not once:
+        return []
+    text = (
+        f"{scenario.name} ran only once on {', '.join(once)}: whether a difference is the storage's or this "
+        "one run's cannot be told. Repeat it at least four times."
+    )
+    return [Caution(Severity.WARN, text)]
+
+
+def _moving_facts(runs: Sequence[MeasuredRun]) -> list[Caution]:
+    facts: dict[str, list[object]] = {}
+    for run in runs:
+        storage = run.directory.facts.storage
+        if storage and run.directory.facts.backend:
+            facts.setdefault(run.backend, []).append({"emulated": storage.emulated, **storage.facts})
+    found = []
+    for backend, each in facts.items():
+        # How well data compress changes with what a run writes.
+        keys = [key for key, _ in differing(each, expected=("datasets.compress_ratio",))]
+        if keys:
+            shown = ", ".join(keys[:_MOST_KEYS]) + (" and more" if len(keys) > _MOST_KEYS else "")
+            found.append(
+                Caution(Severity.WARN, f"{backend} was not the same in all its runs: {shown} changed.")
+            )
+    return found
+
+
+def _host_files(figures: Sequence[ScenarioFigures]) -> list[Caution]:
+    return [
+        Caution(Severity.WARN, f"{repeat.run.name}: without the observers' counters: {repeat.trouble}")
+        for scenario in figures
+        for backend in scenario.backends
+        for repeat in backend.repeats
+        if repeat.trouble
+    ]

@@ -1,0 +1,70 @@
+"""The facts in which the storage of several backends differs, as a table and as JSON."""
+
+from collections.abc import Sequence
+from math import inf, isfinite
+
+from analysis.report.cache import compress_ratios
+from analysis.report.measured_run import MeasuredRun
+from analysis.report.tables import Row, Table
+from plimsoll.common.differences import differing
+from plimsoll.common.units import ABSENT, significant
+
+# Where a clone lies is called after its backend; and that a disk is emulated is said of its clone again.
+_WHERE = ("clone.folder", "clone.name", "clone.emulated")
+
+
+def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
+    """Return what differs between the backends' facts; None where fewer than two say anything."""
+    facts = facts_by_backend(runs)
+    if len(facts) < 2:
+        return None
+    rows = [
+        Row(key, [_fact(value) for value in values])
+        for key, values in differing(list(facts.values()), expected=(*_WHERE, "datasets.compress_ratio"))
+    ]
+    if ratios := compress_ratios(runs):
+        rows.append(Row("compress ratio", [ratios.get(name, ABSENT) for name in facts]))
+    caption = (
+        "What the lab read of the storage and its host, where it is not the same for all backends. Ideally "
+        "only what you want to compare stands here."
+    )
+    if ratios:
+        caption += " The compress ratio stands here in any case; it changes with what a run writes."
+    if not rows:
+        caption = "Nothing of what the lab read of the storage and its host differs between the backends."
+    return Table("What differs between the backends", caption, ["", *facts], rows)
+
+
+def differences_json(runs: Sequence[MeasuredRun]) -> list[dict[str, object]]:
+    """Return what differs between the backends, for `--json`."""
+    facts = facts_by_backend(runs)
+    if len(facts) < 2:
+        return []
+    return [
+        {"key": key, "backends": {name: _finite(value) for name, value in zip(facts, values, strict=True)}}
+        for key, values in differing(list(facts.values()), expected=_WHERE)
+    ]
+
+
+def _finite(value: object) -> object:
+    """JSON has no NaN and no infinity."""
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def facts_by_backend(runs: Sequence[MeasuredRun]) -> dict[str, dict[str, object]]:
+    """Return the facts of each backend by its name (hostile), from the first of its runs that has any."""
+    found: dict[str, dict[str, object]] = {}
+    for run in runs:
+        storage = run.directory.facts.storage
+        if storage and run.directory.facts.backend:
+            own = {"emulated": storage.emulated, "clone": storage.clone, **storage.facts}
+            found.setdefault(run.backend, own)
+    return found
+
+
+def _fact(value: object) -> str:
+    if value is None:
+        return ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return significant(value, 6) if isinstance(value, float) and 0 <= value < inf else str(value)

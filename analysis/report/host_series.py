@@ -1,0 +1,93 @@
+"""The series of the observers and of the saturator, by the second, on the time axis of the saturator."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.report.measured_run import MeasuredRun
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.rundir.hostfile import read_host
+from plimsoll.rundir.names import HOST_FILE
+
+_LATENCY = re.compile(r"diskstats\.(.+)_read_latency_ms", re.DOTALL)
+
+# What is beyond was written by no observer of ours.
+_MOST_MS, _LATEST_NS = 1e9, float(1 << 61)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values at instants, in seconds since the saturator started; both have shape (n,), no value is NaN."""
+
+    t_s: Floats
+    value: Floats
+
+    def between(self, from_s: float, to_s: float) -> Floats:
+        """Return the values from one instant to before another."""
+        return self.value[(self.t_s >= from_s) & (self.t_s < to_s)]
+
+
+_NOTHING = Series(np.empty(0), np.empty(0))
+
+
+def send_of(run: MeasuredRun) -> Series:
+    """Return the saturator's throughput in bytes a second, each at the middle of its second."""
+    busy = run.saturation
+    if busy is None or not busy.bytes_per_s:
+        return _NOTHING
+    t_ns, value = (np.array(column, dtype=np.float64) for column in zip(*busy.bytes_per_s, strict=True))
+    return Series((t_ns - busy.start_ns) / 1e9 - 0.5, value)
+
+
+def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
+    """Return the mean time of a read in ms, over the storage's disks, and what is wrong with host.csv.
+
+    Where run.json does not say which disks those are, or none of them was observed, over all disks.
+    """
+    try:
+        columns = read_host(run.directory.path / HOST_FILE, lambda name: bool(_LATENCY.fullmatch(name)))
+    except RunDirectoryError as error:
+        return _NOTHING, str(error)
+    except OSError as error:
+        return _NOTHING, f"{run.directory.path / 'host.csv'}: cannot be read: {error.strerror}"
+    t_ns = columns.pop("t_ns", None)
+    if t_ns is None or not columns:
+        return _NOTHING, None
+    own = _own_disks(run)
+    chosen = [
+        values for name, values in columns.items() if (found := _LATENCY.fullmatch(name)) and found[1] in own
+    ]
+    table = np.array(chosen or list(columns.values()), dtype=np.float64)
+    known = np.abs(table) < _MOST_MS  # neither is NaN
+    count = known.sum(axis=0)
+    there = (count > 0) & (np.abs(t_ns) < _LATEST_NS)
+    mean: Floats = np.where(known, table, 0.0).sum(axis=0)[there] / count[there]
+    return Series((t_ns[there] - _zero_ns(run)) / 1e9, mean), None
+
+
+def done_of(run: MeasuredRun) -> Series:
+    """Return the requests done a second, in each slice of the run's whole seconds."""
+    timeline = run.statistics.timeline
+    slots = np.arange(timeline.used, dtype=np.float64)
+    t_s: Floats = (slots + 0.5) * timeline.width_s - _zero_ns(run) / 1e9
+    per_s: Floats = timeline.done[: timeline.used] / timeline.width_s
+    zero_s = _zero_ns(run) / 1e9
+    whole = (t_s >= np.ceil(-zero_s)) & (t_s < np.floor(timeline.used * timeline.width_s - zero_s))
+    return Series(t_s[whole], per_s[whole])
+
+
+def _zero_ns(run: MeasuredRun) -> int:
+    return run.saturation.start_ns if run.saturation else 0
+
+
+def _own_disks(run: MeasuredRun) -> set[str]:
+    storage = run.directory.facts.storage
+    disks = storage.facts.get("disks") if storage else None
+    found = (
+        (disk.get("device") for disk in disks if isinstance(disk, dict)) if isinstance(disks, list) else ()
+    )
+    return {device.removeprefix("/dev/") for device in found if isinstance(device, str)}

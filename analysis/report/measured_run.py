@@ -1,0 +1,128 @@
+"""A run directory and what was measured from it: what the page's sections are made of."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from analysis.charts.style import RUN_COLOURS, Run
+from analysis.report.values import MeasuredValues, measured
+from analysis.statistics.measures import summaries
+from analysis.statistics.run import RunFigures
+from plimsoll.common.units import counted, milliseconds
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import Saturation, saturation, spans
+from plimsoll.rundir.measures import Measures
+
+# The generator is limited when its own lag is too long both in itself and beside what it measured.
+_LIMIT_LAG_MS = 1.0
+_LIMIT_FRACTION = 0.05
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One run of a report; `number` counts from 0.
+
+    `shade` is the number of its colour, from 0: that of its backend. `among_scenarios` says that the report
+    has several, so that its name has to tell which one this is.
+    """
+
+    directory: RunDirectory
+    statistics: RunFigures
+    number: int
+    shade: int | None = None
+    among_scenarios: bool = False
+
+    @property
+    def name(self) -> str:
+        """The run's name (hostile)."""
+        which = f"{self.directory.facts.scenario}, " if self.among_scenarios else ""
+        return which + self.directory.name
+
+    @property
+    def backend(self) -> str:
+        """The backend that it ran on (hostile); a run without one is its own."""
+        return self.directory.facts.backend or self.directory.name
+
+    @property
+    def emulated(self) -> str | None:
+        """The storage that its own imitated (hostile); None for storage that is what it is called."""
+        storage = self.directory.facts.storage
+        return storage.emulated if storage else None
+
+    @cached_property
+    def saturation(self) -> Saturation | None:
+        """The saturator that kept its disks busy, if there was one."""
+        return saturation(self.directory.events)
+
+    @property
+    def status(self) -> str:
+        """`running`, `complete`, `interrupted` or `failed`."""
+        return self.directory.status
+
+    @property
+    def colour(self) -> int:
+        """The number of its colour, from 1."""
+        return (self.number if self.shade is None else self.shade) % RUN_COLOURS + 1
+
+    @cached_property
+    def measures(self) -> dict[str, dict[str, object]]:
+        """The figures that are no single request, by name (hostile), as summary.json has them."""
+        return summaries(Measures.of(self.directory.events))
+
+    @cached_property
+    def values(self) -> MeasuredValues:
+        """The same figures, value by value."""
+        return measured(self.directory.events)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds that the run took: to the end of its last request."""
+        return self.statistics.duration_s
+
+    @property
+    def generator_limited(self) -> bool:
+        """True where run.json says so, or the records do: of a killed run only they can."""
+        if self.directory.facts.generator_limited:
+            return True
+        lag = self.statistics.samples["lag"].figures_ms()["p99.9"]
+        response = self.statistics.samples["response"].figures_ms()["p99.9"]
+        if lag is None or response is None or self.directory.facts.loop == "closed":
+            return False
+        return lag > _LIMIT_LAG_MS and lag > _LIMIT_FRACTION * response
+
+    def as_chart_run(self) -> Run:
+        """Return the run as the charts know it."""
+        return Run(
+            name=self.name,
+            statistics=self.statistics,
+            spans=spans(self.directory.events, self.elapsed_s),
+            paced_by=self._paced_by(),
+            number=self.number,
+            shade=self.number if self.shade is None else self.shade,
+        )
+
+    def _paced_by(self) -> str:
+        if self.directory.facts.loop == "closed":
+            return ""
+        return "the rate" if (self.directory.facts.speed or "").startswith("rate") else "the log"
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints of the run."""
+        facts = self.directory.facts
+        return {
+            "name": self.name,
+            "scenario": facts.scenario,
+            "backend": facts.backend,
+            "repeat": facts.repeat,
+            "status": self.status,
+            "killed": self.directory.killed,
+            "generator_limited": self.generator_limited,
+            **self.statistics.as_json(),
+            "measures": self.measures,
+        }
+
+    def one_line(self) -> str:
+        """Return the headline in one line (hostile)."""
+        response = self.statistics.samples["response"].figures_ms()
+        shown = ", ".join(f"{name} {milliseconds(response[name])}" for name in ("p50", "p99", "p99.9", "max"))
+        failed = f", {self.statistics.total.errors:,} failed" if self.statistics.total.errors else ""
+        return f"{self.name}: {self.status}, {counted(self.statistics.requests, 'request')}{failed}, {shown}"

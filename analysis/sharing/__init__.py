@@ -1,1 +1,0 @@
-"""How unevenly instances share the clients of a log, and what that does to their lag (docs/scaling.md)."""

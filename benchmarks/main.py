@@ -1,0 +1,167 @@
+"""The command line of the peers' benchmark."""
+
+import argparse
+import json
+import os
+import resource
+import signal
+import sys
+from datetime import UTC, datetime
+from types import FrameType, ModuleType
+
+from benchmarks import (
+    case_max,
+    case_module,
+    case_pace,
+    case_parse,
+    case_report,
+    case_share,
+    case_stall,
+    case_users,
+    machine,
+)
+from benchmarks.document import document, plain
+from benchmarks.installing import Installed, install
+from benchmarks.paths import DOCUMENT, RESULTS, SCRATCH
+from benchmarks.plan import BenchmarkPlan
+from benchmarks.result import Result
+from benchmarks.say import say
+
+CASES: dict[str, ModuleType] = {
+    case.NAME: case
+    for case in (
+        case_parse,
+        case_max,
+        case_module,
+        case_pace,
+        case_share,
+        case_stall,
+        case_users,
+        case_report,
+    )
+}
+
+_EXAMPLES = """examples:
+  make peers                                  everything, about 25 minutes, and docs/peers.md
+  benchmarks/run --only max --rounds 3       one case
+  benchmarks/run --quick                     a minute or two, to see that all works; writes no document
+  benchmarks/run --install-only              get the peers, run nothing
+
+exit status: 0 every goal was reached, 1 one was not or could not be measured, 2 usage
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    signal.signal(signal.SIGTERM, _interrupt)
+    _allow_many_files()
+    try:
+        return _main(args)
+    except KeyboardInterrupt:
+        say("interrupted; everything that was started is stopped")
+        return 130
+
+
+def _main(args: argparse.Namespace) -> int:
+    names = args.only or list(CASES)
+    peers = install(sorted({peer for name in names for peer in CASES[name].NEEDS}, key=_order))
+    if args.install_only:
+        return 0 if all(peer.version for peer in peers.values()) else 1
+    folder = RESULTS / "quick" if args.quick else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if machine.busy():
+            say("something else is at work on this machine: the figures will be only indicative")
+        result = _run_case(name, BenchmarkPlan(args.rounds, args.quick, peers), peers)
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(result.to_json(), indent=1) + "\n")
+        say(f"{name}: done; everything raw is in {os.path.relpath(path)}")
+    if args.quick:
+        results = [_read(name, True) for name in names]
+    else:
+        results = [_read(name, False) for name in CASES if (RESULTS / f"{name}.json").exists()]
+        DOCUMENT.parent.mkdir(exist_ok=True)
+        DOCUMENT.write_text(document(results, DOCUMENT.read_text() if DOCUMENT.exists() else None))
+        say(f"written: {os.path.relpath(DOCUMENT)}")
+    mine = [result for result in results if result.case in names]
+    print(plain(mine), end="")
+    return 0 if all(result.all_reached() for result in mine) else 1
+
+
+def _run_case(name: str, plan: BenchmarkPlan, peers: dict[str, Installed]) -> Result:
+    before = machine.facts()
+    case = CASES[name]
+    result: Result = case.run_case(plan)
+    result.rounds = min(plan.rounds, getattr(case, "MOST_ROUNDS", plan.rounds))
+    result.date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    result.machine = before
+    result.versions = {peer: text for peer, text in plan.versions().items() if peer in case.NEEDS}
+    return result
+
+
+def _read(name: str, quick: bool) -> Result:
+    folder = RESULTS / "quick" if quick else RESULTS
+    return Result.from_json(json.loads((folder / f"{name}.json").read_text()))
+
+
+def _order(peer: str) -> int:
+    """The quick ones first, so that what is wrong with the machine shows early."""
+    known = (
+        "replay",
+        "goaccess",
+        "nginx",
+        "wrk",
+        "arrivals",
+        "stall",
+        "hey",
+        "vegeta",
+        "locust",
+        "grinder",
+        "oha",
+        "k6",
+        "k6x",
+    )
+    return known.index(peer)
+
+
+def _allow_many_files() -> None:
+    """10,000 users need 10,000 connections here and as many in nginx; children inherit the limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/run",
+        description="Compare Plimsoll with its peers on this machine, and write docs/peers.md.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--only", action="append", choices=list(CASES), help="this case only; may be repeated"
+    )
+    parser.add_argument("--rounds", type=_positive, default=5, help="how many rounds (default: 5)")
+    parser.add_argument(
+        "--quick", action="store_true", help="small and short, one round; figures mean little"
+    )
+    parser.add_argument("--install-only", action="store_true", help="get the peers and stop")
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.rounds = 1
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    return args
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

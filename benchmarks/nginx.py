@@ -1,0 +1,123 @@
+"""An nginx on loopback, tuned so that the clients are what limits."""
+
+import http.client
+import os
+import re
+import resource
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.background import background, cpu_seconds
+from benchmarks.measure import SERVER_CPU, RunFailedError
+
+FILE_BYTES = 1024
+FILE_PATH = "/1k.bin"
+
+
+@dataclass(frozen=True)
+class Nginx:
+    port: int
+    pid: int
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return self.base_url + FILE_PATH
+
+    def requests(self) -> int:
+        """The number of requests answered so far: the check on what clients say of themselves."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/status")
+            return requests_of_status(connection.getresponse().read().decode())
+        finally:
+            connection.close()
+
+    def cpu_s(self) -> float:
+        return cpu_seconds(self.pid)
+
+
+def config(port: int, folder: Path, open_files: int, as_root: bool) -> str:
+    """One worker, no access log, connections that stay open, files that stay open."""
+    return f"""{"user root;" if as_root else ""}
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile {open_files};
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections {open_files - 100}; multi_accept on; }}
+http {{
+  access_log off;
+  sendfile off;
+  tcp_nodelay on;
+  keepalive_requests 1000000000;
+  keepalive_timeout 600s;
+  open_file_cache max=1000;
+  open_file_cache_valid 1h;
+  client_body_temp_path {folder}/tmp_body;
+  proxy_temp_path {folder}/tmp_proxy;
+  fastcgi_temp_path {folder}/tmp_fastcgi;
+  uwsgi_temp_path {folder}/tmp_uwsgi;
+  scgi_temp_path {folder}/tmp_scgi;
+  server {{
+    listen 127.0.0.1:{port} backlog=16384;
+    root {folder}/root;
+    location = /status {{ stub_status; }}
+    location / {{ try_files $uri {FILE_PATH}; }}
+  }}
+}}
+"""
+
+
+def requests_of_status(text: str) -> int:
+    """The third number of stub_status: requests."""
+    found = re.search(r"^\s*\d+\s+\d+\s+(\d+)\s*$", text, re.MULTILINE)
+    if found is None:
+        raise RunFailedError("nginx's status page could not be read")
+    return int(found[1])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def program() -> str | None:
+    """Debian puts it where only root looks."""
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+
+
+@contextmanager
+def nginx(scratch: Path) -> Iterator[Nginx]:
+    folder = scratch.resolve() / "nginx"
+    (folder / "root").mkdir(parents=True, exist_ok=True)
+    (folder / "root" / FILE_PATH.lstrip("/")).write_bytes(b"x" * FILE_BYTES)
+    port = free_port()
+    open_files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 65536)
+    (folder / "nginx.conf").write_text(config(port, folder, open_files, os.geteuid() == 0))
+    path = program()
+    if path is None:
+        raise RunFailedError("nginx is not installed")
+    with background([path, "-c", str(folder / "nginx.conf")], folder, cpu=SERVER_CPU) as process:
+        server = Nginx(port, process.pid)
+        for _ in range(100):
+            try:
+                server.requests()
+                break
+            except OSError:
+                if process.poll() is not None:
+                    raise RunFailedError(
+                        f"nginx did not start: {(folder / 'server.err').read_text()[-200:]}"
+                    ) from None
+                time.sleep(0.05)
+        yield server

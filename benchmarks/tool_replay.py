@@ -1,0 +1,82 @@
+"""bin/replay: ours."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from benchmarks.attack import Flood, NotUnderstoodError, Pace, TailTimes, Throughput
+from benchmarks.paths import REPLAY
+from benchmarks.tool_goaccess import Counted
+
+
+def parse_command(log: Path) -> list[str]:
+    return [str(REPLAY), "parse", "--stats", "--format", "COMBINED", str(log)]
+
+
+def read_parse(out: str) -> Counted:
+    data = json.loads(out)
+    return Counted(data["valid"], data["failed"], data["bytes"])
+
+
+# wrk's requests have a Host header and nothing else: the server's work is to be the same for all.
+_BARE = ["--header", "Accept:", "--header", "Accept-Encoding:", "--header", "User-Agent:"]
+
+
+def command(flood: Flood) -> list[str]:
+    pace = ["--speed", "max", "--connections", str(flood.connections), *_BARE]
+    return _run(
+        flood.url, flood.scratch, flood.log, [*pace, "--loops", "0", "--duration", f"{flood.seconds}s"]
+    )
+
+
+def pace_command(pace: Pace) -> list[str]:
+    cap = [] if pace.most is None else ["--max-connections", str(pace.most)]
+    return _run(pace.url, pace.scratch, pace.log, ["--rate", str(pace.per_second), *cap])
+
+
+def users_command(url: str, users: int, seconds: int, scratch: Path, log: Path) -> list[str]:
+    return _run(url, scratch, log, ["--users", str(users), "--duration", f"{seconds}s"])
+
+
+def summary(out: str) -> dict[str, Any]:
+    """Return what --json prints: summary.json."""
+    try:
+        data: dict[str, Any] = json.loads(out)
+    except ValueError as error:
+        raise NotUnderstoodError(f"bin/replay's summary could not be read: {error}") from error
+    return data
+
+
+def read(flood: Flood, out: str) -> Throughput:
+    data = summary(out)
+    requests = data["requests"]
+    return Throughput(requests["ok"], data["duration_s"], requests["errors"] + requests["status_mismatch"])
+
+
+def read_pace(pace: Pace, out: str) -> TailTimes:
+    data = summary(out)
+    requests = data["requests"]
+    return TailTimes(
+        requests=requests["sent"],
+        p99_ms=data["response_ms"]["p99"],
+        errors=requests["errors"],
+        dropped=requests["unsent"] + sum(requests["skipped"].values()),
+    )
+
+
+def lag_p999_ms(out: str) -> float:
+    lag: float = summary(out)["lag_ms"]["p99.9"]
+    return lag
+
+
+def _run(url: str, scratch: Path, log: Path, options: Sequence[str]) -> list[str]:
+    parts = urlsplit(url)
+    target = f"{parts.scheme}://{parts.netloc}"
+    out = str(scratch / "runs")
+    return [
+        *(str(REPLAY), "run", "--format", "COMBINED", "--target", target),
+        *options,
+        *("--out", out, "--json", "--quiet", str(log)),
+    ]

@@ -1,0 +1,1 @@
+"""Driver `libvirt`: clones of a domain, by virsh."""

@@ -1,0 +1,60 @@
+"""The settings in lab.yml of a clone with libvirt."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from lab.clones.address import TargetHost, TargetUrl
+from lab.clones.clone import CloneSettings
+
+_DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]{0,99}")
+
+
+def _domain(value: str) -> str:
+    if not _DOMAIN.fullmatch(value):
+        raise ValueError("must be a domain's name: letters, digits and _ . + : - only")
+    return value
+
+
+class LibvirtSettings(CloneSettings):
+    """A clone of a domain of libvirt, on the backend's disk."""
+
+    driver: Literal["libvirt"] = Field(description="`libvirt`: a clone of a domain, by virsh.")
+    uri: Literal["qemu:///system", "qemu:///session"] = Field(
+        "qemu:///system", description="What virsh connects to, on the backend's machine."
+    )
+    base: Annotated[str, AfterValidator(_domain)] = Field(
+        description="Domain that is cloned. It must be shut off, and stay so while it is copied."
+    )
+    full: bool = Field(
+        True,
+        description="Copy the disks; false: only what changes is on the backend's disk, over the base's.",
+    )
+    format: Literal["raw", "qcow2"] | None = Field(
+        None, description="Format of the copies. Default: as the base has it; linked clones are qcow2."
+    )
+    source: Literal["lease", "agent", "arp"] = Field(
+        "lease",
+        description="Who knows ${address}: libvirt's own network, the guest agent, or the host's ARP table.",
+    )
+    target: TargetUrl = Field(
+        "http://${address}", description="Base URL of the site there; ${address} is its address, by source."
+    )
+    connect_to: TargetHost | None = Field(
+        None,
+        description="HOST:PORT to connect to instead; ${address}:80 where the site has a name of its own.",
+    )
+    copy_timeout_s: float = Field(3600.0, gt=0, description="Seconds for copying one disk.")
+    start_timeout_s: float = Field(
+        300.0, gt=0, description="Seconds for the start, for the address, and until the site serves, each."
+    )
+    stop_timeout_s: int = Field(
+        60, ge=0, le=3600, description="Seconds that the guest has to shut down before it is switched off."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "LibvirtSettings":
+        if not self.full and self.format == "raw":
+            raise ValueError("format: a linked clone is qcow2; leave it out, or full: true")
+        return self

@@ -1,0 +1,1 @@
+"""Driver `proxmox`: clones of a virtual machine on Proxmox VE, through its API."""

@@ -1,0 +1,1 @@
+"""Driver `qemu`: virtual machines of an image, by QEMU alone."""

@@ -1,0 +1,146 @@
+"""`plimsoll lab`: what an experiment would do, whether it can, and what an earlier one left."""
+
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lab.experiment.clean import clean as cleaned
+from lab.experiment.experiment import planned
+from lab.experiment.plan import as_data, chapters, lasts_s, lines
+from lab.experiment.probe import probe
+from lab.experiment.rigs import Machines, rigs_of
+from lab.experiment.scenario_kinds import TraitsByScenario, traits_of
+from lab.experiment.settings import Lab, read_lab, schema
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import seconds
+
+_FILE = click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print it as JSON on standard output.")
+
+
+@click.group()
+def lab() -> None:
+    """Plan experiments, and look after what they make.
+
+    An experiment is one file, lab.yml (docs/lab.md): `plimsoll run lab.yml` carries it out.
+    """
+
+
+@lab.command()
+@_FILE
+@click.option("--no-probe", is_flag=True, help="Check the file alone; ask no machine.")
+@_JSON
+@click.pass_context
+def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None:
+    """Check lab.yml, and whether its machines have what it needs. Changes nothing.
+
+    \b
+    Examples:
+        plimsoll lab check examples/one-machine.yml
+        plimsoll lab check --no-probe lab.yml
+
+    Exit codes: 0 it can begin; 1 something is missing, or in the way; 2 the file is wrong.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    found = read_lab(file)
+    traits_of(found, str(file))
+    problems = [] if no_probe else asyncio.run(probe(found))
+    if as_json:
+        click.echo(json.dumps({"problems": problems, "runs": len(planned(found))}, indent=2))
+    else:
+        for problem in problems:
+            click.echo(printable(problem, 2000))
+        click.echo(_summary(found) if not problems else f"{len(problems)} to be looked at.")
+    ctx.exit(1 if problems else 0)
+
+
+@lab.command()
+@_FILE
+@_JSON
+def plan(file: Path, as_json: bool) -> None:
+    """Print every command that `plimsoll run` would run to change something, in order, and how long it takes.
+
+    Machines are looked at (is there OpenZFS? what is tuned how?), and not changed. `${name}` stands for what
+    is known only then: the device that losetup chooses, the folder of a run.
+
+    \b
+    Examples:
+        plimsoll lab plan examples/one-machine.yml | less
+        plimsoll lab plan lab.yml --json | jq '.chapters[].says'
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    found = read_lab(file)
+    kinds = traits_of(found, str(file))
+    told = asyncio.run(_planned(found, kinds))
+    if as_json:
+        data = {"runs": [asdict(run) for run in planned(found)], "about_s": lasts_s(found)}
+        click.echo(json.dumps(data | {"chapters": told}, indent=2))
+        return
+    for chapter in told:
+        click.echo("\n".join(chapter["lines"]) + "\n")
+    click.echo(f"# {_summary(found)}")
+
+
+@lab.command()
+@_FILE
+@click.option("--list", "list_only", is_flag=True, help="Say what is there, and remove nothing.")
+@_JSON
+@click.pass_context
+def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> None:
+    """Remove what experiments of this name left behind: clones, disks, mounts, processes, tuning.
+
+    They are found by their names, which begin with plimsoll-NAME--, below the lab's own folder. Nothing else
+    is touched; finished runs and the copied site's golden folder stay.
+
+    \b
+    Examples:
+        plimsoll lab clean lab.yml --list
+        plimsoll lab clean lab.yml
+
+    Exit codes: 0 nothing is left; 1 something is there, or stayed; 2 the file is wrong.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    found = read_lab(file)
+    left = asyncio.run(
+        cleaned(found, not list_only, lambda text: click.echo(printable(text, 2000), err=True))
+    )
+    if as_json:
+        click.echo(json.dumps({"left": [asdict(one) for one in left]}, indent=2))
+    else:
+        for one in left:
+            for what in one.what:
+                click.echo(printable(f"{one.backend} on {one.machine}: {what}", 2000))
+        if not left:
+            click.echo("Nothing is left.")
+    ctx.exit(1 if left else 0)
+
+
+@lab.command("schema")
+def schema_() -> None:
+    """Print the JSON Schema of lab.yml, for editors.
+
+    \b
+    Example:
+        plimsoll lab schema > lab.schema.json
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    click.echo(json.dumps(schema(), indent=2))
+
+
+async def _planned(found: Lab, kinds: TraitsByScenario) -> list[dict[str, Any]]:
+    machines = Machines(found)
+    try:
+        rigs = await rigs_of(found, machines, lambda _name, _step: None)
+        return [as_data(one) | {"lines": lines(one)} for one in await chapters(found, rigs, kinds)]
+    finally:
+        await machines.close()
+
+
+def _summary(found: Lab) -> str:
+    lasts = lasts_s(found)
+    about = f"about {seconds(lasts)}" if lasts is not None else "as long as its scenarios take"
+    runs = len(planned(found))
+    return (
+        f"{found.name}: {runs} runs ({len(found.backends)} backends, {len(found.scenarios)} scenarios, "
+        f"{found.repeats} repeats), {about}."
+    )

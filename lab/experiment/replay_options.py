@@ -1,0 +1,66 @@
+"""The options of a replay in an experiment, and its command line. Pure."""
+
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from lab.experiment.settings import Lab, Word
+from lab.names.model import StrictModel
+
+REPLAY = "replay"
+
+
+class ReplayOptions(StrictModel):
+    """The options of a replay in an experiment. A field's description stands in docs/lab.md."""
+
+    log: list[Word] = Field(min_length=1, description="Access logs: one, or a list.")
+    format: Word | None = Field(None, description="goaccess preset or log-format string. Default: detected.")
+    speed: Word = Field("1", description="Times the recorded pace, or `max`.")
+    rate: float | None = Field(None, gt=0, description="Requests a second, instead of the log's pace.")
+    users: int | None = Field(None, ge=1, description="So many users in a closed loop, instead.")
+    loops: int = Field(0, ge=0, description="How often through the log; 0: until the run's phases are over.")
+    flags: list[Word] = Field(
+        [], description="Further flags of `bin/replay run`: [--unconditional, --tz, UTC]."
+    )
+
+    @field_validator("log", mode="before")
+    @classmethod
+    def _one(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("speed", mode="before")
+    @classmethod
+    def _text(cls, value: object) -> object:
+        return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+    @field_validator("flags")
+    @classmethod
+    def _not_ours(cls, value: list[str]) -> list[str]:
+        for flag in value:
+            if flag.split("=")[0] in (
+                "--target",
+                "--connect-to",
+                "--out",
+                "--duration",
+                "--warmup",
+                "--backend",
+            ):
+                raise ValueError(f"{flag}: is the lab's to say; leave it out")
+        return value
+
+
+def replay_words(lab: Lab, given: dict[str, Any], duration_s: float | None) -> list[str]:
+    """Return the words behind `bin/replay run`; `duration_s` is how long it lasts, warm-up included."""
+    options = ReplayOptions.model_validate(given)
+    pace = ["--rate", f"{options.rate:g}"] if options.rate else ["--speed", options.speed]
+    if options.users:
+        pace = ["--users", str(options.users)]
+    return [
+        *options.log,
+        *(["--format", options.format] if options.format else []),
+        *pace,
+        *("--loops", str(options.loops if duration_s is not None else options.loops or 1)),
+        *(["--duration", f"{duration_s:g}s"] if duration_s is not None else []),
+        *("--warmup", f"{lab.warmup_s:g}s", "--seed", str(lab.seed), "--quiet"),
+        *options.flags,
+    ]

@@ -1,0 +1,150 @@
+"""`plimsoll run`: the whole experiment, from one file."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from analysis.report.make import make_report
+from lab.clones.registry import driver_of
+from lab.experiment.experiment import Experiment, run_experiment
+from lab.experiment.folder import ExperimentFolder, folders, make_folder
+from lab.experiment.result import RunResult, result_of
+from lab.experiment.scenario_kinds import traits_of
+from lab.experiment.settings import Lab, read_lab
+from plimsoll.common.errors import PlimsollError, SettingsError
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.rundir.names import REPORT_FILE
+from scenarios.k6.build import k6_program
+
+_ON_K6 = ("visitors", "browser")
+
+
+@click.command()
+@click.argument("file", metavar="[LAB.yml]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the experiment begun last: of that file's name, in that folder, or of all in results/.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON on standard output.")
+@progress_option
+@click.pass_context
+def run(ctx: click.Context, file: Path | None, resume: bool, as_json: bool, progress: bool | None) -> None:
+    """Carry out an experiment: clone the site onto each backend, run every scenario there, write the report.
+
+    Each finished run is kept. After Ctrl-C, kill -9 or a loss of power, --resume removes what was left behind
+    and goes on with the next run.
+
+    \b
+    Examples:
+        plimsoll run examples/one-machine.yml
+        plimsoll run --resume
+        plimsoll run --resume results/one-machine-20261121T040512Z
+
+    Exit codes: 0 all runs are finished; 1 some are not, or it was interrupted; 2 lab.yml is wrong, or it
+    cannot begin.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    try:
+        result = _carried_out(file, resume, progress)
+    except PlimsollError as error:
+        if as_json:
+            click.echo(result_of(error).model_dump_json(indent=2))
+        raise
+    if as_json:
+        click.echo(result.model_dump_json(indent=2))
+    elif result.exit_reason != "interrupted":
+        click.echo("\n".join(_summary(result)))
+    ctx.exit(0 if result.exit_reason == "finished" else 1)
+
+
+def _carried_out(file: Path | None, resume: bool, progress: bool | None) -> RunResult:
+    """Carry the experiment out and write its report. Raises PlimsollError where it cannot begin or go on."""
+    folder, lab = _begun(file) if resume else _new(file)
+    kinds = traits_of(lab, str(file or folder.path))
+    _account(lab)
+    if any(choice.scenario in _ON_K6 for choice in lab.scenarios):
+        k6_program(_say)  # built now if needed, so that no run begins with a build
+    _say(f"The experiment is in {folder.path}.")
+    try:
+        with progress_bar(lab.name, "runs", is_shown(progress)) as advance:
+            outcome = run_experiment(Experiment(lab, folder, kinds, _say, advance))
+    except KeyboardInterrupt:
+        why = f"Interrupted; what was made is removed. Go on: plimsoll run --resume {folder.path}"
+        _say(why)
+        return RunResult(directory=str(folder.path), exit_reason="interrupted", error=why)
+    except PlimsollError:
+        if not folder.journal.path.exists():  # it did not even begin
+            shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    report = _report(folder)
+    return RunResult(
+        directory=str(folder.path),
+        report=str(report) if report else None,
+        **vars(outcome),
+        exit_reason="finished" if outcome.well else "unfinished",
+        error=None if outcome.well else "; ".join(_unfinished(outcome.not_done, outcome.set_aside)),
+    )
+
+
+def _new(file: Path | None) -> tuple[ExperimentFolder, Lab]:
+    if file is None:
+        raise SettingsError("LAB.yml: say which experiment: plimsoll run examples/one-machine.yml")
+    lab = read_lab(file)
+    traits_of(lab, str(file))  # before a folder is made
+    return make_folder(lab), lab
+
+
+def _begun(file: Path | None) -> tuple[ExperimentFolder, Lab]:
+    """Find the experiment to go on with. Raises SettingsError."""
+    if file is not None and file.is_dir():
+        folder = ExperimentFolder(file)
+        return folder, folder.settings()
+    if file is not None:
+        lab = read_lab(file)
+        found, where = list(folders(lab.out, lab.name)), f"of the name {lab.name} in {lab.out}"
+    else:
+        found, where = list(folders(Path("results"))), "in results"
+    if not found:
+        raise SettingsError(f"--resume: there is no experiment {where}; begin one: plimsoll run LAB.yml")
+    return found[0], found[0].settings()
+
+
+def _account(lab: Lab) -> None:
+    """Log in as the administrator where all clones are of the lab's own site: its password is no secret."""
+    if all(driver_of(backend.clone).has_own_site for backend in lab.backends):
+        os.environ.setdefault("PLIMSOLL_USER", "admin")
+        os.environ.setdefault("PLIMSOLL_PASSWORD", "plimsoll-clone")
+
+
+def _report(folder: ExperimentFolder) -> Path | None:
+    if not folder.runs:
+        return None
+    path = folder.path / REPORT_FILE
+    try:
+        make_report(folder.runs, path, lambda _done, _total: None)
+    except PlimsollError as error:
+        _say(f"The report cannot be written: {error}")
+        return None
+    return path
+
+
+def _summary(result: RunResult) -> list[str]:
+    total = len(result.finished) + len(result.not_done)
+    runs = Path(result.directory or "") / "runs"
+    lines = [f"{len(result.finished)} of {total} runs are finished, in {runs}."]
+    lines += _unfinished(result.not_done, result.set_aside)
+    return [*lines, f"Report: {result.report}"] if result.report else lines
+
+
+def _unfinished(not_done: Sequence[str], set_aside: Mapping[str, str]) -> list[str]:
+    lines = [printable(f"{name} was set aside: {why}", 2000) for name, why in set_aside.items()]
+    return [*lines, f"Not done: {', '.join(not_done)}"] if not_done else lines
+
+
+def _say(text: str) -> None:
+    print(printable(text, 2000), file=sys.stderr)

@@ -1,0 +1,88 @@
+"""The traits of scenarios, read in a process of their own: Locust patches the process that it is in."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+from pydantic import ValidationError
+
+from lab.experiment.replay_options import REPLAY, ReplayOptions
+from lab.experiment.settings import Lab, ScenarioChoice
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.problems import problems_of
+
+_NOWHERE = "http://127.0.0.1"  # a stand-in for the target, which is the clone's
+_OURS = {"target", "connect_to", "out", "backend", "repeat", "i_may_change_this_site", "duration_s"}
+
+
+@dataclass(frozen=True)
+class ScenarioTraits:
+    """The traits of a scenario: `changes` the site, is `timed` (takes `duration_s`)."""
+
+    changes: bool
+    timed: bool
+
+
+TraitsByScenario = dict[str, ScenarioTraits]  # by the scenarios' names in lab.yml
+
+
+def traits_of(lab: Lab, path: str) -> TraitsByScenario:
+    """Return the traits of the scenarios of `lab`, all of whose options are right.
+
+    `path` is the file's, for messages. Raises SettingsError with all problems.
+    """
+    described = json.loads(_ask("--describe"))
+    kinds, problems = TraitsByScenario(), []
+    for i, choice in enumerate(lab.scenarios):
+        at = f"{path}: scenarios.{i}.options"
+        if choice.scenario == REPLAY:
+            kinds[choice.called] = ScenarioTraits(changes=False, timed=True)
+            problems += [f"{at}.{what}" for what in _replay_problems(choice)]
+        elif choice.scenario not in described:
+            there = ", ".join([REPLAY, *described])
+            problems.append(f"{path}: scenarios.{i}.scenario: {choice.scenario} is none; there are {there}")
+        else:
+            about = described[choice.scenario]
+            kind = ScenarioTraits(changes=about["changes"] is not None, timed="duration_s" in about["keys"])
+            kinds[choice.called] = kind
+            problems += [
+                f"{at}.{what}" for what in _problems(choice, lab.duration_s(choice) if kind.timed else None)
+            ]
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return kinds
+
+
+def _problems(choice: ScenarioChoice, duration_s: float | None) -> list[str]:
+    given = {key: value for key, value in choice.options.items() if key not in _OURS}
+    ours = [f"{key}: is the lab's to say; leave it out" for key in choice.options if key in _OURS]
+    given |= {"target": _NOWHERE} | ({} if duration_s is None else {"duration_s": duration_s})
+    told: list[dict[str, str]] = json.loads(_ask(choice.scenario, said=json.dumps(given)))
+    return ours + [f"{one['key']}: {one['problem']}" for one in told]
+
+
+def _replay_problems(choice: ScenarioChoice) -> list[str]:
+    try:
+        ReplayOptions.model_validate(choice.options)
+    except ValidationError as error:
+        return [
+            f"{one.key or 'options'}: {one.text}" for one in problems_of(error, "is no option of a replay")
+        ]
+    return []
+
+
+@cache  # a process that imports Locust takes a second, and says the same each time
+def _ask(*words: str, said: str = "") -> str:
+    done = subprocess.run(  # noqa: S603 our own module, by a list of words
+        [sys.executable, "-m", "scenarios.check", *words],
+        input=said,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if done.returncode not in (0, 1) or not done.stdout:
+        raise SettingsError(f"scenarios cannot be checked: {done.stderr.strip()[-500:]}")
+    return done.stdout

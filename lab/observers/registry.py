@@ -1,0 +1,47 @@
+"""The observers that there are. One more is one more file beside this one, and one more line here."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, model_validator
+
+from lab.names.model import NameOf
+from lab.observers import arcstats, cpu, diskstats, mariadb, memory, pools, pressure
+from lab.observers.observer import Observer
+from lab.observers.settings import ObserverOptions
+
+OBSERVERS: list[Observer] = [
+    arcstats.OBSERVER,
+    pools.OBSERVER,
+    diskstats.OBSERVER,
+    pressure.OBSERVER,
+    cpu.OBSERVER,
+    memory.OBSERVER,
+    mariadb.OBSERVER,
+]
+
+ObserverName = Annotated[str, NameOf(lambda: (observer.name for observer in OBSERVERS))]
+
+
+def observer(name: str) -> Observer:
+    """Return the entry of that name. Raises KeyError where there is none."""
+    return {one.name: one for one in OBSERVERS}[name]
+
+
+class ObserverSettings(ObserverOptions):
+    """The choice of what is sampled each second. A field's description is its help text."""
+
+    model_config = ConfigDict(defer_build=True)  # until it is used: the registry is complete by then
+
+    observe: tuple[ObserverName, ...] = Field(
+        ("arcstats", "zpool", "diskstats", "pressure", "cpu", "memory"),
+        description="Which observers run; what a host has not stays empty.",
+    )
+
+    @model_validator(mode="after")
+    def _can_ask(self) -> "ObserverSettings":
+        if "mariadb" in self.observe and self.mariadb is None:
+            raise ValueError("mariadb: is observed, so say how it is asked: mariadb: {defaults_file: /…}")
+        for name, values in (("observe", self.observe), ("disks", self.disks), ("pools", self.pools)):
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name}: names something twice; leave one of them out")
+        return self

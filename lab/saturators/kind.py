@@ -1,0 +1,49 @@
+"""The parts of a kind of saturator; each kind is a file of this package, and a line in `registry`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from pydantic import Field
+
+from lab.disks.place import DataLocation
+from lab.machine import Machine
+from lab.names.model import StrictModel
+from lab.saturators.runner import OnEvent, Saturator
+
+# Stands in settings for the clone's own dataset, subvolume or folder, whatever the backend.
+CLONE: Literal["@clone"] = "@clone"
+
+
+class SaturatorSettings(StrictModel):
+    """The settings that every saturator has. A field's description is its help text."""
+
+    kind: str
+    retries: int = Field(3, ge=0, le=1000, description="Failures in a row before it gives up.")
+
+
+Settings = TypeVar("Settings", bound=SaturatorSettings)
+
+
+@dataclass(frozen=True)
+class SaturatorKind(Generic[Settings]):
+    """An entry of the registry.
+
+    `name`: the value of `kind` in lab.yml.
+    `settings`: the model of its keys.
+    `make`: returns the saturator for a machine, settings, a label and what is called with each event.
+    `aim`: returns the settings with what they leave open (`@clone`) taken from where a clone's data lie;
+    raises ValueError, which names the key, where the clone has no such thing.
+    `programs`: what it runs, which `plimsoll lab check` looks for.
+    `questions`: commands that change nothing and whose status decides what it does: `plimsoll lab plan` asks
+    the machine itself.
+    `rounds`: how many processes it starts, one after the other, until every kind of command was run.
+    """
+
+    name: str
+    settings: type[Settings]
+    make: Callable[[Machine, Settings, str, OnEvent], Saturator]
+    aim: Callable[[Settings, DataLocation], Settings]
+    programs: frozenset[str]
+    questions: tuple[tuple[str, ...], ...] = ()
+    rounds: Callable[[Settings], int] = lambda _: 0

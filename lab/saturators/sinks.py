@@ -1,0 +1,67 @@
+"""The sinks of a stream, and the settings of every saturator that sends one."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from lab.names.model import StrictModel
+from lab.names.storage import Folder
+from lab.saturators.kind import SaturatorSettings
+from plimsoll.common.sizes import Size
+
+_HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*")
+
+
+def _host(value: str) -> str:
+    if not _HOST.fullmatch(value):
+        raise ValueError("must be host or user@host; SSH logs in by key or agent, never by password")
+    return value
+
+
+SshHost = Annotated[str, AfterValidator(_host)]
+
+
+class NullSink(StrictModel):
+    """The stream is thrown away."""
+
+    to: Literal["null"] = Field("null", description="`null`.")
+
+
+class RamDiskSink(StrictModel):
+    """The stream goes round and round in one file of a RAM disk."""
+
+    to: Literal["ramdisk"] = Field(description="`ramdisk`.")
+    folder: Folder = Field(description="Folder on the RAM disk, such as /dev/shm.")
+    size_bytes: Annotated[Size, Field(ge=1 << 20)] = Field(
+        1 << 30, description="How large the file grows before it starts anew."
+    )
+
+
+class RemoteSink(StrictModel):
+    """The stream is received by another host, over SSH from the machine with the disks."""
+
+    to: Literal["remote"] = Field(description="`remote`.")
+    host: SshHost = Field(description="host or user@host, as ssh on that machine knows it.")
+    port: int | None = Field(None, ge=1, le=65535, description="SSH port; default: what ssh takes.")
+    into: str = Field(description="Dataset (zfs-send) or folder (btrfs-send) that it is received below.")
+
+
+Sink = Annotated[NullSink | RamDiskSink | RemoteSink, Field(discriminator="to")]
+
+
+class SendSettings(SaturatorSettings):
+    """The settings that `zfs send` and `btrfs send` share."""
+
+    mode: Literal["full", "incremental"] = Field(
+        "full", description="`full`, or `incremental`: once in full, then what changed since the last one."
+    )
+    sink: Sink = Field(NullSink(), description="Where the stream goes.")
+    rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
+        None, description="Limit of the stream; default: none."
+    )
+
+    @property
+    def rounds(self) -> int:
+        """Sends until every kind of command was run: a snapshot goes after the next incremental one."""
+        return 1 if self.mode == "full" else 2

@@ -1,0 +1,316 @@
+"""`plimsoll schedule`: a lab.yml every night, by a systemd timer or by cron."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from lab.experiment.scenario_kinds import traits_of
+from lab.experiment.settings import read_lab
+from lab.timers import find, night, plan, steps
+from lab.timers.calendar import parsed
+from lab.timers.definition import Kind, Timer, checked_name, cron_lines, places, read, unit_texts
+from lab.timers.nights import runs
+from lab.timers.show import data_of, lines_of, when
+from lab.timers.status import lingering
+from lab.timers.status import status as status_of
+from plimsoll.common.errors import PlimsollError, SettingsError
+from plimsoll.common.hostile import printable
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_LONGEST = 4000
+
+
+def _options(function: _Function) -> _Function:
+    state = click.option(
+        "--state",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Where schedules are kept. Default: /var/lib/plimsoll/schedules; not root: in ~/.local/state.",
+    )
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON on standard output.")
+    return state(as_json(function))
+
+
+_DRY = click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+
+
+@click.group()
+def schedule() -> None:
+    """Run a lab.yml every night, and judge each night against those before: a timer, or a line for cron."""
+
+
+@schedule.command()
+@click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
+@click.argument("options", metavar="[-- OPTIONS]...", nargs=-1)
+@click.option("--name", metavar="NAME", help="What the schedule is called. Default: the experiment's name.")
+@click.option("--at", metavar="HH:MM", help="Every day at this time of this machine. Default: 03:00.")
+@click.option("--on-calendar", metavar="WHEN", help="Such as 'Mon..Fri 03:00'.")
+@click.option(
+    "--system", "kind", flag_value="system", help="A systemd timer of the system's. Default for root."
+)
+@click.option("--user", "kind", flag_value="user", help="A systemd timer of yours.")
+@click.option(
+    "--cron", "kind", flag_value="cron", help="A line in your crontab. Default where no systemd runs."
+)
+@click.option(
+    "--out", metavar="DIR", default="results/nights", show_default=True, help="Results go to DIR/NAME."
+)
+@click.option(
+    "--history", metavar="FILE", help="The history of all nights. Default: DIR/NAME/history.sqlite."
+)
+@click.option(
+    "--resume-missed/--no-resume-missed",
+    default=True,
+    help="Run once when the machine is on again after missed nights. On by default.",
+)
+@_DRY
+@_options
+def install(
+    file: Path,
+    options: tuple[str, ...],
+    name: str | None,
+    at: str | None,
+    on_calendar: str | None,
+    kind: Kind | None,
+    out: str,
+    history: str | None,
+    resume_missed: bool,
+    dry_run: bool,
+    state: Path | None,
+    as_json: bool,
+) -> None:
+    """Run LAB.yml every night from now on. OPTIONS go to plimsoll regress.
+
+    \b
+    Examples:
+        plimsoll schedule install lab.yml
+        plimsoll schedule install lab.yml --on-calendar 'Mon..Fri 03:30' --dry-run
+        plimsoll schedule install lab.yml --name nightly --at 22:00 -- --keep-raw-days 30
+
+    Exit codes: 0 it is installed; 2 LAB.yml or an option is wrong, or systemd or cron refuses.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    place = places(state)
+    wanted = _timer(file, name, at, on_calendar, kind, out, history, resume_missed, options)
+    try:
+        texts = (
+            cron_lines(wanted, place) if wanted.kind == "cron" else list(unit_texts(wanted, place).values())
+        )
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    found = find.look(wanted.name, place)
+    todo = plan.install(wanted, place, found)
+    _do(todo, dry_run)
+    if as_json:
+        data = {"name": wanted.name, "installed": not dry_run, "kind": wanted.kind, "written": texts}
+        click.echo(json.dumps(data | {"steps": [steps.shown(step) for step in todo]}, indent=2))
+    elif dry_run:
+        _print_steps(todo)
+    else:
+        told = status_of(wanted.name, place, find.look(wanted.name, place), datetime.now(UTC))
+        again = "installed again" if found.schedule else "installed"
+        click.echo(
+            f"{wanted.name}: {again} ({wanted.kind}); the next night is {when(told.next, told.schedule)}."
+        )
+        click.echo(f"Results: {wanted.out}")
+        for warning in lingering(wanted):
+            click.echo(f"Warning: {warning}", err=True)
+
+
+def _timer(
+    file: Path,
+    name: str | None,
+    at: str | None,
+    on_calendar: str | None,
+    kind: Kind | None,
+    out: str,
+    history: str | None,
+    resume_missed: bool,
+    options: tuple[str, ...],
+) -> Timer:
+    """Return the timer that `install` is asked for. Raises SettingsError with all problems."""
+    problems: list[str] = []
+    label, calendar = "", "03:00"
+    try:
+        lab = read_lab(file)
+        label = lab.name
+        traits_of(lab, str(file))
+    except PlimsollError as error:
+        problems += str(error).splitlines()
+    if at is not None and on_calendar is not None:
+        problems.append("--at: leave out either --at or --on-calendar")
+    try:
+        calendar = str(parsed(on_calendar or at or calendar))
+    except ValueError as error:
+        problems.append(f"{'--on-calendar' if on_calendar else '--at'}: {error}")
+    try:
+        called = checked_name(name or label) if name or label else "unnamed"
+        chosen = kind or find.kind_here()
+        if chosen == "system" and os.geteuid() != 0:
+            problems.append("--system: needs root: choose --user, or run it with sudo")
+    except SettingsError as error:
+        problems += str(error).splitlines()
+    problems += _unknown(options)
+    if problems:
+        raise SettingsError("\n".join(problems))
+    results = Path(out).absolute() / called
+    return Timer(
+        name=called,
+        lab=str(file.absolute()),
+        folder=str(Path.cwd()),
+        kind=chosen,
+        calendar=calendar,
+        out=str(results),
+        history=str(Path(history).absolute() if history else results / "history.sqlite"),
+        resume_missed=resume_missed,
+        options=options,
+        program=_program(),
+        installed_at=datetime.now(UTC),
+    )
+
+
+@schedule.command()
+@click.argument("name", metavar="NAME")
+@click.option("--purge", is_flag=True, help="Remove its results, its history and its passwords, too.")
+@_DRY
+@_options
+def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: bool) -> None:
+    """Stop the nights of NAME, and remove its timer or its lines in the crontab. Results and history stay.
+
+    A night that runs is told to end, as by Ctrl-C (with cron it comes to its end). It does no harm where
+    installing was cut off, or where there is nothing.
+
+    \b
+    Examples:
+        plimsoll schedule remove nightly
+        plimsoll schedule remove nightly --purge --dry-run
+
+    Exit codes: 0 it is gone; 2 something cannot be removed.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    place = places(state)
+    found = find.look(checked_name(name), place)
+    there = name in find.names(place) or (purge and place.folder(name).exists())
+    if purge and (found.schedule is None or found.schedule.kind == "cron") and runs(place.folder(name)):
+        raise SettingsError(f"--purge: a night of {name} runs: wait until it has ended, or leave --purge out")
+    todo = plan.remove(name, place, found, purge) if there else []
+    _do(todo, dry_run)
+    if as_json:
+        data = {"name": name, "removed": there and not dry_run, "steps": [steps.shown(step) for step in todo]}
+        click.echo(json.dumps(data, indent=2))
+    elif dry_run:
+        _print_steps(todo)
+    elif not there:
+        click.echo(f"{name}: nothing is installed by that name.")
+    else:
+        click.echo(f"{name}: removed." if purge or not found.schedule else _kept(name, found.schedule))
+
+
+@schedule.command()
+@click.argument("name", metavar="[NAME]", required=False)
+@_options
+@click.pass_context
+def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bool) -> None:
+    """Say what is installed, when the next night is, what the last one said, and what is wrong.
+
+    \b
+    Examples:
+        plimsoll schedule status nightly --json
+        plimsoll schedule status
+
+    Exit codes: 0 all is well; 1 something is wrong: the last night, missed nights, the timer; 2 wrong usage.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    place = places(state)
+    names = find.names(place)
+    if name is not None and checked_name(name) not in names:
+        raise SettingsError(f"NAME: there is no schedule {name} (there is: {', '.join(names) or 'none'})")
+    chosen = [name] if name is not None else names
+    told = [status_of(one, place, find.look(one, place), datetime.now(UTC)) for one in chosen]
+    if as_json:
+        click.echo(json.dumps({"schedules": [data_of(one) for one in told]}, indent=2))
+    elif not told:
+        click.echo("No schedule is installed.")
+    else:
+        click.echo("\n\n".join("\n".join(lines_of(one)) for one in told))
+    ctx.exit(1 if any(one.problems for one in told) else 0)
+
+
+@schedule.command()
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--timer", is_flag=True, help="Called by timer or cron: a night that was done is not done again."
+)
+@click.option(
+    "--quiet", is_flag=True, help="Say nothing where nothing is wrong: cron mails all that is said."
+)
+@_options
+@click.pass_context
+def run(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | None, as_json: bool) -> None:
+    """Run one night now: the experiment, or the rest of one that was cut off; then plimsoll regress.
+
+    Timer and cron call it; by hand it is another night. Where one still runs, this one is skipped.
+
+    \b
+    Examples:
+        plimsoll schedule run nightly
+        plimsoll schedule run nightly --json
+
+    Exit codes: those of plimsoll regress: 0 nothing is worse, or it was skipped; 1 something is; 3 it cannot
+    be told, or the experiment did not finish; 2 something is to be put right first.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    place = places(state)
+    done = night.carry_out(read(place, name), place, timer)
+    code = 0 if done is None or done.exit is None else done.exit
+    if as_json:
+        click.echo(json.dumps({"name": name, "night": done and done.model_dump(mode="json")}, indent=2))
+    elif done is None and not quiet:
+        click.echo(f"{name}: no night is due that was not done.")
+    elif done is not None and not (quiet and code == 0 and done.outcome == "passed"):
+        click.echo(f"{name}: {done.outcome}")
+        for line in done.said.splitlines():
+            click.echo(printable(line, _LONGEST))
+        if done.folder:
+            click.echo(f"Runs: {printable(done.folder, _LONGEST)}")
+    ctx.exit(code)
+
+
+def _program() -> tuple[str, ...]:
+    """Return the words by which systemd and cron call this virtual environment's program; links stay."""
+    program = Path(sys.executable).parent / "plimsoll"
+    return (str(program),) if program.exists() else (sys.executable, "-m", "plimsoll")
+
+
+def _unknown(options: tuple[str, ...]) -> list[str]:
+    """Return which of `options` plimsoll regress does not know."""
+    if not options:
+        return []
+    from analysis.history.command import regress  # slow to load, and seldom wanted
+
+    try:
+        regress.make_parser(click.Context(regress)).parse_args(list(options))
+    except click.UsageError as error:
+        return [f"plimsoll regress: {error.format_message()}"]
+    return []
+
+
+def _do(todo: list[steps.TimerStep], dry_run: bool) -> None:
+    if not dry_run:
+        steps.carry_out(todo)
+
+
+def _print_steps(todo: list[steps.TimerStep]) -> None:
+    for step in todo:
+        says = step.says[:1].upper() + step.says[1:]
+        click.echo(f"# {says}\n{_lines(steps.shown(step))}")
+
+
+def _lines(text: str) -> str:
+    return "\n".join(printable(line, _LONGEST) for line in text.splitlines())
+
+
+def _kept(name: str, was: Timer) -> str:
+    return f"{name}: removed. Results stay in {was.out}, the history in {was.history}."

@@ -1,0 +1,57 @@
+"""A timer's status, for people and for programs. Pure."""
+
+from datetime import datetime, tzinfo
+from typing import Any
+
+from lab.timers.definition import Timer
+from lab.timers.nights import Night
+from lab.timers.status import Status
+from plimsoll.common.hostile import printable
+
+_LONGEST = 4000
+
+
+def when(at: datetime | None, of: Timer | None) -> str:
+    """Return `at` in the zone of the timer."""
+    if at is None or of is None:
+        return "not known"
+    zone: tzinfo = of.nights.tzinfo()
+    return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M %Z}"
+
+
+def data_of(told: Status) -> dict[str, Any]:
+    """Return the status for --json: instants in UTC."""
+
+    def nightdata_of(one: Night | None) -> Any:
+        return one and one.model_dump(mode="json")
+
+    return {
+        "name": told.name,
+        "schedule": told.schedule and told.schedule.model_dump(mode="json"),
+        "next": told.next and told.next.isoformat(),
+        "last": nightdata_of(told.last),
+        "running": nightdata_of(told.running),
+        "missed": [one.due and one.due.isoformat() for one in told.missed],
+        "problems": told.problems,
+        "notes": told.notes,
+    }
+
+
+def lines_of(told: Status) -> list[str]:
+    """Return the lines for a terminal."""
+    of = told.schedule
+    lines = [f"{told.name}: {'well' if not told.problems else 'something is wrong'}"]
+    if of is not None:
+        lines += [f"  lab      {of.lab}", f"  when     {of.calendar} ({of.kind})"]
+        lines.append(f"  next     {when(told.next, of)}")
+        if told.running is not None:
+            lines.append(f"  running  since {when(told.running.began, of)}")
+        last = told.last
+        said = "none yet" if last is None else f"{when(last.due or last.began, of)}: {last.outcome}"
+        lines.append(f"  last     {said}")
+        if last is not None and last.said:
+            lines.append(f"           {last.said.splitlines()[0]}")
+        lines.append(f"  results  {of.out}")
+    lines += [f"  wrong    {problem}" for problem in told.problems]
+    lines += [f"  note     {note}" for note in told.notes]
+    return [printable(line, _LONGEST) for line in lines]

@@ -1,0 +1,170 @@
+"""The status of a timer: what is installed, next and last night, what was missed, what is wrong."""
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lab.experiment.settings import read_lab
+from lab.steps.step import Command
+from lab.timers import crontab, units
+from lab.timers.calendar import next_due
+from lab.timers.definition import Timer, TimerFolders, cron_lines, read, unit_texts
+from lab.timers.environment import read_environment
+from lab.timers.nights import BAD, GRACE, Night, Nights, missed, nobody_runs, runs
+from lab.timers.plan import InstalledTimer, systemctl
+from lab.timers.steps import run
+from plimsoll.common.errors import PlimsollError, SettingsError
+
+
+@dataclass
+class Status:
+    """`problems` make `status` end with 1, `notes` do not. Instants are UTC; None where there is none."""
+
+    name: str
+    schedule: Timer | None = None
+    next: datetime | None = None
+    last: Night | None = None
+    running: Night | None = None
+    missed: list[Night] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def status(name: str, place: TimerFolders, found: InstalledTimer, at: datetime) -> Status:
+    """Return the status of the timer `name`. Changes nothing. Raises PlimsollError."""
+    told = Status(name)
+    try:
+        schedule = read(place, name)
+    except SettingsError as error:
+        told.problems.append(f"{error}" if found.schedule else _half(name))
+        return told
+    told.schedule = schedule
+    told.problems += [*_installed(schedule, place, found), *_there(schedule, place)]
+    told.notes += lingering(schedule)
+    known = Nights(place.folder(name)).read()
+    _fares(told, schedule, known, runs(place.folder(name)), at)
+    return told
+
+
+def _fares(told: Status, schedule: Timer, known: list[Night], running: bool, at: datetime) -> None:
+    calendar = schedule.nights
+    zone = calendar.tzinfo()
+    told.next = next_due(calendar, zone, at)
+    if running:
+        told.running = next((night for night in reversed(known) if night.outcome == "running"), None)
+    else:
+        known = nobody_runs(known)
+    begun = [i for i, night in enumerate(known) if night.outcome not in ("missed", "running", "skipped")]
+    told.last = known[begun[-1]] if begun else None
+    unseen = missed(known, calendar, zone, schedule.installed_at, at - GRACE)
+    told.missed = [night for night in [*known, *unseen] if night.outcome == "missed"]
+    since = told.last.due or told.last.began if told.last else None
+    late = [night for night in unseen if since is None or (night.due and night.due > since)]
+    if late_missed := [night for night in late if night.outcome == "missed"]:
+        told.problems.append(
+            _missed(late_missed, "since the last night" if told.last else "since it was installed")
+        )
+    elif told.missed:
+        told.notes.append(_missed(told.missed, "and made up for by later ones"))
+    skipped = [
+        night for night in [*known[begun[-1] + 1 if begun else 0 :], *late] if night.outcome == "skipped"
+    ]
+    if skipped:
+        told.problems.append(f"{_counted(skipped)} {skipped[-1].said}")
+    if told.last is not None and told.last.outcome in BAD:
+        told.problems.append(f"the last night: {told.last.outcome}: {told.last.said.partition(chr(10))[0]}")
+
+
+def _counted(nights: list[Night]) -> str:
+    return f"{len(nights)} night{'s' if len(nights) > 1 else ''}"
+
+
+def _missed(nights: list[Night], further: str) -> str:
+    count = f"{_counted(nights)} missed, {further}"
+    last = nights[-1].due
+    since = booted_at()
+    if last is not None and since is not None and last < since:
+        return f"{count}: this machine was started after them, at {since:%Y-%m-%d %H:%M} UTC"
+    when = f", the last at {last:%Y-%m-%d %H:%M} UTC" if last else ""
+    return f"{count}{when}: the machine was off, or the timer stopped"
+
+
+def booted_at() -> datetime | None:
+    """Return when this machine was started, None where it does not say."""
+    try:
+        lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
+        return datetime.fromtimestamp(
+            next(int(line.split()[1]) for line in lines if line.startswith("btime ")), UTC
+        )
+    except (OSError, StopIteration, ValueError):
+        return None
+
+
+def lingering(schedule: Timer) -> list[str]:
+    """Return the warning that a user's timers end with the last session, where they do."""
+    if schedule.kind != "user":
+        return []
+    uid = str(os.geteuid())
+    asked = Command("", ("loginctl", "show-user", uid, "--property=Linger", "--value"), may_fail=True)
+    if run(asked).strip() == "yes":
+        return []
+    return ["nights are run only while you are logged in: loginctl enable-linger lets them run always"]
+
+
+def _half(name: str) -> str:
+    return f"it is half installed: plimsoll schedule install it again, or plimsoll schedule remove {name}"
+
+
+def _installed(schedule: Timer, place: TimerFolders, found: InstalledTimer) -> list[str]:
+    """Return the problems with the units or the crontab."""
+    again = "install it again"
+    if schedule.kind == "cron":
+        if found.crontab is None:
+            return ["there is no program crontab here any more"]
+        there = crontab.block(found.crontab, schedule.name)
+        if there is None:
+            return [f"its lines are gone from the crontab: {again}"]
+        same = there == cron_lines(schedule, place)
+        return [] if same else [f"its lines in the crontab are not those that would be written now: {again}"]
+    problems = []
+    for path, text in unit_texts(schedule, place).items():
+        try:
+            if path.read_text(encoding="utf-8", errors="replace") != text:
+                problems.append(
+                    f"{path}: is not what would be written now (edited, or of another version): {again}"
+                )
+        except OSError:
+            problems.append(f"{path}: is gone: {again}")
+    timer = f"{units.unit(schedule.name)}.timer"
+    asked = (*systemctl(schedule.kind), "show", timer, "--property=ActiveState,UnitFileState")
+    try:
+        facts = dict(line.split("=", 1) for line in run(Command("", asked)).splitlines() if "=" in line)
+    except PlimsollError as error:
+        return [*problems, f"systemd cannot be asked: {error}"]
+    if facts.get("UnitFileState") != "enabled":
+        problems.append(f"{timer}: is not enabled: {again}")
+    if facts.get("ActiveState") != "active":
+        problems.append(f"{timer}: does not run: {again}")
+    return problems
+
+
+def _there(schedule: Timer, place: TimerFolders) -> list[str]:
+    """Return the problems with the program, lab.yml and the file of passwords."""
+    problems = []
+    if shutil.which(schedule.program[0]) is None:
+        problems.append(f"{schedule.program[0]}: is gone: plimsoll was moved or removed; install it again")
+    if not Path(schedule.folder).is_dir():
+        problems.append(
+            f"{schedule.folder}: is gone: nights work there; install it again from another folder"
+        )
+    try:
+        read_lab(Path(schedule.lab))
+    except PlimsollError as error:
+        problems += str(error).splitlines()
+    try:
+        read_environment(place.folder(schedule.name) / "environment")
+    except PlimsollError as error:
+        problems += str(error).splitlines()
+    return problems

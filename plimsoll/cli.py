@@ -1,0 +1,68 @@
+"""The command `plimsoll`, and the only list of all subcommands.
+
+Each is loaded when it is asked for, so that each starts fast.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from plimsoll import __version__
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.hostile import printable
+
+_COMMANDS = {
+    "compare": "analysis.comparing.command:compare",
+    "export": "analysis.exporting.command:export",
+    "fileio": "lab.fileio.command:fileio",
+    "hosts": "lab.hosts.command:hosts",
+    "lab": "lab.experiment.lab_command:lab",
+    "import": "analysis.importing.command:import_",
+    "merge": "analysis.merging.command:merge",
+    "run": "lab.experiment.run_command:run",
+    "regress": "analysis.history.command:regress",
+    "report": "analysis.report.command:report",
+    "scenario": "scenarios.command:scenario",
+    "schedule": "lab.timers.command:schedule",
+    "signoff": "analysis.signoff.command:signoff",
+}
+
+
+class _Refused(click.ClickException):
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        """Print every problem on a line of its own."""
+        for line in self.message.splitlines():
+            click.echo(f"Error: {printable(line, 2000)}", err=True)
+
+
+class _Plimsoll(click.Group):
+    """Loads subcommands, and turns what the user can put right into lines of text and exit code 2."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PlimsollError as error:
+            raise _Refused(str(error)) from None
+
+
+@click.group(cls=_Plimsoll, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="plimsoll")
+def main() -> None:
+    """See what happens to the slowest one request in a thousand.
+
+    Exit codes: 0 done; 1 it ran and the answer is no; 2 wrong usage or unreadable input;
+    3 too early to tell.
+    """

@@ -1,0 +1,111 @@
+"""YAML files read into models: all problems at once, each with its line, key and remedy."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.problems import Location, Problem, problems_of
+
+_LARGEST_BYTES = 1 << 20
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_model(
+    path: Path,
+    model: type[Model],
+    manual: str,
+    further: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
+) -> Model:
+    """Read `path`. `manual` is the document that has all keys; `further` finds what a model cannot.
+
+    Raises SettingsError with all problems.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_BYTES + 1)
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: is no UTF-8 text") from None
+    if len(data) > _LARGEST_BYTES:
+        raise SettingsError(f"{path}: is larger than {_LARGEST_BYTES >> 20} MiB: is it the right file?")
+    return parse_model(text, str(path), model, manual, further)
+
+
+def parse_model(
+    text: str,
+    name: str,
+    model: type[Model],
+    manual: str,
+    further: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
+) -> Model:
+    """Return what `text` holds; `name` is the file's, for messages. Raises SettingsError. Pure."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(_unreadable(name, error)) from None
+    except (RecursionError, ValueError) as error:  # ValueError: a date such as 2026-02-31
+        what = "is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise SettingsError(f"{name}:1: {what}: see {manual}") from None
+    if not isinstance(value, dict) or root is None:
+        raise SettingsError(f"{name}:1: must hold keys: see {manual}")
+    lines: dict[Location, int] = {}
+    problems = _walk(root, (), lines, set())
+    found = None
+    try:
+        found = model.model_validate(value)
+        problems += [(_line(at, lines), f"{_dotted(at)}: {what}") for at, what in further(found)]
+    except ValidationError as error:
+        problems += [_problem(each, lines, manual) for each in problems_of(error)]
+    if problems or found is None:
+        raise SettingsError("\n".join(f"{name}:{line}: {what}" for line, what in sorted(problems)))
+    return found
+
+
+def _walk(node: yaml.Node, at: Location, lines: dict[Location, int], seen: set[int]) -> list[tuple[int, str]]:
+    """Note each key's line, and return the keys that stand twice: YAML takes the last in silence."""
+    lines.setdefault(at, node.start_mark.line + 1)
+    if id(node) in seen:
+        return []
+    seen.add(id(node))
+    problems: list[tuple[int, str]] = []
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            below = (*at, str(key.value))
+            line = key.start_mark.line + 1
+            if below in lines and key.value != "<<":
+                problems.append((line, f"{_dotted(below)}: stands twice, first in line {lines[below]}"))
+            lines[below] = line
+            problems += _walk(value, below, lines, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for i, value in enumerate(node.value):
+            problems += _walk(value, (*at, i), lines, seen)
+    return problems
+
+
+def _problem(problem: Problem, lines: dict[Location, int], manual: str) -> tuple[int, str]:
+    see = f" (see {manual})" if problem.kind in ("missing", "extra_forbidden") else ""
+    return _line(problem.at, lines), f"{_dotted(problem.at)}: {problem.text}{see}"
+
+
+def _line(location: Location, lines: dict[Location, int]) -> int:
+    while location and location not in lines:
+        location = location[:-1]
+    return lines.get(location, 1)
+
+
+def _dotted(location: Location) -> str:
+    return ".".join(map(str, location)) or "the file"
+
+
+def _unreadable(name: str, error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or str(error)
+    return f"{name}:{mark.line + 1 if mark else 1}: is no YAML: {' '.join(str(what).split())}"

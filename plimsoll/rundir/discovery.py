@@ -1,0 +1,86 @@
+"""Run directories below a path: the one rule by which every command finds them.
+
+A run directory stands for itself, a folder for the run directories in it (one level deep, by name), and an
+experiment's folder for those in its `runs`. Links, such as `latest`, are left out: they lead to what is there
+already. So is what is hidden.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.names import FACTS_FILE, REQUESTS_FILE, RUNS_FOLDER
+
+
+@dataclass(frozen=True)
+class OpenedRuns:
+    """The runs, each once; which were named themselves; what is wrong with those that were left out."""
+
+    runs: list[RunDirectory]
+    named: set[Path]
+    unreadable: list[str]
+
+
+def open_runs(paths: Sequence[Path]) -> OpenedRuns:
+    """Open the run directories `paths`, and those in folders that `paths` name.
+
+    What was named itself has to be readable. Raises RunDirectoryError.
+    """
+    opened: dict[Path, RunDirectory] = {}
+    named: set[Path] = set()
+    unreadable: list[str] = []
+    for path in paths:
+        inside = runs_in(path)
+        if not inside:
+            named.add(path)
+            opened.setdefault(path.resolve(), RunDirectory.open(path))
+        for run in inside:
+            if run.resolve() in opened:
+                continue
+            try:
+                opened[run.resolve()] = RunDirectory.open(run)
+            except RunDirectoryError as error:
+                unreadable.append(str(error))
+    if not opened:
+        raise RunDirectoryError("\n".join(unreadable))
+    return OpenedRuns(list(opened.values()), named, unreadable)
+
+
+def is_run(path: Path) -> bool:
+    """Return whether `path` is a run directory."""
+    return _holds(path, FACTS_FILE)
+
+
+def runs_in(folder: Path, *, damaged: bool = False) -> list[Path]:
+    """Return the run directories in `folder`, by name; none where it is one itself, or no folder.
+
+    With `damaged` also those that hold records and have lost `run.json`. Raises RunDirectoryError where the
+    folder cannot be read.
+    """
+    if is_run(folder) or not folder.is_dir():
+        return []
+    return [path for path in subfolders(folder) if is_run(path) or (damaged and _holds(path, REQUESTS_FILE))]
+
+
+def runs_folder(path: Path, *, damaged: bool = False) -> Path:
+    """Return where the runs of `path` lie: the `runs` of an experiment's folder, else `path` itself."""
+    inside = path / RUNS_FOLDER
+    return inside if not is_run(path) and runs_in(inside, damaged=damaged) else path
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """Return the folders in `folder`, by name. Raises RunDirectoryError where it cannot be read."""
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError as error:
+        raise RunDirectoryError(f"{folder}: cannot be read: {error.strerror}") from None
+    return [path for path in inside if path.name[0] != "." and path.is_dir() and not path.is_symlink()]
+
+
+def _holds(path: Path, name: str) -> bool:
+    try:
+        return (path / name).exists()
+    except OSError:  # what is in a folder that may not be entered is said when it is opened
+        return False

@@ -1,0 +1,125 @@
+"""`events.jsonl`: what happened when, during a run."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeGuard
+
+_LARGEST_BYTES = 64 << 20  # of the file; events are tens or hundreds, so more is no events file
+_NO_SPANS = {"run", "measure", "error"}  # have tables of their own, and would cover the figures
+_BYTES = " bytes"  # a saturator's throughput, once a second
+SATURATORS = ("zfs-send", "btrfs-send", "fio")  # known even where one was stopped before its first second
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event; `t_ns` counts from the start of the run. `phase` is usually `start` or `stop`.
+
+    `further` has the keys that belong to this kind of event, unchecked and hostile.
+    """
+
+    t_ns: int
+    name: str
+    phase: str | None
+    further: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of time, in seconds since the start of the run; both ends are equal for an instant."""
+
+    name: str
+    start_s: float
+    stop_s: float
+
+
+def read_events(path: Path) -> list[Event]:
+    """Return the events in `path`, in order of time; none if there is no such file.
+
+    A line that is cut off (the last one, if the run was killed) or is no event is left out: events adorn the
+    figures, and no figure is computed from them.
+    """
+    try:
+        with path.open("rb") as file:
+            lines = file.read(_LARGEST_BYTES).splitlines()
+    except OSError:
+        return []
+    events = [event for line in lines if (event := _event(line))]
+    return sorted(events, key=lambda event: event.t_ns)
+
+
+def spans(events: list[Event], end_s: float) -> list[Span]:
+    """Pair each `start` with the next `stop` of the same name; what was not stopped lasts until `end_s`.
+
+    The run's own start and stop, measures, failed steps and throughputs are left out. Pure.
+    """
+    found: list[Span] = []
+    open_since: dict[str, float] = {}
+    for event in events:
+        t_s = event.t_ns / 1e9
+        if event.name in _NO_SPANS or event.name.endswith(_BYTES) or t_s > end_s:
+            continue
+        if event.phase == "start":
+            open_since.setdefault(event.name, t_s)
+        elif event.phase == "stop":
+            found.append(Span(event.name, open_since.pop(event.name, 0.0), t_s))
+        else:
+            found.append(Span(event.name, t_s, t_s))
+    found += [Span(name, start_s, end_s) for name, start_s in open_since.items()]
+    return sorted(found, key=lambda span: span.start_s)
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """A saturator, which kept the disks busy: its kind, from when to when, and its throughput each second.
+
+    `stop_ns` is None where it was not stopped before the run ended; `error` says why it gave up, if it did.
+    """
+
+    name: str
+    start_ns: int
+    stop_ns: int | None
+    error: str | None
+    bytes_per_s: list[tuple[int, float]]
+
+
+def saturation(events: list[Event]) -> Saturation | None:
+    """Return what saturated the disks, from its first start to its last stop; None if nothing did. Pure.
+
+    A saturator is known by its throughput: where there are events `NAME bytes`, NAME is one.
+    """
+    names = {*SATURATORS, *(e.name.removesuffix(_BYTES) for e in events if e.name.endswith(_BYTES))}
+    start = next((e for e in events if e.name in names and e.phase == "start"), None)
+    if start is None:
+        return None
+    stops = [e for e in events if e.name == start.name and e.phase == "stop" and e.t_ns >= start.t_ns]
+    error = stops[-1].further.get("error") if stops else None
+    return Saturation(
+        name=start.name,
+        start_ns=start.t_ns,
+        stop_ns=stops[-1].t_ns if stops else None,
+        error=error if isinstance(error, str) else None,
+        bytes_per_s=[
+            (e.t_ns, float(value))
+            for e in events
+            if e.name == start.name + _BYTES and _is_count(value := e.further.get("bytes_per_s"))
+        ],
+    )
+
+
+def _is_count(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 62
+
+
+def _event(line: bytes) -> Event | None:
+    try:
+        value = json.loads(line)
+        t_ns, name, phase = value["t_ns"], value["event"], value.get("phase")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if isinstance(t_ns, bool) or not isinstance(t_ns, int | float) or not isinstance(name, str):
+        return None
+    if not 0 <= t_ns < 1 << 62:  # neither is NaN
+        return None
+    further = {key: value[key] for key in value if key not in ("t_ns", "event", "phase")}
+    return Event(int(t_ns), name, phase if isinstance(phase, str) else None, further)

@@ -1,0 +1,259 @@
+"""The contents of `run.json` and `summary.json`, checked. Unknown keys are fine; wrong types are not."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+
+from plimsoll.common.severity import Severity
+
+FORMAT = 1
+
+
+def _is_format(value: object) -> object:
+    if value != FORMAT or isinstance(value, bool):
+        raise ValueError(f"must be {FORMAT}")
+    return value
+
+
+def _instant(value: datetime | None) -> str | None:
+    """Instants are in UTC with six decimals (docs/run-format.md)."""
+    return None if value is None else f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+Instant = Annotated[datetime | None, PlainSerializer(_instant)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class RunTarget(_Model):
+    """The server that the load went to."""
+
+    url: str
+    connect_to: str | None = None
+    addresses: list[str] = []
+
+
+class Log(_Model):
+    """One access log that was replayed, and how many of its lines parsed."""
+
+    path: str
+    format: str | None = None
+    lines: int | None = None
+    valid: int | None = None
+    failed: int | None = None
+    ignored: int | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+class Program(_Model):
+    """The program that wrote the run directory, and further versions (`go`, `python`, `locust`, `k6`)."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str = "unknown"
+    version: str | None = None
+
+
+class GeneratorHost(_Model):
+    """The machine that generated the load."""
+
+    hostname: str | None = None
+    kernel: str | None = None
+    cpu: str | None = None
+    cpus: int | None = None
+    memory_bytes: int | None = Field(default=None, ge=0, le=1 << 60)
+
+
+class ExperimentRun(_Model):
+    """The experiment that a run is part of, as number `run` of `of`."""
+
+    name: str
+    run: int | None = None
+    of: int | None = None
+
+
+class Storage(_Model):
+    """The storage under the site. `emulated` says what was imitated by slowing another disk down, else None.
+
+    `clone` is how the site was copied there, `facts` what the lab read of the host (lab/facts).
+    """
+
+    emulated: str | None = None
+    clone: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+
+
+class PhaseLengths(_Model):
+    """The planned length of the load before, during and after the saturator."""
+
+    before_s: float | None = None
+    during_s: float | None = None
+    after_s: float | None = None
+
+
+class ClockState(_Model):
+    """The kernel's word on its own clock (adjtimex); None where it says nothing."""
+
+    synchronised: bool | None = None
+    max_error_ms: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class Shard(_Model):
+    """The share of a replay that one of several instances had: that between two bounds of `sequence`.
+
+    `planned` is how many requests the schedule has for each instance, counted by one that went through it to
+    its end; `start_at` the start that all instances share, None where each began when it was told to.
+    """
+
+    index: int = Field(ge=0)
+    of: int = Field(ge=1)
+    segment: str
+    sequence: list[str] = []
+    planned: list[Annotated[int, Field(ge=0)]] | None = None
+    start_at: Instant = None
+    clock: ClockState | None = None
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if self.index >= self.of:
+            raise ValueError(f"index {self.index} is none of {self.of}: they count from 0")
+        for name, given, wanted in (
+            ("sequence", self.sequence, self.of + 1),
+            ("planned", self.planned, self.of),
+        ):
+            if given and len(given) != wanted:
+                raise ValueError(f"{name} has {len(given)} entries, where {self.of} instances have {wanted}")
+        return self
+
+
+class Remark(_Model):
+    """A sentence about a merged run."""
+
+    level: Severity
+    text: str
+
+
+class Merged(_Model):
+    """The parts of a merged run, and how well they fit together.
+
+    `clock_error_ms` is what the instances' clocks may differ by, None where nobody knows; `placed_by` what
+    their instants were lined up by.
+    """
+
+    of: list[str]
+    placed_by: Literal["start_at", "started_at"]
+    clock_error_ms: float | None = None
+    says: list[Remark] = []
+
+
+class RunFacts(_Model):
+    """`run.json`: what was run, on what, by what, and how it ended."""
+
+    format: Annotated[int, BeforeValidator(_is_format)] = FORMAT
+    scenario: str
+    status: Literal["running", "complete", "interrupted", "failed"] = "running"
+    backend: str | None = None
+    repeat: int | str | None = None
+    generator_limited: bool = False
+    generator_limited_reason: str | None = None
+    reason: str | None = None
+    started_at: Instant = None
+    ended_at: Instant = None
+    target: RunTarget | None = None
+    command: list[str] = []
+    seed: int | None = None
+    loop: Literal["open", "closed"] = "open"
+    speed: str | None = None
+    warmup_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    logs: list[Log] = []
+    log_start: Instant = None
+    program: Program = Program()
+    host: GeneratorHost = GeneratorHost()
+    scenario_settings: dict[str, Any] = {}
+    experiment: ExperimentRun | None = None
+    storage: Storage | None = None
+    phases: PhaseLengths | None = None
+    shard: Shard | None = None
+    merged: Merged | None = None
+
+
+# What the lab writes into run.json after a run: absent where no lab was.
+LAB_KEYS = ("experiment", "storage", "phases")
+# What is absent from run.json, rather than null, where it has no meaning.
+OPTIONAL_KEYS = (*LAB_KEYS, "shard", "merged")
+
+
+class RequestCounts(_Model):
+    """`summary.json`'s `requests`: also those that were never sent, which no record shows.
+
+    `total` and `unsent` are None in a merged run where nobody knows what an instance had left to send.
+    """
+
+    total: int | None = None
+    sent: int | None = None
+    skipped: dict[str, int] = {}
+    unsent: int | None = 0
+    retried: int = 0
+
+
+class MeasureSummary(_Model):
+    """A figure that is no single request, over the run; absent figures are None."""
+
+    unit: str
+    count: int = 0
+    sum: float | None = None
+    mean: float | None = None
+    min: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class InstanceTimes(_Model):
+    """Exact order statistics of one instance, in milliseconds; None of too few requests."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    p50: float | None = None
+    p99: float | None = None
+    p999: float | None = Field(default=None, alias="p99.9")
+    max: float | None = None
+
+
+class Instance(_Model):
+    """One instance of a merged run, or one of its shards that is none; None is what is not known.
+
+    `status` is `complete`, `interrupted`, `failed`, `killed`, `running` (when it was merged), `truncated`
+    (records that it wrote are gone) or `missing` (its run directory was not given).
+    """
+
+    name: str
+    index: int | None = None
+    segment: str | None = None
+    directory: str | None = None
+    host: str | None = None
+    status: str
+    sent: int | None = None
+    planned: int | None = None
+    unsent: int | None = None
+    errors: int | None = None
+    generator_limited: bool = False
+    lag_ms: InstanceTimes = InstanceTimes()
+    response_ms: InstanceTimes = InstanceTimes()
+    started_at: Instant = None
+    clock: ClockState | None = None
+
+
+class Summary(_Model):
+    """`summary.json`: only what cannot be computed again from the records."""
+
+    format: Annotated[int, BeforeValidator(_is_format)]
+    requests: RequestCounts = RequestCounts()
+    duration_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    measures: dict[str, MeasureSummary] = {}
+    instances: list[Instance] = []

@@ -1,0 +1,217 @@
+"""Writes one run directory, so that a kill at any instant loses next to nothing."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from plimsoll.common.atomic import replace_json, unwritable
+from plimsoll.common.hostile import printable
+from plimsoll.common.redaction import redacted
+from plimsoll.rundir.errorkinds import NAMES
+from plimsoll.rundir.measures import Measures
+from plimsoll.rundir.models import OPTIONAL_KEYS, RunFacts
+from plimsoll.rundir.names import (
+    ERRORS_FILE,
+    EVENTS_FILE,
+    FACTS_FILE,
+    REQUESTS_FILE,
+    ROUTES_FILE,
+    SUMMARY_FILE,
+)
+from plimsoll.rundir.request import Request
+from plimsoll.rundir.requestfile import RECORD, Records
+from plimsoll.rundir.requestwriter import RequestWriter
+from plimsoll.rundir.thishost import this_host
+
+Status = Literal["complete", "interrupted", "failed"]
+_LONGEST_DETAIL = 300
+_MOST_ROUTES = 64
+_OTHER_ROUTE = "other"
+
+
+@dataclass
+class Unsent:
+    """Requests that were not sent, which no record shows: skipped ones by reason, and the rest."""
+
+    skipped: dict[str, int] = field(default_factory=dict)
+    unsent: int = 0
+
+
+# Returns what `summary.json` of a run directory says; it is computed from the records above this package.
+Summarise = Callable[[Path, Measures, Unsent], dict[str, object]]
+
+
+class RunWriter:
+    """Takes requests, events and measures of one run; `finish` ends it.
+
+    As a context manager it ends a run that was not finished: `interrupted` on Ctrl-C, else `failed` with the
+    exception as its reason. Every method raises OutputError when the disk takes no more.
+    """
+
+    record_type = RECORD
+
+    def __init__(
+        self, directory: Path, facts: RunFacts, summarise: Summarise, *, at_once: bool = True
+    ) -> None:
+        """Write the first `run.json` into `directory`, which is made where it is missing.
+
+        The run starts now: `t_ns` and `due_ns` count from here, unless `facts.started_at` is given (an import
+        of a run that was). `summarise` computes `summary.json` at the
+        end. `at_once` hands each record to the system at once, else once a second.
+        """
+        self.directory = directory
+        self._started_ns = time.monotonic_ns()
+        self._summarise = summarise
+        self.facts = facts.model_copy(
+            update={
+                "status": "running",
+                "started_at": facts.started_at or datetime.now(UTC),
+                "host": this_host() if facts.host.hostname is None else facts.host,
+            }
+        )
+        self.measures, self.unsent, self._routes = Measures(), Unsent(), RouteNames()
+        self.failed_steps = 0
+        self._finished = False
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._events = (directory / EVENTS_FILE).open("ab", buffering=0)
+        except OSError as error:
+            raise unwritable(directory, error) from None
+        self._write_facts()
+        replace_json(directory / ROUTES_FILE, [])
+        replace_json(directory / ERRORS_FILE, list(NAMES))
+        self._records = RequestWriter(directory / REQUESTS_FILE, at_once)
+        self.event("run", phase="start", t_ns=0)
+
+    def now_ns(self) -> int:
+        """Return nanoseconds since the start of the run, by the monotonic clock."""
+        return time.monotonic_ns() - self._started_ns
+
+    def since_start_ns(self, monotonic_ns: int) -> int:
+        """Return an instant of `time.monotonic_ns` as nanoseconds since the start of the run."""
+        return monotonic_ns - self._started_ns
+
+    def request(self, request: Request) -> None:
+        """Append one record; `routes.json` grows when its route is new."""
+        self._records.add(request, self.route_number(request.route))
+
+    def records(self, records: Records) -> None:
+        """Append many records as they are, shape (n,): their routes and errors have this run's numbers."""
+        self._records.extend(records)
+
+    def route_number(self, name: str) -> int:
+        """Return the number of route `name`; `routes.json` grows when it is new."""
+        route, new = self._routes.number(name)
+        if new:
+            replace_json(self.directory / ROUTES_FILE, self._routes.names)
+        return route
+
+    def event(
+        self, event: str, *, phase: str | None = None, t_ns: int | None = None, **further: object
+    ) -> None:
+        """Append one line to `events.jsonl`; `t_ns` since the start of the run, default now."""
+        self._append(event, phase, t_ns, further)
+
+    def _append(self, event: str, phase: str | None, t_ns: int | None, further: dict[str, object]) -> None:
+        line: dict[str, object] = {"t_ns": self.now_ns() if t_ns is None else t_ns, "event": event}
+        if phase is not None:
+            line["phase"] = phase
+        text = json.dumps(line | further, allow_nan=False, ensure_ascii=False)
+        try:
+            self._events.write(text.encode("utf-8", errors="replace") + b"\n")
+        except OSError as error:
+            raise unwritable(self.directory / EVENTS_FILE, error) from None
+
+    def failed_step(self, step: str, kind: str, detail: str, *, iteration: int = 0, client: int = 0) -> None:
+        """Append the event of a step that failed; secrets are taken out of `detail`, and it is cut."""
+        self.failed_steps += 1
+        shown = printable(redacted(detail), _LONGEST_DETAIL)
+        self.event("error", step=step, kind=kind, detail=shown, iteration=iteration, client=client)
+
+    def measure(
+        self, name: str, value: float, unit: str, *, iteration: int | None = None, t_ns: int | None = None
+    ) -> None:
+        """Append a figure that is no single request, as an event and for `summary.json`."""
+        self.measures.add(name, value, unit)
+        further: dict[str, object] = {"name": name, "value": value, "unit": unit}
+        if iteration is not None:
+            further["iteration"] = iteration
+        self._append("measure", None, t_ns, further)
+
+    def skip(self, reason: str, count: int = 1) -> None:
+        """Count requests that were not sent on purpose."""
+        self.unsent.skipped[reason] = self.unsent.skipped.get(reason, 0) + count
+
+    def update(self, **facts: object) -> None:
+        """Change facts of `run.json`, e.g. `generator_limited`; written at once."""
+        self.facts = self.facts.model_copy(update=facts)
+        self._write_facts()
+
+    def flush(self) -> None:
+        """Hand everything to the operating system."""
+        self._records.flush()
+
+    def finish(self, status: Status, reason: str | None = None, *, stop_ns: int | None = None) -> None:
+        """End the run: `summary.json`, then `run.json`. A second call changes nothing.
+
+        `stop_ns` since the start of the run is when it stopped, default now.
+        """
+        if self._finished:
+            return
+        self._finished = True
+        self.event("run", phase="stop", t_ns=stop_ns)
+        self._records.close()
+        self._events.close()
+        summary = self._summarise(self.directory, self.measures, self.unsent)
+        replace_json(self.directory / SUMMARY_FILE, summary)
+        why = None if reason is None else printable(redacted(reason), _LONGEST_DETAIL)
+        self.update(status=status, reason=why, ended_at=self.facts.ended_at or datetime.now(UTC))
+
+    def abandon(self) -> None:
+        """Close the files and leave the run as it is, unfinished: for whoever is about to remove it."""
+        self._finished = True
+        self._records.close()
+        self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.finish("failed", "the program ended before the run did")
+        elif issubclass(kind, KeyboardInterrupt):
+            self.finish("interrupted", "interrupted from the keyboard")
+        else:
+            self.finish("failed", str(error) or kind.__name__)
+
+    def _write_facts(self) -> None:
+        facts = self.facts.model_dump(mode="json")
+        kept = {key: value for key, value in facts.items() if value is not None or key not in OPTIONAL_KEYS}
+        replace_json(self.directory / FACTS_FILE, kept)
+
+
+class RouteNames:
+    """The names of `routes.json`, numbered as they appear; after 64, every further one is `other`."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> tuple[int, bool]:
+        """Return the number of `name`, and whether it is new."""
+        if name in self._numbers:
+            return self._numbers[name], False
+        if len(self.names) >= _MOST_ROUTES:
+            name = _OTHER_ROUTE
+            if name in self._numbers:
+                return self._numbers[name], False
+        self._numbers[name] = len(self.names)
+        self.names.append(name)
+        return self._numbers[name], True

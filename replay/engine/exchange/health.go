@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"plimsoll/replay/record"
+)
+
+// A target counts as dead when this many requests in a row, over this long, found nobody to connect to. A slow server
+// does not fall under it, nor one that restarts.
+const (
+	deadRequests = 50
+	DeadAfter    = 15 * time.Second
+)
+
+// Health watches whether the target is there at all.
+type Health struct {
+	firstFailure atomic.Pointer[error] // of opening a connection
+
+	mu      sync.Mutex
+	inRow   int
+	sinceNS int64
+	OnDeath func() // called once, when the target counts as dead; nil: it never does
+}
+
+func (h *Health) note(now int64, kind record.ErrorKind) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch kind {
+	case record.ConnectRefused, record.ConnectFailed, record.TLSFailed:
+		if h.inRow == 0 {
+			h.sinceNS = now
+		}
+		h.inRow++
+		if h.inRow >= deadRequests && now-h.sinceNS > DeadAfter.Nanoseconds() && h.OnDeath != nil {
+			h.OnDeath()
+			h.OnDeath = nil
+		}
+	case record.Timeout:
+		// Nobody knows: neither alive nor dead.
+	default:
+		h.inRow = 0
+	}
+}
+
+// ConnectFailed keeps the first reason for which a connection could not be opened.
+func (h *Health) ConnectFailed(err error) { h.firstFailure.CompareAndSwap(nil, &err) }
+
+// Warning returns why connections could not be opened, and the remedy; nil when all could.
+func (h *Health) Warning() error {
+	first := h.firstFailure.Load()
+	switch {
+	case first == nil:
+		return nil
+	case errors.Is(*first, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("connections could not be opened because this machine ran out of ports (%w): widen net.ipv4.ip_local_port_range, or use fewer connections",
+			*first)
+	case errors.Is(*first, syscall.EMFILE), errors.Is(*first, syscall.ENFILE):
+		return fmt.Errorf("connections could not be opened because this process reached its limit of open files (%w): raise `ulimit -n`, or lower --max-connections",
+			*first)
+	}
+	return fmt.Errorf("connections could not be opened; the first failure: %w", *first)
+}

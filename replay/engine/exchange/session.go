@@ -1,0 +1,84 @@
+package exchange
+
+import (
+	"context"
+	"time"
+
+	"plimsoll/replay/engine/target"
+	"plimsoll/replay/engine/wire"
+	"plimsoll/replay/record"
+)
+
+// Recorder takes what the engine measures.
+type Recorder interface {
+	Start(wall time.Time) error
+	Add(r *record.Record)
+	Skip(reason string)
+	Retried()
+}
+
+// Clock counts nanoseconds since the start of the run. It is monotonic: the wall clock may be set meanwhile.
+type Clock struct{ T0 time.Time }
+
+// Now returns the nanoseconds since the start of the run.
+func (c Clock) Now() int64 { return int64(time.Since(c.T0)) }
+
+// At returns an instant of the run as a time for deadlines.
+func (c Clock) At(ns int64) time.Time { return c.T0.Add(time.Duration(ns)) }
+
+// Session is what all loops and connections of one run share.
+type Session struct {
+	Target     *target.Target
+	Headers    *wire.Headers
+	Clock      Clock
+	Timeout    time.Duration // start → last byte
+	Warmup     time.Duration // shots due before it are marked
+	Recorder   Recorder
+	Validators *Validators
+	Health     *Health
+	Abort      context.Context // cancelled: what is in flight is given up
+}
+
+// Prepare marks a shot of the warm-up, and gives one that repeats a logged 304 the validator of its target.
+func (s *Session) Prepare(shot *Shot) {
+	if shot.DueNS < s.Warmup.Nanoseconds() {
+		shot.Flags |= record.Warmup
+	}
+	if !shot.IfModifiedSince.IsZero() {
+		s.Validators.recall(&shot.Request)
+	}
+}
+
+// Expired reports whether a shot that is under way has used up its time.
+func (s *Session) Expired(shot *Shot, now int64) bool {
+	return now-shot.StartNS > s.Timeout.Nanoseconds()
+}
+
+// DeadlineNS returns the instant at which a shot that is under way has used up its time.
+func (s *Session) DeadlineNS(shot *Shot) int64 { return shot.StartNS + s.Timeout.Nanoseconds() }
+
+// Answered keeps what the head of an answer says for later shots: the validator of a 200.
+func (s *Session) Answered(shot *Shot, status int, version *wire.Validator) {
+	if status == 200 {
+		s.Validators.learn(&shot.Request, version)
+	}
+}
+
+// Record records how a shot ended at the instant now.
+func (s *Session) Record(shot *Shot, now int64, status int, bytes int64, kind record.ErrorKind) {
+	if kind != record.None && s.Abort.Err() != nil {
+		kind = record.Aborted
+	}
+	s.Health.note(now, kind)
+	r := record.Record{
+		DueNS: shot.DueNS, LagUS: record.SaturatedUS(shot.StartNS - shot.DueNS),
+		ConnectUS: shot.ConnectUS, TLSUS: shot.TLSUS,
+		TotalUS: record.SaturatedUS(now - shot.StartNS),
+		Bytes:   bytes, LoggedBytes: shot.LoggedBytes, Line: shot.Line, Client: shot.Client, Route: shot.Route,
+		Status: uint16(status), LoggedStatus: shot.LoggedStatus, Error: kind, Flags: shot.Flags,
+	}
+	if shot.FirstNS != 0 {
+		r.TTFBUS = max(1, record.SaturatedUS(shot.FirstNS-shot.StartNS))
+	}
+	s.Recorder.Add(&r)
+}

@@ -1,0 +1,174 @@
+// Package target is the one server that requests are sent to: its address, and how a connection to it is opened.
+package target
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrTarget says that the target cannot be used as it was given, or cannot be reached. Its text has the remedy.
+var ErrTarget = errors.New("target")
+
+// Target is the one server that requests are sent to. Nothing in a log leads anywhere else.
+type Target struct {
+	URL       string   // as given, without path
+	Host      string   // for the Host header: name, and port where it is not the scheme's
+	ConnectTo string   // host:port that was given to connect to instead, or ""
+	Addresses []string // host:port with resolved addresses, in the resolver's order; the first that answers is used
+	TLS       bool
+	Insecure  bool // accept any certificate
+	ResolveNS int64
+}
+
+// New reads a base URL and, where the connection is to go elsewhere than the URL's host, that host:port. It resolves
+// the name once: a replay measures the server, not the resolver.
+func New(ctx context.Context, base, connectTo string, insecure bool) (*Target, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, fmt.Errorf("%w %q is not a base URL: write http://HOST[:PORT] or https://HOST[:PORT]",
+			ErrTarget, redactUser(base))
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("%w %s has a user name: put credentials into a file of headers (--header-file)",
+			ErrTarget, u.Redacted())
+	}
+	if (u.Path != "" && u.Path != "/") || u.RawQuery != "" {
+		return nil, fmt.Errorf("%w %s has a path: give only the scheme and the host, since the paths come from the log",
+			ErrTarget, u.Redacted())
+	}
+	t := &Target{URL: u.Scheme + "://" + u.Host, Host: u.Host, ConnectTo: connectTo, TLS: u.Scheme == "https", Insecure: insecure}
+	host, port := u.Hostname(), u.Port()
+	if port == "" {
+		port = map[bool]string{false: "80", true: "443"}[t.TLS]
+	}
+	if connectTo != "" {
+		if host, port, err = net.SplitHostPort(connectTo); err != nil || host == "" || port == "" {
+			return nil, fmt.Errorf("%w: --connect-to %q is not HOST:PORT", ErrTarget, connectTo)
+		}
+	}
+	start := time.Now()
+	t.Addresses, err = resolve(ctx, host, port)
+	t.ResolveNS = int64(time.Since(start))
+	return t, err
+}
+
+func redactUser(base string) string {
+	if i := strings.LastIndexByte(base, '@'); i >= 0 {
+		return "…" + base[i:]
+	}
+	return base
+}
+
+func resolve(ctx context.Context, host, port string) ([]string, error) {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return []string{net.JoinHostPort(address.String(), port)}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the name %s does not resolve (%w): correct it, or give an address with --connect-to HOST:PORT",
+			ErrTarget, host, err)
+	}
+	var out []string
+	for _, address := range addresses {
+		out = append(out, net.JoinHostPort(address.Unmap().String(), port))
+	}
+	return out, nil
+}
+
+// Check opens one connection to each address, in order, keeps the first that answers (with TLS where the target has
+// it), and closes it. It leaves the target with that address alone.
+func (t *Target) Check(ctx context.Context, timeout time.Duration) error {
+	var failures []string
+	for _, address := range t.Addresses {
+		conn, _, _, err := t.Dial(ctx, address, ServerName(t.Host), false, timeout)
+		if err == nil {
+			_ = conn.Close()
+			t.Addresses = []string{address}
+			return nil
+		}
+		failures = append(failures, t.explain(address, err))
+	}
+	return fmt.Errorf("%w: %s", ErrTarget, strings.Join(failures, "; "))
+}
+
+// explain returns one sentence: why no connection came about, and the remedy.
+func (t *Target) explain(address string, err error) string {
+	var unknown *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("the certificate of %s is not accepted (%v): use the name in the certificate with --connect-to, or accept any certificate with --insecure",
+			address, unknown.Err)
+	case errors.As(err, &record):
+		return fmt.Sprintf("%s does not speak TLS: use http:// in --target", address)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("%s refuses connections: is the server running, and on this port?", address)
+	case IsTimeout(err):
+		return fmt.Sprintf("%s does not answer: is it the right address, and does a firewall let it through?", address)
+	}
+	return fmt.Sprintf("cannot connect to %s (%v): check the address, or use --connect-to", address, err)
+}
+
+// Dial opens one connection and returns the nanoseconds that TCP and TLS took. wantHTTP2 offers h2 by ALPN.
+func (t *Target) Dial(ctx context.Context, address, serverName string, wantHTTP2 bool, timeout time.Duration) (
+	conn net.Conn, connectNS, tlsNS int64, err error,
+) {
+	start := time.Now()
+	deadline := start.Add(timeout)
+	dialer := net.Dialer{Deadline: deadline, KeepAlive: -1}
+	if conn, err = dialer.DialContext(ctx, "tcp", address); err != nil {
+		return nil, int64(time.Since(start)), 0, err
+	}
+	connected := time.Now()
+	connectNS = int64(connected.Sub(start))
+	if !t.TLS {
+		return conn, connectNS, 0, nil
+	}
+	protocols := []string{"http/1.1"}
+	if wantHTTP2 {
+		protocols = []string{"h2", "http/1.1"}
+	}
+	// #nosec G402 -- InsecureSkipVerify is what --insecure asks for.
+	secure := tls.Client(conn, &tls.Config{
+		ServerName: serverName, InsecureSkipVerify: t.Insecure, NextProtos: protocols,
+		ClientSessionCache: nil, // each of the log's clients is a stranger to the server, as it was then
+	})
+	_ = conn.SetDeadline(deadline)
+	if err = secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, connectNS, int64(time.Since(connected)), HandshakeError{err}
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return secure, connectNS, int64(time.Since(connected)), nil
+}
+
+// HandshakeError marks an error of the TLS handshake.
+type HandshakeError struct{ Err error }
+
+func (e HandshakeError) Error() string { return e.Err.Error() }
+func (e HandshakeError) Unwrap() error { return e.Err }
+
+// IsTimeout reports whether an error of the network is a time-out.
+func IsTimeout(err error) bool {
+	var network net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || (errors.As(err, &network) && network.Timeout())
+}
+
+// ServerName returns a Host header without its port, as SNI and certificates have it.
+func ServerName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.Trim(host, "[]")
+}

@@ -1,0 +1,29 @@
+package wire
+
+// AppendHTTP1 appends the whole request in the format of HTTP/1.x. A method other than GET and HEAD has an empty body.
+// site is the target's host.
+func (r *Request) AppendHTTP1(b []byte, site string, own *Headers) []byte {
+	b = append(b, r.Method...)
+	b = append(b, ' ')
+	b = append(b, r.Target...)
+	if r.Proto == HTTP10 {
+		b = append(b, " HTTP/1.0\r\nHost: "...)
+	} else {
+		b = append(b, " HTTP/1.1\r\nHost: "...)
+	}
+	b = append(b, r.Authority(site, own)...)
+	b = append(b, "\r\n"...)
+	r.fields(own, func(name, value string) {
+		b = append(b, name...)
+		b = append(b, ": "...)
+		b = append(b, value...)
+		b = append(b, "\r\n"...)
+	})
+	if r.Proto == HTTP10 {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	if r.Method != "GET" && r.Method != "HEAD" {
+		b = append(b, "Content-Length: 0\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}

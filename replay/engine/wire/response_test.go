@@ -1,0 +1,104 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestResponse(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	rows := []struct {
+		why   string
+		in    string
+		head  bool
+		want  Response
+		wrong error
+	}{
+		{"a body with a length", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", false, Response{Status: 200, Bytes: 2, KeepAlive: true}, nil},
+		{"no reason phrase", "HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n", false, Response{Status: 404, Bytes: 0, KeepAlive: true}, nil},
+		{"bare line feeds", "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", false, Response{Status: 200, Bytes: 2, KeepAlive: true}, nil},
+		{"header names in any case", "HTTP/1.1 200 OK\r\ncOnTeNt-LeNgTh:2\r\n\r\nok", false, Response{Status: 200, Bytes: 2, KeepAlive: true}, nil},
+		{"a long body", "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + long, false, Response{Status: 200, Bytes: 100000, KeepAlive: true}, nil},
+		{"a long header", "HTTP/1.1 200 OK\r\nX: " + long + "\r\nContent-Length: 1\r\n\r\nx", false, Response{Status: 200, Bytes: 1, KeepAlive: true}, nil},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n", false, Response{Status: 200, Bytes: 13, KeepAlive: true}, nil},
+		{"chunks and trailers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\n", false, Response{Status: 200, Bytes: 1, KeepAlive: true}, nil},
+		{"chunks win over a length, and end the connection", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false, Response{Status: 200, Bytes: 0, KeepAlive: false}, nil},
+		{"a body until the connection ends", "HTTP/1.1 200 OK\r\n\r\nabc", false, Response{Status: 200, Bytes: 3, KeepAlive: false}, nil},
+		{"HTTP/1.0 closes", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", false, Response{Status: 200, Bytes: 2, KeepAlive: false}, nil},
+		{"HTTP/1.0 with keep-alive does not", "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nok", false, Response{Status: 200, Bytes: 2, KeepAlive: true}, nil},
+		{"Connection: close", "HTTP/1.1 200 OK\r\nConnection: foo, Close\r\nContent-Length: 2\r\n\r\nok", false, Response{Status: 200, Bytes: 2, KeepAlive: false}, nil},
+		{"HEAD has a length and no body", "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n", true, Response{Status: 200, Bytes: 0, KeepAlive: true}, nil},
+		{"304 has no body", "HTTP/1.1 304 Not Modified\r\nContent-Length: 20\r\n\r\n", false, Response{Status: 304, Bytes: 0, KeepAlive: true}, nil},
+		{"204 has no body", "HTTP/1.1 204 No Content\r\n\r\n", false, Response{Status: 204, Bytes: 0, KeepAlive: true}, nil},
+		{"100 and 103 come before the answer", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", false, Response{Status: 200, Bytes: 1, KeepAlive: true}, nil},
+		{"a second answer that nobody asked for", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\n\r\n", false, Response{Status: 200, Bytes: 1, KeepAlive: false}, nil},
+		{"the same length twice", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", false, Response{Status: 200, Bytes: 1, KeepAlive: true}, nil},
+		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", false, Response{Status: 200, Bytes: 0, KeepAlive: false}, ErrBadResponse},
+		{"a length that is none", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", false, Response{Status: 200, Bytes: 0, KeepAlive: false}, ErrBadResponse},
+		{"a length past all bounds", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", false, Response{Status: 200, Bytes: 0, KeepAlive: false}, ErrBadResponse},
+		{"a chunk size that is none", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, Response{Status: 200, Bytes: 0, KeepAlive: true}, ErrBadResponse},
+		{"a chunk that is too long", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n", false, Response{Status: 200, Bytes: 1, KeepAlive: true}, ErrBadResponse},
+		{"another protocol", "SSH-2.0-OpenSSH_9.2\r\n", false, Response{}, ErrBadResponse},
+		{"a header without a colon", "HTTP/1.1 200 OK\r\nfoo\r\n\r\n", false, Response{}, ErrBadResponse},
+		{"a head without an end", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxHeadBytes+1), false, Response{}, ErrBadResponse},
+		{"nothing at all", "", false, Response{}, ErrClosedEarly},
+		{"half a head", "HTTP/1.1 200 OK\r\nConte", false, Response{}, ErrClosedEarly},
+		{"half a body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", false, Response{Status: 200, Bytes: 4, KeepAlive: true}, ErrClosedEarly},
+		{"half a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf", false, Response{Status: 200, Bytes: 4, KeepAlive: true}, ErrClosedEarly},
+	}
+	for _, row := range rows {
+		for how, src := range map[string]io.Reader{
+			"whole":        strings.NewReader(row.in),
+			"byte by byte": iotest.OneByteReader(strings.NewReader(row.in)),
+			"with its end": iotest.DataErrReader(strings.NewReader(row.in)),
+		} {
+			got, err := NewResponseReader(src).Response(row.head)
+			if !errors.Is(err, row.wrong) || (row.wrong == nil && err != nil) {
+				t.Errorf("%s (%s): error %v, want %v", row.why, how, err, row.wrong)
+			}
+			if err != nil {
+				got.KeepAlive = row.want.KeepAlive // a failed connection is never kept
+				got.Status = row.want.Status
+			}
+			if how == "byte by byte" && row.why == "a second answer that nobody asked for" {
+				continue // it has not arrived yet; the next wait finds it
+			}
+			if got != row.want {
+				t.Errorf("%s (%s): %+v, want %+v", row.why, how, got, row.want)
+			}
+		}
+	}
+}
+
+// FuzzResponse: no input makes the reader panic or hang, or count more than there was; and how the bytes are cut into
+// reads changes nothing.
+func FuzzResponse(f *testing.F) {
+	for _, seed := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: x\r\n\r\n",
+		"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\n\r\nbody",
+		"HTTP/1.1 304 Not Modified\r\nConnection: close, x\r\n\r\n",
+	} {
+		f.Add([]byte(seed), false)
+		f.Add([]byte(seed), true)
+	}
+	f.Fuzz(func(t *testing.T, in []byte, toHEAD bool) {
+		whole := NewResponseReader(bytes.NewReader(in))
+		got, err := whole.Response(toHEAD)
+		if got.Bytes < 0 || got.Bytes > int64(len(in)) {
+			t.Fatalf("%d body bytes in %d", got.Bytes, len(in))
+		}
+		if err == nil && (got.Status < 101 || got.Status > 999) {
+			t.Fatalf("status %d without an error", got.Status)
+		}
+		cut := NewResponseReader(iotest.OneByteReader(bytes.NewReader(in)))
+		again, errAgain := cut.Response(toHEAD)
+		if (err == nil) != (errAgain == nil) || got.Status != again.Status || got.Bytes != again.Bytes {
+			t.Fatalf("whole: %+v %v, byte by byte: %+v %v", got, err, again, errAgain)
+		}
+	})
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"plimsoll/replay/accesslog"
+	"plimsoll/replay/origin"
+	"plimsoll/replay/run"
+)
+
+type originCmd struct {
+	Log    []string `help:"Access log to serve; may be repeated. Plain, gz, bz2, xz or zst." required:"" sep:"none" placeholder:"LOG"`
+	Root   string   `help:"Folder for the files, on the disk to measure: empty, or used by an earlier call." required:"" placeholder:"DIR"`
+	Listen string   `help:"Address to listen on; port 0 is any free one. Default: ${default}." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
+
+	run.LogFlags
+
+	MaxBytes      byteSize `help:"Disk space for files. Targets beyond it are served from memory, with the right size. Default: ${default}." default:"10GiB" placeholder:"SIZE"`
+	MaxTargets    int      `help:"Distinct targets to remember, about 50 bytes each. Others get 404. Default: ${default}." default:"2000000" placeholder:"N"`
+	TLS           bool     `name:"tls" help:"Serve TLS with a self-signed certificate, and HTTP/2 to clients that ask for it."`
+	Procs         int      `help:"Processor cores to use. Default: all." placeholder:"N"`
+	ExitWithStdin bool     `help:"Exit when standard input ends, and so together with the program that started this one."`
+	Quiet         bool     `help:"Show no progress."`
+}
+
+// Help is printed below the usage of `replay origin`.
+func (c *originCmd) Help() string {
+	return `Example:
+  replay origin --log access.log --root /mnt/disk/origin --listen 127.0.0.1:8080
+
+Prints one line of JSON when it is ready: {"listening":"127.0.0.1:8080", …}. A target with a logged 200 is a file
+of the first such size; all others get their logged status and size. 444 closes the connection without an answer,
+1xx becomes 200, and targets that are not in the log get 404. SIGINT and SIGTERM end it with exit code 0.`
+}
+
+// maxThreads lets this many requests wait for a slow disk at once: each holds a thread of the system, and Go
+// would otherwise end the process at 10,000.
+const maxThreads = 100_000
+
+func (c *originCmd) Run(s run.Streams) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	if c.ExitWithStdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, s.In)
+			cancel()
+		}()
+	}
+	if c.Procs > 0 {
+		runtime.GOMAXPROCS(c.Procs)
+	}
+	// The limit of open files needs no setting: Go raises it as far as the system allows.
+	debug.SetMaxThreads(maxThreads)
+
+	err := c.serve(ctx, s)
+	if ctx.Err() != nil {
+		return nil // asked to go, whatever was under way
+	}
+	return err
+}
+
+func (c *originCmd) serve(ctx context.Context, s run.Streams) error {
+	catalog := origin.NewCatalog(origin.Limits{Targets: c.MaxTargets, Bytes: int64(c.MaxBytes)})
+	if err := c.feed(ctx, s, catalog); err != nil {
+		return err
+	}
+	if err := catalog.Prepare(ctx, c.Root, c.progress(s)); err != nil {
+		return run.UsageError{Err: err}
+	}
+	warn(s.Err, catalog.Stats())
+
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return run.UsageError{Err: fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT",
+			c.Listen, inner(err))}
+	}
+	var certificate *tls.Certificate
+	if c.TLS {
+		host, _, _ := net.SplitHostPort(c.Listen)
+		if certificate, err = origin.SelfSigned(host); err != nil {
+			return err
+		}
+	}
+	ready := struct {
+		Listening string `json:"listening"`
+		origin.Stats
+	}{l.Addr().String(), catalog.Stats()}
+	if err := json.NewEncoder(s.Out).Encode(ready); err != nil {
+		return err
+	}
+	return origin.Serve(ctx, l, catalog.Handler(c.Root), certificate)
+}
+
+// feed reads the logs into the catalog. Targets are what the server received, as a replay sends them.
+func (c *originCmd) feed(ctx context.Context, s run.Streams, catalog *origin.Catalog) error {
+	spec, err := c.Spec()
+	if err != nil {
+		return err
+	}
+	if c.ExitWithStdin && slices.Contains(c.Log, "-") {
+		return run.UsageError{Err: errors.New("--log - and --exit-with-stdin both need standard input: write the log to a file first")}
+	}
+	source, err := accesslog.Open(c.Log, s.In)
+	if err != nil {
+		return run.UsageError{Err: err}
+	}
+	format, err := source.FormatFor(spec)
+	if err != nil {
+		return run.UsageError{Err: err}
+	}
+	style := format.TargetEscape()
+	var target []byte
+	err = source.Each(ctx, format, func(r *accesslog.Request) bool {
+		method := string(r.Method)
+		if method == "" {
+			method = http.MethodGet
+		}
+		target = accesslog.Unescape(target[:0], r.Target, style)
+		catalog.Add(target, method, int(r.Status), r.Bytes)
+		return true
+	})
+	if err != nil {
+		return run.UsageError{Err: err}
+	}
+	return nil
+}
+
+// progress shows on a terminal how many of the files are written.
+func (c *originCmd) progress(s run.Streams) origin.Progress {
+	if c.Quiet || !run.IsTerminal(s.Err) {
+		return nil
+	}
+	last := int64(-1)
+	return func(done, total int64) {
+		if percent := done * 100 / max(total, 1); percent != last {
+			last = percent
+			fmt.Fprintf(s.Err, "\rWriting the log's files: %d %% of %d MiB", percent, total>>20)
+			if done == total {
+				fmt.Fprint(s.Err, "\r\x1b[K")
+			}
+		}
+	}
+}
+
+// warn says what the origin will not serve as the log has it.
+func warn(w io.Writer, stats origin.Stats) {
+	if stats.InMemory > 0 {
+		fmt.Fprintf(w, "replay origin: %d files beyond --max-bytes are served from memory and do not touch the disk\n",
+			stats.InMemory)
+	}
+	if stats.Forgotten > 0 {
+		fmt.Fprintf(w, "replay origin: %d requests for targets beyond --max-targets will get 404\n", stats.Forgotten)
+	}
+}
+
+// inner returns the system's error without the words about sockets around it.
+func inner(err error) error {
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return err
+}
+
+// byteSize is a flag's number of bytes: 1048576, 512MiB, 10G.
+type byteSize int64
+
+// Units of 1,024: K, KB and KiB are the same, as for most programs that copy files.
+var byteUnits = map[string]int64{"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+// UnmarshalText reads the flag's value.
+func (b *byteSize) UnmarshalText(text []byte) error {
+	s := strings.ToUpper(string(text))
+	digits := strings.TrimRight(s, "KMGTIB")
+	unit := strings.TrimSuffix(strings.TrimSuffix(s[len(digits):], "B"), "I")
+	n, err := strconv.ParseFloat(digits, 64)
+	scale, ok := byteUnits[unit]
+	if err != nil || !ok || !(n >= 0 && n*float64(scale) < 1<<62) {
+		return fmt.Errorf("%q is not a size: write a number of bytes, or one with K, M, G or T, such as 10G", text)
+	}
+	*b = byteSize(n * float64(scale))
+	return nil
+}

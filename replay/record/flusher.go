@@ -1,0 +1,185 @@
+package record
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// flusher owns the files that only grow; only one goroutine at a time uses it.
+type flusher struct {
+	records, events, rejects appendFile
+	grinder                  *grinderLog
+	hdr                      *hdrLog
+	shape                    int64 // records that the header of requests.npy shows
+	routes                   int   // names in routes.json
+	blocks                   []*block
+	packed                   []byte
+}
+
+func (f *flusher) open(dir string, opts Options) error {
+	open := func(a *appendFile, name string) error {
+		a.path = filepath.Join(dir, name)
+		opened, err := opts.create(a.path)
+		if err != nil {
+			return explain(err, a.path)
+		}
+		a.f = opened
+		return nil
+	}
+	if err := open(&f.records, "requests.npy"); err != nil {
+		return err
+	}
+	if _, err := f.records.Write([]byte(headerText)); err != nil {
+		return err
+	}
+	if err := open(&f.events, "events.jsonl"); err != nil {
+		return err
+	}
+	if err := open(&f.rejects, "rejects.log"); err != nil {
+		return err
+	}
+	if opts.GrinderLog {
+		f.grinder = new(grinderLog)
+		if err := open(&f.grinder.out, "grinder-0-data.log"); err != nil {
+			return err
+		}
+		if _, err := f.grinder.out.Write([]byte(grinderHeader)); err != nil {
+			return err
+		}
+	}
+	if opts.HDRLog {
+		f.hdr = newHDRLog()
+		if err := open(&f.hdr.out, "latency.hlog"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *flusher) files() []*appendFile {
+	all := []*appendFile{&f.records, &f.events, &f.rejects}
+	if f.grinder != nil {
+		all = append(all, &f.grinder.out)
+	}
+	if f.hdr != nil {
+		all = append(all, &f.hdr.out)
+	}
+	return all
+}
+
+func (f *flusher) closeFiles() error {
+	var first error
+	for _, a := range f.files() {
+		if a.f == nil {
+			continue
+		}
+		if err := a.f.Close(); err != nil && first == nil {
+			first = explain(err, a.path)
+		}
+	}
+	return first
+}
+
+func (d *Dir) flushEachSecond() {
+	defer d.idle.Done()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	last, lastSent := time.Now(), uint64(0)
+	for {
+		select {
+		case <-d.stop:
+			return
+		case <-d.wake:
+			d.flushOnce()
+		case now := <-tick.C:
+			d.flushOnce()
+			sent, _ := d.queue.counts()
+			d.tallyMu.Lock()
+			d.ratePerS = float64(sent-lastSent) / max(now.Sub(last).Seconds(), 1e-3)
+			d.tallyMu.Unlock()
+			last, lastSent = now, sent
+		}
+	}
+}
+
+// flushOnce hands everything that waits to the operating system. Names of routes go before the records that
+// bear their numbers, records before the header that counts them.
+func (d *Dir) flushOnce() {
+	f := &d.flush
+	f.blocks = d.queue.take(f.blocks[:0])
+	d.mu.Lock()
+	names, started := d.names, d.started
+	events, rejects := d.events, d.rejects
+	d.events, d.rejects = nil, nil
+	d.mu.Unlock()
+
+	if err := d.writeRoutes(names()); err != nil {
+		d.fail(err)
+	}
+	d.write(&f.events, events)
+	d.write(&f.rejects, rejects)
+	for _, b := range f.blocks {
+		records := b.records[:b.n]
+		d.write(&f.records, f.pack(records))
+		if f.grinder != nil {
+			d.write(&f.grinder.out, f.grinder.lines(records, started))
+		}
+		if f.hdr != nil {
+			d.write(&f.hdr.out, f.hdr.lines(records, started))
+		}
+		d.tallyMu.Lock()
+		for i := range records {
+			d.tally.add(&records[i])
+		}
+		d.tallyMu.Unlock()
+	}
+	d.writeShape()
+	d.queue.giveBack(f.blocks)
+	clear(f.blocks)
+}
+
+// write appends unless recording has failed.
+func (d *Dir) write(a *appendFile, b []byte) {
+	if len(b) == 0 || d.Err() != nil {
+		return
+	}
+	if _, err := a.Write(b); err != nil {
+		d.fail(err)
+	}
+}
+
+func (f *flusher) pack(records []Record) []byte {
+	f.packed = f.packed[:0]
+	for i := range records {
+		var b [Size]byte
+		records[i].put(&b)
+		f.packed = append(f.packed, b[:]...)
+	}
+	return f.packed
+}
+
+// writeShape sets the number of whole records in the header, also when the disk is full meanwhile.
+func (d *Dir) writeShape() {
+	f := &d.flush
+	whole := max(f.records.written-headerSize, 0) / Size
+	if whole == f.shape {
+		return
+	}
+	if _, err := f.records.f.WriteAt([]byte(shapeText(whole)), shapeOffset); err != nil {
+		d.fail(explain(err, f.records.path))
+		return
+	}
+	f.shape = whole
+}
+
+func (d *Dir) writeRoutes(names []string) error {
+	if len(names) == d.flush.routes || d.Err() != nil {
+		return nil
+	}
+	if err := replaceJSON(d.file("routes.json"), names); err != nil {
+		return fmt.Errorf("names of routes: %w", err)
+	}
+	d.flush.routes = len(names)
+	return nil
+}

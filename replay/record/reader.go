@@ -1,0 +1,113 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+)
+
+// Reader reads a run directory, also one that is being written or was cut off by a kill -9.
+type Reader struct {
+	Run    Run
+	Routes []string
+	Errors []string
+	// Summary is nil where the run has not ended.
+	Summary *Summary
+
+	file *os.File
+	n    int64
+}
+
+// ErrFormat says that requests.npy holds other columns than this program writes.
+var ErrFormat = errors.New("requests.npy has other columns than format 1 of the run directory")
+
+// OpenRun opens the run directory at dir.
+func OpenRun(dir string) (*Reader, error) {
+	r := new(Reader)
+	for name, into := range map[string]any{"run.json": &r.Run, "routes.json": &r.Routes, "errors.json": &r.Errors} {
+		if err := readJSON(filepath.Join(dir, name), into); err != nil {
+			return nil, err
+		}
+	}
+	var s Summary
+	switch err := readJSON(filepath.Join(dir, "summary.json"), &s); {
+	case err == nil:
+		r.Summary = &s
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	}
+	if err := r.openRecords(filepath.Join(dir, "requests.npy")); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Reader) openRecords(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	header := make([]byte, headerSize)
+	if _, err = io.ReadFull(f, header); err == nil && !sameColumns(header) {
+		err = ErrFormat
+	}
+	info, statErr := f.Stat()
+	if err := errors.Join(err, statErr); err != nil {
+		f.Close()
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	r.file = f
+	r.n = (info.Size() - headerSize) / Size
+	return nil
+}
+
+// sameColumns compares all of the header but the number of records.
+func sameColumns(header []byte) bool {
+	end := shapeOffset + shapeDigits
+	return string(header[:shapeOffset]) == headerText[:shapeOffset] && string(header[end:]) == headerText[end:]
+}
+
+// Len returns the number of whole records, by the length of the file: a truncated last record does not count.
+func (r *Reader) Len() int64 { return r.n }
+
+// Records yields all whole records in the order of the file. The error, if any, comes last.
+func (r *Reader) Records() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		const batch = 1024
+		buffer := make([]byte, batch*Size)
+		for at := int64(0); at < r.n; {
+			n := min(batch, r.n-at)
+			b := buffer[:n*Size]
+			if _, err := r.file.ReadAt(b, headerSize+at*Size); err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for ; len(b) > 0; b = b[Size:] {
+				var record Record
+				record.get((*[Size]byte)(b))
+				if !yield(record, nil) {
+					return
+				}
+			}
+			at += n
+		}
+	}
+}
+
+// Close closes the reader's file.
+func (r *Reader) Close() error { return r.file.Close() }
+
+func readJSON(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"plimsoll/replay/engine/target"
+	"plimsoll/replay/record"
+	"plimsoll/replay/traffic"
+)
+
+// createDir makes the run directory and points OUT/latest at it.
+func (c *Command) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*record.Dir, error) {
+	run := record.Run{
+		Scenario: "replay", Backend: c.Backend, Repeat: c.Repeat,
+		Target:  record.Target{URL: to.URL, Addresses: to.Addresses},
+		Command: record.RedactArgs(os.Args),
+		Seed:    c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
+		Logs:    l.Facts(),
+		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(),
+	}
+	if to.ConnectTo != "" {
+		run.Target.ConnectTo = &to.ConnectTo
+	}
+	if c.Users > 0 || setup.plan.Speed == 0 {
+		run.Loop = record.Closed
+	}
+	name := record.DirName(time.Now(), "replay", c.Logs[0])
+	if setup.Shard != nil {
+		run.Shard = setup.Shard
+		name += fmt.Sprintf("-%dof%d", setup.Shard.Index+1, setup.Shard.Of)
+	}
+	path, err := record.FreePath(c.Out, name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := record.Create(path, run, record.Options{GrinderLog: c.GrinderLog, HDRLog: c.HDRLog})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range l.Rejects {
+		dir.Reject(r)
+	}
+	if setup.Shard != nil {
+		return dir, nil // latest is what is merged of all instances
+	}
+	return dir, record.PointLatest(path)
+}
+
+func (c *Command) paceName() string {
+	switch {
+	case c.Users > 0:
+		return fmt.Sprintf("users %d", c.Users)
+	case c.Rate > 0:
+		return fmt.Sprintf("rate %v/s", c.Rate)
+	}
+	return c.Speed
+}

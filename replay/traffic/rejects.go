@@ -1,0 +1,34 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+
+	"plimsoll/replay/accesslog"
+)
+
+// More than this part of the lines, and more than this many, may not be rejected without --allow-rejects. A single odd
+// line says nothing of the format, however short the log is.
+const (
+	maxRejectedShare = 0.10
+	maxRejectedLines = 1
+)
+
+// CheckRejects refuses a log of which too much was rejected, unless that is allowed; it shows the first rejects.
+func CheckRejects(totals accesslog.Totals, format string, first []accesslog.Reject, allowRejects bool) error {
+	if totals.Valid == 0 && totals.Failed == 0 {
+		return fmt.Errorf("the log has no requests: it holds only %d comments and empty lines", totals.Ignored)
+	}
+	if allowRejects && totals.Valid > 0 {
+		return nil
+	}
+	if totals.Valid > 0 && (totals.RejectedShare() <= maxRejectedShare || totals.Failed <= maxRejectedLines) {
+		return nil
+	}
+	text := fmt.Sprintf("%d of %d lines do not match the format %q: give the right one with --format (FORMAT=), or --allow-rejects",
+		totals.Failed, totals.Failed+totals.Valid, format)
+	for _, r := range first[:min(3, len(first))] {
+		text += fmt.Sprintf("\n  line %d: %s", r.Line, r.Mismatch.Error())
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,149 @@
+"""The session: one run of a scenario in one process, with its share of the work and its run directory."""
+
+import platform
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from analysis.statistics.summary import summarise
+from plimsoll import __version__
+from plimsoll.common.redaction import redacted_command
+from plimsoll.rundir.folders import directory_name, new_directory
+from plimsoll.rundir.models import Program, RunFacts, RunTarget
+from plimsoll.rundir.request import Request
+from plimsoll.rundir.writer import RunWriter
+from scenarios.running.client import Sent
+from scenarios.running.errors import StepFailedError
+from scenarios.running.settings import IteratedSettings
+from scenarios.running.work import Work
+
+# After this many failed iterations in a row the run ends.
+HOPELESS_IN_A_ROW = 10
+_USERS_A_SHARE = 100_000
+
+
+def facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str) -> RunFacts:
+    """Return the facts for `run.json` of a scenario that starts now; `settings` are ScenarioSettings."""
+    users = getattr(settings, "users", 1)
+    return RunFacts.model_validate(
+        {
+            "scenario": scenario,
+            "backend": settings.backend,
+            "repeat": settings.repeat,
+            "target": RunTarget(url=settings.target, connect_to=settings.connect_to),
+            "command": redacted_command(["plimsoll", *sys.argv[1:]]),
+            "seed": settings.seed,
+            "loop": loop,
+            "speed": f"users {users}",
+            "program": Program.model_validate(
+                {"name": "scenario", "version": __version__, "python": platform.python_version(), **program}
+            ),
+            "scenario_settings": settings.kept(),
+        }
+    )
+
+
+def run_directory(results: Path, scenario: str) -> Path:
+    """Make the run directory of a run that starts now."""
+    return new_directory(results, directory_name(datetime.now(UTC), scenario))
+
+
+class Session:
+    """One run of a scenario in one process: records what its users do."""
+
+    def __init__(
+        self, scenario: str, settings: IteratedSettings, directory: Path, work: Work, fire: Callable[..., Any]
+    ) -> None:
+        """Start the run directory. `fire` is Locust's request event: its listeners see every request."""
+        self.settings, self.directory, self.work = settings, directory, work
+        self._fire = fire
+        self._users = 0
+        self.hopeless: str | None = None
+        self.writer = RunWriter(directory, facts(scenario, settings, locust=version("locust")), summarise)
+
+    @property
+    def in_time(self) -> bool:
+        """True while an iteration may begin."""
+        longest_s = self.settings.duration_s
+        return longest_s is None or self.writer.now_ns() <= longest_s * 1e9
+
+    def expected(self) -> int:
+        """Return an estimate of the number of iterations; 0 if there is none."""
+        work, longest_s = self.work, self.settings.duration_s
+        if longest_s is None:
+            return work.mine or 0
+        foreseen = round(work.done * max(longest_s * 1e9 / max(self.writer.now_ns(), 1), 1.0))
+        return foreseen if work.mine is None else min(foreseen, work.mine)
+
+    def new_client_number(self) -> int:
+        """Return the number of a new user, from 1; each share has its own range."""
+        self._users += 1
+        return self.work.index * _USERS_A_SHARE + self._users
+
+    def sent(self, sent: Sent, iteration: int, client: int) -> None:
+        """Take one request: fire Locust's event for it, whose listener `recorded` writes it down."""
+        self._fire(
+            request_type=sent.method,
+            name=sent.step,
+            response_time=sent.total_us / 1000,
+            response_length=sent.bytes,
+            exception=StepFailedError(sent.step, sent.error, sent.detail) if sent.error != "none" else None,
+            context={"sent": sent, "iteration": iteration, "client": client},
+            url=sent.url,
+        )
+
+    def recorded(self, response_time: float, context: dict[str, Any], **further: Any) -> None:
+        """Write down one request from Locust's event, whose milliseconds are not rounded."""
+        sent = context.get("sent")
+        if not isinstance(sent, Sent):
+            return
+        iteration, client = context["iteration"], context["client"]
+        self.writer.request(
+            Request(
+                due_ns=max(self.writer.since_start_ns(sent.start_ns), 0),
+                total_us=round(response_time * 1000),
+                route=sent.step,
+                status=sent.status,
+                bytes=sent.bytes,
+                ttfb_us=sent.ttfb_us,
+                connect_us=sent.connect_us,
+                error=sent.error,
+                iteration=iteration,
+                client=client,
+                reused=sent.connect_us == 0 and sent.status > 0,
+                tls=sent.url.startswith("https:"),
+            )
+        )
+        if sent.error != "none":
+            self.writer.failed_step(sent.step, sent.error, sent.detail, iteration=iteration, client=client)
+        if sent.server_cpu_ms is not None:
+            self.writer.measure(f"server cpu: {sent.step}", sent.server_cpu_ms, "ms", iteration=iteration)
+
+    def give_up(self, reason: str) -> None:
+        """End the work: no later step can succeed."""
+        self.hopeless = self.hopeless or reason
+        self.work.end()
+
+    def finish(self) -> bool:
+        """Finish the run directory; return True if all was done without a failed step."""
+        work = self.work
+        if self.hopeless:
+            self.writer.finish("failed", self.hopeless)
+        elif not work.whole:
+            of = "" if work.mine is None else f" of {work.mine}"
+            self.writer.finish("interrupted", f"{work.done}{of} iterations were done")
+        elif work.mine != 0 and not work.begun:
+            self.writer.finish("failed", f"no iteration began within {self.settings.duration_s:g} s")
+        elif work.done and work.failed == work.done:
+            self.writer.finish("failed", "no iteration succeeded; see events.jsonl")
+        else:
+            self.writer.finish("complete")
+        return self.well
+
+    @property
+    def well(self) -> bool:
+        """True if the run is complete and has no failed step."""
+        return self.writer.facts.status == "complete" and not self.writer.failed_steps

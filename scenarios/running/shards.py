@@ -1,0 +1,104 @@
+"""Locust's master and workers: their shares of the iterations, and the merge of their shards."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import gevent
+from locust.runners import MasterRunner
+
+from analysis.merging.merge import merge
+from plimsoll.common.errors import PlimsollError
+from plimsoll.rundir.folders import point_latest
+from plimsoll.rundir.names import FACTS_FILE, SHARDS_FOLDER
+from scenarios.running.errors import SettingsError
+from scenarios.running.settings import IteratedSettings
+
+_DIRECTORY, _SHARES = "plimsoll_directory", "plimsoll_shares"
+_WAIT_S = 30.0
+
+
+def shard_of(worker: str, options: dict[str, Any]) -> tuple[Path, int, int]:
+    """Return the worker's shard directory, its index and the number of shares, from the master's options."""
+    shares = options.get(_SHARES) or []
+    if worker not in shares:
+        raise SettingsError("this worker joined after the test began: it has no share of the iterations")
+    index = shares.index(worker)
+    return Path(options[_DIRECTORY]) / SHARDS_FOLDER / str(index), index, len(shares)
+
+
+class Master:
+    """The master's side: deals shares at the start, waits for shards at the end, merges them."""
+
+    def __init__(self, runner: MasterRunner) -> None:
+        self._runner = runner
+        self._directory: Path | None = None
+        self._shares: list[str] = []
+        self._done: set[str] = set()
+        self._shards: dict[str, str] = {}
+        runner.register_message("plimsoll-done", self._worker_done)
+        runner.register_message("plimsoll-shard", self._worker_shard)
+
+    def start(self, directory: Path, options: dict[str, Any], settings: IteratedSettings) -> None:
+        """Deal the shares: the options travel with the order to start. Raises SettingsError."""
+        clients = self._runner.clients
+        shares = sorted(client.id for client in clients.ready + clients.running + clients.spawning)
+        if settings.users < len(shares):
+            directory.rmdir()
+            raise SettingsError(
+                f"--users: {settings.users} for {len(shares)} workers; use at least one user for each worker"
+            )
+        self._directory, self._shares = directory, shares
+        self._done, self._shards = set(), {}
+        options[_DIRECTORY], options[_SHARES] = str(directory), shares
+
+    def merge(self) -> bool:
+        """Wait for the workers' shards and merge them; return whether all went well."""
+        directory, self._directory = self._directory, None
+        if directory is None:
+            return True
+        waited_s = 0.0
+        while len(self._shards) < len(self._shares) and waited_s < _WAIT_S:
+            gevent.sleep(0.1)
+            waited_s += 0.1
+        shards = [directory / SHARDS_FOLDER / str(index) for index in range(len(self._shares))]
+        elsewhere = [shard for shard in shards if not (shard / FACTS_FILE).exists()]
+        if elsewhere:
+            _print(f"{len(elsewhere)} of {len(shards)} shards are elsewhere, in {directory}/shards there.")
+            _print(f"Copy them here, then: plimsoll merge {directory}/shards/* --out {directory}")
+            return False
+        try:
+            run = merge(shards, directory)
+            point_latest(directory)
+        except PlimsollError as error:
+            _print(str(error))
+            return False
+        _print(f"Run directory: {directory}")
+        return run.facts.status == "complete" and not run.failed_steps
+
+    def _worker_done(self, environment: Any, msg: Any, **_: Any) -> None:
+        self._done.add(msg.node_id)
+        if self._done >= set(self._shares):
+            gevent.spawn(self._stop, environment)
+
+    def _stop(self, environment: Any) -> None:
+        """End the test, but not while users are still being spawned: the worker would begin it again."""
+        directory = self._directory
+        while not self._runner.spawning_completed:
+            gevent.sleep(0.1)
+        if self._directory is directory:  # it has not ended meanwhile
+            stop_or_quit(environment)
+
+    def _worker_shard(self, environment: Any, msg: Any, **_: Any) -> None:
+        self._shards[msg.node_id] = msg.data["directory"]
+
+
+def stop_or_quit(environment: Any) -> None:
+    """Stop the test; without a web page also quit Locust."""
+    environment.runner.stop()
+    if environment.parsed_options.headless:
+        environment.runner.quit()
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr)

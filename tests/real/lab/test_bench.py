@@ -1,0 +1,181 @@
+"""`make bench`, in small: a real WordPress on real pools, a real send, and a report on all of it."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from lab.clones.golden import Golden, SiteSettings
+from lab.machine import LocalMachine
+from lab.steps.doer import StepRunner
+from tests.support.cutoff import cut_off
+from tests.support.disks import clear, run
+from tests.support.leftovers import left, left_in
+from tests.support.paths import ROOT
+from tests.support.programs import REPLAY, need
+from tests.support.sitestack import left_behind, need_docker
+
+PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
+NAME = f"bench-{os.getpid() % 10000}"
+
+
+@pytest.fixture(scope="module")
+def lab_yml(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    for program in (REPLAY, "zpool", "losetup"):
+        need(program)
+    need_docker()
+    folder = tmp_path_factory.mktemp("bench")
+    text = (ROOT / "examples" / "one-machine.yml").read_text(encoding="utf-8")
+    for key, value in {
+        "name: one-machine": f"name: {NAME}\nout: {folder}/out\nwork: {folder}/work",
+        "log: examples": f"log: {ROOT}/examples",
+        "repeats: .*": "repeats: 1",
+        "phases: .*": "phases: {before_s: 3, during_s: 10, after_s: 3}",
+        "scenario: upload-images": f"scenario: upload-images\n    options: {{images: {_pictures(folder)}}}",
+        "warmup_s: .*": "warmup_s: 2",
+        ", port: [0-9]+": "",
+    }.items():
+        text, found = re.subn(key, value, text)
+        assert found, key
+    file = folder / "lab.yml"
+    file.write_text(text, encoding="utf-8")
+    yield file
+    subprocess.run([PLIMSOLL, "lab", "clean", file], timeout=600, check=False)
+    golden = golden_of(file)
+    run(lambda machine: StepRunner(machine).do(golden.forget()))
+    assert list(Path(golden.work).iterdir()) == []
+
+
+def _pictures(folder: Path) -> Path:
+    """Small ones, which are made at once."""
+    pictures = folder / "pictures"
+    pictures.mkdir()
+    for number in (1, 2):
+        Image.new("RGB", (800, 600), (40 * number, 80, 90)).save(pictures / f"{number}.jpg")
+    return pictures
+
+
+def golden_of(lab_yml: Path) -> Golden:
+    """The site that is copied."""
+    return Golden(SiteSettings(), str(lab_yml.parent / "work"), str(ROOT))
+
+
+@pytest.fixture(scope="module")
+def begun(lab_yml: Path) -> None:
+    """An experiment before was cut off while it filled the site that is copied."""
+    golden = golden_of(lab_yml)
+    site = f"plimsoll-{golden.name}"
+
+    async def filled_in_part(machine: LocalMachine) -> None:
+        await cut_off(golden.make(), f"{site}[-_]seed", StepRunner(machine))
+        assert not await golden.whole(machine)
+        assert {one.what for one in await golden.find(machine, "x")} >= {f"the container {site}-db"}
+        await clear(machine, lambda there: golden.find(there, "x"))
+        assert left_behind(site) == []
+
+    run(filled_in_part)
+
+
+@pytest.fixture(scope="module")
+def planned(lab_yml: Path) -> list[tuple[bool, list[str]]]:
+    """The words of every command of the plan, and whether it is a saturator's."""
+    done = subprocess.run(
+        [PLIMSOLL, "lab", "plan", lab_yml, "--json"], capture_output=True, text=True, timeout=300, check=True
+    )
+    chapters = json.loads(done.stdout)["chapters"]
+    steps = [step for chapter in chapters for step in chapter["steps"] if "words" in step]
+    return [(step["part"].startswith("saturate"), step["words"]) for step in steps]
+
+
+@pytest.fixture(scope="module")
+def results(lab_yml: Path, begun: None, planned: list[tuple[bool, list[str]]]) -> Path:
+    """The folder of the experiment, which `make bench` carried out."""
+    done = subprocess.run(
+        ["/usr/bin/make", "bench", f"LAB={lab_yml}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder,) = (lab_yml.parent / "out").glob(f"{NAME}-*")
+    return folder
+
+
+def test_every_scenario_is_run_on_every_backend(results: Path) -> None:
+    runs = [json.loads(path.read_text()) for path in sorted(results.glob("runs/*/run.json"))]
+    assert {run["status"] for run in runs} == {"complete"}
+    scenarios = {"replay", "visitors", "save-article", "upload-images"}
+    assert {(run["scenario"], run["backend"]) for run in runs} == {
+        (scenario, backend) for scenario in scenarios for backend in ("nvme", "rotating")
+    }
+    assert all(run["storage"]["emulated"] for run in runs)
+    assert all(run["storage"]["facts"]["pools"] for run in runs)
+
+
+def test_the_report_shows_the_slow_disk_as_the_slow_one(results: Path) -> None:
+    assert (results / "report.html").stat().st_size > 100_000
+    done = subprocess.run(
+        [PLIMSOLL, "report", results / "runs", "--out", results / "again.html", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    phases = json.loads(done.stdout)["phases"]
+    for scenario in phases:
+        found = {each["backend"]: each for each in scenario["backends"]}
+        slow, fast = found["rotating"], found["nvme"]
+        assert {"before", "during", "after"} == set(slow["phases"]) == set(fast["phases"])
+        # The disk says so itself; how much of that visitors feel is for the experiment to say, not a test.
+        assert slow["disk_read_latency_ms"]["during"] > 5 * fast["disk_read_latency_ms"]["during"]
+        assert slow["send_bytes_per_s"] < fast["send_bytes_per_s"]
+
+
+def test_what_was_planned_is_what_was_carried_out(
+    results: Path, planned: list[tuple[bool, list[str]]]
+) -> None:
+    lines = map(json.loads, (results / "commands.jsonl").read_text(encoding="utf-8").splitlines())
+    done = [line["words"] for line in lines if "words" in line]
+    patterns = [(saturates, _pattern(words)) for saturates, words in planned]
+    at = iter(done)
+    for saturates, pattern in patterns:
+        if not saturates:  # how many rounds of a send fit into a run is for the disk to say
+            assert any(_matches(pattern, one) for one in at), f"was planned, and not carried out: {pattern}"
+    for one in done:
+        assert any(_matches(pattern, one) for _, pattern in patterns), f"was not planned: {one}"
+    sends = [pattern for saturates, pattern in patterns if saturates and "send" in pattern]
+    assert sends
+    assert all(any(_matches(pattern, one) for one in done) for pattern in sends[:1])
+
+
+def _pattern(words: list[str]) -> list[str]:
+    """What was captured, and the number of a saturator's round, are known only when it is done."""
+    return [
+        re.sub(r"00000\d$", "[0-9]{6}", re.sub(r"\\\$\\\{[a-z_]+\\\}", ".+", re.escape(word)))
+        for word in words
+    ]
+
+
+def _matches(pattern: list[str], words: list[str]) -> bool:
+    return len(pattern) == len(words) and all(
+        re.fullmatch(part, word, re.DOTALL) for part, word in zip(pattern, words, strict=True)
+    )
+
+
+def test_nothing_is_left(results: Path, lab_yml: Path) -> None:
+    assert left(NAME) == []
+    assert left_in(lab_yml.parent / "work") == []
+    golden = golden_of(lab_yml)
+
+    async def is_kept(machine: LocalMachine) -> None:
+        assert await golden.whole(machine), "for the next experiment"
+        assert await golden.find(machine, "x") == []
+
+    run(is_kept)

@@ -1,0 +1,298 @@
+"""Disks of files, for real: made, as slow as they are to be, cold, and gone without a trace."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.disks.limits import joined
+from lab.machine import LocalMachine
+from lab.steps.doer import StepRunner
+from tests.support.disks import (
+    BLKIO,
+    FILESYSTEMS,
+    LABEL,
+    clear,
+    emulated,
+    first,
+    left,
+    limits_of,
+    need_disks,
+    run,
+)
+from tests.support.programs import need
+
+LIMIT = 8_000_000
+BYTES = 16_000_000
+LEAST_S = 0.8 * BYTES / LIMIT  # of what is limited; what is not takes a tenth of it
+
+
+def zfs_runs() -> bool:
+    return subprocess.run([need("zpool"), "list"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def pool_daemon() -> Iterator[None]:
+    """ZFS that runs already, so that disks need not start it each time."""
+    started = None
+    if not zfs_runs():
+        started = subprocess.Popen([need("zfs-fuse"), "--no-daemon"], stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 30
+        while not zfs_runs():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    yield
+    if started:
+        started.terminate()
+        started.wait(60)
+
+
+def seconds(command: list[str]) -> float:
+    began = time.monotonic()
+    subprocess.run(command, capture_output=True, timeout=120, check=True)
+    return time.monotonic() - began
+
+
+def write(file: str, *options: str) -> list[str]:
+    return ["dd", "if=/dev/urandom", f"of={file}", "bs=1M", f"count={BYTES}", "iflag=count_bytes", *options]
+
+
+def read(file: str) -> list[str]:
+    return ["dd", f"if={file}", "of=/dev/null", "bs=1M"]
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_a_limited_disk_is_as_slow_as_it_is_to_be(filesystem: str, work: Path) -> None:
+    need_disks(filesystem)
+    made = emulated(filesystem, work, bytes_per_s=LIMIT)
+    place = made.place()
+
+    async def life(machine: LocalMachine) -> None:
+        doer = StepRunner(machine)
+        await doer.do(made.create())
+        file = f"{place.folder}/file"
+        subprocess.run(write(file), capture_output=True, check=True)
+        await doer.do(place.cold)
+        fast = seconds(read(file))
+        await doer.do(made.limit())
+        await doer.do(place.cold)
+        slow = {
+            "a cold read": seconds(read(file)),
+            "a write until it is on the disk": seconds(write(f"{place.folder}/synced", "conv=fsync")),
+            "a write back by the kernel": seconds(write(f"{place.folder}/lazy")) + seconds(["sync"]),
+        }
+        if filesystem == "zfs":
+            del slow["a write back by the kernel"]  # zfs-fuse's sync does not wait
+        await doer.do(place.unlimit)
+        await doer.do(place.cold)
+        again = seconds(read(file))
+        await doer.do(made.destroy())
+        for what, took in slow.items():
+            assert took >= LEAST_S, f"{what}: faster than the disk can be"
+        assert max(fast, again) < LEAST_S, "it was slow because it was limited"
+
+    run(life)
+
+
+def test_others_are_as_slow_once_they_joined_the_group(work: Path) -> None:
+    need_disks("ext4")
+    if not (BLKIO / "blkio.throttle.read_bps_device").exists():
+        pytest.skip("cgroup v2: only members of the lab's group are limited, and this is about v1")
+    made = emulated("ext4", work, bytes_per_s=LIMIT)
+    place = made.place()
+    other = BLKIO / LABEL.experiment
+
+    async def life(machine: LocalMachine) -> None:
+        doer = StepRunner(machine)
+        await doer.do(made.create())
+        await doer.do(made.limit())
+        group = doer.captured["disk_group"]
+        other.mkdir()
+        try:
+            wanted = write(f"{place.folder}/file", "oflag=direct")
+            outside = seconds(joined(str(other), wanted))
+            inside = seconds(joined(str(other), joined(group, wanted)))
+        finally:
+            other.rmdir()
+            await doer.do(made.destroy())
+        assert outside < LEAST_S <= inside
+
+    run(life)
+
+
+def test_operations_are_counted_too_and_waiting_is_seen_at_the_upper_device(work: Path) -> None:
+    need_disks("ext4")
+    made = emulated("ext4", work, operations_per_s=100)
+    place = made.place()
+
+    async def life(machine: LocalMachine) -> None:
+        doer = StepRunner(machine)
+        await doer.do(made.create())
+        file = f"{place.folder}/file"
+        subprocess.run(write(file, "conv=fsync"), capture_output=True, check=True)
+        await doer.do(made.limit())
+        before = milliseconds(doer.captured["disk_device"])
+        took = seconds(["dd", f"if={file}", "of=/dev/null", "bs=4k", "count=200", "iflag=direct"])
+        waited = milliseconds(doer.captured["disk_device"]) - before
+        await doer.do(made.destroy())
+        assert took >= 0.8 * 200 / 100
+        assert waited >= 0.5 * took * 1000, "diskstats of the disk say how long was waited for it"
+
+    run(life)
+
+
+def milliseconds(device: str) -> int:
+    """How long reads of a device took so far, as the kernel counts."""
+    return int(Path(f"/sys/class/block/{device}/stat").read_text().split()[3])
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_cut_off_after_any_step_nothing_is_left(filesystem: str, work: Path, pool_daemon: None) -> None:
+    need_disks(filesystem)
+    made = emulated(filesystem, work, bytes_per_s=LIMIT)
+    cold = made.place().cold if filesystem == "zfs" else ()  # it exports the pool
+    steps = [*made.create(), *made.limit(), *cold]
+
+    async def cut_off(machine: LocalMachine) -> None:
+        for count in range(len(steps) + 1):
+            await first(machine, steps, count)
+            found = await made.find(machine)
+            await clear(machine, made.find)
+            assert left(work) == [], f"cut off after {count} steps: {steps[count - 1].says}"
+            for one in found:
+                await StepRunner(machine).do(one.remove)  # once more does no harm
+            assert await made.find(machine) == []
+
+    run(cut_off)
+
+
+def test_its_removal_may_be_cut_off_too(work: Path) -> None:
+    need_disks("btrfs")
+    made = emulated("btrfs", work, bytes_per_s=LIMIT)
+
+    async def cut_off(machine: LocalMachine) -> None:
+        for count in range(len(made.destroy())):
+            doer = StepRunner(machine)
+            await doer.do([*made.create(), *made.limit()])
+            await doer.do(made.destroy()[:count])
+            await clear(machine, made.find)
+            assert left(work) == []
+
+    run(cut_off)
+
+
+def test_zfs_fuse_runs_as_long_as_it_is_needed(work: Path, tmp_path: Path) -> None:
+    need_disks("zfs")
+    if Path("/sys/module/zfs").exists():
+        pytest.skip("this machine has the kernel's ZFS")
+    need("zfs-fuse")
+    if zfs_runs():
+        pytest.skip("zfs-fuse runs here already")
+    ours, others = emulated("zfs", work), tmp_path / "others.img"
+
+    async def life(machine: LocalMachine) -> None:
+        doer = StepRunner(machine)
+        await doer.do(ours.create())
+        await machine.run(["truncate", "-s", "128M", str(others)])
+        await machine.run(["zpool", "create", "-O", "mountpoint=none", f"x{os.getpid()}", str(others)])
+        await doer.do(ours.destroy())
+        assert (work / "zfs-fuse.pid").exists(), "it serves a pool that is somebody else's"
+        assert await ours.find(machine) == []
+        await machine.run(["zpool", "destroy", f"x{os.getpid()}"])
+        assert [one.what for one in await ours.find(machine)] == ["zfs-fuse"]
+        await clear(machine, ours.find)
+        assert not zfs_runs()
+
+    run(life)
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "zfs"])
+def test_a_machine_that_began_meanwhile_does_not_keep_the_disk(filesystem: str, work: Path) -> None:
+    """What has a mount namespace of its own, as libvirt's machines have, has copies of all mounts."""
+    need_disks(filesystem)
+    made = emulated(filesystem, work)
+
+    async def life(machine: LocalMachine) -> None:
+        doer = StepRunner(machine)
+        await doer.do(made.create())
+        command = [need("unshare"), "--mount", "--propagation", "private", "sleep", "600"]
+        with subprocess.Popen(command) as keeper:
+            mounted = f" {made.place().folder} "
+            until = time.monotonic() + 30
+            while Path(f"/proc/{keeper.pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            assert mounted in Path(f"/proc/{keeper.pid}/mountinfo").read_text()
+            await doer.do(made.place().cold)
+            await doer.do(made.destroy())
+            assert left(work) == []
+            assert keeper.poll() is None, "it runs on"
+            keeper.kill()
+
+    run(life)
+
+
+def test_what_is_somebody_elses_stays(work: Path, tmp_path: Path) -> None:
+    """A loop device, a mount and folders that look alike."""
+    need_disks("ext4")
+    made = emulated("ext4", work, like="nvme-ssd")
+    own = Path(made.place().folder).parent
+
+    async def life(machine: LocalMachine) -> None:
+        await StepRunner(machine).do(made.create())
+        alike = [work / f"{own.name}-2", work / f"x{own.name}", work / own.name.replace("--", "-")]
+        for folder in alike:
+            folder.mkdir()
+            (folder / ".plimsoll-disk").touch()
+        image = tmp_path / "disk.img"
+        await machine.run(["truncate", "-s", "64M", str(image)])
+        loop = (await machine.run(["losetup", "--find", "--show", str(image)])).out.strip()
+        below = own / "mnt" / "below"
+        below.mkdir()
+        await machine.run(["mount", "-t", "tmpfs", "none", str(below)])
+        try:
+            found = await made.find(machine)
+            assert not [one.what for one in found if "below" in one.what or loop in one.what]
+            assert not limits_of((await machine.run(["lsblk", "-dnro", "MAJ:MIN", loop])).out.strip())
+        finally:
+            await machine.run(["umount", str(below)])
+            await machine.run(["losetup", "-d", loop])
+        await clear(machine, made.find)
+        assert all((folder / ".plimsoll-disk").exists() for folder in alike)
+        for folder in alike:
+            (folder / ".plimsoll-disk").unlink()
+            folder.rmdir()
+
+    run(life)
+
+
+@pytest.mark.parametrize("trick", ["link", "full"])
+def test_a_folder_that_is_not_ours_is_neither_used_nor_removed(
+    trick: str, work: Path, tmp_path: Path
+) -> None:
+    need_disks("ext4")
+    made = emulated("ext4", work, like="nvme-ssd")
+    own = Path(made.place().folder).parent
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "disk.img").write_text("mine")
+    work.mkdir()
+    if trick == "link":
+        own.symlink_to(elsewhere)
+    else:
+        elsewhere.rename(own)
+
+    async def life(machine: LocalMachine) -> None:
+        assert await made.find(machine) == []
+        with pytest.raises(Exception, match="File exists"):
+            await StepRunner(machine).do(made.create())
+        assert (own / "disk.img").read_text() == "mine"
+
+    run(life)
+    if trick == "link":
+        own.unlink()
+    else:
+        own.rename(elsewhere)

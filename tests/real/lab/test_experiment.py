@@ -1,0 +1,165 @@
+"""Whole experiments on hosts that exist (no root): every run once, also after kill -9, Ctrl-C and faults."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.support.programs import REPLAY, Nginx, need, open_to_all
+
+PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
+LAB = """
+name: {name}
+out: {out}
+backends:
+  - name: one
+    clone: {{driver: static, target: "{one}", reset: [[touch, "{out}/reset-one"]]}}
+  - name: two
+    clone: {{driver: static, target: "{two}"}}
+scenarios:
+  - scenario: replay
+    options: {{log: "{log}", rate: 50}}
+  - scenario: download
+    options: {{path: /page.html}}
+phases: {{before_s: 0.3, during_s: 0.4, after_s: 0.3}}
+warmup_s: 0.2
+limits: {{settle_s: 0, failures: 2}}
+observe: {{observe: [cpu, memory]}}
+repeats: 2
+"""
+
+
+@pytest.fixture
+def two_nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Nginx, Nginx]]:
+    servers = []
+    for name in ("one", "two"):
+        root = tmp_path_factory.mktemp(name)
+        open_to_all(root)
+        servers.append(Nginx(root))
+    yield servers[0], servers[1]
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def lab_yml(tmp_path: Path, two_nginx: tuple[Nginx, Nginx]) -> Path:
+    need(REPLAY)
+    path = tmp_path / "lab.yml"
+    one, two = two_nginx
+    log = ROOT / "examples" / "access.log"
+    name = f"test-{os.getpid() % 10000}"
+    path.write_text(LAB.format(name=name, out=tmp_path / "out", one=one.url, two=two.url, log=log))
+    return path
+
+
+def plimsoll(*words: str | Path, **further: object) -> subprocess.CompletedProcess[str]:
+    command = [str(PLIMSOLL), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **further)  # type: ignore[call-overload,no-any-return]
+
+
+def folder(lab_yml: Path) -> Path:
+    (found,) = (lab_yml.parent / "out").glob("test-*")
+    return found
+
+
+def test_every_run_is_done_once_and_carries_what_the_lab_knows(lab_yml: Path) -> None:
+    done = plimsoll("run", lab_yml, "--json")
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert len(outcome["finished"]) == 8
+    assert outcome["not_done"] == []
+    order = [name.split("--")[1] for name in outcome["finished"]]
+    assert order == ["one", "one", "two", "two", "two", "two", "one", "one"]  # ABBA
+    for name in outcome["finished"]:
+        run = json.loads((folder(lab_yml) / "runs" / name / "run.json").read_text())
+        assert run["status"] == "complete"
+        assert run["backend"] in name
+        assert run["experiment"]["of"] == 8
+        assert run["storage"]["clone"]["driver"] == "static"
+        assert run["storage"]["facts"]["kernel"]
+        assert run["phases"] == {"warmup_s": 0.2, "before_s": 0.3, "during_s": 0.4, "after_s": 0.3}
+        assert (folder(lab_yml) / "runs" / name / "host.csv").read_text().startswith("t_ns,cpu.")
+    assert Path(outcome["report"]).stat().st_size > 10_000
+    assert (lab_yml.parent / "out" / "reset-one").exists()
+
+
+def test_what_is_carried_out_is_what_was_planned(lab_yml: Path) -> None:
+    plan = json.loads(plimsoll("lab", "plan", lab_yml, "--json").stdout)
+    planned = [step["words"] for chapter in plan["chapters"] for step in chapter["steps"] if "words" in step]
+    assert plimsoll("run", lab_yml).returncode == 0
+    lines = (folder(lab_yml) / "commands.jsonl").read_text().splitlines()
+    carried_out = [json.loads(line)["words"] for line in lines if "words" in json.loads(line)]
+
+    def without_attempt(words: list[str]) -> list[str]:
+        return ["${attempt}" if "/attempts/" in word else word for word in words]
+
+    assert [without_attempt(words) for words in carried_out] == planned
+
+
+def test_killed_at_any_instant_it_goes_on_and_finishes_each_run_once(lab_yml: Path) -> None:
+    draw = random.Random(4)
+    words = ["run", str(lab_yml)]
+    for _ in range(5):
+        process = subprocess.Popen(
+            [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(draw.uniform(0.5, 6))
+        process.kill()
+        process.wait()
+        if list((lab_yml.parent / "out").glob("test-*/lab.json")):
+            words = ["run", "--resume", str(lab_yml)]
+    done = plimsoll(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["finished"]) == 8
+    assert len(list((folder(lab_yml) / "runs").iterdir())) == 8
+
+
+def test_ctrl_c_ends_it_well_and_says_how_to_go_on(lab_yml: Path) -> None:
+    with subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True) as process:
+        _until(process, "run 2")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "plimsoll run --resume" in said
+    assert plimsoll("run", "--resume", folder(lab_yml)).returncode == 0
+    assert len(list((folder(lab_yml) / "runs").iterdir())) == 8
+
+
+def test_a_backend_that_fails_is_set_aside_and_the_others_go_on(
+    lab_yml: Path, two_nginx: tuple[Nginx, Nginx]
+) -> None:
+    text = lab_yml.read_text().replace('reset: [[touch, "', 'timeout_s: 5, reset: [["false", "')
+    lab_yml.write_text(text)
+    done = plimsoll("run", lab_yml, "--json")
+    outcome = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert list(outcome["set_aside"]) == ["one"]
+    assert {name.split("--")[1] for name in outcome["finished"]} == {"two"}
+    assert len(outcome["finished"]) == len(outcome["not_done"]) == 4
+
+
+def test_two_experiments_on_one_host_exclude_each_other(lab_yml: Path) -> None:
+    lab_yml.write_text(lab_yml.read_text().replace("during_s: 0.4", "during_s: 600"))
+    with subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True) as first:
+        _until(first, "run 1")
+        second = plimsoll("run", lab_yml)
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=120)
+    assert second.returncode == 2
+    assert "another experiment is at work here (experiment test-" in second.stderr
+    assert folder(lab_yml)  # the second left none
+
+
+def _until(process: "subprocess.Popen[str]", begins: str) -> None:
+    """Reads what it says up to a line that begins so."""
+    assert process.stderr
+    for line in process.stderr:
+        if line.startswith(begins):
+            return

@@ -1,0 +1,108 @@
+"""The newer figures in a real browser: quiet, light and dark, wide and narrow, on paper; deaf to names."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from analysis.report import make_report
+from tests.real.report.test_browser import Opened, browser  # noqa: F401 a fixture
+from tests.support.experiment import write_experiment
+from tests.support.rundir import records, write_run
+from tests.support.scripted_runs import add_events, write_scripted_experiment
+from tests.unit.report.test_page import HOSTILE
+from tests.unit.report.test_report_cache import with_arc
+from tests.unit.report.test_report_fileio import cell, cells, write_cells
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything at once: a replay with ARC, an upgrade, a browser's vitals, a download, sysbench."""
+    folder = tmp_path_factory.mktemp("everything")
+    for run in write_experiment(folder / "a", 2):
+        with_arc(run, 99.0, 60.0)
+    write_scripted_experiment(folder / "b", ["upgrade-wordpress", "browser", "download"], 2)
+    write_cells(folder / "a" / "fileio.jsonl", cells())
+    return make_report([folder / "a", folder / "b"]).path
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (390, "dark")])
+def test_all_figures_are_drawn_without_a_word(
+    browser: Browser,  # noqa: F811
+    report: Path,
+    width: int,
+    scheme: Any,
+) -> None:
+    opened = Opened(browser, report, color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = opened.page
+    assert opened.complaints == []
+    assert opened.requests == [report.as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#figure-arc-0 .subplot").count() == 2
+    assert page.locator("#figure-heat-0-1 .heatmaplayer image").count() == 1
+    assert page.locator("#figure-phases-3 .barlayer .point").count() == 18
+    assert page.locator("#figure-phases-3 .scatterlayer .point").count() == 36
+    assert page.locator("#figure-vitals-1 .subplot").count() == 5
+    assert page.locator("#figure-vitals-1 .shapelayer path").count() >= 8
+    assert page.locator("#figure-rates-2 .barlayer .point").count() == 2
+    assert page.locator("#figure-fileio .subplot").count() == 10
+    assert page.locator("#figure-fileio .scatterlayer .point").count() == 2 * 5 * 7 * 2
+    page.close()
+
+
+def test_it_prints_on_paper(browser: Browser, report: Path) -> None:  # noqa: F811
+    opened = Opened(browser, report, color_scheme="dark", viewport={"width": 1300, "height": 900})
+    assert opened.page.pdf().startswith(b"%PDF")
+    assert opened.complaints == []
+    opened.page.close()
+
+
+def test_no_table_is_wider_than_the_paper(browser: Browser, report: Path) -> None:  # noqa: F811
+    opened = Opened(browser, report, viewport={"width": 718, "height": 1000})  # A4 between its margins
+    opened.page.emulate_media(media="print")
+    wider = """[...document.querySelectorAll("table")].filter((table) => table.offsetParent
+        && table.scrollWidth > table.parentElement.clientWidth + 1).length"""
+    assert opened.page.locator("table:visible").count() >= 5
+    assert opened.page.evaluate(wider) == 0
+    opened.page.close()
+
+
+def test_a_backend_is_hidden_with_bars_and_points(browser: Browser, report: Path) -> None:  # noqa: F811
+    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
+    opened.page.locator("#figure-phases-3").scroll_into_view_if_needed()
+    opened.page.locator("#figure-phases-3 .legendtoggle").first.click()
+    opened.until("document.querySelectorAll('#figure-phases-3 .barlayer .point').length === 9")
+    opened.until("document.querySelectorAll('#figure-phases-3 .scatterlayer .point').length === 18")
+    opened.page.close()
+
+
+def test_nothing_of_hostile_steps_measures_and_volumes_is_executed(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+    for number in range(2):
+        run = write_run(
+            tmp_path / str(number),
+            records(1200, route=[n % 3 for n in range(1200)]),
+            routes=HOSTILE[:3],
+            scenario=HOSTILE[0],
+            backend=f"{HOSTILE[1]}{number}",
+            logs=[],
+        )
+        names = [*HOSTILE, *(f"phase: {name}" for name in HOSTILE), *(f"lcp: {name}" for name in HOSTILE)]
+        for name in names:
+            add_events(run, {"t_ns": 1, "event": "measure", "name": name, "value": 5.0, "unit": "ms"})
+        add_events(run, {"t_ns": 1, "event": "measure", "name": HOSTILE[2], "value": 1, "unit": HOSTILE[0]})
+        add_events(run, {"t_ns": 1, "event": "measure", "name": HOSTILE[0], "value": "x", "unit": "ms"})
+    write_cells(tmp_path / "fileio.jsonl", [cell(name, name, 1) for name in HOSTILE])
+    report = make_report([tmp_path]).path
+    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
+    for summary in opened.page.locator("main details > summary:visible").all():
+        summary.click()
+    assert opened.page.locator(".plot").count() >= 5
+    for figure in opened.page.locator(".plot").all():
+        figure.scroll_into_view_if_needed()
+        figure.hover()
+    assert opened.page.evaluate("window.owned") is None
+    assert opened.page.locator("main img, main a, main iframe, .plot a").count() == 0
+    assert opened.complaints == []
+    assert opened.requests == [report.as_uri()]
+    opened.page.close()

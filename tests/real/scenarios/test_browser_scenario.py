@@ -1,0 +1,190 @@
+"""An author's day in a real Chromium on a real WordPress, with the block editor and with the classic one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.rundir.directory import RunDirectory
+from scenarios.browser import chromium_program
+from scenarios.k6.build import k6_program
+from tests.support.paths import ROOT
+from tests.support.programs import free_port, need
+from tests.support.sitestack import PASSWORD, Site
+
+STEPS = (
+    "front page",
+    "read a post",
+    "log in",
+    "dashboard",
+    "open editor",
+    "write",
+    "publish",
+    "save again",
+    "view article",
+    "upload",
+    "log out",
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs() -> None:
+    """The pinned k6, built where it was not, and a Chromium."""
+    need("chromium")
+    assert chromium_program(None)
+    if not os.environ.get("PLIMSOLL_K6"):
+        need("go")
+    k6_program(print)
+
+
+@pytest.fixture(params=["site_block", "site_classic"])
+def site(request: pytest.FixtureRequest) -> Site:
+    """Both sites, one after the other."""
+    found: Site = request.getfixturevalue(request.param)
+    return found
+
+
+def day(
+    target: str, out: Path, *options: str, user: str = "author", password: str = PASSWORD
+) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "plimsoll", "scenario", "browser", "--target", target, "--out", str(out)]
+    return subprocess.run(
+        [*line, "--user", user, "--i-may-change-this-site", "--timeout-s", "60", *options],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"PLIMSOLL_PASSWORD": password},
+    )
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def failures(run: Path) -> list[dict[str, Any]]:
+    """What failed, from events.jsonl."""
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    return [event for event in events if event["event"] == "error"]
+
+
+def test_the_authors_day(site: Site, tmp_path: Path) -> None:
+    done = day(site.url, tmp_path, "--iterations", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = RunDirectory.open(tmp_path / "latest")
+    assert run.status == "complete"
+    assert failures(run.path) == []
+
+    # What it did is in the database.
+    own = run.path.resolve().name
+    published = site.sql(
+        "SELECT ID, post_title, REPLACE(post_content, CHAR(13), '') FROM wp_posts"
+        " WHERE post_status = 'publish' AND post_type = 'post' AND post_title LIKE 'Plimsoll%' ORDER BY ID"
+    )
+    rows = [row for row in published if row[1].endswith(own)]
+    assert len(rows) == 2
+    for _, _, content in rows:
+        assert "key by key" in content
+        assert "One more thought" in content, "it was saved again"
+    parents = site.sql("SELECT DISTINCT post_parent FROM wp_posts WHERE post_type = 'revision'")
+    assert [rows[-1][0]] in parents
+    files = site.sql("SELECT meta_value FROM wp_postmeta WHERE meta_key = '_wp_attached_file'")
+    assert len([row for row in files if own in row[0]]) == 2
+
+    # What it recorded.
+    assert {f"{route}" for route in run.routes} >= set(STEPS)
+    summary = read(run.path / "summary.json")
+    counted = read(run.path / "k6-summary.json")["metrics"]
+    cached = summary["requests"]["skipped"].get("from_cache", 0)
+    assert run.requests.count == summary["requests"]["sent"]
+    assert summary["requests"]["errors"] == 0
+    assert (
+        run.requests.count + cached
+        >= counted["browser_http_req_failed"]["passes"] + counted["browser_http_req_failed"]["fails"]
+    )
+    measures = summary["measures"]
+    for kind in ("front page", "post", "login", "dashboard", "editor", "media"):
+        for vital in ("ttfb", "fcp", "lcp", "page_load"):
+            assert measures[f"{vital}: {kind}"]["count"] >= 1, (vital, kind)
+    assert measures["cls: editor"]["unit"] == "score"
+    assert measures["inp: editor"]["count"] >= 1
+    assert all(
+        measures[name]["count"] == 2 for name in ("log_in", "editor_ready", "publish", "save", "upload")
+    )
+    pictures = sorted(path.name for path in (run.path / "screenshots").iterdir())
+    assert pictures == [f"1-{n:02}-{step.replace(' ', '-')}.png" for n, step in enumerate(STEPS, 1)]
+    assert min(path.stat().st_size for path in (run.path / "screenshots").iterdir()) > 5000
+    assert nowhere(PASSWORD, run.path)
+
+
+def nowhere(secret: str, folder: Path) -> bool:
+    return not [path for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+def test_days_begin_until_the_time_is_up_and_none_is_cut_off(site_block: Site, tmp_path: Path) -> None:
+    done = day(site_block.url, tmp_path, "--duration-s", "2", "--no-screenshots")
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = RunDirectory.open(tmp_path / "latest")
+    assert run.status == "complete"
+    assert failures(run.path) == []
+    assert {f"{route}" for route in run.routes} >= set(STEPS)
+    assert not read(run.path / "summary.json")["requests"]["skipped"].get("dropped_iterations")
+
+
+def test_a_wrong_password_is_named_and_kept_secret(site_block: Site, tmp_path: Path) -> None:
+    done = day(site_block.url, tmp_path, "--iterations", "3", password="not-the-password")  # noqa: S106
+    run = tmp_path / "latest"
+    assert done.returncode == 1
+    assert read(run / "run.json")["status"] == "failed"
+    assert "login failed" in read(run / "run.json")["reason"]
+    [failed] = failures(run)
+    assert (failed["step"], failed["kind"]) == ("log in", "login_failed"), "one is enough"
+    assert (run / "screenshots" / "1-03-log-in-failed.png").exists()
+    assert nowhere("not-the-password", run)
+
+
+def test_who_may_not_write_is_told(site_classic: Site, tmp_path: Path) -> None:
+    done = day(site_classic.url, tmp_path, user="subscriber")
+    run = tmp_path / "latest"
+    assert done.returncode == 1
+    assert read(run / "run.json")["status"] == "failed"
+    [failed] = failures(run)
+    assert (failed["step"], failed["kind"]) == ("open editor", "no_permission")
+
+
+def test_nobody_there_is_a_failed_run(tmp_path: Path) -> None:
+    done = day(f"http://127.0.0.1:{free_port()}", tmp_path)
+    assert done.returncode == 1
+    facts = read(tmp_path / "latest" / "run.json")
+    assert facts["status"] == "failed"
+    assert "ERR_CONNECTION_REFUSED" in facts["reason"]
+
+
+def test_a_clone_answers_under_the_sites_name_and_nobody_else_does(site_block: Site, tmp_path: Path) -> None:
+    where = site_block.url.removeprefix("http://")
+    done = day("http://blog.example", tmp_path, "--connect-to", where, "--users", "2", "--iterations", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert failures(tmp_path / "latest") == []
+    clients = RunDirectory.open(tmp_path / "latest").requests.mapped()["client"]
+    assert set(clients.tolist()) == {1, 2}
+
+
+def test_it_asks_for_leave_first(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "plimsoll", "scenario", "browser", "--target", "http://127.0.0.1:9"]
+    done = subprocess.run(
+        [*line, "--user", "author", "--out", str(tmp_path / "results")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PLIMSOLL_PASSWORD": PASSWORD, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 2
+    assert "--i-may-change-this-site" in done.stderr
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,115 @@
+"""What can be wrong with a whole site: each scenario names it, and its run ends as failed, with a reason."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from tests.support.programs import free_port
+from tests.support.scenario import Ran, ended, plugin, ran, started
+from tests.support.sitestack import Site, eventually
+
+# One scenario for visitors, one for authors, one for administrators; the last expects a version that no site
+# has, so that it changes nothing whatever happens.
+SCENARIOS: dict[str, tuple[str, ...]] = {
+    "download": ("--iterations", "2", "--path", "/wp-login.php"),
+    "save-article": ("--iterations", "1", "--saves", "1"),
+    "upgrade-wordpress": ("--from-version", "1.0"),
+}
+
+Fault = Callable[[Site], AbstractContextManager[object]]
+
+
+@contextlib.contextmanager
+def without(site: Site, role: str) -> Iterator[None]:
+    """The site with one role stopped; it is started again, and awaited, whatever happens."""
+    site.stop(role)
+    site.forget_neighbours()
+    try:
+        yield
+    finally:
+        site.start(role)
+        assert eventually(lambda: answers(site)), site.logs()
+
+
+def answers(site: Site) -> bool:
+    try:
+        return site.browser().ask("/wp-login.php").status == 200
+    except OSError:
+        return False
+
+
+def dying(site: Site) -> AbstractContextManager[object]:
+    """The site with a plugin that dies in the middle of each page: its status, 200, has been sent by then."""
+    code = """
+        add_filter( 'wp_fatal_error_handler_enabled', '__return_false' );
+        add_action( 'login_head', function () {
+            while ( ob_get_level() ) { ob_end_flush(); }
+            flush();
+            echo "<br />\\n<b>Fatal error</b>:  Uncaught Error: Call to undefined function plimsoll()";
+            exit;
+        } );"""
+    return plugin(site.folder, code)
+
+
+FAULTS: list[tuple[str, Fault, str, str]] = [
+    ("Varnish answers for a dead web server", lambda site: without(site, "web"), "backend_dead", "503"),
+    ("nginx answers for a dead PHP", lambda site: without(site, "php"), "backend_dead", "502"),
+    ("nginx answers for a dead Varnish", lambda site: without(site, "varnish"), "backend_dead", "502"),
+    (
+        "PHP answers for a dead database",
+        lambda site: without(site, "db"),
+        "backend_dead",
+        "database connection",
+    ),
+    ("the whole site is down", lambda site: without(site, "front"), "connect_refused", ""),
+    ("PHP dies in a page whose status is 200", dying, "php_fatal", "Call to undefined function plimsoll()"),
+]
+
+
+@pytest.mark.parametrize(("what", "fault", "kind", "words"), FAULTS, ids=[row[0] for row in FAULTS])
+def test_a_fault_of_the_site_is_named(
+    site_classic: Site, tmp_path: Path, what: str, fault: Fault, kind: str, words: str
+) -> None:
+    with fault(site_classic):
+        at_once = {
+            name: started(name, site_classic.url, tmp_path / name, *args, user="admin")
+            for name, args in SCENARIOS.items()
+            if (name, kind) != ("download", "php_fatal")  # it reads no file's inside
+        }
+        runs = {name: ended(process, tmp_path / name) for name, process in at_once.items()}
+    for name, run in runs.items():
+        assert_failed(run, kind, f"{name}: {what}")
+        assert words in run.details, name
+    assert answers(site_classic)
+
+
+def assert_failed(run: Ran, kind: str, what: str) -> None:
+    assert run.code == 1, (what, run.said)
+    assert run.facts["status"] == "failed", what
+    assert run.facts["reason"], what
+    assert run.errors, what
+    assert {found for _, found in run.errors} == {kind}, (what, run.details)
+    assert run.summary["requests"]["ok"] == 0, what
+    assert kind in run.said, what
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_site_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
+    run = ran(name, f"http://127.0.0.1:{free_port()}", tmp_path, *SCENARIOS[name], user="admin")
+    assert_failed(run, "connect_refused", "nobody listens")
+
+
+def test_another_version_than_expected_is_named_and_nothing_is_changed(
+    site_classic: Site, tmp_path: Path
+) -> None:
+    code = site_classic.folder / "wordpress" / "wp-includes" / "version.php"
+    before = code.read_bytes()
+    run = ran("upgrade-wordpress", site_classic.url, tmp_path, *SCENARIOS["upgrade-wordpress"], user="admin")
+    assert run.code == 1
+    assert run.facts["status"] == "failed"
+    assert run.errors == [("update page", "wrong_version")]
+    assert "not 1.0 (--from-version); nothing was changed" in run.facts["reason"]
+    assert code.read_bytes() == before

@@ -1,0 +1,133 @@
+"""Real disks of files, for the tests of the lab: what makes them, and what must not be left of them."""
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.clones.containers import containers
+from lab.clones.sitedata import SiteData
+from lab.disks.disk import Disk
+from lab.disks.emulated_settings import EmulatedDisk
+from lab.disks.registry import disk
+from lab.machine import LocalMachine, Machine
+from lab.names.labels import Label
+from lab.steps.doer import StepRunner
+from lab.steps.remains import Remains
+from lab.steps.step import Step
+from tests.support.programs import need
+
+LABEL = Label(f"t{os.getpid()}")  # two test sessions on one machine do not meet
+PROGRAMS = {
+    "ext4": ["mkfs.ext4"],
+    "xfs": ["mkfs.xfs"],
+    "btrfs": ["mkfs.btrfs", "btrfs"],
+    "zfs": ["zpool", "zfs"],
+}
+FILESYSTEMS = list(PROGRAMS)
+BLKIO = Path("/sys/fs/cgroup/blkio")
+
+
+def need_disks(filesystem: str) -> None:
+    """Skips the test where such a disk cannot be made, fails it in the lab's own CI."""
+    for program in ["losetup", "lsblk", "findmnt", *PROGRAMS[filesystem]]:
+        need(program)
+    if os.getuid() != 0:
+        pytest.skip("loop devices are root's")
+
+
+def emulated(filesystem: str, work: Path, size: str = "512M", **limits: Any) -> Disk:
+    """A disk of the backend that is called as its file system."""
+    settings = EmulatedDisk.model_validate(
+        {"kind": "emulated", "filesystem": filesystem, "size_bytes": size, **limits}
+    )
+    return disk(settings, LABEL, filesystem, str(work))
+
+
+@asynccontextmanager
+async def here() -> AsyncIterator[LocalMachine]:
+    """This machine."""
+    machine = LocalMachine()
+    try:
+        yield machine
+    finally:
+        await machine.close()
+
+
+def run(work: Callable[[LocalMachine], Coroutine[Any, Any, None]]) -> None:
+    """Does what is asynchronous on this machine."""
+
+    async def all_of_it() -> None:
+        async with here() as machine:
+            await work(machine)
+
+    asyncio.run(all_of_it())
+
+
+Find = Callable[[Machine], Awaitable[list[Remains]]]
+
+
+async def clear(machine: Machine, *finds: Find) -> list[str]:
+    """Removes what is found, by each once, and returns what was."""
+    removed = []
+    for find in finds:
+        for one in await find(machine):
+            await StepRunner(machine).do(one.remove)
+            removed.append(one.what)
+    return removed
+
+
+def remove_all(work: Path) -> None:
+    """Removes what a test that failed left in `work`."""
+
+    async def all_of_it(machine: LocalMachine) -> None:
+        for filesystem in FILESYSTEMS:
+            disk = emulated(filesystem, work)
+            site = SiteData(disk.place(), LABEL.of(filesystem), "/nowhere")
+            folder, name = site.folder, LABEL.of(filesystem)
+            await clear(
+                machine,
+                lambda there, name=name, folder=folder: containers(there, name, folder, "x"),  # type: ignore[misc]
+                disk.find,
+            )
+
+    run(all_of_it)
+
+
+async def first(machine: Machine, steps: Sequence[Step], count: int) -> None:
+    """Carries out the first steps, and forgets all about them."""
+    await StepRunner(machine).do(steps[:count])
+
+
+def left(work: Path) -> list[str]:
+    """Everything on this machine that bears the tests' label or lies in `work`."""
+    loops = _out("losetup", "--list", "--json", "--output", "NAME,MAJ:MIN,BACK-FILE")
+    devices = json.loads(loops)["loopdevices"] if loops else []
+    free = [one["maj:min"].strip() for one in devices if "plimsoll-" not in (one["back-file"] or "")]
+    own = [one for one in devices if str(work) in (one["back-file"] or "")]
+    own += [one for one in devices if one["back-file"] in {lower["name"] for lower in own}]
+    mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if str(work) in line]
+    pools = [name for name in _out("zpool", "list", "-H", "-o", "name").split() if LABEL.experiment in name]
+    daemons = [line for line in _out("pgrep", "-a", "-x", "zfs-fuse").splitlines() if str(work) in line]
+    limits = [line for number in free for line in limits_of(number)]
+    files = sorted(str(path) for path in work.rglob("*")) if work.exists() else []
+    return [str(one) for one in [*own, *mounts, *pools, *daemons, *limits, *files]]
+
+
+def limits_of(number: str) -> list[str]:
+    """The limits that a device (major:minor) is under, where the machine has cgroup v1."""
+    lines = [line for file in BLKIO.glob("*throttle*device") for line in file.read_text().splitlines()]
+    return [line for line in lines if line.split()[0] == number]
+
+
+def _out(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    except FileNotFoundError:
+        return ""

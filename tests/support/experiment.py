@@ -1,0 +1,156 @@
+"""Run directories as an experiment leaves them: before, during and after a send, on several backends."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from analysis.statistics.summary import summarise
+from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.requestfile import RECORD, WARMUP, Records
+from plimsoll.rundir.writer import RunWriter
+
+BEFORE_S, DURING_S, AFTER_S = 20.0, 40.0, 20.0
+DISK = "like a rotating disk: 120 operations/s, 150 MB/s"
+FAST: dict[str, Any] = {"stall_ms": 40.0, "share": 0.003, "send_mb_s": 820.0, "disk_ms": 0.6}
+SLOW: dict[str, Any] = {
+    "stall_ms": 700.0,
+    "share": 0.03,
+    "send_mb_s": 96.0,
+    "disk_ms": 14.0,
+    "emulated": DISK,
+}
+
+
+def requests(seed: int, per_s: float, share: float, stall_ms: float, warmup_s: float = 2.0) -> Records:
+    """Traffic of an open loop; during the send a share of the requests stalls."""
+    random = np.random.default_rng(seed)
+    total_s = BEFORE_S + DURING_S + AFTER_S
+    due_s = np.sort(random.random(random.poisson(per_s * total_s)) * total_s)
+    count = len(due_s)
+    table = np.zeros(count, dtype=RECORD)
+    took_us = 9000 * random.lognormal(0, 0.5, count)
+    busy = (due_s >= BEFORE_S) & (due_s < BEFORE_S + DURING_S)
+    stalled = busy & (random.random(count) < share)
+    took_us[stalled] += random.exponential(stall_ms * 1000, stalled.sum())
+    table["due_ns"] = (due_s * 1e9).astype("i8")
+    table["lag_us"] = random.exponential(60, count)
+    table["total_us"] = took_us
+    table["ttfb_us"] = took_us * 0.9
+    table["status"] = table["logged_status"] = 200
+    table["bytes"] = table["logged_bytes"] = 5000
+    table["flags"] = np.where(due_s < warmup_s, WARMUP | 1, 1)
+    return table[np.argsort(table["due_ns"] + table["total_us"].astype("i8") * 1000, kind="stable")]
+
+
+def facts_of_host(rotational: bool) -> dict[str, Any]:
+    return {
+        "kernel": "6.1.0-18",
+        "cpu": "A processor",
+        "memory_bytes": 16 << 30,
+        "disks": [
+            {
+                "device": "loop7" if rotational else "nvme0n1",
+                "rotational": rotational,
+                "scheduler": "mq-deadline" if rotational else "none",
+            }
+        ],
+        "datasets": [{"dataset": "tank/site", "properties": {"recordsize": "128K"}, "compress_ratio": 1.4}],
+    }
+
+
+def write_one(path: Path, backend: str, repeat: int, **kind: Any) -> Path:
+    """Write one run, as a writer and then the lab do. What one wrote before is written again as it was."""
+    path.mkdir(parents=True)
+    for name, content in _files_of_one(backend, repeat, **kind).items():
+        (path / name).write_bytes(content)
+    return path
+
+
+@cache
+def _files_of_one(backend: str, repeat: int, **kind: Any) -> dict[str, bytes]:
+    with TemporaryDirectory() as folder:
+        run = _write_one(Path(folder) / "run", backend, repeat, **kind)
+        return {file.name: file.read_bytes() for file in run.iterdir()}
+
+
+def _write_one(
+    path: Path,
+    backend: str,
+    repeat: int,
+    *,
+    scenario: str = "replay",
+    per_s: float = 150.0,
+    stall_ms: float,
+    share: float,
+    send_mb_s: float,
+    disk_ms: float,
+    emulated: str | None = None,
+    saturator: str | None = "zfs-send",
+    number: tuple[int, int] = (1, 8),
+    experiment: str = "one-machine",
+) -> Path:
+    random = np.random.default_rng(repeat + sum(map(ord, backend)))
+    facts = RunFacts.model_validate(
+        {"scenario": scenario, "backend": backend, "repeat": repeat, "speed": "rate 150/s", "warmup_s": 2.0}
+    )
+    with RunWriter(path, facts, summarise, at_once=False) as run:
+        run.route_number("page")
+        run.records(requests(repeat + sum(map(ord, backend)), per_s, share, stall_ms))
+        start_ns, stop_ns = int(BEFORE_S * 1e9), int((BEFORE_S + DURING_S) * 1e9)
+        if saturator:
+            run.event(saturator, phase="start", t_ns=start_ns)
+            for second in range(1, int(DURING_S) + 1):
+                rate = send_mb_s * 1e6 * float(random.normal(1, 0.06))
+                run.event(f"{saturator} bytes", t_ns=start_ns + second * 10**9, bytes_per_s=round(rate))
+            run.event(saturator, phase="stop", t_ns=stop_ns, bytes=1 << 33)
+        run.finish("complete")
+    storage = {"emulated": emulated, "clone": {"driver": "compose"}, "facts": facts_of_host(bool(emulated))}
+    rewrite(
+        path,
+        experiment={"name": experiment, "run": number[0], "of": number[1]},
+        storage=storage,
+        started_at=_instant(2 * number[0]),
+        ended_at=_instant(2 * number[0], BEFORE_S + DURING_S + AFTER_S + 5),
+        phases={"before_s": BEFORE_S, "during_s": DURING_S, "after_s": AFTER_S},
+    )
+    device = "loop7" if emulated else "nvme0n1"
+    lines = [f"t_ns,cpu.idle_percent,diskstats.{device}_read_latency_ms,diskstats.other_read_latency_ms"]
+    for second in range(int(BEFORE_S + DURING_S + AFTER_S)):
+        busy = saturator and BEFORE_S <= second < BEFORE_S + DURING_S
+        latency = disk_ms * float(random.lognormal(0, 0.15)) * (1 if busy else 0.2)
+        lines.append(f"{second * 10**9 + 5 * 10**8},90,{'' if second % 11 == 0 else round(latency, 3)},500")
+    (path / "host.csv").write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _instant(minutes: float, seconds: float = 0.0) -> str:
+    return f"{datetime(2026, 11, 20) + timedelta(minutes=minutes, seconds=seconds):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def write_experiment(
+    folder: Path, repeats: int = 4, backends: Sequence[tuple[str, dict[str, Any]]] | None = None, **more: Any
+) -> list[Path]:
+    """Write an experiment of two backends, interleaved, and a link to its last run."""
+    backends = backends or [("nvme-mirror", FAST), ("slow-disk", SLOW)]
+    paths: list[Path] = []
+    for repeat in range(1, repeats + 1):
+        for backend, kind in backends if repeat % 2 else list(backends)[::-1]:
+            number = len(paths) + 1
+            path = folder / f"{number:02d}-{more.get('scenario', 'replay')}"
+            paths.append(
+                write_one(path, backend, repeat, number=(number, repeats * len(backends)), **(kind | more))
+            )
+    (folder / "latest").symlink_to(paths[-1].name)
+    return paths
+
+
+def rewrite(path: Path, **keys: Any) -> None:
+    """Change keys of run.json."""
+    facts = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(facts | keys))

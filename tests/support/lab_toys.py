@@ -1,0 +1,123 @@
+"""A toy driver, disk, saturator and observer, each as somebody would write it who adds one to the lab.
+
+Imported before the command, in a process of its own: it adds them to the registries.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
+from lab.clones.registry import DRIVERS
+from lab.disks.disk import DiskKind, DiskSettings
+from lab.disks.place import DataLocation, Place
+from lab.disks.registry import DISKS
+from lab.machine import Machine
+from lab.observers.counters import Reading, gauge
+from lab.observers.observer import file_observer
+from lab.observers.registry import OBSERVERS
+from lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
+from lab.saturators.registry import SATURATORS
+from lab.saturators.runner import OnEvent, Runner
+from lab.steps.remains import Remains
+from lab.steps.step import Command, Serve, Step
+
+
+class BoatSettings(CloneSettings):
+    driver: Literal["boat"]
+    port: int = Field(8080, description="Where it listens.")
+
+
+class Boat:
+    driver = "boat"
+
+    def __init__(self, settings: BoatSettings, name: str, place: Place) -> None:
+        self._url, self._folder = f"http://127.0.0.1:{settings.port}", f"{place.folder}/{name}"
+
+    def create(self) -> list[Step]:
+        return [Command("build it", ("build-boat", self._folder))]
+
+    def reset(self, restore: bool) -> list[Step]:
+        return [Command("launch it", ("launch-boat", self._folder)), Serve("see that it serves", self._url)]
+
+    def stop(self) -> list[Step]:
+        return []
+
+    def destroy(self) -> list[Step]:
+        return [Command("sink it", ("sink-boat", self._folder))]
+
+    def target(self, captured: Mapping[str, str]) -> Target:
+        return Target(self._url)
+
+    def data(self) -> DataLocation:
+        return DataLocation(folder=self._folder)
+
+    def describe(self) -> dict[str, Any]:
+        return {"driver": self.driver}
+
+    async def find(self, machine: Machine) -> list[Remains]:
+        return []
+
+
+async def _kit(settings: BoatSettings, around: Surroundings) -> CloneKit:
+    return CloneKit(Boat(settings, around.name, around.disk))
+
+
+class TubSettings(DiskSettings):
+    kind: Literal["tub"]
+    litres: int = Field(description="How much it holds.")
+
+
+class Tub:
+    def __init__(self, settings: TubSettings, backend: str) -> None:
+        self._litres, self._folder = settings.litres, f"/tub/{backend}"
+
+    def place(self) -> Place:
+        return Place(self._folder)
+
+    def create(self) -> list[Step]:
+        return [Command("fill it", ("fill-tub", self._folder, str(self._litres)))]
+
+    def limit(self) -> list[Step]:
+        return []
+
+    def destroy(self) -> list[Step]:
+        return [Command("drain it", ("drain-tub", self._folder))]
+
+    async def find(self, machine: Machine) -> list[Remains]:
+        return []
+
+
+class TideSettings(SaturatorSettings):
+    kind: Literal["tide"]
+    folder: str = Field(CLONE, description="Where it rises.")
+
+
+class Tide(Runner):
+    def __init__(self, machine: Machine, settings: TideSettings, label: str, on_event: OnEvent) -> None:
+        super().__init__(machine, settings.kind, settings.retries, on_event)
+        self._folder = settings.folder
+
+    async def _prepare(self) -> None:
+        await self._clean()
+
+    async def _once(self) -> None:
+        await self._follow(["tide", self._folder], lambda line: int(line.text))
+
+    async def _clean(self) -> None:
+        await self.machine.run(["ebb", self._folder])
+
+
+def _aimed(settings: TideSettings, at: DataLocation) -> TideSettings:
+    return settings.model_copy(update={"folder": at.folder}) if settings.folder == CLONE else settings
+
+
+def _read(texts: tuple[str, ...]) -> Reading:
+    return {"knots": float(texts[0])} if texts[0] else {}
+
+
+DRIVERS.append(Driver("boat", BoatSettings, _kit))
+DISKS.append(DiskKind("tub", TubSettings, lambda settings, _label, backend, _work: Tub(settings, backend)))
+SATURATORS.append(SaturatorKind("tide", TideSettings, Tide, aim=_aimed, programs=frozenset({"tide"})))
+OBSERVERS.append(file_observer("wind", (gauge("knots_count", "knots"),), _read, ("/proc/wind",)))

@@ -1,0 +1,356 @@
+"""A server that speaks the documented API of Proxmox VE over HTTPS, with faults that a test switches on.
+
+It has machines, templates, tasks, locks and snapshots as state; nothing in it takes time: a task ends when
+its status was asked for so many times.
+"""
+
+import contextlib
+import hashlib
+import json
+import re
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tests.support.proxmox_https import HttpError, certificate, handler
+
+TOKEN_ID, SECRET = "lab@pve!plimsoll", "0f8fad5b-d9cb-469f-a165-70867728950e"
+TEMPLATE = 900
+_DNS_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+_CLONE = {
+    "newid",
+    "name",
+    "description",
+    "pool",
+    "storage",
+    "full",
+    "target",
+    "bwlimit",
+    "snapname",
+    "format",
+}
+
+
+@dataclass
+class Vm:
+    """A virtual machine, or a template."""
+
+    node: str
+    config: dict[str, Any]
+    running: bool = False
+    snapshots: dict[str, dict[str, Any]] = field(default_factory=dict)
+    address: str | None = "192.0.2.77"
+
+
+@dataclass
+class Job:
+    """A task."""
+
+    upid: str
+    left: int  # how often its status is asked for before it ends
+    done: Callable[[], str]
+    undo: Callable[[], None] = lambda: None
+    exit_status: str | None = None
+    log: list[str] = field(default_factory=list)
+
+
+class ProxmoxServer:
+    """Its state, and what of it goes wrong."""
+
+    def __init__(self, folder: Path) -> None:
+        self.vms = {
+            TEMPLATE: Vm(
+                "pve1",
+                {
+                    "name": "site",
+                    "template": 1,
+                    "scsi0": "local:base-900-disk-0,iothread=1,size=32G",
+                    "protection": 1,
+                },
+            )
+        }
+        self.jobs: dict[str, Job] = {}
+        self.asked: list[str] = []
+        self.params: list[dict[str, str]] = []
+        self.polls = 1
+        self.offline: set[str] = set()
+        self.agent_polls = 0  # how often the guest agent is asked in vain
+        self.lock_polls: dict[int, int] = {}  # how many requests a machine's lock outlives
+        self._faults: list[list[Any]] = []
+        self._task_faults: list[tuple[str, str]] = []
+        self._started = 0
+        self.released = threading.Event()
+        self.ca, self.fingerprint = certificate(folder)
+        server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), handler(self.answer, f"PVEAPIToken={TOKEN_ID}={SECRET}", self.released)
+        )
+        server.daemon_threads = True
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.ca, folder / "key.pem")
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        self._server = server
+        self.api = f"127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """End it."""
+        self.released.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def fail(
+        self,
+        match: str,
+        status: int,
+        reason: str,
+        times: int = 1,
+        errors: dict[str, str] | None = None,
+        after: Callable[[], None] | None = None,
+    ) -> None:
+        """Refuse the next `times` requests that `match` (METHOD /path) finds, and do `after` each time."""
+        self._faults.append([re.compile(match), HttpError(status, reason, errors), times, after])
+
+    def silent(self, match: str, times: int = 1) -> None:
+        """Never answer the next `times` requests that `match` finds, though what they ask for is done."""
+        self._faults.append([re.compile(match), "silent", times, None])
+
+    def broken(self, match: str, times: int = 1) -> None:
+        """Break the connection of the next `times` requests that `match` finds."""
+        self._faults.append([re.compile(match), "broken", times, None])
+
+    def fail_task(self, kind: str, exit_status: str) -> None:
+        """Let the next task of this kind end so, having done nothing."""
+        self._task_faults.append((kind, exit_status))
+
+    def named(self, name: str) -> list[int]:
+        """Numbers of the machines that are called so."""
+        return [vmid for vmid, vm in self.vms.items() if vm.config.get("name") == name]
+
+    def answer(self, method: str, path: str, params: dict[str, str]) -> Any:
+        """The `data` of the answer, or HttpError; "silent" or "broken" where there is none."""
+        line = f"{method} {path}"
+        self.asked.append(line)
+        self.params.append(params)
+        silent = False
+        for fault in self._faults:
+            if fault[2] and fault[0].search(line):
+                fault[2] -= 1
+                if fault[3]:
+                    fault[3]()
+                if isinstance(fault[1], HttpError):
+                    raise fault[1]
+                if fault[1] == "broken":
+                    return "broken"
+                silent = True
+        data = self._route(method, path, params)
+        return "silent" if silent else data
+
+    def _route(self, method: str, path: str, params: dict[str, str]) -> Any:
+        if path == "/cluster/nextid":
+            return self._next_id(params)
+        if path == "/cluster/resources":
+            return [self._row(vmid, vm) | {"type": "qemu", "node": vm.node} for vmid, vm in self.vms.items()]
+        found = re.fullmatch(r"/nodes/([^/]+)/(qemu|tasks)(?:/([^/]+))?(/.*)?", path)
+        if not found:
+            raise HttpError(501, f"Method '{method} {path}' not implemented")
+        node, kind, name, rest = found[1], found[2], found[3], found[4] or ""
+        if node in self.offline:
+            raise HttpError(595, "No route to host")
+        if node not in {vm.node for vm in self.vms.values()} | {"pve2"}:
+            raise HttpError(500, f"hostname lookup '{node}' failed - failed to get address info")
+        if kind == "tasks":
+            return self._tasks(method, node, name, rest, params)
+        if name is None:
+            return [self._row(vmid, vm) for vmid, vm in self.vms.items() if vm.node == node]
+        return self._vm(method, node, int(name), rest, params)
+
+    def _row(self, vmid: int, vm: Vm) -> dict[str, Any]:
+        name = vm.config.get("name", f"VM {vmid}")
+        status = "running" if vm.running else "stopped"
+        return {"vmid": vmid, "name": name, "status": status, "template": vm.config.get("template", 0)}
+
+    def _next_id(self, params: dict[str, str]) -> str:
+        if "vmid" in params:
+            if int(params["vmid"]) in self.vms:
+                said = {"vmid": f"VM {params['vmid']} already exists"}
+                raise HttpError(400, "Parameter verification failed.", said)
+            return params["vmid"]
+        return str(next(n for n in range(100, 1000) if n not in self.vms))
+
+    def _tasks(self, method: str, node: str, upid: str | None, rest: str, params: dict[str, str]) -> Any:
+        if upid is None:
+            jobs = [job for job in self.jobs.values() if job.exit_status is None]
+            return [
+                {"upid": job.upid, "node": node, "user": "lab@pve", "tokenid": "plimsoll"} for job in jobs
+            ]
+        job = self.jobs.get(upid)
+        if job is None:
+            raise HttpError(400, "Parameter verification failed.", {"upid": "no such task"})
+        if method == "DELETE":
+            if job.exit_status is None:
+                job.undo()
+                job.exit_status = "unexpected status"
+            return None
+        if rest == "/log":
+            return [{"n": i + 1, "t": line} for i, line in enumerate(job.log)] or [
+                {"n": 1, "t": "no content"}
+            ]
+        if job.exit_status is None:
+            job.left -= 1
+            if job.left <= 0:
+                try:
+                    job.exit_status = job.done()
+                except HttpError as refusal:
+                    job.undo()
+                    job.exit_status = refusal.reason
+                job.log.append("TASK OK" if job.exit_status == "OK" else f"TASK ERROR: {job.exit_status}")
+        if job.exit_status is None:
+            return {"upid": upid, "node": node, "status": "running"}
+        return {"upid": upid, "node": node, "status": "stopped", "exitstatus": job.exit_status}
+
+    def _task(
+        self,
+        kind: str,
+        vmid: int,
+        node: str,
+        done: Callable[[], None],
+        undo: Callable[[], None] = lambda: None,
+    ) -> str:
+        self._started += 1
+        upid = f"UPID:{node}:{self._started:08X}:0001E240:66A1B2C3:{kind}:{vmid}:{TOKEN_ID}:"
+        exit_status = next((status for k, status in self._task_faults if k == kind), None)
+        if exit_status is not None:
+            self._task_faults.remove((kind, exit_status))
+
+        def end() -> str:
+            if exit_status is not None and not exit_status.startswith("WARNINGS"):
+                undo()
+                return exit_status
+            done()
+            return exit_status or "OK"
+
+        self.jobs[upid] = Job(upid, self.polls, end, undo, log=[f"starting {kind} of {vmid}"])
+        return upid
+
+    def _vm(self, method: str, node: str, vmid: int, rest: str, params: dict[str, str]) -> Any:
+        vm = self.vms.get(vmid)
+        if vm is None or vm.node != node:
+            raise HttpError(500, f"Configuration file 'nodes/{node}/qemu-server/{vmid}.conf' does not exist")
+        if (method, rest) == ("GET", "/config"):
+            text = json.dumps(vm.config, sort_keys=True)
+            return vm.config | {"digest": hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()}
+        if (method, rest) == ("GET", "/agent/network-get-interfaces"):
+            return self._agent(vm)
+        lock = vm.config.get("lock")
+        if lock:
+            self.lock_polls[vmid] = self.lock_polls.get(vmid, 0) - 1
+            if self.lock_polls[vmid] == 0:
+                del vm.config["lock"]
+            raise HttpError(500, f"VM is locked ({lock})")
+        if method == "DELETE" and not rest:
+            return self._destroy(vmid, vm, params)
+        change = {
+            ("PUT", "/config"): self._configure,
+            ("POST", "/clone"): self._clone,
+            ("POST", "/snapshot"): self._snapshot,
+            ("POST", "/status/start"): self._start,
+            ("POST", "/status/stop"): self._halt,
+            ("POST", "/status/shutdown"): self._halt,
+        }.get((method, rest))
+        if change:
+            return change(vmid, vm, params)
+        if found := re.fullmatch(r"/snapshot/(\w+)/rollback", rest):
+            return self._roll_back(vmid, vm, found[1])
+        raise HttpError(501, f"Method '{method} /nodes/{node}/qemu/{vmid}{rest}' not implemented")
+
+    def _agent(self, vm: Vm) -> Any:
+        if not vm.running or self.agent_polls > 0:
+            self.agent_polls -= 1
+            raise HttpError(500, "QEMU guest agent is not running")
+        rows = (
+            []
+            if vm.address is None
+            else [{"ip-address": vm.address, "ip-address-type": "ipv4", "prefix": 24}]
+        )
+        loopback = [{"ip-address": "127.0.0.1", "ip-address-type": "ipv4", "prefix": 8}]
+        return {"result": [{"name": "lo", "ip-addresses": loopback}, {"name": "eth0", "ip-addresses": rows}]}
+
+    def _configure(self, vmid: int, vm: Vm, params: dict[str, str]) -> None:
+        now = self._vm("GET", vm.node, vmid, "/config", {})["digest"]
+        if params.pop("digest", now) != now:
+            raise HttpError(500, "detected modified configuration - file changed by other user? Try again.")
+        vm.config |= {key: int(value) if value.isdigit() else value for key, value in params.items()}
+
+    def _clone(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
+        if unknown := set(params) - _CLONE:
+            said = "property is not defined in schema and the schema does not allow additional properties"
+            raise HttpError(400, "Parameter verification failed.", dict.fromkeys(unknown, said))
+        if not _DNS_NAME.fullmatch(params["name"]):
+            raise HttpError(
+                400, "Parameter verification failed.", {"name": "invalid format - not a DNS name"}
+            )
+        full = params.get("full", "0" if vm.config.get("template") else "1") == "1"
+        if "storage" in params and not full:
+            raise HttpError(500, "parameter 'storage' not allowed for linked clones")
+        new = int(params["newid"])
+        if new in self.vms:
+            raise HttpError(500, f"unable to create VM {new}: config file already exists")
+        made = Vm(params.get("target", vm.node), {"lock": "clone"})
+        self.vms[new] = made
+        self.lock_polls[new] = 1_000_000
+
+        def done() -> None:
+            kept = {key: value for key, value in vm.config.items() if key != "template"}
+            disk = f"{params.get('storage', 'local')}:vm-{new}-disk-0,iothread=1,size=32G"
+            made.config = (
+                kept
+                | {key: params[key] for key in ("name", "description") if key in params}
+                | {"scsi0": disk}
+            )
+
+        return self._task("qmclone", vmid, vm.node, done, lambda: self._forget(new))
+
+    def _forget(self, vmid: int) -> None:
+        self.vms.pop(vmid, None)
+
+    def _snapshot(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
+        return self._task(
+            "qmsnapshot", vmid, vm.node, lambda: vm.snapshots.update({params["snapname"]: dict(vm.config)})
+        )
+
+    def _roll_back(self, vmid: int, vm: Vm, name: str) -> str:
+        if name not in vm.snapshots:
+            raise HttpError(500, f"snapshot '{name}' does not exist")
+        return self._task("qmrollback", vmid, vm.node, lambda: vm.config.update(vm.snapshots[name]))
+
+    def _start(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
+        def done() -> None:
+            if vm.running:
+                raise HttpError(500, f"VM {vmid} already running")
+            vm.running = True
+
+        return self._task("qmstart", vmid, vm.node, done)
+
+    def _halt(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
+        return self._task("qmstop", vmid, vm.node, lambda: setattr(vm, "running", False))
+
+    def _destroy(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
+        if vm.running:
+            raise HttpError(500, f"VM {vmid} is running - destroy failed")
+        if vm.config.get("protection"):
+            raise HttpError(500, f"can't remove VM {vmid} - protection mode enabled")
+        return self._task("qmdestroy", vmid, vm.node, lambda: self._forget(vmid))
+
+
+@contextlib.contextmanager
+def proxmox_server(folder: Path) -> Iterator[ProxmoxServer]:
+    """A server until the block ends."""
+    server = ProxmoxServer(folder)
+    try:
+        yield server
+    finally:
+        server.close()

@@ -1,0 +1,170 @@
+"""Runs scenarios as their users do, and reads what they wrote."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plimsoll.rundir.directory import RunDirectory
+from scenarios import registry
+from tests.support.paths import ROOT
+from tests.support.sitestack import PASSWORD
+
+PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
+LOCUST = ROOT / ".venv" / "bin" / "locust"
+LONGEST_S = 300
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run: its exit code, what it said, its directory."""
+
+    code: int
+    said: str
+    directory: Path
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.directory / "run.json").read_text())
+        return found
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.directory / "summary.json").read_text())
+        return found
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.directory / "events.jsonl").read_text().splitlines()]
+
+    @property
+    def errors(self) -> list[tuple[str, str]]:
+        """Step and kind of each step that failed."""
+        return [(e["step"], e["kind"]) for e in self.events if e["event"] == "error"]
+
+    @property
+    def details(self) -> str:
+        """The site's words about all that failed."""
+        return "\n".join(e["detail"] for e in self.events if e["event"] == "error")
+
+    @property
+    def steps(self) -> Counter[str]:
+        """How many requests each step has."""
+        run = RunDirectory.open(self.directory)
+        return Counter(run.route_name(int(number)) for number in run.requests.mapped()["route"])
+
+    @property
+    def iterations(self) -> set[int]:
+        """The iterations that have a request."""
+        return set(RunDirectory.open(self.directory).requests.mapped()["line"].tolist()) - {0}
+
+
+def account(user: str = "author", password: str = PASSWORD) -> dict[str, str]:
+    return os.environ | {"PLIMSOLL_USER": user, "PLIMSOLL_PASSWORD": password}
+
+
+def started(
+    scenario: str, url: str, out: Path, *args: str, user: str = "author", password: str = PASSWORD
+) -> "subprocess.Popen[str]":
+    """A scenario that runs."""
+    command = [str(PLIMSOLL), "scenario", scenario, "--target", url]
+    if registry.scenario(scenario).changes:
+        command.append("--i-may-change-this-site")
+    return subprocess.Popen(
+        [*command, "--out", str(out), *args],
+        env=account(user, password),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def ended(process: "subprocess.Popen[str]", out: Path) -> Ran:
+    """What came of it."""
+    try:
+        said = process.communicate(timeout=LONGEST_S)[0]
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return Ran(process.returncode, said, (out / "latest").resolve())
+
+
+def ran(
+    scenario: str, url: str, out: Path, *args: str, user: str = "author", password: str = PASSWORD
+) -> Ran:
+    """A scenario from its start to its end."""
+    return ended(started(scenario, url, out, *args, user=user, password=password), out)
+
+
+def wait_for_step(process: "subprocess.Popen[str]", out: Path, step: str, times: int = 1) -> None:
+    """Waits until a running scenario has recorded a step."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            run = Ran(0, "", (out / "latest").resolve())
+            if run.steps[step] >= times:
+                return
+        except Exception:  # noqa: S110 not there yet
+            pass
+        time.sleep(0.05)
+    process.kill()
+    raise AssertionError(f"no step {step}: {process.communicate()[0]}")
+
+
+def interrupt(process: "subprocess.Popen[str]") -> None:
+    process.send_signal(signal.SIGINT)
+
+
+@contextmanager
+def changed(path: Path, text: str) -> Iterator[None]:
+    """A file of the site with other text for a while; then as it was, or gone again.
+
+    PHP looks at the time of a file that it knows again after two seconds.
+    """
+    before = path.read_bytes() if path.exists() else None
+    try:
+        path.write_text(text)
+        os.chown(path, *_owner(path.parent))
+        if before is not None:
+            time.sleep(2.5)
+        yield
+    finally:
+        if before is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_bytes(before)
+            time.sleep(2.5)
+
+
+def plugin(folder: Path, code: str) -> AbstractContextManager[None]:
+    """A must-use plugin that the site has for a while: of a new name, so that PHP does not know it yet."""
+    path = folder / "wordpress" / "wp-content" / "mu-plugins" / f"zz-test-{time.monotonic_ns()}.php"
+    return changed(path, f"<?php\n{code}\n")
+
+
+def other_nonces(folder: Path) -> AbstractContextManager[None]:
+    """The site for a while as it is when every nonce has expired: cookies stay valid."""
+    path = folder / "wordpress" / "wp-config.php"
+    text, first, salt = path.read_text(), "foreach (\n    [\n        'AUTH_KEY',", "        'NONCE_SALT',\n"
+    assert first in text
+    assert salt in text
+    new = f"define( 'NONCE_SALT', 'of a test' );\n{first}"
+    return changed(path, text.replace(first, new).replace(salt, ""))
+
+
+def _owner(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_uid, found.st_gid
+
+
+def files_with(directory: Path, secret: str) -> list[Path]:
+    """The files under a directory in which a text occurs."""
+    return [p for p in directory.rglob("*") if p.is_file() and secret.encode() in p.read_bytes()]

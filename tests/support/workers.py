@@ -1,0 +1,57 @@
+"""Which tests one worker runs, one after another, where `pytest -n 2` has two of them."""
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+# A file's tests are run by one worker, so that its fixtures are made once. These files share one, too:
+# they use the same sites, or what a machine has one of (the lab's lock, zfs-fuse). What takes longest begins
+# first.
+_TOGETHER = {
+    "sites": (
+        "tests/real/scenarios/test_browser_scenario.py",
+        "tests/real/scenarios/test_locust_workers.py",
+        "tests/real/scenarios/test_save_article.py",
+        "tests/real/scenarios/test_upload_images.py",
+        "tests/real/scenarios/test_visitors.py::test_visitors_read_a_wordpress",
+        "tests/real/site/test_site.py",
+        "tests/real/site/test_site_faults.py",
+    ),
+    "disks": (
+        "tests/real/lab/test_bench.py",
+        "tests/real/lab/test_compose_clone.py",
+        "tests/real/lab/test_disks_real.py",
+        "tests/real/lab/test_experiment",
+        "tests/real/lab/test_fileio_disks.py",
+        "tests/real/lab/test_libvirt_clone.py",  # a guest's mount namespace would keep their mounts
+        "tests/real/lab/test_saturators_real.py",
+        "tests/real/lab/test_schedule_systemd.py",  # whose mount namespace would keep their mounts
+    ),
+    "machines": ("tests/real/lab/test_qemu_clone.py",),
+    "upgrade": ("tests/real/scenarios/test_upgrade_wordpress.py",),
+}
+
+
+def group(node_id: str) -> str:
+    """Return the group of a test: one of those above, or its file."""
+    for name, beginnings in _TOGETHER.items():
+        if node_id.startswith(beginnings):
+            return name
+    return node_id.partition("::")[0]
+
+
+def rank(item: pytest.Item) -> int:
+    """Return the place of a test's group in the order in which they begin."""
+    names = list(_TOGETHER)
+    name = group(item.nodeid)
+    return names.index(name) if name in names else len(names)
+
+
+class Groups(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out groups in the order in which their tests were collected."""
+
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)

@@ -1,0 +1,117 @@
+"""Medians of ratios, goals, theory and punctuality."""
+
+from array import array
+from pathlib import Path
+
+import pytest
+
+from benchmarks import logs
+from benchmarks.nginx import config, requests_of_status
+from benchmarks.punctuality import judge, read_instants
+from benchmarks.ratios import median_ratio, nearest_rank, ratios
+from benchmarks.result import Goal, at_most, ratio_goal
+from benchmarks.stalling import seen_responses_ms, true_p99_ms, true_responses_ms
+
+
+def test_a_ratio_is_taken_within_its_round() -> None:
+    # The machine was half as fast in the second round: the ratio does not mind.
+    rounds = [
+        {"ours": 300.0, "theirs": 100.0},
+        {"ours": 150.0, "theirs": 50.0},
+        {"ours": 400.0, "theirs": 100.0},
+    ]
+    assert ratios(rounds, "ours", "theirs") == [3, 3, 4]
+    assert median_ratio(rounds, "ours", "theirs") == 3
+
+
+def test_a_round_in_which_one_failed_has_no_ratio() -> None:
+    rounds: list[dict[str, float | None]] = [
+        {"ours": 1.0, "theirs": None},
+        {"ours": 1.0},
+        {"ours": 6.0, "theirs": 2.0},
+    ]
+    assert ratios(rounds, "ours", "theirs") == [3]
+    assert median_ratio(rounds[:2], "ours", "theirs") is None
+
+
+@pytest.mark.parametrize(
+    ("count", "quantile", "want"),
+    [
+        (1000, 0.999, 999),
+        (1000, 0.99, 990),
+        (5000, 0.999, 4995),
+        (3, 0.5, 2),
+        (1, 0.999, 1),
+        (1001, 0.999, 1000),
+    ],
+)
+def test_nearest_rank(count: int, quantile: float, want: int) -> None:
+    assert nearest_rank(list(range(count, 0, -1)), quantile) == want
+
+
+def test_goals_say_what_they_are() -> None:
+    rounds = [{"ours": 93.0, "wrk": 100.0}]
+    goal = ratio_goal("requests/s against wrk", rounds, "ours", "wrk", 1)
+    assert goal.verdict() == "not reached: 0.93 × (0.93 to 0.93)"
+    assert ratio_goal("x", rounds, "ours", "wrk", 0.9).reached is True
+    nearly = ratio_goal("x", [{"ours": 99.9, "wrk": 100.0}], "ours", "wrk", 1)
+    assert nearly.verdict() == "not reached: 0.9990 × (1.00 to 1.00)"
+    missing = ratio_goal("x", [], "ours", "wrk", 1, ["wrk is not installed: as root: apt-get install wrk"])
+    assert missing.verdict() == "not measured: wrk is not installed: as root: apt-get install wrk"
+    assert at_most("memory", 99.0, 100, "MiB").reached is True
+    assert at_most("memory", 100.0, 100, "MiB") == Goal("memory", "100 MiB", "< 100 MiB", False)
+
+
+def test_the_true_p99_of_a_stalling_server() -> None:
+    # 250 requests wait in each ten seconds, for 500, 498, … ms; the longest 50 of them are the slowest 1 %.
+    assert true_p99_ms(per_second=500, seconds=30) == pytest.approx(400)
+    responses = true_responses_ms(500, 10)
+    assert sum(response > 0 for response in responses) == 250
+    assert max(responses) == pytest.approx(500)
+
+
+def test_what_the_server_saw_of_a_stall() -> None:
+    # One request a second, from second 7 on; the third waited 1.5 s, so the fourth, which waited, 0.5 s.
+    pairs_s = [(7, 7), (8, 8), (9, 10.5), (10, 10.5), (11, 11), (12, 12)]
+    instants_ns = [int(at * 1e9) for pair in pairs_s for at in pair]
+    assert seen_responses_ms(instants_ns, per_second=1) == pytest.approx([0, 0, 1500, 500, 0, 0])
+
+
+def test_perfect_arrivals_have_no_error_wherever_they_begin() -> None:
+    found = judge([7_000_000 + i * 1_000_000 for i in range(2000)], per_second=1000)
+    assert (found.arrivals, found.p999_us, found.max_us) == (2000, 0, 0)
+
+
+def test_late_and_early_arrivals_are_errors_alike() -> None:
+    arrivals = [i * 1_000_000 for i in range(1000)]
+    arrivals[10] += 500_000
+    arrivals[20] -= 300_000
+    found = judge(arrivals, per_second=1000)
+    assert (found.p50_us, found.p999_us, found.max_us) == (0, 300, 500)
+
+
+def test_arrivals_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "arrivals.bin"
+    path.write_bytes(array("q", [0, 5, 3]).tobytes())
+    assert read_instants(path) == [0, 5, 3]
+
+
+def test_nginx_status() -> None:
+    text = (Path(__file__).parent / "captured" / "nginx-status.txt").read_text()
+    assert requests_of_status(text) == 1
+
+
+def test_nginx_listens_on_loopback_only() -> None:
+    text = config(8080, Path("/f"), 20_000, as_root=False)
+    assert "listen 127.0.0.1:8080 " in text
+    assert "worker_connections 19900;" in text
+    assert "user root" not in text
+
+
+def test_made_up_logs_are_the_same_every_time() -> None:
+    first, second = list(logs.realistic(500)), list(logs.realistic(500))
+    assert first == second
+    assert len({line.split()[0] for line in first}) > 300
+    visits = list(logs.sessions(clients=5, requests_each=3, path="/x"))
+    assert len(visits) == 15
+    assert [line.split("[")[1][:20] for line in visits] == sorted(line.split("[")[1][:20] for line in visits)

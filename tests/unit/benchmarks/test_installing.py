@@ -1,0 +1,47 @@
+"""A peer that cannot be had is named with the reason, and the others go on."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import installing, versions
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(installing, "WORK", tmp_path)
+    monkeypatch.setattr(versions, "of", lambda _name: "1.0")
+    return tmp_path
+
+
+def test_the_others_go_on(steps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails = [sys.executable, "-c", "print('no such thing'); raise SystemExit(4)"]
+    monkeypatch.setitem(installing._STEPS, "wrk", lambda: installing._run(["no-such-program"], "wrk"))
+    monkeypatch.setitem(installing._STEPS, "hey", lambda: installing._run(fails, "hey"))
+    monkeypatch.setitem(installing._STEPS, "oha", lambda: None)
+    found = installing.install(["wrk", "hey", "oha"])
+    assert found["wrk"].missing == "wrk is not installed: no-such-program is not there, which installs it"
+    assert found["hey"].version is None
+    assert found["hey"].why.endswith("ended with 4: no such thing")
+    assert found["oha"].version == "1.0"
+
+
+def test_a_step_is_done_once_for_the_same_pins(steps: Path) -> None:
+    done: list[int] = []
+    pins, there = steps / "pins", steps / "there"
+    pins.write_text("1.0")
+    there.touch()
+    for _ in range(2):
+        installing._once("x", [pins], there, lambda: done.append(1))
+    assert len(done) == 1
+    pins.write_text("1.1")
+    installing._once("x", [pins], there, lambda: done.append(1))
+    assert len(done) == 2
+
+
+def test_without_root_it_says_what_root_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(installing.CannotInstallError, match="as root: apt-get install wrk"):
+        installing._debian("wrk", lambda: None)

@@ -1,0 +1,105 @@
+"""Programs are run, timed, stopped and cleaned up after."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.background import background, first_line
+from benchmarks.main import main
+from benchmarks.measure import Finished, RunFailedError, complaint, pinned, run
+from benchmarks.memory import high_water_bytes, max_rss_bytes
+from benchmarks.versions import pinned_in, version_in
+
+
+def test_output_and_memory_of_a_program(tmp_path: Path) -> None:
+    done = run([sys.executable, "-c", "x = 'a' * 200_000_000; print('said')"], tmp_path, timeout_s=30)
+    assert done.out == "said\n"
+    assert done.max_rss_bytes > 200_000_000
+    assert done.wall_s > 0
+
+
+def test_memory_of_a_program_smaller_than_this_one(tmp_path: Path) -> None:
+    done = run(["sleep", "0.2"], tmp_path, timeout_s=30)
+    assert 0 < done.max_rss_bytes < 10_000_000
+
+
+def test_which_memory_figure_counts() -> None:
+    assert max_rss_bytes(waited_bytes=900, own_bytes=50, watched_bytes=880) == 900
+    assert max_rss_bytes(waited_bytes=50, own_bytes=50, watched_bytes=7) == 7
+    assert max_rss_bytes(waited_bytes=50, own_bytes=50, watched_bytes=0) == 50
+    assert high_water_bytes("Name:\tx\nVmHWM:\t    1234 kB\n") == 1234 * 1024
+    assert high_water_bytes("State:\tZ (zombie)\n") == 0
+
+
+def test_a_failure_is_told_with_its_last_words(tmp_path: Path) -> None:
+    with pytest.raises(RunFailedError, match="ended with 3: no such luck"):
+        run(["sh", "-c", "echo no such luck >&2; exit 3"], tmp_path, timeout_s=30)
+
+
+def test_a_program_that_takes_too_long_is_stopped_with_its_children(tmp_path: Path) -> None:
+    start = time.monotonic()
+    with pytest.raises(RunFailedError, match="sh was stopped after"):
+        run(["sh", "-c", "sleep 60 & sleep 60"], tmp_path, timeout_s=0.2)
+    assert time.monotonic() - start < 10
+
+
+def test_a_complaint_is_one_line() -> None:
+    finished = Finished(["/x/oha"], 1, "", "", 0.1, 0.1, 1)
+    assert complaint(finished, 60) == "oha ended with 1: it said nothing"
+
+
+def test_a_server_is_gone_afterwards_also_when_something_breaks(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        background(["sh", "-c", "echo here; sleep 60"], tmp_path) as server,
+    ):
+        assert first_line(server, tmp_path) == "here"
+        raise ZeroDivisionError
+    with pytest.raises(ProcessLookupError):
+        os.kill(server.pid, 0)
+
+
+def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
+    with (
+        background(["sh", "-c", "echo no port left >&2; exit 1"], tmp_path) as server,
+        pytest.raises(RunFailedError, match="no port left"),
+    ):
+        first_line(server, tmp_path)
+
+
+def test_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert pinned(["wrk"], 1) == ["taskset", "-c", "1", "wrk"]
+    assert pinned(["wrk"], None) == ["wrk"]
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert pinned(["wrk"], 1) == ["wrk"]
+
+
+def test_versions() -> None:
+    assert version_in("wrk debian/4.1.0-3+b2 [epoll] Copyright") == "4.1.0"
+    assert version_in("k6 v1.4.0 (go1.26.8, linux/amd64)") == "1.4.0"
+    assert version_in("GoAccess - 1.7.\n") == "1.7"
+    assert version_in('openjdk version "17.0.15" 2025-04-15') == "17.0.15"
+    go_mod = (
+        "\tgithub.com/rakyll/hey v0.1.5 // indirect\n\tgithub.com/tsenart/vegeta/v12 v12.13.0 // indirect\n"
+    )
+    assert pinned_in(go_mod, "/hey") == "0.1.5"
+    assert pinned_in(go_mod, "/vegeta") == "12.13.0"
+
+
+@pytest.mark.parametrize("argv", [["--rounds", "0"], ["--only", "everything"], ["--unknown"]])
+def test_wrong_usage_ends_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    assert ended.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "examples:" in capsys.readouterr().out

@@ -1,0 +1,227 @@
+"""From values to verdicts: what has to hold whatever the values are."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.comparing.decision import Outcome, Question, decide, overall
+from analysis.comparing.design import GateValues
+from analysis.comparing.holm import holm
+
+RUNS = st.lists(st.floats(0.5, 2000), min_size=4, max_size=6)
+SLOWER = st.lists(st.floats(1.0, 30.0), min_size=6, max_size=6)
+RANK: dict[Outcome, int] = {"PASS": 0, "INCONCLUSIVE": 1, "FAIL": 2}
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> list[Question]:
+    """One to three gates; half of the sides lie well apart, so that verdicts of all kinds come up."""
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        baseline = draw(RUNS)
+        factor = draw(st.sampled_from([0.02, 0.5, 1.0, 2.0, 80.0]))
+        near = st.floats(95 * factor, 105 * factor)
+        some = draw(st.one_of(RUNS, st.lists(near, min_size=4, max_size=6)))
+        baseline = draw(st.one_of(st.just(baseline), st.just([100.0, 101, 99, 102, 98][: len(baseline)])))
+        in_pairs = draw(st.booleans())
+        if in_pairs:
+            n = min(len(baseline), len(some))
+            baseline, some = baseline[:n], some[:n]
+        limit = draw(st.sampled_from([0.9, 1.0, 1.1, 1.5]))
+        found.append(Question("at_most_ratio", limit, baseline, some, in_pairs))
+    return found
+
+
+def outcomes(asked: Sequence[Question], confidence: float = 0.95) -> list[Outcome]:
+    return [verdict.outcome for verdict in decide(asked, confidence)]
+
+
+@given(questions(), SLOWER, st.integers(0, 2))
+def test_a_slower_candidate_never_has_a_better_verdict(
+    asked: list[Question], times: list[float], which: int
+) -> None:
+    before = outcomes(asked)
+    at = which % len(asked)
+    slow = [value * factor for value, factor in zip(asked[at].candidate, times, strict=False)]
+    after = outcomes([*asked[:at], replace(asked[at], candidate=slow), *asked[at + 1 :]])
+    assert RANK[after[at]] >= RANK[before[at]]
+    if overall(before) == "FAIL" and before[at] == "FAIL":
+        assert overall(after) == "FAIL"
+    assert not (overall(before) != "PASS" and overall(after) == "PASS")
+
+
+@given(questions())
+def test_swapped_sides_mirror_the_effect(asked: list[Question]) -> None:
+    turned = [
+        Question("at_most_ratio", 1 / each.at_most, each.candidate, each.baseline, each.in_pairs)
+        for each in asked
+    ]
+    mirror = {"PASS": "FAIL", "FAIL": "PASS", "INCONCLUSIVE": "INCONCLUSIVE"}
+    for one, other in zip(decide(asked, 0.95), decide(turned, 0.95), strict=True):
+        assert other.outcome == mirror[one.outcome]
+        assert other.p_fail == pytest.approx(one.p_pass)
+        assert other.p_pass == pytest.approx(one.p_fail)
+        assert one.estimate is not None
+        assert other.estimate == pytest.approx(1 / one.estimate)
+        assert (one.lower is None) == (other.upper is None)
+        if one.lower is not None and other.upper is not None:
+            assert other.upper == pytest.approx(1 / one.lower)
+
+
+@given(questions(), st.floats(0.001, 1000))
+def test_a_unit_changes_nothing(asked: list[Question], factor: float) -> None:
+    scaled = [
+        replace(
+            each,
+            baseline=[value * factor for value in each.baseline],
+            candidate=[value * factor for value in each.candidate],
+        )
+        for each in asked
+    ]
+    for one, other in zip(decide(asked, 0.95), decide(scaled, 0.95), strict=True):
+        assert other.outcome == one.outcome
+        assert other.p_pass == one.p_pass
+        assert other.estimate == pytest.approx(one.estimate)
+
+
+@given(questions())
+def test_the_order_of_runs_that_are_no_pairs_changes_nothing(asked: list[Question]) -> None:
+    free = [replace(each, in_pairs=False) for each in asked]
+    turned = [replace(each, candidate=each.candidate[::-1], baseline=each.baseline[::-1]) for each in free]
+    assert outcomes(turned) == outcomes(free)
+
+
+HOLM = [
+    ("one is as it is", [0.03], [0.03]),
+    ("the smallest counts for all", [0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),
+    ("none falls below one that was smaller", [0.02, 0.021], [0.04, 0.04]),
+    ("none exceeds 1", [0.9, 0.8], [1.0, 1.0]),
+    ("none", [], []),
+]
+
+
+@pytest.mark.parametrize(("what", "p_values", "adjusted"), HOLM, ids=[row[0] for row in HOLM])
+def test_holm(what: str, p_values: list[float], adjusted: list[float]) -> None:
+    assert holm(p_values) == pytest.approx(adjusted), what
+
+
+CLEAR = [10.0, 10.2, 9.9, 10.1]
+VERDICTS: list[tuple[str, Question, Outcome, str]] = [
+    ("the same is kept", Question("at_most_ratio", 1.1, CLEAR, [10.05, 9.95, 10.15, 10.0]), "PASS", "faster"),
+    ("twice as slow", Question("at_most_ratio", 1.1, CLEAR, [20.0, 21, 22, 20]), "FAIL", "2.1 times as slow"),
+    ("8 % slower is", Question("at_most_ratio", 1.02, CLEAR, [10.8, 11, 10.9, 10.9]), "FAIL", "8.5 % slower"),
+    (
+        "it has to be faster",
+        Question("at_most_ratio", 0.5, CLEAR, [1.0, 1.1, 1.2, 1.1]),
+        "PASS",
+        "times as fast",
+    ),
+    (
+        "the runs lie too far apart",
+        Question("at_most_ratio", 1.1, [10.0, 20, 5, 12], [9.0, 25, 7, 10]),
+        "INCONCLUSIVE",
+        "the runs lie too far apart",
+    ),
+    ("no errors at all", Question("at_most_more", 0.001, [0.0] * 4, [0.0] * 4), "PASS", ""),
+    ("errors", Question("at_most_more", 0.001, [0.0] * 4, [0.01, 0.02, 0.01, 0.03]), "FAIL", ""),
+    ("well below its own limit", Question("at_most_ms", 50, [], [10.0, 11, 12, 10, 11]), "PASS", ""),
+    ("above its own limit", Question("at_most_ms", 5, CLEAR, [10.0, 11, 12, 10, 11]), "FAIL", ""),
+    (
+        "four runs alone decide nothing",
+        Question("at_most_ms", 50, [], CLEAR),
+        "INCONCLUSIVE",
+        "4 runs cannot decide 1 gate: it takes 5 or more",
+    ),
+    (
+        "what is blocked says why",
+        Question("at_most_ratio", 1.1, CLEAR, CLEAR, blocked=["It was killed.", "Twice."]),
+        "INCONCLUSIVE",
+        "It was killed. Twice.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "question", "outcome", "says"), VERDICTS, ids=[row[0] for row in VERDICTS])
+def test_verdicts(what: str, question: Question, outcome: Outcome, says: str) -> None:
+    (verdict,) = decide([question], 0.95)
+    assert verdict.outcome == outcome, what
+    assert says in verdict.says
+
+
+def test_too_many_gates_for_so_few_runs_are_told_how_many_it_takes() -> None:
+    gate = Question("at_most_ratio", 1.1, CLEAR, [value * 5 for value in CLEAR])
+    assert outcomes([gate] * 3) == ["FAIL"] * 3, "1 in 70 is under 0.05 / 3"
+    verdicts = decide([gate] * 4, 0.95)
+    assert {verdict.outcome for verdict in verdicts} == {"INCONCLUSIVE"}
+    assert "4 runs a side cannot decide 4 gates: it takes 5 or more, or fewer gates." in verdicts[0].says
+    assert {verdict.more_runs for verdict in verdicts} == {1}
+
+
+def test_a_blocked_gate_counts_among_the_gates() -> None:
+    gate = Question("at_most_ratio", 1.1, CLEAR, [value * 5 for value in CLEAR])
+    assert outcomes([gate, *[replace(gate, blocked=["No."])] * 3])[0] == "INCONCLUSIVE"
+
+
+FEWEST = [(1, False, 3), (3, False, 4), (4, False, 5), (12, False, 5), (13, False, 6), (46, False, 6)]
+FEWEST += [(1, True, 5), (3, True, 6), (12, True, 8)]
+
+
+@pytest.mark.parametrize(("gates", "alone", "runs"), FEWEST)
+def test_how_many_runs_so_many_gates_take(gates: int, alone: bool, runs: int) -> None:
+    assert GateValues([] if alone else CLEAR, CLEAR, False, 0.05 / gates).fewest_runs() == runs
+
+
+def test_pairs_are_used_as_soon_as_two_arrangements_can_decide() -> None:
+    x = [10.0, 20, 30, 40, 50, 60]
+    y = [value * 1.01 for value in x]
+    paired = Question("at_most_ratio", 1.1, x, y, in_pairs=True)
+    assert [decide([replace(paired, baseline=x[:n], candidate=y[:n])], 0.95)[0].test for n in (4, 5, 6)] == [
+        "unpaired",
+        "unpaired",
+        "paired",
+    ]
+    (verdict,) = decide([paired], 0.95)
+    assert verdict.outcome == "PASS", "what drifts from repeat to repeat is no spread between the sides"
+    assert outcomes([replace(paired, in_pairs=False)]) == ["INCONCLUSIVE"]
+    assert {v.test for v in decide([paired] * 4, 0.95)} == {"unpaired"}, "2 in 64 are not under 0.05 / 4"
+
+
+def test_how_many_more_runs_would_decide() -> None:
+    random = np.random.default_rng(3)
+    base, cand = (np.exp(random.normal(0, 0.2, 6)).tolist() for _ in range(2))
+    (verdict,) = decide([Question("at_most_ratio", 1.3, base, cand)], 0.95)
+    assert verdict.outcome == "INCONCLUSIVE"
+    assert verdict.more_runs is not None
+    assert f"About {verdict.more_runs} more run" in verdict.says
+    (near,) = decide([Question("at_most_ratio", (verdict.estimate or 0) * 1.0001, base, cand)], 0.95)
+    assert near.more_runs is None
+    assert "cannot be said" in near.says
+
+
+def test_foretelling_agrees_with_the_sample_size_of_a_t_test() -> None:
+    """A one-sided t test at 0.05 with power 0.8 takes 14 a side for an effect of one standard deviation."""
+    root = 1 / math.sqrt(0.5)
+    compared = GateValues([-root, 0.0, root], [-root, 0.0, root], False, 0.05)
+    assert compared.spread(False) == pytest.approx(math.sqrt(2))
+    assert compared.runs_to_decide(math.sqrt(2), 0.05) == 14
+    assert compared.runs_to_decide(100.0, 0.05) == 4
+    assert compared.runs_to_decide(0.0, 0.05) is None
+    assert compared.runs_to_decide(0.001, 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "whole"),
+    [
+        (["PASS", "PASS"], "PASS"),
+        (["PASS", "INCONCLUSIVE"], "INCONCLUSIVE"),
+        (["FAIL", "INCONCLUSIVE", "PASS"], "FAIL"),
+        ([], "INCONCLUSIVE"),
+    ],
+)
+def test_the_verdict_on_all(outcomes: list[Outcome], whole: Outcome) -> None:
+    assert overall(outcomes) == whole

@@ -1,0 +1,83 @@
+"""Verdicts on simulated experiments come at the rates that docs/statistics.md states.
+
+PLIMSOLL_SLOW=1 simulates all of its tables anew, which takes a minute on one core.
+"""
+
+import math
+import os
+import re
+
+import pytest
+
+from tests.support.paths import DOCS
+from tests.unit.comparing.study import COMPARISONS, DRIFTS, TABLES, World, pooled_alarms, rates
+
+DOC = DOCS / "statistics.md"
+FEW = 400
+ALPHA = 0.05
+# Four standard errors: these tests draw the same numbers each time, but not the same everywhere.
+MOST = ALPHA + 4 * math.sqrt(ALPHA * (1 - ALPHA) / FEW)
+HARMLESS = [name for name in DRIFTS if "ABBA" not in name]
+
+
+@pytest.mark.parametrize("drift", HARMLESS)
+@pytest.mark.parametrize("repeats", [4, 6])
+def test_alarms_are_false_no_more_often_than_they_may(drift: str, repeats: int) -> None:
+    at_the_limit = rates(World(repeats, drift), 1.0, FEW)
+    assert at_the_limit["FAIL"] <= MOST
+    assert at_the_limit["PASS"] <= MOST
+    assert min(at_the_limit["lower"], at_the_limit["upper"]) >= 1 - MOST
+    assert rates(World(repeats, drift), 1.1, FEW)["FAIL"] <= 0.01, "A/A with the default limit"
+
+
+@pytest.mark.parametrize("repeats", [4, 8])
+def test_a_wave_as_long_as_the_order_takes_an_order_that_is_drawn(repeats: int) -> None:
+    wave = next(name for name in DRIFTS if "ABBA" in name)
+    assert rates(World(repeats, wave), 1.0, FEW)["FAIL"] > MOST, "or the document warns of nothing"
+    assert rates(World(repeats, wave, order="random"), 1.0, FEW)["FAIL"] <= MOST
+
+
+def test_differences_that_are_there_are_found() -> None:
+    assert rates(World(6, ratio=1.3), 1.1, FEW)["FAIL"] > 0.8
+    assert rates(World(6, ratio=0.9), 1.1, FEW)["PASS"] > 0.9
+    steady = next(name for name in DRIFTS if "steady" in name)
+    within, alike = (rates(World(6, steady), 1.1, FEW, in_pairs=pairs)["PASS"] for pairs in (True, False))
+    assert within > 3 * alike, "what drifts away is no reason to permute over it"
+
+
+def test_pooling_requests_makes_false_alarms() -> None:
+    assert pooled_alarms(0.0, FEW) <= MOST
+    assert pooled_alarms(0.2, FEW) > 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes a minute: PLIMSOLL_SLOW=1")
+@pytest.mark.parametrize("table", TABLES)
+def test_the_document_has_the_rates_that_come_out(table: str) -> None:
+    stated, found = _rows(_documented(table)), _rows(list(TABLES[table](COMPARISONS)))
+    assert [row[0] for row in stated] == [row[0] for row in found]
+    for (name, said), (_, came) in zip(stated, found, strict=True):
+        assert said == pytest.approx(came, abs=3.0), name
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_document_has_every_table(table: str) -> None:
+    head = _documented(table)[0]
+    assert head == next(TABLES[table](1))
+
+
+def _documented(table: str) -> list[str]:
+    text = DOC.read_text(encoding="utf-8")
+    found = re.search(rf"<!-- {table} -->\n((?:\|.*\n)+)", text)
+    assert found, f"docs/statistics.md has no table {table}"
+    return found[1].splitlines()
+
+
+def _rows(lines: list[str]) -> list[tuple[str, list[float]]]:
+    """Rows by what they are of; their percentages."""
+    found = []
+    for line in lines[2:]:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        shares = [float(cell.removesuffix(" %")) for cell in cells if re.fullmatch(r"[\d.]+ %", cell)]
+        found.append((" ".join(cells[: len(cells) - len(shares)]), shares))
+    return found

@@ -1,0 +1,223 @@
+"""How often the nightly look is wrong, and how soon it is right: simulated nights, the rules themselves.
+
+`python -m tests.unit.history.regress_study` prints the tables of docs/statistics.md, in half an hour.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.comparing.decision import Question
+from analysis.history import changes, rules
+from analysis.history.baseline import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly
+from analysis.history.changes import changes_of
+from analysis.history.night import NightFacts, NightKey
+from analysis.history.rows import NightRow
+from analysis.history.series import NightSeries, NightValue, SeriesKey
+
+NIGHTS = 100
+SERIES = 8
+QUIET_BEFORE = 60
+Logs = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How nights differ from one another: `of(random, nights)` are logarithms."""
+
+    name: str
+    of: Callable[[np.random.Generator, int], Logs]
+
+
+def normal(spread: float) -> Noise:
+    return Noise(
+        f"log-normal, {100 * spread:g} %", lambda random, nights: random.normal(0, math.log1p(spread), nights)
+    )
+
+
+def alike(neighbours: float, spread: float) -> Noise:
+    def of(random: np.random.Generator, nights: int) -> Logs:
+        steps = random.normal(0, math.log1p(spread) * math.sqrt(1 - neighbours**2), nights)
+        steps[0] = random.normal(0, math.log1p(spread))
+        for night in range(1, nights):
+            steps[night] += neighbours * steps[night - 1]
+        return steps
+
+    return Noise(f"neighbours alike, AR(1) {neighbours:g}, {100 * spread:g} %", of)
+
+
+def heavy(random: np.random.Generator, nights: int) -> Logs:
+    return random.standard_t(3, nights) * math.log1p(0.1) / math.sqrt(3)
+
+
+def weekly(random: np.random.Generator, nights: int) -> Logs:
+    wave = 0.1 * np.sin(np.arange(nights) * 2 * math.pi / 7)
+    return random.normal(0, math.log1p(0.1), nights) + wave
+
+
+def drifting(percent: float) -> Noise:
+    def of(random: np.random.Generator, nights: int) -> Logs:
+        return random.normal(0, math.log1p(0.1), nights) + np.linspace(0, math.log1p(percent / 100), nights)
+
+    return Noise(f"steady drift, {percent:g} % in 100 nights, 10 %", of)
+
+
+def walking(random: np.random.Generator, nights: int) -> Logs:
+    return random.normal(0, math.log1p(0.1), nights) + np.cumsum(random.normal(0, 0.02, nights))
+
+
+PLAIN = [normal(spread) for spread in (0.05, 0.1, 0.2, 0.3)]
+NOISES = [
+    *PLAIN,
+    Noise("heavy tails (t, 3), 10 %", heavy),
+    Noise("a week of ± 10 %, 10 %", weekly),
+    *(alike(neighbours, 0.1) for neighbours in (0.3, 0.5, 0.7)),
+    drifting(10),
+    drifting(30),
+    Noise("a random walk, 2 % a night, 10 %", walking),
+]
+RATIOS = (1.2, 1.3, 1.5, 2.0)
+
+
+def alarms(logs: Logs, first: int = 1) -> int | None:
+    """Return after how many nights the first alarm came, each night looked at anew; None: never."""
+    whole = series(logs)
+    for nights in range(max(first, rules.LEAST_BEFORE + rules.LEAST_AFTER), len(logs) + 1):
+        seen = NightSeries(whole.key, whole.unit, whole.nights[:nights])
+        for change in changes_of(seen.scaled):
+            if rules.is_worse(seen, change) and rules.is_sure(change, nights):
+                return nights
+    return None
+
+
+def series(logs: Logs) -> NightSeries:
+    nights = [
+        NightRow(at, NightFacts(NightKey("study", str(at)), "", None, ""), baseline=False)
+        for at in range(len(logs))
+    ]
+    key = SeriesKey("study", "replay", "nvme", "whole", "p99.9")
+    return NightSeries(
+        key, "ms", [NightValue(night, (50 * math.exp(log),)) for night, log in zip(nights, logs, strict=True)]
+    )
+
+
+def false_alarms(noise: Noise, histories: int, seed: int = 1) -> float:
+    """Return the share of quiet series with any alarm in 100 nights."""
+    random = np.random.default_rng(seed)
+    return sum(alarms(noise.of(random, NIGHTS)) is not None for _ in range(histories)) / histories
+
+
+def delays(noise: Noise, ratio: float, histories: int, seed: int = 2) -> list[int]:
+    """Return after how many slower nights each regression was found, of those that were."""
+    random = np.random.default_rng(seed)
+    found = []
+    for _ in range(histories):
+        logs = noise.of(random, QUIET_BEFORE + rules.RECENT)
+        logs[QUIET_BEFORE:] += math.log(ratio)
+        night = alarms(logs, first=QUIET_BEFORE + 1)
+        if night is not None:
+            found.append(night - QUIET_BEFORE)
+    return found
+
+
+def fails(
+    noise: Noise, histories: int, ratio: float = 1.0, gates: int = SERIES, after: int = NIGHTS, seed: int = 3
+) -> list[int]:
+    """Return when one gate of several FAILs against the baseline, where it does in so many nights after."""
+    random = np.random.default_rng(seed)
+    found = []
+    for _ in range(histories):
+        logs = noise.of(random, NIGHTS)
+        logs[BASELINE_NIGHTS:] += math.log(ratio)
+        for night in range(BASELINE_NIGHTS + 4, min(NIGHTS, BASELINE_NIGHTS + after) + 1):
+            base = logs[:BASELINE_NIGHTS]
+            last = logs[max(BASELINE_NIGHTS, night - LAST_NIGHTS) : night]
+            if last.mean() - base.mean() < math.log(1.1):
+                continue  # decided otherwise, sure enough
+            question = Question("at_most_ratio", 1.1, list(np.exp(base)), list(np.exp(last)))
+            blocked = Question("at_most_ratio", 1.1, [], [], blocked=["another"])
+            if decide_nightly([question, *[blocked] * (gates - 1)], 0.95)[0].outcome == "FAIL":
+                found.append(night - BASELINE_NIGHTS)
+                break
+    return found
+
+
+def otava_alone(histories: int) -> Iterator[list[str]]:
+    yield ["nights", "Otava's p 0.001 alone", "any of 8 series"]
+    for noise in (normal(0.2), alike(0.5, 0.1)):
+        with without_our_test():
+            share = false_alarms(noise, histories)
+        yield [noise.name, *(f"{100 * each:.0f} %" for each in (share, any_of(share)))]
+
+
+@contextmanager
+def without_our_test() -> Iterator[None]:
+    """As if Otava's own test, at the limit that it comes with, were enough."""
+    ours = rules.is_sure.__defaults__, changes.OTAVA_P
+    rules.is_sure.__defaults__, changes.OTAVA_P = (1.0,), 0.001
+    try:
+        yield
+    finally:
+        rules.is_sure.__defaults__, changes.OTAVA_P = ours
+
+
+def any_of(share: float, count: int = SERIES) -> float:
+    return 1 - (1 - share) ** count
+
+
+def quiet(histories: int) -> Iterator[list[str]]:
+    yield ["nights", "one series", "any of 8 series", "one gate FAILs", "any of 8 gates"]
+    for noise in NOISES:
+        one = false_alarms(noise, histories)
+        gate = len(fails(noise, histories // 4)) / (histories // 4)
+        yield [noise.name, *(f"{100 * share:.1f} %" for share in (one, any_of(one), gate, any_of(gate)))]
+
+
+def power(histories: int) -> Iterator[list[str]]:
+    yield ["nights", *(f"× {ratio:.2f}" for ratio in RATIOS)]
+    for noise in [*PLAIN, alike(0.5, 0.1)]:
+        cells = []
+        for ratio in RATIOS:
+            found = delays(noise, ratio, histories)
+            after = f", {np.median(found):.0f} nights" if found else ""
+            cells.append(f"{100 * len(found) / histories:.0f} %{after}")
+        yield [noise.name, *cells]
+
+
+def against_baseline(histories: int) -> Iterator[list[str]]:
+    yield ["nights", *(f"× {ratio:.2f}" for ratio in RATIOS)]
+    for noise in PLAIN:
+        cells = []
+        for ratio in RATIOS:
+            found = fails(noise, histories, ratio, after=rules.RECENT)
+            after = f", {np.median(found):.0f} nights" if found else ""
+            cells.append(f"{100 * len(found) / histories:.0f} %{after}")
+        yield [noise.name, *cells]
+
+
+TABLES: dict[str, tuple[Callable[[int], Iterator[list[str]]], int]] = {
+    "otava": (otava_alone, 100),
+    "quiet": (quiet, 800),
+    "power": (power, 200),
+    "baseline": (against_baseline, 40),
+}
+
+
+def main(names: Sequence[str]) -> None:
+    for name in names or TABLES:
+        table, histories = TABLES[name]
+        print(f"<!-- {name} nights -->")
+        for number, row in enumerate(table(histories)):
+            print(f"| {' | '.join(row)} |", flush=True)
+            if not number:
+                print(f"| {' | '.join(['---'] * len(row))} |")
+        print()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,242 @@
+"""The history's file: nothing lost, nothing doubled, whoever dies or writes at the same time."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.history.intake import add_runs
+from analysis.history.night import identity_of
+from analysis.history.schema import APPLICATION_ID, MIGRATIONS, VERSION
+from analysis.history.store import history
+from plimsoll.common.errors import HistoryError
+from plimsoll.rundir.directory import read_facts
+from tests.support.comparable import change
+from tests.support.nights import FIRST, folder_of, regress, write_night
+
+# Adds, and says after each run that it is kept.
+ADDING = """
+import sys
+import tempfile
+from pathlib import Path
+from analysis.history.intake import add_runs
+from analysis.history.store import history
+with history(Path(sys.argv[1])) as kept:
+    print("open", flush=True)
+    add_runs(kept, [Path(sys.argv[2])], lambda done, total: print(done, flush=True))
+"""
+RUNS = 24
+
+
+def adding(file: Path, results: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", ADDING, str(file), str(results)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def contents(file: Path) -> dict[str, int]:
+    """Every run's identity, and how many figures it has; the file is whole."""
+    with history(file) as kept:
+        assert kept.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        assert kept.connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        rows = kept.connection.execute(
+            "SELECT identity, count(figure.run) AS figures FROM run LEFT JOIN figure ON figure.run = run.id "
+            "GROUP BY run.id"
+        ).fetchall()
+    found = {row["identity"]: row["figures"] for row in rows}
+    assert len(found) == len(rows), "none is there twice"
+    return found
+
+
+def results_of(folder: Path, nights: int, backends: int = 2) -> Path:
+    results = folder / "results"
+    for number in range(nights):
+        write_night(results, number, {f"b{at}": 50 + at for at in range(backends)}, count=1000)
+    return results
+
+
+def test_kill_9_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+    results, file = results_of(tmp_path, RUNS // 2), tmp_path / "history.sqlite"
+    draw = random.Random(os.environ.get("PLIMSOLL_SEED", "7"))
+    kept_before: set[str] = set()
+    for _ in range(6):
+        process = adding(file, results)
+        assert process.stdout is not None
+        said = 0
+        for line in process.stdout:
+            said = int(line) if line.strip().isdigit() else 0
+            if draw.random() < 0.15:
+                break
+        process.kill()
+        process.communicate()
+        found = contents(file)
+        assert len(found) >= said, "what was said to be kept is kept"
+        assert kept_before <= found.keys(), "and so is what was kept before"
+        assert len(set(found.values())) <= 1, "a run is there with all of its figures, or not at all"
+        kept_before = set(found)
+    process = adding(file, results)
+    process.communicate()
+    assert process.returncode == 0
+    assert len(contents(file)) == RUNS
+
+
+def test_kill_9_while_the_file_is_made(tmp_path: Path) -> None:
+    results, file = results_of(tmp_path, 1), tmp_path / "history.sqlite"
+    for delay_s in (0.0, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4):
+        process = adding(file, results)
+        try:
+            process.communicate(timeout=delay_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+    with history(file) as kept:
+        add_runs(kept, [results])
+    assert len(contents(file)) == 2
+
+
+def test_two_that_write_at_once_both_get_their_turn(tmp_path: Path) -> None:
+    one, other = results_of(tmp_path / "one", 6), results_of(tmp_path / "other", 6, backends=3)
+    file = tmp_path / "history.sqlite"
+    writers = [adding(file, results) for results in (one, other, one, other)]
+    for writer in writers:
+        writer.communicate()
+    assert [writer.returncode for writer in writers] == [0] * 4
+    expected = {identity_of(read_facts(run)) for folder in (one, other) for run in folder.glob("*/runs/*")}
+    assert contents(file).keys() == expected
+
+
+def test_adding_twice_is_harmless_and_cheap(tmp_path: Path) -> None:
+    results, file = results_of(tmp_path, 3), tmp_path / "history.sqlite"
+    with history(file) as kept:
+        first, again = add_runs(kept, [results]), add_runs(kept, [results, folder_of(results, 1)])
+    assert (first.new, first.known) == (6, 0)
+    assert (again.new, again.known) == (0, 6)
+
+
+def test_a_copy_elsewhere_is_the_same_run(tmp_path: Path) -> None:
+    file = tmp_path / "history.sqlite"
+    with history(file) as kept:
+        add_runs(kept, [write_night(tmp_path / "here", 0, {"nvme": 50})])
+        add_runs(kept, [write_night(tmp_path / "there", 0, {"nvme": 50})])
+        assert [Path(run.path).parents[2].name for run in kept.runs()] == ["there"]
+
+
+def test_a_run_that_went_on_is_read_again(tmp_path: Path) -> None:
+    night, file = write_night(tmp_path, 0, {"nvme": 50}), tmp_path / "history.sqlite"
+    run = next((night / "runs").iterdir())
+    change(run, status="running")
+    with history(file) as kept:
+        add_runs(kept, [night])
+        assert kept.runs()[0].unfit
+        change(run, status="complete")
+        add_runs(kept, [night])
+        assert kept.runs()[0].unfit == ()
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.permutations(range(5)))
+def test_the_order_of_adding_does_not_matter(order: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results"
+        nights = [write_night(results, number, {"nvme": 50 + 3 * number}, count=1000) for number in range(5)]
+        straight = regress(Path(folder) / "straight.sqlite", *nights, "--json")
+        shuffled = regress(Path(folder) / "shuffled.sqlite", *(nights[at] for at in order), "--json")
+        one_by_one = None
+        for at in order:
+            regress(Path(folder) / "single.sqlite", nights[at])
+            one_by_one = regress(Path(folder) / "single.sqlite", "--json")
+        assert straight.exit_code == 0
+        assert straight.stdout == shuffled.stdout
+        assert one_by_one is not None
+        assert straight.stdout == one_by_one.stdout
+
+
+DAMAGED = [
+    ("is no database", lambda file: file.write_text("nights" * 1000), "is no history, or it is damaged"),
+    ("is cut off", lambda file: os.truncate(file, file.stat().st_size // 2), "damaged"),
+    ("has zeros inside", lambda file: _zeros(file), "damaged"),
+    ("is a newer version", lambda file: _pragma(file, f"user_version = {VERSION + 1}"), "or a newer one"),
+    ("is another program's", lambda file: _pragma(file, "application_id = 1"), "of another program"),
+]
+
+
+@pytest.mark.parametrize(("what", "harm", "says"), DAMAGED, ids=[row[0] for row in DAMAGED])
+def test_a_file_that_is_none_is_named_and_left_alone(
+    tmp_path: Path, what: str, harm: object, says: str
+) -> None:
+    night, file = write_night(tmp_path, 0, {"nvme": 50}), tmp_path / "history.sqlite"
+    assert regress(file, night).exit_code == 0
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    assert callable(harm)
+    harm(file)
+    before = file.read_bytes()
+    result = regress(file, night)
+    assert result.exit_code == 2, what
+    assert says in result.stderr
+    assert str(file) in result.stderr
+    assert file.read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_history(tmp_path: Path) -> None:
+    file = tmp_path / "history.sqlite"
+    file.touch()
+    with history(file) as kept:
+        assert kept.connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        assert kept.connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        assert kept.connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
+
+
+def test_a_folder_is_no_history(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="--history"), history(tmp_path):
+        pass
+
+
+def test_what_names_no_run_is_said(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path, says in (("empty", "holds none"), ("nowhere", "no such directory")):
+        result = regress(tmp_path / "history.sqlite", tmp_path / path)
+        assert result.exit_code == 2
+        assert says in result.stderr
+
+
+def test_a_run_without_a_date_has_no_place(tmp_path: Path) -> None:
+    night = write_night(tmp_path, 0, {"nvme": 50, "sata": 50})
+    change(next(iter(sorted((night / "runs").iterdir()))), started_at=None)
+    result = regress(tmp_path / "history.sqlite", night)
+    assert "does not say when it began" in result.stderr
+    assert result.exit_code == 3, "one of two runs is missing"
+
+
+def test_runs_without_an_experiment_go_by_their_day(tmp_path: Path) -> None:
+    night = write_night(tmp_path, 0, {"nvme": 50}, repeats=3)
+    for run in (night / "runs").iterdir():
+        change(run, experiment=None)
+        run.rename(tmp_path / run.name)
+    with history(tmp_path / "history.sqlite") as kept:
+        added = add_runs(kept, [run for run in tmp_path.iterdir() if (run / "run.json").exists()])
+        assert added.experiments == [""]
+        assert [night.name for night in kept.nights("")] == [f"{FIRST:%Y-%m-%d}"]
+
+
+def _zeros(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[4096 : len(data) - 4096] = bytes(len(data) - 8192)
+    file.write_bytes(data)
+
+
+def _pragma(file: Path, text: str) -> None:
+    connection = sqlite3.connect(file)
+    connection.execute(f"PRAGMA {text}")
+    connection.commit()
+    connection.close()

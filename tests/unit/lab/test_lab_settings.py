@@ -1,0 +1,173 @@
+"""lab.yml: all that is wrong is said at once, with line, key and remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from lab.clones.clone import Target
+from lab.experiment.command_line import run_command
+from lab.experiment.order import PlannedRun
+from lab.experiment.scenario_kinds import ScenarioTraits, traits_of
+from lab.experiment.settings import MANUAL, Lab, problems, schema
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
+from tests.support.paths import ROOT
+
+GOOD = """
+name: lab
+backends:
+  - name: a
+    clone: {driver: static, target: "http://127.0.0.1:8080"}
+scenarios:
+  - scenario: download
+"""
+
+
+def read(text: str) -> Lab:
+    return parse_model(text, "lab.yml", Lab, MANUAL, problems)
+
+
+EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.yml")) if "\nbackends:" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_examples_are_right(path: Path) -> None:
+    lab = read(path.read_text(encoding="utf-8"))
+    assert traits_of(lab, str(path)).keys() == {choice.called for choice in lab.scenarios}
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "said"),
+    [
+        (
+            "a name with a space",
+            GOOD.replace("name: lab", "name: my lab"),
+            ["lab.yml:2: name: must be small letters"],
+        ),
+        (
+            "no backend",
+            "name: lab\nbackends: []\nscenarios: [{scenario: download}]",
+            ["lab.yml:2: backends: must not be empty"],
+        ),
+        ("an unknown key", GOOD + "repeat: 3\n", ["lab.yml:8: repeat: is no key here (see docs/lab.md)"]),
+        (
+            "a backend that stands twice",
+            GOOD.replace(
+                "scenarios:", '  - name: a\n    clone: {driver: static, target: "http://h"}\nscenarios:'
+            ),
+            ["lab.yml:6: backends.1.name: a is the name of backends.0 already"],
+        ),
+        (
+            "a host that there is not",
+            GOOD.replace("    clone", "    host: pve1\n    clone"),
+            ["lab.yml:5: backends.0.host: pve1 is not one of hosts: local"],
+        ),
+        (
+            "compose without a disk",
+            GOOD.replace('static, target: "http://127.0.0.1:8080"', "compose"),
+            ["backends.0.disk: is missing: compose puts the clone on it"],
+        ),
+        (
+            "a disk under a clone that is not put anywhere",
+            GOOD.replace("    clone", "    disk: {kind: folder, path: /srv}\n    clone"),
+            ["backends.0.disk: must be left out: static does not put the clone anywhere"],
+        ),
+        (
+            "two scenarios of a name",
+            GOOD + "  - scenario: download\n",
+            ["scenarios.1.name: download is the name of scenarios.0 already"],
+        ),
+        (
+            "a phase after one without an end",
+            GOOD + "phases: {during_s: null, after_s: 9}\n",
+            ["phases: after_s: nothing comes after a during_s of null"],
+        ),
+        (
+            "a reference in a command",
+            GOOD.replace(':8080"', ':8080", reset: [["${loop}"]]'),
+            ["must not hold ${"],
+        ),
+        (
+            "several at once, in the order of the file",
+            GOOD.replace("name: lab", "name: Lab") + "order: baab\nrepeats: 0\nwork: relative\n",
+            ["lab.yml:2: name:", "lab.yml:8: order:", "lab.yml:9: repeats:", "lab.yml:10: work:"],
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line_and_key(what: str, text: str, said: list[str]) -> None:
+    with pytest.raises(SettingsError) as error:
+        read(text)
+    lines = str(error.value).splitlines()
+    assert len(lines) == len(said)
+    for line, part in zip(lines, said, strict=True):
+        assert part in line
+
+
+@pytest.mark.parametrize(
+    ("what", "scenario", "said"),
+    [
+        (
+            "a scenario that there is not",
+            "{scenario: uplode}",
+            "scenarios.0.scenario: uplode is none; there are replay, download",
+        ),
+        (
+            "an option that there is not",
+            "{scenario: download, options: {iteration: 3}}",
+            "scenarios.0.options.iteration: is not a setting",
+        ),
+        ("a value that cannot be", "{scenario: download, options: {users: 0}}", "scenarios.0.options.users:"),
+        (
+            "what is the lab's to say",
+            "{scenario: visitors, options: {duration_s: 3}}",
+            "duration_s: is the lab's to say; leave it out",
+        ),
+        ("a replay without a log", "{scenario: replay}", "scenarios.0.options.log: is missing"),
+        (
+            "a replay to elsewhere",
+            "{scenario: replay, options: {log: a, flags: [--target=http://b]}}",
+            "is the lab's to say",
+        ),
+    ],
+)
+def test_options_of_scenarios_are_checked_by_the_scenarios(what: str, scenario: str, said: str) -> None:
+    lab = read(GOOD.replace("{scenario: download}", "").replace("- scenario: download", f"- {scenario}"))
+    with pytest.raises(SettingsError) as error:
+        traits_of(lab, "lab.yml")
+    assert said in str(error.value)
+
+
+def command(text: str, kind: ScenarioTraits, ours: bool = True) -> str:
+    lab = read(text)
+    run = PlannedRun(1, 2, "a", lab.scenarios[0].called)
+    words = run_command(lab, run, kind, Target("http://127.0.0.1:1", "10.0.0.1:80"), "/out", ours)
+    return " ".join(Path(word).name if i == 0 else word for i, word in enumerate(words))
+
+
+def test_a_replay_lasts_as_long_as_its_phases() -> None:
+    text = GOOD.replace(
+        "scenario: download", "scenario: replay\n    options: {log: [a.log, b.log], speed: 2}"
+    )
+    assert command(text, ScenarioTraits(False, True)) == (
+        "replay run a.log b.log --speed 2 --loops 0 --duration 125s --warmup 5s --seed 1 --quiet "
+        "--target http://127.0.0.1:1 --connect-to 10.0.0.1:80 --backend a --repeat 2 --out /out"
+    )
+
+
+def test_a_scenario_is_told_what_lab_yml_says_and_may_change_a_clone_of_ours_only() -> None:
+    text = GOOD.replace("scenario: download", "scenario: save-article\n    options: {saves: 3}")
+    told = (
+        "plimsoll scenario save-article --target http://127.0.0.1:1 --connect-to 10.0.0.1:80 --backend a "
+        "--repeat 2 --out /out --saves 3 --duration-s 125 --seed 1"
+    )
+    assert command(text, ScenarioTraits(True, True)) == f"{told} --i-may-change-this-site --no-progress"
+    assert command(text, ScenarioTraits(True, True), ours=False) == f"{told} --no-progress"
+
+
+def test_what_ends_by_itself_is_not_told_when() -> None:
+    text = GOOD.replace("scenario: download", "scenario: upgrade-wordpress") + "phases: {during_s: null}\n"
+    assert "--duration" not in command(text, ScenarioTraits(True, False))
+
+
+def test_the_schema_knows_every_key_of_the_file() -> None:
+    assert set(schema()["properties"]) == set(Lab.model_fields)

@@ -1,0 +1,318 @@
+"""The driver `libvirt`: what becomes of a domain's XML, what is refused, and the steps."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from lxml import etree
+from pydantic import ValidationError
+
+from lab.clones.libvirt.driver import Libvirt
+from lab.clones.libvirt.settings import LibvirtSettings
+from lab.clones.libvirt.xml import Base, clone_xml, mac_address, read_base
+from lab.disks.place import Place
+from lab.errors import LabError, MachineError
+from lab.machine import Done
+from lab.steps.step import Command, Room, Serve, Step, shown
+from tests.support.fakemachine import FakeMachine
+
+NAME = "plimsoll-bench--hdd"
+DISK = """<disk type='file' device='disk'>
+  <driver name='qemu' type='qcow2' cache='none' discard='unmap'/>
+  <source file='/var/lib/libvirt/images/site.qcow2' index='2'/>
+  <backingStore type='file'><format type='raw'/><source file='/golden.raw'/><backingStore/></backingStore>
+  <target dev='vda' bus='virtio'/><boot order='1'/><serial>S1</serial>
+</disk>"""
+CDROM = "<disk type='file' device='cdrom'><source file='/x.iso'/><target dev='hda'/><readonly/></disk>"
+CARDS = (
+    "<interface type='network'><mac address='52:54:00:11:11:11'/><source network='default'/></interface>"
+    "<interface type='bridge'><mac address='52:54:00:22:22:22'/><source bridge='br0'/></interface>"
+)
+
+
+def domain(devices: str = DISK + CDROM + CARDS, head: str = "", tail: str = "") -> str:
+    return (
+        "<domain type='kvm' id='7' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><name>site</name>"
+        f"<uuid>8f1d2d4e-5a34-4c1c-9f3d-7b1c2b5b5a01</uuid>{head}<memory unit='MiB'>2048</memory>"
+        f"<devices>{devices}</devices>{tail}</domain>"
+    )
+
+
+def cloned(xml: str, **keys: Any) -> etree._Element:
+    base = read_base(xml)
+    made = {disk.target: (f"/backend/{NAME}/{disk.target}.raw", "raw") for disk in base.disks}
+    return etree.fromstring(clone_xml(base, NAME, made, **keys))
+
+
+def test_a_clone_is_its_base_with_a_name_disks_and_addresses_of_its_own() -> None:
+    head = (
+        "<genid>1</genid><title>the site</title><description>d</description>"
+        "<metadata><o:x xmlns:o='urn:other'/></metadata>"
+        "<sysinfo type='smbios'><system><entry name='uuid'>8f1d</entry><entry name='serial'>5</entry>"
+        "</system></sysinfo>"
+    )
+    root = cloned(domain(head=head))
+    assert root.findtext("name") == NAME
+    assert root.findtext("title") == f"Plimsoll: {NAME}"
+    assert (root.get("id"), root.find("uuid"), root.find("genid")) == (None, None, None)
+    assert [entry.get("name") for entry in root.iter("entry")] == ["serial"]
+    assert root.findtext("description") == "d"
+    assert root.find("metadata/{urn:other}x") is not None, "others' notes are kept"
+    mark = root.find("metadata/{urn:plimsoll:lab}clone")
+    assert mark is not None
+    assert mark.get("name") == NAME
+    (disk,) = root.findall("devices/disk")
+    assert [child.tag for child in disk] == ["driver", "source", "target", "boot", "serial"]
+    assert dict(disk[0].attrib) == {"name": "qemu", "type": "raw", "cache": "none", "discard": "unmap"}
+    assert dict(disk[1].attrib) == {"file": f"/backend/{NAME}/vda.raw"}
+    cards = [mac.get("address") for mac in root.iter("mac")]
+    assert cards == [mac_address(NAME, 0), mac_address(NAME, 1)]
+    assert len({*cards, mac_address("plimsoll-bench--ssd", 0)}) == 3
+    assert all(card and card.startswith("52:54:00:") for card in cards)
+    assert [
+        card.get("network") or card.get("bridge") for card in root.findall("devices/interface/source")
+    ] == [
+        "default",
+        "br0",
+    ], "the network is the base's"
+
+
+def test_a_block_device_becomes_a_file() -> None:
+    disk = "<disk type='block' device='disk'><source dev='/dev/vg0/site'/><target dev='sda'/></disk>"
+    assert read_base(domain(disk)).disks[0].format == "raw"
+    (made,) = cloned(domain(disk)).findall("devices/disk")
+    assert made.get("type") == "file"
+    assert [child.tag for child in made] == ["driver", "source", "target"]
+
+
+NVRAMS = [
+    ("old", "<nvram template='/t.fd' type='file'>/nvram/site.fd</nvram>"),
+    ("chosen by libvirt", ""),
+    ("new", "<nvram template='/t.fd' type='file'><source file='/nvram/site.fd'/></nvram>"),
+]
+
+
+@pytest.mark.parametrize(("why", "nvram"), NVRAMS)
+def test_what_is_only_read_stays_where_it_is_and_firmware_gets_its_own_variables(
+    why: str, nvram: str
+) -> None:
+    more = "<disk type='file' device='disk'><source file='/tools.img'/><target dev='vdb'/><readonly/></disk>"
+    head = f"<os firmware='efi'><type>hvm</type>{nvram}</os>"
+    path = "/nvram/site.fd" if nvram else "/var/lib/libvirt/qemu/nvram/site_VARS.fd"
+    assert read_base(domain(DISK + more, head)).nvram == path
+    root = cloned(domain(DISK + more, head), nvram=f"/backend/{NAME}/nvram.fd")
+    assert [source.get("file") for source in root.findall("devices/disk/source")] == [
+        f"/backend/{NAME}/vda.raw",
+        "/tools.img",
+    ]
+    (variables,) = root.findall("os/nvram")
+    assert (variables.text, len(variables)) == (f"/backend/{NAME}/nvram.fd", 0)
+
+
+def test_a_clone_of_a_clone_has_one_mark() -> None:
+    again = etree.tostring(cloned(domain()), encoding="unicode")
+    assert len(list(cloned(again).iter("{urn:plimsoll:lab}clone"))) == 1
+
+
+REFUSED = [
+    (
+        "two domains would write to one disk",
+        domain(DISK.replace("<boot", "<shareable/><boot")),
+        "its disk vda is shared with other domains",
+    ),
+    (
+        "a folder of the host could be changed",
+        domain(DISK + "<filesystem><source dir='/srv'/><target dir='srv'/></filesystem>"),
+        "its shared folder srv could be written to",
+    ),
+    ("a LUN", domain(DISK.replace("'disk'", "'lun'", 1)), "its disk vda is a whole LUN"),
+    ("hardware", domain(DISK + "<hostdev mode='subsystem'/>"), "it has a device of the host"),
+    (
+        "a disk that libvirt does not see",
+        domain(tail="<qemu:commandline><qemu:arg value='-drive'/></qemu:commandline>"),
+        "it has a disk in qemu:commandline",
+    ),
+    (
+        "a disk elsewhere",
+        domain("<disk type='network' device='disk'><source protocol='rbd'/><target dev='vda'/></disk>"),
+        r"its disk vda is neither a file nor a block device \(type network\)",
+    ),
+    (
+        "an encrypted disk",
+        domain(DISK.replace("<boot", "<encryption format='luks'/><boot")),
+        "its disk vda is encrypted",
+    ),
+    ("no disk", domain(CDROM), "it has no disk that could be copied"),
+    ("a path that reads as a reference", domain(DISK.replace("/site.qcow2", "/${x}")), "a path with"),
+    ("a path with a line break", domain(DISK.replace("/site.qcow2", "/a&#10;b")), "a path with"),
+    ("a disk that is called like a path", domain(DISK.replace("'vda'", "'../x'")), "has a name or format"),
+    ("no XML", "<domain", "is no XML"),
+    ("an entity", "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><x>&e;</x>", "is no domain"),
+    ("no domain", "<network/>", "is no domain"),
+]
+
+
+@pytest.mark.parametrize(("why", "xml", "said"), REFUSED)
+def test_what_a_clone_would_share_is_refused(why: str, xml: str, said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        read_base(xml)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(LabError) as raised:
+        read_base(domain(DISK.replace("<boot", "<shareable/><boot") + "<hostdev/>"))
+    assert len(str(raised.value).splitlines()) == 2
+
+
+class Host(FakeMachine):
+    """A machine with one domain, which says what it is told to."""
+
+    def __init__(self, xml: str = "", state: str = "shut off", status: int = 0) -> None:
+        chain = [{"actual-size": 5 << 30, "virtual-size": 9 << 30}, {"actual-size": 1 << 30}]
+        super().__init__(
+            answers={
+                "env LC_ALL=C virsh -q -c qemu:///system domstate site": f"{state}\n\n",
+                "env LC_ALL=C virsh -q -c qemu:///system dumpxml --inactive site": xml or domain(),
+                "qemu-img info": json.dumps(chain),
+            }
+        )
+        self.status = status
+
+    async def run(self, command: Sequence[str], **keys: Any) -> Done:
+        if self.status and "virsh" in command:
+            self.ran.append(tuple(command))
+            return Done(tuple(command), self.status, "", "failed to connect")
+        return await super().run(command, **keys)
+
+
+def prepared(host: Host, place: Place | None = None, **keys: Any) -> Libvirt:
+    settings = LibvirtSettings.model_validate({"driver": "libvirt", "base": "site"} | keys)
+    return asyncio.run(Libvirt.prepared(settings, NAME, place or Place("/backend"), host))
+
+
+def lines(steps: Sequence[Step]) -> list[str]:
+    return [shown(step) for step in steps if not isinstance(step, Command) or step.words[0] != "sh"]
+
+
+def test_a_full_clone_is_copied_and_defined() -> None:
+    clone = prepared(Host(), format="raw")
+    room, *steps = clone.create()
+    assert isinstance(room, Room)
+    assert (room.folder, room.bytes) == ("/backend", (6 << 30) + (256 << 20))
+    assert [shown(step) for step in steps[:2]] == [
+        f"mkdir -m 0711 -- /backend/{NAME}",
+        "qemu-img convert -f qcow2 -O raw /var/lib/libvirt/images/site.qcow2 " + f"/backend/{NAME}/vda.raw",
+    ]
+    define = steps[2]
+    assert isinstance(define, Command)
+    assert define.words == ("virsh", "-q", "-c", "qemu:///system", "define", "/dev/stdin")
+    assert f"<name>{NAME}</name>" in (define.stdin or "")
+
+
+def test_a_linked_clone_lies_over_the_base() -> None:
+    clone = prepared(Host(), full=False)
+    assert lines(clone.create())[:2] == [
+        f"mkdir -m 0711 -- /backend/{NAME}",
+        "qemu-img create -q -f qcow2 -F qcow2 -b /var/lib/libvirt/images/site.qcow2 "
+        f"/backend/{NAME}/vda.qcow2",
+    ]
+
+
+def test_nothing_but_looking_is_done_before() -> None:
+    host = Host()
+    prepared(host)
+    assert [" ".join(line[:6]) for line in host.ran if line[0] == "env"] == [
+        "env LC_ALL=C virsh -q -c qemu:///system"
+    ] * 2
+    assert {line[0] for line in host.ran} == {"env", "qemu-img"}
+
+
+def test_it_starts_fast_and_cold_and_is_slow_when_it_serves() -> None:
+    place = Place(
+        "/backend",
+        cold=(Command("forget", ("drop",)),),
+        limit=(Command("slow", ("slow",)),),
+        unlimit=(Command("fast", ("fast",)),),
+        group="${disk_group}",
+    )
+    clone = prepared(Host(), place, connect_to="${address}:80", target="https://site.lab")
+    steps = clone.reset(restore=True)
+    said = [step.words[0] if isinstance(step, Command) else type(step).__name__ for step in steps]
+    assert said == ["fast", "sh", "rm", "qemu-img", "drop", "virsh", "sh", "sh", "Serve", "slow"]
+    join, address, serve = steps[6:9]
+    assert isinstance(join, Command)
+    assert join.words[-1] == "${disk_group}"
+    assert isinstance(address, Command)
+    assert (address.capture, address.until_s, address.words[-1]) == ("address", 300, "lease")
+    assert isinstance(serve, Serve)
+    target = clone.target({"address": "192.0.2.9"})
+    assert (target.url, target.connect_to) == ("https://site.lab", "192.0.2.9:80")
+    assert "qemu-img" not in str(lines(clone.reset(restore=False)))
+
+
+def test_a_fixed_target_needs_no_address() -> None:
+    steps = prepared(Host(), target="http://10.0.0.9").reset(restore=False)
+    assert not any(isinstance(step, Command) and step.capture for step in steps)
+
+
+CANNOT = [
+    ("runs", Host(state="running"), "it is running, and must be shut off: virsh shutdown site"),
+    ("is not there", Host(status=1), "it is not there: failed to connect"),
+    ("no libvirt", Host(status=127), "virsh is not installed: apt install libvirt-clients"),
+    ("shares", Host(domain(DISK + "<hostdev/>")), "it has a device of the host"),
+]
+
+
+@pytest.mark.parametrize(("why", "host", "said"), CANNOT)
+def test_a_base_that_cannot_be_cloned_is_said_when_it_is_to_be(why: str, host: Host, said: str) -> None:
+    clone = prepared(host)
+    assert clone.destroy()
+    with pytest.raises(LabError, match=f"far: site cannot be cloned: .*{said}"):
+        clone.create()
+    with pytest.raises(LabError, match=said):
+        clone.reset(restore=True)
+
+
+def test_a_machine_that_is_out_of_reach_is_said_at_once() -> None:
+    class Far(Host):
+        async def run(self, command: Sequence[str], **_: Any) -> Done:
+            raise MachineError("far", "cannot be reached")
+
+    with pytest.raises(MachineError, match="far: cannot be reached"):
+        prepared(Far())
+
+
+def test_without_virsh_there_is_nothing_and_without_libvirtd_nobody_knows() -> None:
+    assert asyncio.run(prepared(Host(status=127)).find(FakeMachine())) == []
+    clone = prepared(Host())
+    with pytest.raises(MachineError, match="ended with status 1: failed to connect"):
+        asyncio.run(clone.find(Host(status=1)))
+
+
+WRONG = [
+    ("a domain is a name", {"base": "a b"}, "must be a domain's name"),
+    ("a domain is no option", {"base": "--all"}, "must be a domain's name"),
+    ("a linked clone is qcow2", {"full": False, "format": "raw"}, "a linked clone is qcow2"),
+    ("another host is reached by the lab's own SSH", {"uri": "qemu+ssh://x/system"}, "qemu:///system"),
+]
+
+
+@pytest.mark.parametrize(("why", "keys", "said"), WRONG)
+def test_settings_that_cannot_be_are_refused(why: str, keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        LibvirtSettings.model_validate({"driver": "libvirt", "base": "site"} | keys)
+
+
+def test_it_is_described() -> None:
+    assert prepared(Host()).describe() == {
+        "driver": "libvirt",
+        "name": NAME,
+        "folder": f"/backend/{NAME}",
+        "uri": "qemu:///system",
+        "base": "site",
+        "full": True,
+        "target": "http://${address}",
+    }
+    assert isinstance(read_base(domain()), Base)

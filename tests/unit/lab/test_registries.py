@@ -1,0 +1,129 @@
+"""One more driver, disk, saturator or observer is one entry: all commands know it then."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from lab.clones.registry import DRIVERS
+from lab.disks.registry import DISKS
+from lab.observers import OBSERVERS
+from lab.saturators import SATURATORS
+from tests.support.paths import ROOT
+
+LAB = """
+name: toys
+backends:
+  - name: harbour
+    disk: {kind: tub, litres: 200}
+    clone: {driver: boat, port: 8123}
+scenarios:
+  - scenario: download
+saturator: {kind: tide}
+phases: {before_s: 1, during_s: 1, after_s: 1}
+observe: {observe: [wind, cpu]}
+repeats: 1
+"""
+FOLDER = "/tub/harbour/plimsoll-toys--harbour"
+
+COMMAND = """
+import tests.support.lab_toys
+from plimsoll.cli import main
+main()
+"""
+SAMPLE = """
+import asyncio, json
+import tests.support.lab_toys
+from lab.observers import ObserverSettings, sampler_of
+from tests.support.fakemachine import FakeMachine
+
+async def sample():
+    sampler = await sampler_of(FakeMachine({"/proc/wind": "12"}), ObserverSettings(observe=("wind",)), print)
+    return sampler.columns, (await sampler.once())[1]
+
+print(json.dumps(asyncio.run(sample())))
+"""
+
+
+def _run(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run `code` in a process that knows the toys."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def lab_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("toys") / "lab.yml"
+    path.write_text(LAB)
+    return path
+
+
+def test_lab_plan_shows_what_toys_do_and_where_each_works(lab_file: Path) -> None:
+    done = _run(COMMAND, "lab", "plan", "--json", lab_file)
+    assert done.returncode == 0, done.stderr
+    chapters: list[dict[str, Any]] = json.loads(done.stdout)["chapters"]
+    commands = [step["command"] for chapter in chapters for step in chapter["steps"]]
+    loads = [command for command in commands if "scenario download" in command]
+    assert len(loads) == 1
+    assert "--target http://127.0.0.1:8123" in loads[0], "load goes to the toy clone"
+    assert [command for command in commands if command not in loads] == [
+        "fill-tub /tub/harbour 200",
+        f"build-boat {FOLDER}",
+        f"launch-boat {FOLDER}",
+        "GET http://127.0.0.1:8123 until it is answered, 300 s at most",
+        f"ebb {FOLDER}",
+        f"tide {FOLDER}",
+        f"ebb {FOLDER}",
+        f"sink-boat {FOLDER}",
+        "drain-tub /tub/harbour",
+    ]
+
+
+def test_lab_check_looks_for_the_programs_of_toys(lab_file: Path) -> None:
+    done = _run(COMMAND, "lab", "check", lab_file)
+    assert done.returncode == 1, done.stderr
+    for program in ("build-boat", "sink-boat", "fill-tub", "tide"):
+        assert f"local has no {program}: install it" in done.stdout
+
+
+WRONG = [
+    ("a key that the toy has not", "port: 8123", "prot: 8123", "clone.boat.prot: is no key"),
+    ("a required key is missing", ", litres: 200", "", "disk.tub.litres: is missing"),
+    ("a kind that there is not", "kind: tide", "kind: flood", "tide"),
+    ("an observer that there is not", "[wind, cpu]", "[rain]", "'wind'"),
+]
+
+
+@pytest.mark.parametrize(("what", "right", "wrong", "said"), WRONG, ids=[row[0] for row in WRONG])
+def test_toys_settings_are_checked(what: str, right: str, wrong: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "lab.yml"
+    path.write_text(LAB.replace(right, wrong))
+    done = _run(COMMAND, "lab", "check", "--no-probe", path)
+    assert done.returncode == 2, f"{what}: {done.stdout}"
+    assert said in done.stderr
+
+
+def test_a_toy_observer_is_sampled() -> None:
+    done = _run(SAMPLE)
+    assert done.stdout, done.stderr
+    assert json.loads(done.stdout) == [["wind.knots_count"], [12.0]]
+
+
+def test_the_schema_for_editors_has_the_toys() -> None:
+    assert {"BoatSettings", "TubSettings", "TideSettings"} <= json.loads(
+        _run(COMMAND, "lab", "schema").stdout
+    )["$defs"].keys()
+
+
+def test_an_entry_is_called_as_lab_yml_calls_it() -> None:
+    entries = [("driver", DRIVERS), ("kind", DISKS), ("kind", SATURATORS)]
+    for key, registry in entries:
+        names = [entry.name for entry in registry]  # type: ignore[attr-defined]
+        assert names == [
+            get_args(entry.settings.model_fields[key].annotation)[0]
+            for entry in registry  # type: ignore[attr-defined]
+        ]
+    assert len({observer.name for observer in OBSERVERS}) == len(OBSERVERS)

@@ -1,0 +1,315 @@
+"""plimsoll schedule, with a systemctl and a crontab of files."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lab.steps.step import Command
+from lab.timers import command, plan, steps
+from lab.timers.definition import Kind
+from plimsoll.cli import main
+from tests.support.timed import fakes, program, scheduled
+
+Plimsoll = Callable[..., Result]
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in fakes(tmp_path / "fakes").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(command, "_program", lambda: (str(program(tmp_path)),))
+    # Asks every scenario for its settings, in a process of its own: one test does
+    monkeypatch.setattr(command, "traits_of", lambda *_: {})
+    program(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def plimsoll(at: Path) -> Plimsoll:
+    def run(*words: str) -> Result:
+        state = ["--state", str(at / "state")]
+        before, dashes, after = list(words), [], []
+        if "--" in before:
+            i = before.index("--")
+            before, dashes, after = before[:i], ["--"], before[i + 1 :]
+        return CliRunner().invoke(main, ["schedule", *before, *state, *dashes, *after])
+
+    return run
+
+
+def _units(at: Path) -> list[str]:
+    folder = at / "fakes" / ".config" / "systemd" / "user"
+    return sorted(path.name for path in folder.glob("*")) if folder.exists() else []
+
+
+def test_a_user_timer_comes_and_goes(at: Path, plimsoll: Plimsoll) -> None:
+    installed = plimsoll("install", "lab.yml", "--user")
+    assert installed.exit_code == 0, installed.output
+    assert "enable-linger" in installed.output
+    assert _units(at) == ["plimsoll-quiet.service", "plimsoll-quiet.timer"]
+    assert plimsoll("status", "quiet").exit_code == 0
+    assert plimsoll("remove", "quiet").exit_code == 0
+    assert _units(at) == []
+    asked = (at / "fakes" / "systemctl.txt").read_text()
+    for words in ("daemon-reload", "enable plimsoll-quiet.timer", "disable --now plimsoll-quiet.timer"):
+        assert f"--user {words}\n" in asked
+    assert plimsoll("status", "quiet").exit_code == 2
+    again = plimsoll("remove", "quiet")
+    assert again.exit_code == 0
+    assert "nothing is installed" in again.output
+
+
+def test_a_crontab_keeps_what_is_in_it(at: Path, plimsoll: Plimsoll) -> None:
+    mine = b"MAILTO=me\n# 5\\% of \xff\n1 2 * * *\techo hello  \n"
+    crontab = at / "fakes" / "table"
+    crontab.write_bytes(mine)
+    assert plimsoll("install", "lab.yml", "--cron", "--at", "03:15").exit_code == 0
+    assert crontab.read_bytes().startswith(mine)
+    assert b"\n15 3 * * * " in crontab.read_bytes()
+    assert b"\n@reboot " in crontab.read_bytes()
+    once = crontab.read_bytes()
+    assert plimsoll("install", "lab.yml", "--cron", "--at", "03:15").exit_code == 0
+    assert crontab.read_bytes() == once
+    assert plimsoll("status").exit_code == 0
+    assert plimsoll("remove", "quiet").exit_code == 0
+    assert crontab.read_bytes() == mine
+
+
+def test_no_crontab_before_is_none_after(at: Path, plimsoll: Plimsoll) -> None:
+    assert plimsoll("install", "lab.yml", "--cron", "--no-resume-missed").exit_code == 0
+    assert "@reboot" not in (at / "fakes" / "table").read_text()
+    assert plimsoll("remove", "quiet").exit_code == 0
+    assert not (at / "fakes" / "table").exists()
+
+
+def test_another_kind_takes_the_place_of_the_first(at: Path, plimsoll: Plimsoll) -> None:
+    plimsoll("install", "lab.yml", "--cron")
+    assert plimsoll("install", "lab.yml", "--user").exit_code == 0
+    assert not (at / "fakes" / "table").exists()
+    assert plimsoll("install", "lab.yml", "--cron").exit_code == 0
+    assert _units(at) == []
+
+
+@pytest.mark.parametrize("kind", ["--user", "--cron"])
+def test_a_dry_run_is_what_is_done(at: Path, plimsoll: Plimsoll, kind: str) -> None:
+    """Pasted into a shell, the steps that were printed install what `install` does."""
+    dry = plimsoll("install", "lab.yml", kind, "--dry-run")
+    assert dry.exit_code == 0
+    assert not (at / "state").exists()
+    assert not (at / "fakes" / "systemctl.txt").exists()
+    subprocess.run(["/bin/sh", "-ec", dry.output], check=True, env=dict(os.environ))
+    status = plimsoll("status", "quiet")
+    assert status.exit_code == 0, status.output
+    dry = plimsoll("remove", "quiet", "--dry-run")
+    assert plimsoll("status", "quiet").exit_code == 0
+    subprocess.run(["/bin/sh", "-ec", dry.output], check=True, env=dict(os.environ))
+    assert plimsoll("status", "quiet").exit_code == 2
+
+
+def test_all_problems_at_once(at: Path, plimsoll: Plimsoll) -> None:
+    (at / "lab.yml").write_text("name: quiet\nbackend: []\n")
+    done = plimsoll(
+        "install", "lab.yml", "--name", "../x", "--at", "25:00", "--user", "--", "--no-such-option"
+    )
+    assert done.exit_code == 2
+    for part in ("backend: is no key", "scenarios: is missing", "25:00", "NAME: '../x'", "no-such-option"):
+        assert part in done.output, part
+    assert not (at / "state").exists()
+
+
+def test_options_of_scenarios_are_checked(
+    at: Path, plimsoll: Plimsoll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(at)
+    (at / "lab.yml").write_text((at / "lab.yml").read_text().replace("log: access.log", "lag: access.log"))
+    done = plimsoll("install", "lab.yml", "--user")
+    assert done.exit_code == 2
+    assert "lag" in done.output
+
+
+REFUSED = [
+    (["--at", "03:00", "--on-calendar", "04:00", "--user"], "--at: leave out", "two times"),
+    (["--cron", "--on-calendar", "03:00 Europe/Berlin"], "no time zones", "a zone for cron"),
+    (["--name", "a b", "--user"], "letters, digits", "a name with a space"),
+    (["--name", "a%n", "--user"], "letters, digits", "a name that systemd would read"),
+    (["--name", "-x", "--user"], "letters, digits", "a name like an option"),
+    (["--name", "x\n", "--user"], "letters, digits", "a name with a second line"),
+]
+
+
+@pytest.mark.parametrize(("words", "said", "why"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_refused(at: Path, plimsoll: Plimsoll, words: list[str], said: str, why: str) -> None:
+    done = plimsoll("install", "lab.yml", *words)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not (at / "state").exists()
+
+
+def test_a_name_that_others_have(at: Path, plimsoll: Plimsoll) -> None:
+    folder = at / "fakes" / ".config" / "systemd" / "user"
+    folder.mkdir(parents=True)
+    (folder / "plimsoll-quiet.timer").write_text("[Timer]\n")
+    done = plimsoll("install", "lab.yml", "--user")
+    assert done.exit_code == 2
+    assert "was not written by plimsoll schedule" in done.output
+    assert plimsoll("remove", "quiet").exit_code == 0
+    assert (folder / "plimsoll-quiet.timer").read_text() == "[Timer]\n"
+    assert plimsoll("install", "lab.yml", "--user", "--name", "mine").exit_code == 0
+    (at / "other.yml").write_text((at / "lab.yml").read_text())
+    taken = plimsoll("install", "other.yml", "--user", "--name", "mine")
+    assert taken.exit_code == 2
+    assert "is the schedule of" in taken.output
+
+
+def _cut(at: Path, plimsoll: Plimsoll, keep: int) -> None:
+    """Install, and be cut off after `keep` steps."""
+    dry = json.loads(plimsoll("install", "lab.yml", "--user", "--dry-run", "--json").output)
+    for step in dry["steps"][:keep]:
+        subprocess.run(["/bin/sh", "-ec", step], check=True, env=dict(os.environ))
+
+
+@pytest.mark.parametrize("keep", range(7))
+def test_what_is_half_installed_is_told_and_removed(at: Path, plimsoll: Plimsoll, keep: int) -> None:
+    _cut(at, plimsoll, keep)
+    whole = json.loads(plimsoll("install", "lab.yml", "--user", "--dry-run", "--json").output)
+    assert len(whole["steps"]) == 6
+    said = plimsoll("status")
+    assert said.exit_code == (0 if keep in (0, 6) else 1), said.output
+    assert plimsoll("remove", "quiet").exit_code == 0
+    assert _units(at) == []
+    assert plimsoll("status").output == "No schedule is installed.\n"
+
+
+@pytest.mark.parametrize("keep", range(7))
+def test_what_is_half_installed_is_made_whole(at: Path, plimsoll: Plimsoll, keep: int) -> None:
+    _cut(at, plimsoll, keep)
+    assert plimsoll("install", "lab.yml", "--user").exit_code == 0
+    assert plimsoll("status").exit_code == 0
+
+
+def _edit(path: Path) -> None:
+    path.write_text(path.read_text() + "# mine\n")
+
+
+UNWELL: list[tuple[Callable[[Path], object], str, str]] = [
+    (
+        lambda at: _edit(at / "fakes/.config/systemd/user/plimsoll-quiet.service"),
+        "not what would be",
+        "edited",
+    ),
+    (
+        lambda at: (at / "fakes/.config/systemd/user/plimsoll-quiet.timer").unlink(),
+        "is gone",
+        "a unit removed",
+    ),
+    (lambda at: (at / "fakes/active").unlink(), "does not run", "a timer that was stopped"),
+    (lambda at: (at / "fakes/enabled").unlink(), "is not enabled", "a timer that was disabled"),
+    (lambda at: (at / "fakes/no-systemd").touch(), "cannot be asked", "no systemd any more"),
+    (lambda at: (at / "plimsoll").unlink(), "moved or removed", "the program removed"),
+    (lambda at: (at / "lab.yml").unlink(), "lab.yml: cannot be read", "lab.yml removed"),
+    (lambda at: (at / "lab.yml").write_text("name: x"), "is missing", "lab.yml spoilt"),
+    (
+        lambda at: (at / "state/quiet/schedule.json").write_text("{"),
+        "install it again",
+        "the definition spoilt",
+    ),
+    (lambda at: (at / "state/quiet/environment").write_text("A=1"), "chmod 600", "open passwords"),
+]
+
+
+@pytest.mark.parametrize(("harm", "said", "why"), UNWELL, ids=[row[2] for row in UNWELL])
+def test_status_tells(
+    at: Path, plimsoll: Plimsoll, harm: Callable[[Path], object], said: str, why: str
+) -> None:
+    assert plimsoll("install", "lab.yml", "--user").exit_code == 0
+    assert plimsoll("status").exit_code == 0
+    harm(at)
+    told = plimsoll("status", "quiet")
+    assert told.exit_code == 1, told.output
+    assert said in told.output
+    data = json.loads(plimsoll("status", "--json").output)
+    assert any(said in problem for problem in data["schedules"][0]["problems"])
+
+
+def test_status_tells_of_lines_that_were_changed(at: Path, plimsoll: Plimsoll) -> None:
+    plimsoll("install", "lab.yml", "--cron")
+    crontab = at / "fakes" / "table"
+    text = crontab.read_text()
+    crontab.write_text(text.replace("0 3 * * *", "0 4 * * *"))
+    assert "not those that would be written" in plimsoll("status").output
+    crontab.write_text("")
+    assert "gone from the crontab" in plimsoll("status").output
+    crontab.write_text(text.replace("# END", "# end"))
+    assert plimsoll("status").exit_code == 2
+
+
+def test_run_tells_and_ends_as_regress_does(at: Path, plimsoll: Plimsoll) -> None:
+    plimsoll("install", "lab.yml", "--user")
+    (at / "told.json").write_text(json.dumps({"regress": 1, "says": "p99.9 moved \x1b[31m"}))
+    done = plimsoll("run", "quiet")
+    assert done.exit_code == 1
+    assert "quiet: regression\np99.9 moved \\x1b[31m\n" in done.output
+    assert plimsoll("status").exit_code == 1
+    assert "no night is due" in plimsoll("run", "quiet", "--timer").output
+    assert plimsoll("run", "quiet", "--timer", "--quiet").output == ""
+    assert plimsoll("run", "none").exit_code == 2
+
+
+def test_purge_takes_results_and_leaves_experiments(at: Path, plimsoll: Plimsoll) -> None:
+    plimsoll("install", "lab.yml", "--user")
+    assert plimsoll("run", "quiet", "--quiet").output == ""
+    (at / "results/nights/quiet/history.sqlite").touch()
+    experiments = [path for path in (at / "results").iterdir() if path.name != "nights"]
+    assert len(experiments) == 1
+    assert plimsoll("remove", "quiet").exit_code == 0
+    assert (at / "results/nights/quiet/history.sqlite").exists()
+    assert (at / "state/quiet/nights.json").exists()
+    plimsoll("install", "lab.yml", "--user")
+    assert plimsoll("remove", "quiet", "--purge").exit_code == 0
+    assert not (at / "results/nights/quiet").exists()
+    assert not (at / "state/quiet").exists()
+    assert experiments[0].exists()
+
+
+def test_the_system_s_timer_is_root_s_affair(
+    at: Path, plimsoll: Plimsoll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = plimsoll("install", "lab.yml", "--system")
+    assert done.exit_code == 2
+    assert "--system: needs root" in done.output
+
+
+def test_the_system_s_timer(at: Path) -> None:
+    schedule, place = scheduled(at, kind="system")
+    none: dict[Kind, list[Path]] = {"system": [], "user": []}
+    todo = plan.install(schedule, place, plan.InstalledTimer(none, [], "", None))
+    written = {step.path: step.text for step in todo if isinstance(step, steps.Write)}
+    service, timer = place.unit_files("system", "quiet")
+    assert "After=network-online.target" in written[service]
+    assert "NoNewPrivileges=yes" in written[service]
+    assert f"--state {place.state} --timer\n" in written[service]
+    assert "OnCalendar=*-*-* 03:00:00 UTC\n" in written[timer]
+    assert [step.words for step in todo if isinstance(step, Command)] == [
+        ("systemctl", "daemon-reload"),
+        ("systemctl", "enable", "plimsoll-quiet.timer"),
+        ("systemctl", "restart", "plimsoll-quiet.timer"),
+    ]
+    there: dict[Kind, list[Path]] = {"system": [service, timer], "user": []}
+    gone = plan.remove("quiet", place, plan.InstalledTimer(there, [], "", schedule), False)
+    assert [step.words[1:] for step in gone if isinstance(step, Command)] == [
+        ("disable", "--now", "plimsoll-quiet.timer"),
+        ("stop", "plimsoll-quiet.service"),
+        ("daemon-reload",),
+        ("reset-failed", "plimsoll-quiet.service", "plimsoll-quiet.timer"),
+    ]
+    assert {service, timer} < {step.path for step in gone if isinstance(step, steps.Remove)}

@@ -1,0 +1,229 @@
+"""Units and crontabs. After a wanted change: UPDATE_GOLDEN=1 pytest tests/unit/lab/test_schedule_texts.py"""
+
+import os
+import re
+import shutil
+import subprocess
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lab.errors import LabError
+from lab.timers import crontab, units
+from lab.timers.calendar import dues, parsed
+from tests.support.paths import ROOT
+
+EXAMPLES = ROOT / "examples" / "systemd"
+COMMAND = [
+    "/srv/plimsoll/.venv/bin/plimsoll",
+    *("schedule", "run", "quiet", "--state", "/var/lib/plimsoll/schedules", "--timer"),
+]
+NIGHTS = parsed("Mon..Fri 03:30")
+HARD = '/srv/50% off/$HOME/it\'s "here" ${A} \\n ; # &'
+# What a word of a command can be; no control characters: those are refused
+WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=30)
+
+
+def _examples() -> dict[str, str]:
+    timer = units.timer("quiet", NIGHTS, ZoneInfo("Europe/Berlin"), date(2026, 11, 22), True)
+    return {
+        "plimsoll-quiet.service": units.service("quiet", COMMAND, True),
+        "plimsoll-quiet.timer": timer,
+        "crontab": "\n".join(crontab.lines(NIGHTS, [*COMMAND, "--quiet"], True)) + "\n",
+    }
+
+
+@pytest.mark.parametrize("name", sorted(_examples()))
+def test_the_examples_are_what_is_written(name: str) -> None:
+    path = EXAMPLES / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(_examples()[name], encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == _examples()[name]
+
+
+def _verified(folder: Path, name: str, text: str) -> str:
+    """What systemd has to say against a unit."""
+    (folder / name).write_text(text, encoding="utf-8")
+    command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(folder / name)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stderr if done.returncode or name in done.stderr else ""
+
+
+needs_systemd = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="no systemd-analyze here: it comes with make test-lab, whose tests want it",
+)
+
+
+@needs_systemd
+@pytest.mark.parametrize("system", [True, False])
+@pytest.mark.parametrize(
+    "hard", ["plain", "a b", "100%", "$HOME", 'quo"te', "it's", "back\\slash", "smörgås"]
+)
+def test_systemd_takes_the_units(tmp_path: Path, system: bool, hard: str) -> None:
+    program = tmp_path / hard / "plimsoll"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    command = [str(program), "schedule", "run", "quiet", "--state", str(tmp_path / HARD.replace("/", "_"))]
+    assert _verified(tmp_path, "plimsoll-quiet.service", units.service("quiet", command, system)) == ""
+    timer = units.timer("quiet", parsed("02:30"), ZoneInfo("Europe/Berlin"), date(2026, 11, 22), True)
+    assert "OnCalendar=2027-03-28 03:00:00\n" in timer
+    assert _verified(tmp_path, "plimsoll-quiet.timer", timer) == ""
+
+
+@needs_systemd
+def test_systemd_would_find_what_is_wrong(tmp_path: Path) -> None:
+    service = units.service("quiet", ["/nowhere/plimsoll"], True)
+    assert "not executable" in _verified(tmp_path, "plimsoll-quiet.service", service)
+    timer = units.timer("quiet", NIGHTS, ZoneInfo("UTC"), date(2026, 11, 22), True)
+    assert _verified(tmp_path, "plimsoll-quiet.timer", timer.replace("03:30", "33:30")) != ""
+
+
+def _as_systemd_reads(text: str) -> list[str]:
+    """systemd.syntax(7), systemd.service(5): quotes, C escapes, specifiers; the colon stops `$`."""
+    words: list[str] = []
+    word, quote, begun, i = "", "", False, 0
+    while i < len(text):
+        c = text[i]
+        if c == "\\":
+            word, begun, i = word + text[i + 1], True, i + 2
+            assert text[i - 1] in '\\"'
+            continue
+        if c == "%":
+            assert text[i + 1] == "%"
+            word, begun, i = word + "%", True, i + 2
+            continue
+        if quote:
+            quote, word = ("", word) if c == quote else (quote, word + c)
+        elif c in "'\"":
+            quote, begun = c, True
+        elif c.isspace():
+            words, word, begun = [*words, word] if begun else words, "", False
+        else:
+            word, begun = word + c, True
+        i += 1
+    assert not quote
+    return [*words, word] if begun else words
+
+
+@given(st.lists(WORDS, min_size=1, max_size=5))
+def test_each_word_of_a_unit_arrives_as_it_is(further: list[str]) -> None:
+    line = units.exec_start(["/usr/bin/plimsoll", *further])
+    assert "\n" not in line
+    read = _as_systemd_reads(line)
+    assert read == [":/usr/bin/plimsoll", *further]
+
+
+@given(st.lists(WORDS, min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_each_word_of_a_cron_line_arrives_as_it_is(further: list[str]) -> None:
+    line = crontab.lines(NIGHTS, ["printf", "%s\\0", *further], False)[0]
+    text = line.split(" ", 5)[5]
+    # crontab(5): a % that is not behind a backslash is a new line, and the backslash before one is taken away
+    assert "%" not in text.replace("\\%", "")
+    shell = ["sh", "-c", text.replace("\\%", "%")]
+    said = subprocess.run(shell, capture_output=True, check=True).stdout
+    assert said.decode().split("\0")[:-1] == further
+
+
+@pytest.mark.parametrize("hard", ["a\nExecStart=/bin/sh", "a\x00", "\x1b[0m", "\x7f"])
+def test_control_characters_are_refused(hard: str) -> None:
+    with pytest.raises(ValueError, match="control characters"):
+        units.exec_start(["/usr/bin/plimsoll", hard])
+    with pytest.raises(ValueError, match="control characters"):
+        crontab.lines(NIGHTS, ["plimsoll", hard], True)
+
+
+def test_what_cron_cannot_do_is_refused() -> None:
+    with pytest.raises(ValueError, match="no time zones"):
+        crontab.lines(parsed("03:00 Europe/Berlin"), COMMAND, True)
+    with pytest.raises(ValueError, match="998 characters"):
+        crontab.lines(NIGHTS, ["x" * 1000], True)
+
+
+def test_days_for_cron() -> None:
+    assert crontab.lines(parsed("Sat,Sun 1,13:05"), ["plimsoll"], False) == ["5 1,13 * * 0,6 plimsoll"]
+    assert crontab.lines(parsed("03:00"), ["plimsoll"], True) == ["0 3 * * * plimsoll", "@reboot plimsoll"]
+
+
+LINES = st.lists(st.text(st.characters(exclude_characters="\n")), max_size=5).map(
+    lambda lines: "".join(f"{line}\n" for line in lines)
+)
+
+
+@given(LINES, LINES)
+def test_the_rest_of_a_crontab_stays(before: str, after: str) -> None:
+    first = crontab.with_lines(before, "quiet", ["0 3 * * * plimsoll"]) + after
+    assert crontab.block(first, "quiet") == ["0 3 * * * plimsoll"]
+    other = crontab.with_lines(first, "other", ["0 4 * * * plimsoll"])
+    again = crontab.with_lines(other, "quiet", ["0 5 * * * plimsoll"])
+    assert again.startswith(before)
+    assert crontab.block(again, "quiet") == ["0 5 * * * plimsoll"]
+    assert {"quiet", "other"} <= set(crontab.names(again))
+    assert crontab.without(crontab.without(again, "quiet"), "other") == before + after
+
+
+def test_a_crontab_without_an_end_of_line() -> None:
+    assert crontab.with_lines("A=1", "q", []).startswith("A=1\n# BEGIN")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        crontab.begin("q") + "\n0 3 * * * plimsoll\n",
+        "0 3 * * * plimsoll\n" + crontab.end("q") + "\n",
+        crontab.end("q") + "\n" + crontab.begin("q") + "\n",
+        2 * (crontab.begin("q") + "\n" + crontab.end("q") + "\n"),
+    ],
+)
+def test_damaged_marks_are_told_and_nothing_is_guessed(text: str) -> None:
+    with pytest.raises(LabError, match="crontab -e"):
+        crontab.without(text, "q")
+
+
+def test_names_do_not_run_into_each_other() -> None:
+    text = crontab.with_lines("", "a.b", ["1"])
+    assert crontab.without(text, "axb") == text
+    assert crontab.without(text, "a") == text
+
+
+@needs_systemd
+@pytest.mark.parametrize(
+    ("zone", "text", "day", "why"),
+    [
+        ("Europe/Berlin", "02:30", "2027-03-28", "02:30 is left out"),
+        ("Europe/Berlin", "02:30", "2027-10-31", "02:30 comes twice"),
+        ("Europe/Helsinki", "03:00", "2027-03-28", "03:00 is left out, the default"),
+        ("America/Havana", "00:00", "2027-03-14", "midnight is left out"),
+        ("Australia/Lord_Howe", "02:15", "2027-10-03", "half an hour is left out"),
+        ("Europe/Berlin", "03:00", "2027-03-28", "03:00 is there"),
+    ],
+)
+def test_systemd_runs_each_night_once_where_the_clocks_change(
+    zone: str, text: str, day: str, why: str
+) -> None:
+    nights = parsed(f"{text} {zone}")
+    timer = units.timer("quiet", nights, ZoneInfo(zone), date(2026, 11, 22), True)
+    after = datetime.fromisoformat(f"{day}T12:00:00+00:00") - timedelta(days=3)
+    until = after + timedelta(days=5)
+    theirs: list[str] = []
+    for line in re.findall(r"^OnCalendar=(.*)$", timer, re.MULTILINE):
+        command = [
+            "systemd-analyze",
+            "calendar",
+            "--iterations=6",
+            f"--base-time={after:%Y-%m-%d %H:%M:%S} UTC",
+            line,
+        ]
+        said = subprocess.run(command, capture_output=True, text=True, check=True, env={"TZ": "UTC"}).stdout
+        theirs += re.findall(r"(?:Next elapse|Iter. #\d+): \w{3} (\S+ \S+) UTC", said)
+    last = f"{until:%Y-%m-%d %H:%M:%S}"
+    ours = [f"{due:%Y-%m-%d %H:%M:%S}" for due in dues(nights, ZoneInfo(zone), after, until)]
+    assert sorted(instant for instant in theirs if instant <= last) == ours, why
+    assert len(ours) == 5

@@ -1,0 +1,133 @@
+"""Steps: what is shown is what is done; names with the label."""
+
+import asyncio
+import subprocess
+
+import pytest
+
+from lab.errors import LabError, MachineError
+from lab.machine import LocalMachine
+from lab.names.labels import Label
+from lab.steps.doer import StepRunner
+from lab.steps.step import Call, Command, Room, Serve, Step, filled, no_reference, shown
+
+
+@pytest.mark.parametrize(
+    ("what", "step", "line"),
+    [
+        ("a command is a line for a shell", Command("", ("ls", "-l", "/a b")), "ls -l '/a b'"),
+        (
+            "what it captures is a variable",
+            Command("", ("losetup", "-f"), capture="loop"),
+            "loop=$(losetup -f)",
+        ),
+        ("a reference stays one", Command("", ("mkfs", "${loop}")), 'mkfs "${loop}"'),
+        ("also within a word", Command("", ("dd", "of=${loop}p1")), "dd of=${loop}p1"),
+        (
+            "its input comes by a pipe",
+            Command("", ("tee", "/p"), stdin="8:0 1"),
+            "printf %s '8:0 1' | tee /p",
+        ),
+        (
+            "a call is its method, path and parameters",
+            Call("", "POST", "/nodes/a/qemu/1/clone", (("name", "x y"), ("full", "1")), capture="task"),
+            "task = POST /nodes/a/qemu/1/clone name='x y' full=1",
+        ),
+        (
+            "a site is asked",
+            Serve("", "http://a/", timeout_s=9),
+            "GET http://a/ until it is answered, 9 s at most",
+        ),
+        ("room is for what there is already", Room("", "/a", like="/b"), "room in /a for what /b takes"),
+    ],
+)
+def test_a_step_is_shown_as_it_is_done(what: str, step: Step, line: str) -> None:
+    assert shown(step) == line
+
+
+def test_a_shown_command_does_in_a_shell_what_it_does_here() -> None:
+    awkward = ("printf", "[%s]", "a b", "$HOME", "`id`", "'", '"', "; rm -rf /", "*", "")
+    expected = subprocess.run(awkward, capture_output=True, text=True, check=True).stdout
+    pasted = subprocess.run(
+        ["/bin/sh", "-c", shown(Command("", awkward))], capture_output=True, text=True, check=True
+    )
+    assert pasted.stdout == expected
+
+
+def test_references_become_what_was_captured() -> None:
+    step = filled(Command("", ("zpool", "create", "p", "${loop}"), stdin="${loop} 1"), {"loop": "/dev/loop3"})
+    assert isinstance(step, Command)
+    assert (step.words[-1], step.stdin) == ("/dev/loop3", "/dev/loop3 1")
+    with pytest.raises(KeyError):
+        filled(Command("", ("a", "${nowhere}")), {})
+
+
+def test_text_of_a_user_is_never_a_reference() -> None:
+    with pytest.raises(ValueError, match="must not hold"):
+        no_reference("${loop}")
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        ("hyphens part our names from others'", "a--b"),
+        ("capitals are not in names of machines", "Nvme"),
+        ("a space", "a b"),
+        ("a quote", "a'b"),
+        ("a semicolon", "a;b"),
+        ("a path", "../a"),
+        ("an at sign would make a snapshot of it", "a@b"),
+        ("a slash would make a dataset of it", "a/b"),
+        ("nothing", ""),
+        ("a line feed", "a\n"),
+        ("too long", "a" * 17),
+        ("a hyphen at its end", "a-"),
+    ],
+)
+def test_a_name_that_could_be_more_than_a_name_is_refused(what: str, name: str) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        Label(name)
+    with pytest.raises(ValueError, match="must be"):
+        Label("lab").of(name)
+
+
+def test_only_names_of_this_very_experiment_are_its_own() -> None:
+    label = Label("a")
+    assert label.backend(label.of("b-c")) == "b-c"
+    for other in (
+        "plimsoll-a-b--c",
+        "plimsoll-a",
+        "plimsoll-a--b--c",
+        "plimsoll-b--a",
+        "xplimsoll-a--b",
+        "plimsoll-a--b/x",
+    ):
+        assert label.backend(other) is None
+
+
+def _do(*steps: Step) -> StepRunner:
+    doer = StepRunner(LocalMachine())
+    asyncio.run(doer.do(steps))
+    return doer
+
+
+def test_what_a_command_says_is_captured_for_those_after_it() -> None:
+    doer = _do(
+        Command("", ("echo", " /dev/loop7 "), capture="loop"),
+        Command("", ("echo", "on ${loop}"), capture="said"),
+    )
+    assert doer.captured == {"loop": "/dev/loop7", "said": "on /dev/loop7"}
+
+
+def test_a_command_may_be_tried_until_it_succeeds(tmp_path: pytest.TempPathFactory) -> None:
+    script = 'test -e "$1" || { touch "$1"; exit 1; }'
+    _do(Command("", ("sh", "-c", script, "sh", f"{tmp_path}/there"), until_s=30))
+    with pytest.raises(MachineError):
+        _do(Command("", ("false",)))
+    _do(Command("", ("false",), may_fail=True))
+
+
+def test_room_that_is_not_there_is_named() -> None:
+    _do(Room("", "/"))
+    with pytest.raises(LabError, match="make room, or name another folder"):
+        _do(Room("", "/", bytes=1 << 60))

@@ -1,0 +1,225 @@
+"""What tuning sets, how it is put back, and what cannot be reached through it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from lab.tuning import Tuning, TuningError, plan
+from lab.tuning.apply import planned
+from lab.tuning.plan import touched, wanted
+from lab.tuning.values import PropertyValue, QueueValue, Value
+from tests.support.tunedhost import host_to_tune
+
+# What is wanted, then the settings that are applied and those that are put back, in order.
+PLANS = [
+    ("what is so already is left alone", {"disks": {"vda": {"scheduler": "mq-deadline"}}}, [], []),
+    (
+        "a simple setting",
+        {"vm": {"swappiness": 1}},
+        ["vm.swappiness=1"],
+        ["vm.swappiness=60"],
+    ),
+    (
+        "a scheduler takes its settings with it, so all are put back after it",
+        {"disks": {"vda": {"scheduler": "none"}}},
+        ["disks.vda.scheduler=none"],
+        ["disks.vda.scheduler=mq-deadline", "disks.vda.nr_requests=256", "disks.vda.wbt_lat_usec=75000"],
+    ),
+    (
+        "a setting that the new scheduler would reset is set after it, though it is right now",
+        {"disks": {"vda": {"nr_requests": 256, "scheduler": "none"}}},
+        ["disks.vda.scheduler=none", "disks.vda.nr_requests=256"],
+        ["disks.vda.scheduler=mq-deadline", "disks.vda.nr_requests=256", "disks.vda.wbt_lat_usec=75000"],
+    ),
+    (
+        "huge pages",
+        {"transparent_hugepage": "never"},
+        ["transparent_hugepage=never"],
+        ["transparent_hugepage=madvise"],
+    ),
+    (
+        "the ARC's limits, least first where the most shrinks; 0 is put back as what it came to",
+        {"zfs": {"zfs_arc_min": "128M", "zfs_arc_max": "1G"}},
+        ["zfs.zfs_arc_min=134217728", "zfs.zfs_arc_max=1073741824"],
+        ["zfs.zfs_arc_max=12638257152", "zfs.zfs_arc_min=789891072"],
+    ),
+    (
+        "and most first where it grows",
+        {"zfs": {"zfs_arc_min": "1G", "zfs_arc_max": "16G"}},
+        ["zfs.zfs_arc_max=17179869184", "zfs.zfs_arc_min=1073741824"],
+        ["zfs.zfs_arc_min=789891072", "zfs.zfs_arc_max=12638257152"],
+    ),
+    (
+        "of two settings of which one counts, that one is put back",
+        {"vm": {"dirty_bytes": "64M"}},
+        ["vm.dirty_bytes=67108864"],
+        ["vm.dirty_ratio=20"],
+    ),
+    (
+        "a ratio of the two",
+        {"vm": {"dirty_ratio": 5}},
+        ["vm.dirty_ratio=5"],
+        ["vm.dirty_ratio=20"],
+    ),
+    (
+        "properties",
+        {"datasets": {"tank/site": {"recordsize": "16K", "atime": True, "sync": "disabled"}}},
+        [
+            "datasets.tank/site.recordsize=16384",
+            "datasets.tank/site.atime=on",
+            "datasets.tank/site.sync=disabled",
+        ],
+        [
+            "datasets.tank/site.recordsize=131072",
+            "datasets.tank/site.atime=off",
+            "datasets.tank/site.sync=standard",
+        ],
+    ),
+    (
+        "a size in another spelling is no change",
+        {"datasets": {"tank/site": {"recordsize": "128 KiB"}}},
+        [],
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("given_", "set_", "back"), [row[1:] for row in PLANS], ids=[row[0] for row in PLANS]
+)
+def test_what_is_set_and_what_is_put_back(
+    given_: dict[str, object], set_: list[str], back: list[str]
+) -> None:
+    found = asyncio.run(planned(host_to_tune(), Tuning.model_validate(given_)))
+    assert [f"{value.key}={value.value}" for value in found.apply] == set_
+    assert [f"{value.key}={value.value}" for value in found.put_back] == back
+
+
+STEPS: list[tuple[str, Value, tuple[str, ...], str | None]] = [
+    (
+        "a file",
+        QueueValue(device="nvme0n1", name="read_ahead_kb", value="128"),
+        ("tee", "/sys/block/nvme0n1/queue/read_ahead_kb"),
+        "128\n",
+    ),
+    (
+        "a property",
+        PropertyValue(dataset="tank/site", name="sync", value="always"),
+        ("zfs", "set", "sync=always", "tank/site"),
+        None,
+    ),
+    (
+        "one that was inherited is inherited again",
+        PropertyValue(dataset="tank", name="sync", value="always", source="inherited"),
+        ("zfs", "inherit", "sync", "tank"),
+        None,
+    ),
+    (
+        "one that came with a receive comes back from there",
+        PropertyValue(dataset="tank", name="sync", value="always", source="received"),
+        ("zfs", "inherit", "-S", "sync", "tank"),
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "command", "stdin"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS]
+)
+def test_the_command_of_a_value(value: Value, command: tuple[str, ...], stdin: str | None) -> None:
+    assert (value.step.command, value.step.stdin) == (command, stdin)
+
+
+def test_a_property_that_is_right_by_inheriting_what_changes_is_set() -> None:
+    tuning = Tuning.model_validate(
+        {"datasets": {"tank": {"sync": "disabled"}, "tank/db": {"sync": "standard"}}}
+    )
+    now: dict[str, Value] = {
+        value.key: value
+        for value in (
+            PropertyValue(dataset="tank", name="sync", value="standard", source="local"),
+            PropertyValue(dataset="tank/db", name="sync", value="standard", source="inherited"),
+        )
+    }
+    found = plan(now, tuning)
+    assert [step.command[-1] for step in found.apply_steps] == ["tank", "tank/db"]
+    assert found.put_back_steps[1].command == ("zfs", "inherit", "sync", "tank/db")
+
+
+def test_all_that_a_host_has_not_is_said_at_once() -> None:
+    tuning = Tuning.model_validate(
+        {"disks": {"sdz": {"nr_requests": 1}}, "datasets": {"tank/site": {"logbias": "latency"}}}
+    )
+    with pytest.raises(TuningError) as caught:
+        asyncio.run(planned(host_to_tune(), tuning))
+    assert str(caught.value).splitlines() == [
+        "disks.sdz.nr_requests: this host has no such setting; leave it out",
+        "datasets.tank/site.logbias: this host has no such setting; leave it out",
+    ]
+
+
+HOSTILE = [
+    "sda;reboot",
+    "sda sdb",
+    "../../etc",
+    "sda'",
+    'sd"a',
+    "$(id)",
+    "sda/queue",
+    "-rf",
+    "",
+    "sda\n",
+    "sdä",
+    "a" * 300,
+]
+REFUSED = [
+    *((f"the device {name!r}", {"disks": {name: {"nr_requests": 1}}}) for name in HOSTILE),
+    *(
+        (f"the dataset {name!r}", {"datasets": {name: {"sync": "always"}}})
+        for name in HOSTILE
+        if "/" not in name and name != "sda"
+    ),
+    ("a device with a slash", {"disks": {"sda/queue": {"nr_requests": 1}}}),
+    ("a dataset that climbs", {"datasets": {"tank/../other": {"sync": "always"}}}),
+    ("a dataset with a slash in front", {"datasets": {"/tank": {"sync": "always"}}}),
+    ("a snapshot, which is no dataset to tune", {"datasets": {"tank@a": {"sync": "always"}}}),
+    ("a property that is not listed", {"datasets": {"tank": {"mountpoint": "/"}}}),
+    ("a compression with more behind it", {"datasets": {"tank": {"compression": "lz4 tank2"}}}),
+    ("a record size that is no power of two", {"datasets": {"tank": {"recordsize": "100K"}}}),
+    ("a scheduler that there is not", {"disks": {"sda": {"scheduler": "cfq; id"}}}),
+    ("a sysctl that is not listed", {"vm": {"drop_caches": 3}}),
+    ("a module parameter that is not listed", {"zfs": {"zfs_recover": 1}}),
+    ("two settings of which one counts", {"vm": {"dirty_ratio": 5, "dirty_bytes": "1M"}}),
+    ("a size that is none", {"zfs": {"zfs_arc_min": "lots"}}),
+    ("an ARC of nothing", {"zfs": {"zfs_arc_max": 0}}),
+]
+
+
+@pytest.mark.parametrize("given_", [row[1] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_is_not_listed_or_hostile_is_refused(given_: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Tuning.model_validate(given_)
+
+
+@given(st.text())
+def test_no_name_leads_out_of_its_folder(name: str) -> None:
+    try:
+        path = QueueValue(device=name, name="scheduler", value="none").path
+    except ValidationError:
+        return
+    assert Path(path).parent.parent.parent == Path("/sys/block")
+    assert ".." not in path
+    assert path.isascii()
+
+
+def test_what_changes_along_is_read_too() -> None:
+    tuning = Tuning.model_validate({"disks": {"sda": {"scheduler": "none"}}, "vm": {"dirty_ratio": 5}})
+    assert [value.key for value in wanted(tuning)] == ["disks.sda.scheduler", "vm.dirty_ratio"]
+    assert {value.key for value in touched(tuning)} == {
+        *("disks.sda.scheduler", "disks.sda.nr_requests", "disks.sda.wbt_lat_usec"),
+        *("vm.dirty_ratio", "vm.dirty_bytes"),
+    }

@@ -1,0 +1,319 @@
+"""A report on an experiment: what it says of several backends, and what of runs that it cannot read."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from analysis.report.make import Report, make_report
+from plimsoll.common.differences import differing
+from plimsoll.common.errors import RunDirectoryError
+from tests.support.experiment import DISK, FAST, SLOW, rewrite, write_experiment, write_one
+from tests.support.rundir import records, write_run
+from tests.unit.report.test_page import HOSTILE, _coloured, _figures
+
+
+def text_of(made: Report) -> str:
+    page = made.path.read_text(encoding="utf-8")
+    return page[: page.index('<script type="application/json"')]
+
+
+def _by_backend(made: Report) -> dict[str, Any]:
+    """The figures that all backends share; each has a heat map of its own."""
+    return {key: figure for key, figure in figures_of(made).items() if not key.startswith("heat-")}
+
+
+def figures_of(made: Report) -> dict[str, Any]:
+    return _figures(made.path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("experiment")
+    write_experiment(folder)
+    return make_report([folder])
+
+
+def test_a_folder_stands_for_the_runs_in_it_each_once(experiment: Report) -> None:
+    assert [run.directory.path.name[:2] for run in experiment.runs] == [f"0{n}" for n in range(1, 9)]
+    assert experiment.path.name == "report.html"
+    assert (experiment.path.parent / "latest").is_symlink()
+    again = make_report([experiment.path.parent, experiment.runs[0].directory.path], experiment.path)
+    assert len(again.runs) == 8
+
+
+def test_the_page_begins_with_the_answer(experiment: Report) -> None:
+    text = text_of(experiment)
+    assert "Experiment one-machine: 8 runs" in text
+    assert re.search(
+        r"While zfs send ran, the slowest request in a thousand took [\d.]+ s on slow-disk", text
+    )
+    order = [
+        "Before, during and after",
+        "while zfs send runs",
+        "Every repeat, p99.9",
+        "What differs",
+        "of each run",
+    ]
+    places = [text.index(says) for says in order]
+    assert places == sorted(places)
+    assert text.count('rowspan="3"') == 2
+
+
+def test_emulated_storage_is_called_so_wherever_it_is_named_first(experiment: Report) -> None:
+    text = text_of(experiment)
+    warnings = text[text.index('id="warnings"') : text.index('class="card')]
+    assert f"slow-disk is emulated ({DISK})" in warnings
+    table = text[text.index("card phases") : text.index("figure-scatter-0")]
+    assert f"emulated: {DISK}" in table
+    for key, figure in _by_backend(experiment).items():
+        names = {trace["name"] for trace in figure["data"]}
+        assert names == {"nvme-mirror", "slow-disk (emulated)"}, key
+
+
+def test_a_backend_has_one_colour_and_one_place_in_the_legend(experiment: Report) -> None:
+    for key, figure in _by_backend(experiment).items():
+        colours: dict[str, set[str]] = {}
+        for trace in figure["data"]:
+            colours.setdefault(trace["name"], set()).add((trace.get("line") or {}).get("color") or "")
+            colours[trace["name"]].add((trace.get("marker") or {}).get("color") or "")
+        assert {name: found - {""} for name, found in colours.items()} == {
+            "nvme-mirror": {"var(--run-1)"},
+            "slow-disk (emulated)": {"var(--run-2)"},
+        }, key
+        shown = [trace["name"] for trace in figure["data"] if trace.get("showlegend", True)]
+        assert len(shown) == len(set(shown)) == 2, key
+    text = text_of(experiment)
+    assert 'run-2"></span><b>slow-disk' in text
+    assert 'run-2"></span>slow-disk #1' in text
+
+
+def test_the_scatter_has_every_repeat_a_line_each_and_what_happened_below(experiment: Report) -> None:
+    figure = figures_of(experiment)["scatter-0"]
+    go.Figure(_coloured(figure))
+    slow = [trace for trace in figure["data"] if trace["name"].startswith("slow")]
+    markers = [trace for trace in slow if trace["mode"] == "markers"]
+    assert sum(len(trace["x"]) for trace in markers) == sum(
+        len(repeat.windows) for repeat in experiment.compared[0].backends[1].repeats
+    )
+    assert any(trace["marker"]["symbol"].endswith("-open") for trace in markers), "widened windows are marked"
+    assert all("n = 1," in text for text in markers[0]["hovertext"])
+    assert all("95 % interval" in text for text in markers[0]["hovertext"])
+    assert min(x for trace in markers for x in trace["x"]) < 0
+    below = {trace.get("yaxis", "y") for trace in slow if trace["mode"] == "lines"}
+    assert below == {"y", "y2", "y3", "y4"}
+    titles = [figure["layout"][f"yaxis{n}"]["title"]["text"] for n in ("", 2, 3, 4)]
+    assert titles == ["response time (ms)", "requests/s", "zfs send (MB/s)", "disk read (ms)"]
+    band = figure["layout"]["shapes"][0]
+    assert (band["x0"], band["x1"]) == (0, 40)
+
+
+def test_each_backend_has_a_heat_map_of_all_its_repeats(experiment: Report) -> None:
+    figures = figures_of(experiment)
+    for place, backend in enumerate(experiment.compared[0].backends):
+        figure = figures[f"heat-0-{place}"]
+        trace = figure["data"][0]
+        counted = sum(sum(row) for row in trace["customdata"])
+        assert counted == sum(repeat.run.statistics.requests for repeat in backend.repeats)
+        assert trace["x"][0] == pytest.approx(-20.0, abs=0.5)
+        assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [0, 40]
+    assert f"heat-0-{len(experiment.compared[0].backends)}" not in figures
+
+
+def test_no_figure_grows_with_the_number_of_runs(tmp_path: Path) -> None:
+    write_experiment(tmp_path, 30, per_s=20.0)
+    made = make_report([tmp_path])
+    assert len(made.runs) == 60
+    for figure in figures_of(made).values():
+        go.Figure(_coloured(figure))
+        assert sum(len(trace["x"]) for trace in figure["data"]) <= 8000
+    assert made.path.stat().st_size < 7 << 20
+
+
+def test_few_requests_are_shown_by_step(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 2, per_s=0.5, scenario="save-article")
+    for path in paths:
+        event = {"event": "measure", "name": "article saved", "value": 250.0, "unit": "ms"}
+        lines = "".join(json.dumps({"t_ns": n} | event) + "\n" for n in range(3))
+        (path / "events.jsonl").write_text((path / "events.jsonl").read_text() + lines)
+    made = make_report([tmp_path])
+    figure = figures_of(made)["steps-0"]
+    assert figure["layout"]["xaxis"]["ticktext"] == ["article saved", "page"]
+    assert "repeats-0" not in figures_of(made)
+
+
+def test_several_scenarios_have_parts_of_their_own(tmp_path: Path) -> None:
+    write_experiment(tmp_path / "a", 2)
+    write_experiment(tmp_path / "b", 2, scenario="download", per_s=3.0)
+    made = make_report([tmp_path / "a", tmp_path / "b"])
+    text = text_of(made)
+    assert "Before, during and after: replay" in text
+    assert "Before, during and after: download" in text
+    assert "download, slow-disk #1" in text
+    assert {"scatter-0", "scatter-1", "repeats-0", "steps-1"} <= set(figures_of(made))
+
+
+def _gave_up(path: Path) -> None:
+    events = (path / "events.jsonl").read_text()
+    (path / "events.jsonl").write_text(
+        events.replace('"bytes": 8589934592', '"bytes": 1, "error": "no space"')
+    )
+
+
+def _no_counters(path: Path) -> None:
+    (path / "host.csv").write_text("a,b\n1,2\n")
+
+
+DOUBTS: list[tuple[str, Callable[[Path], object], str]] = [
+    ("the saturator gave up", _gave_up, "zfs-send gave up and the disks were idle from then on: no space"),
+    ("the counters are damaged", _no_counters, "without the observers&#39; counters"),
+    (
+        "the host changed between two runs",
+        lambda path: rewrite(path, storage={"facts": {"kernel": "6.2"}}),
+        "nvme-mirror was not the same in all its runs: kernel",
+    ),
+    ("a run lies elsewhere", lambda path: rewrite(path, scenario="other"), "other did not run on slow-disk."),
+    ("its format is another", lambda path: rewrite(path, format=2), "cannot be read: "),
+    ("run.json is cut off", lambda path: (path / "run.json").write_text("{"), "is no JSON; it was cut off"),
+    ("there are no records", lambda path: (path / "requests.npy").unlink(), "requests.npy is missing"),
+    (
+        "all is warm-up",
+        lambda path: write_run(path, records(9, flags=8)),
+        "every request belongs to the warm-up",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "spoil", "says"), DOUBTS, ids=[row[0] for row in DOUBTS])
+def test_what_makes_a_comparison_doubtful_is_said(
+    tmp_path: Path, what: str, spoil: Callable[[Path], object], says: str
+) -> None:
+    spoil(write_experiment(tmp_path, 2)[0])
+    made = make_report([tmp_path])
+    text = text_of(made)
+    assert says in text[text.index('id="warnings"') : text.index('class="card')], what
+    assert len(made.runs) + len(made.unreadable) == 4, "none is lost in silence"
+
+
+def test_warnings_on_single_runs_do_not_hide_the_answer(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 3)
+    for path in paths:
+        rewrite(path, status="interrupted", reason="by Ctrl-C")
+    rewrite(paths[0], status="failed", reason="disk full")
+    text = text_of(make_report([tmp_path]))
+    warnings = text[text.index('id="warnings"') : text.index('id="warnings-of-runs"')]
+    assert "The run failed: disk full." in warnings
+    assert "by Ctrl-C" not in warnings
+    assert "5 warnings on single runs" in text
+    assert text.count("and 2 more:</b> The run was interrupted: by Ctrl-C.") == 1
+
+
+def test_one_run_a_backend_is_no_comparison(tmp_path: Path) -> None:
+    write_experiment(tmp_path, 1)
+    made = make_report([tmp_path])
+    assert "ran only once on nvme-mirror, slow-disk" in text_of(made)
+    assert {"scatter-0", "tail", "percentiles"} <= set(figures_of(made))
+
+
+def test_what_was_named_itself_has_to_be_readable(tmp_path: Path) -> None:
+    one = write_experiment(tmp_path, 1)[0]
+    (one / "run.json").write_text("{")
+    with pytest.raises(RunDirectoryError, match="is no JSON"):
+        make_report([one, tmp_path])
+    (tmp_path / "02-replay" / "run.json").write_text("{")
+    with pytest.raises(RunDirectoryError) as refused:
+        make_report([tmp_path])
+    assert len(str(refused.value).splitlines()) == 2, "all problems at once"
+    with pytest.raises(RunDirectoryError, match=r"run\.json is missing"):
+        make_report([_empty(tmp_path)])
+
+
+def _empty(folder: Path) -> Path:
+    (folder / "empty").mkdir()
+    return folder / "empty"
+
+
+def test_one_saturated_run_has_the_table_too(tmp_path: Path) -> None:
+    made = make_report([write_one(tmp_path / "run", "sata", 1, **SLOW)])
+    text = text_of(made)
+    assert "Before, during and after" in text
+    assert "sata is emulated" in text
+    assert f"on emulated storage: {DISK}" in text
+    assert "scatter-0" not in figures_of(made)
+
+
+def test_runs_without_a_backend_are_not_taken_for_repeats(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path / name, records(1500)) for name in ("a", "b")]
+    made = make_report(paths)
+    assert [len(each.repeats) for each in made.compared[0].backends] == [1, 1]
+    assert {"tail", "heat-0"} <= set(figures_of(made))
+
+
+def test_facts_are_compared_by_place_and_names_change_nothing() -> None:
+    facts = [
+        {"kernel": "6.1", "disks": [{"device": "sda", "scheduler": "none"}]},
+        {
+            "kernel": "6.1",
+            "disks": [{"device": "sdb", "scheduler": "bfq"}, {"device": "sdc", "scheduler": "bfq"}],
+        },
+        {"kernel": "6.1", "disks": [{"device": "sdd", "scheduler": "none"}], "cpus": 4},
+    ]
+    assert differing(facts) == [
+        ("disks.1.scheduler", ("none", "bfq", "none")),
+        ("disks.2.scheduler", (None, "bfq", None)),
+        ("cpus", (None, None, 4)),
+    ]
+    assert differing(facts, expected=("disks", "cpus")) == []
+
+
+def test_facts_that_are_no_numbers_are_shown_all_the_same(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 1)
+    for path, value in zip(paths, (float("inf"), float("nan")), strict=True):
+        rewrite(path, storage={"facts": {"cpus": value, "none": None}})
+    made = make_report([tmp_path])
+    assert "<td>inf</td><td>nan</td>" in text_of(made)
+    assert json.dumps(made.as_json(), allow_nan=False)
+
+
+def hostile_experiment(folder: Path) -> list[Path]:
+    """Two hostile backends with two repeats each, whose every name is an attack."""
+    paths = []
+    for number, (backend, scenario) in enumerate([(0, 1), (2, 1), (0, 1), (2, 1)]):
+        kind = SLOW | {"emulated": HOSTILE[4]}
+        path = write_one(
+            folder / f"<img src=x onerror=window.owned=1>{number}",
+            f"{HOSTILE[backend]}{HOSTILE[1]}",
+            number // 2 + 1,
+            scenario=HOSTILE[scenario],
+            experiment=HOSTILE[5],
+            **kind,
+        )
+        facts = {HOSTILE[0]: f"{HOSTILE[3]}{number}", "kernel": f"{HOSTILE[1]}{number}", "disks": HOSTILE}
+        storage = {"emulated": HOSTILE[4], "clone": {"driver": HOSTILE[0]}, "facts": facts}
+        rewrite(path, storage=storage)
+        (path / "host.csv").write_text("<script>window.owned = 1</script>\n")
+        paths.append(path)
+    return paths
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    hostile_experiment(tmp_path)
+    made = make_report([tmp_path], tmp_path / "report.html")
+    text = text_of(made)
+    for attack in ("<script>window", "<img src=x", "<b onmouseover", '<a href="java'):
+        assert attack not in text
+    raw = json.dumps(figures_of(made))
+    assert "<script>" not in raw
+    assert "<img" not in raw
+    assert "%{customdata}" not in raw
+
+
+def test_fast_storage_is_not_called_emulated(tmp_path: Path) -> None:
+    write_experiment(tmp_path, 2, [("a", FAST), ("b", FAST)])
+    assert "emulated" not in re.sub(
+        r"<style>.*?</style>", "", text_of(make_report([tmp_path])), flags=re.DOTALL
+    )

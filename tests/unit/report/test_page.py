@@ -1,0 +1,232 @@
+"""The page: complete in itself, honest about what is doubtful, and nothing in it but text from a run."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from analysis.charts.style import Chart
+from analysis.report.measured_run import MeasuredRun
+from analysis.report.page import page
+from analysis.statistics.run import measure
+from plimsoll.common.hostile import plotly_text, printable, script_json
+from plimsoll.rundir.directory import RunDirectory
+from tests.support.rundir import records, traffic, write_run
+
+HOSTILE = [
+    "<script>window.owned = 1</script>",
+    '"><img src=x onerror="window.owned = 1">',
+    "</script><script>window.owned = 1</script>",
+    "<b onmouseover='window.owned = 1'>b</b>",
+    '<a href="javascript:window.owned = 1">a</a>',
+    "%{customdata} ${window.owned = 1} {{ 7 * 7 }} {% raw %}",
+    "\x1b[31m\x00\u202e\u2028 <!--",
+    "&lt;script&gt;",
+    "half a character: \ud800",
+    "$\\href{javascript:1}{x}$",
+    "var(--run-1)",
+]
+
+
+def measured(*paths: Path) -> list[MeasuredRun]:
+    runs = [RunDirectory.open(path) for path in paths]
+    return [MeasuredRun(run, measure(run), number) for number, run in enumerate(runs)]
+
+
+def hostile_run(path: Path) -> Path:
+    table = records(3000)
+    table["route"] = table["due_ns"] // 10**6 % len(HOSTILE)
+    table["error"] = table["due_ns"] // 10**6 % 7
+    text = HOSTILE[0]
+    events = [{"t_ns": n * 10**8, "event": name, "phase": "start"} for n, name in enumerate(HOSTILE)]
+    return write_run(
+        path,
+        table,
+        routes=HOSTILE,
+        errors=["none", *HOSTILE],
+        events=events,
+        summary={"requests": {"sent": 3000, "skipped": dict.fromkeys(HOSTILE, 3)}, "duration_s": 3.0},
+        scenario=HOSTILE[1],
+        backend=HOSTILE[2],
+        repeat=HOSTILE[3],
+        status="failed",
+        reason=HOSTILE[1],
+        generator_limited=True,
+        generator_limited_reason=HOSTILE[2],
+        target={"url": HOSTILE[4], "connect_to": text, "addresses": HOSTILE},
+        command=HOSTILE,
+        speed=text,
+        logs=[{"path": name, "format": name, "first": name, "last": name} for name in HOSTILE],
+        program={"name": text, "version": text},
+        host={"hostname": text, "kernel": text, "cpu": HOSTILE[1]},
+    )
+
+
+class _Elements(HTMLParser):
+    """Collects elements with their attributes, and the text of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+
+def test_the_page_loads_nothing(busy_run: Path) -> None:
+    elements = _Elements(page(measured(busy_run))).elements
+    links = [
+        value for _, attributes in elements for key, value in attributes.items() if key in ("src", "href")
+    ]
+    assert links == ["data:,"]
+    policy = next(a["content"] for tag, a in elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert policy.count("'sha256-") == 2
+    assert "unsafe-eval" not in policy
+    script_policy = next(part for part in policy.split(";") if "script-src" in part)
+    assert "unsafe-inline" not in script_policy
+
+
+def test_plotly_is_there_once_and_the_page_is_no_larger_than_it_must_be(busy_run: Path) -> None:
+    text = page(measured(busy_run, busy_run))
+    assert text.count("plotly.js v") == 1
+    assert len(text) < 6_500_000
+
+
+def test_a_hostile_run_adds_no_element(tmp_path: Path) -> None:
+    plain = write_run(tmp_path / "plain", records(3000), routes=["a"] * len(HOSTILE))
+    allowed = {tag for tag, _ in _Elements(page(measured(plain))).elements} | {"b"}
+    for runs in (measured(hostile_run(tmp_path / "x")), measured(hostile_run(tmp_path / "x"), plain)):
+        elements = _Elements(page(runs)).elements
+        assert {tag for tag, _ in elements} <= allowed
+        assert len([tag for tag, _ in elements if tag == "script"]) == 3
+        assert not [a for _, a in elements if any(name.startswith("on") for name in a)]
+
+
+def test_no_unprintable_character_reaches_the_page(tmp_path: Path) -> None:
+    text = page(measured(hostile_run(tmp_path / "x")))
+    for character in "\x1b\x00\u202e\u2028":
+        assert character not in text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_plotly_is_given_nothing_to_interpret(text: str) -> None:
+    safe = plotly_text(text)
+    assert not re.search(r"[<>$]|%\{|&(?!(amp|lt|gt|#36|#123);)", safe)
+
+
+def test_what_is_printable_stays() -> None:
+    assert printable("Ünïcode – 漢字 €") == "Ünïcode – 漢字 €"
+    assert printable("x" * 1000, 10) == "x" * 9 + "…"
+    assert printable("a\tb\x9b\U000e0001") == r"a\x09b\x9b\U000e0001"
+
+
+def test_json_in_a_script_ends_no_script() -> None:
+    text = script_json(HOSTILE)
+    assert json.loads(text) == HOSTILE
+    assert "<" not in text
+    with pytest.raises(ValueError, match="JSON"):
+        script_json(float("nan"))
+
+
+def _coloured(value: Any) -> Any:
+    """What the page's script does: a name of a colour becomes one."""
+    if isinstance(value, str):
+        return "#123456" if value.startswith("var(--") else value
+    if isinstance(value, list):
+        return [_coloured(item) for item in value]
+    return {k: _coloured(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def _figures(text: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', text)
+    assert found
+    return dict(json.loads(found[1]))
+
+
+@pytest.mark.parametrize("count", [1, 3, 50, 100, 999, 3000])
+def test_every_figure_is_one_that_plotly_knows(tmp_path: Path, count: int) -> None:
+    one = write_run(tmp_path / "one", traffic(30, 120)[:count])
+    two = write_run(tmp_path / "two", records(count), loop="closed", speed="max")
+    for runs in (measured(one), measured(two), measured(one, two)):
+        figures = _figures(page(runs))
+        for figure in figures.values():
+            go.Figure(_coloured(figure))  # raises for a property or value that plotly does not know
+        assert {"tail", "percentiles", "heat-0", "throughput"} <= set(figures)
+        assert ("lag" in figures) is (runs[0].directory.facts.loop == "open")  # a closed loop has no lag
+
+
+def test_no_figure_grows_with_the_run(tmp_path: Path) -> None:
+    text = page(measured(write_run(tmp_path / "run", traffic(3000, 30))))
+    for figure in _figures(text).values():
+        assert max(len(trace["x"]) for trace in figure["data"]) <= 1000
+
+
+def test_figures_keep_their_places() -> None:
+    assert Chart("k", "t", "c", [], {}).as_json() == {"title": "t", "data": [], "layout": {}}
+
+
+def _text(path: Path) -> str:
+    text = page(measured(path))
+    return text[: text.index('<script type="application/json"')]
+
+
+CAUTIONS: list[tuple[str, dict[str, Any], str]] = [
+    ("failed", {"status": "failed", "reason": "disk full"}, "The run failed: disk full."),
+    ("interrupted", {"status": "interrupted", "reason": "by Ctrl-C"}, "The run was interrupted: by Ctrl-C."),
+    (
+        "limited",
+        {"generator_limited": True, "generator_limited_reason": "too late"},
+        "own doing: too late.",
+    ),
+    ("closed", {"loop": "closed", "speed": "max"}, "A closed loop"),
+]
+
+
+@pytest.mark.parametrize(("what", "facts", "says"), CAUTIONS, ids=[row[0] for row in CAUTIONS])
+def test_what_makes_a_run_doubtful_is_said(
+    tmp_path: Path, what: str, facts: dict[str, Any], says: str
+) -> None:
+    assert says in _text(write_run(tmp_path / "run", records(4000), **facts))
+
+
+def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
+    table = records(2000)
+    table["error"][:5], table["flags"][5:10], table["flags"][10:14] = 4, 16, 8
+    table["status"][100:130], table["bytes"][200:230] = 500, 1
+    requests = {"sent": 1999, "skipped": {"cap_reached": 7}, "unsent": 3}
+    text = _text(write_run(tmp_path / "run", table, summary={"requests": requests}))
+    for says in (
+        "5 requests of 1,996 failed (0.251 %): 5 timeout.",
+        "5 requests (0.251 %) waited for a free connection",
+        "4 requests of the warm-up were left out.",
+        "1.51 % of the responses had another status than the log",
+        "1.51 % of the responses had the log&#39;s status, but another size.",
+        "7 requests of the log were not sent: 7 cap reached.",
+        "3 requests would have been due after the run ended.",
+        "2 log lines did not parse",
+        "summary.json says that 1,999 requests were sent, but requests.npy holds 2,000",
+        "1,996 requests give a p99.9, but not how far to trust it",
+    ):
+        assert says in text
+
+
+def test_a_small_run_says_that_it_is_too_small(tmp_path: Path) -> None:
+    text = _text(write_run(tmp_path / "run", records(999)))
+    assert "Only 999 requests: a p99.9 needs 1,000." in text
+    assert "The slowest request in a hundred (p99) over time" in text
+
+
+def test_a_killed_run_is_judged_from_its_records(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", records(5000, lag_us=30_000), status="running")
+    opened = RunDirectory.open(run, now_s=(run / "requests.npy").stat().st_mtime + 60)
+    text = page([MeasuredRun(opened, measure(opened), 0)])
+    assert "The run was killed." in text
+    assert '<span class="badge interrupted">' in text
+    assert '<span class="badge limited">' in text

@@ -1,0 +1,78 @@
+"""A page of many runs: folded by scenario and backend, and small."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from analysis.report import make_report
+from analysis.report.cautions import Caution
+from analysis.report.groups import said_once
+from analysis.report.make import Report
+from plimsoll.common.severity import Severity
+from tests.support.experiment import rewrite, write_experiment
+from tests.support.rundir import records, write_run
+from tests.support.scripted_runs import write_scripted_experiment
+from tests.unit.report.test_comparison import figures_of, text_of
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """200 runs: two scenarios, two backends, 50 repeats."""
+    folder = tmp_path_factory.mktemp("many")
+    write_experiment(folder / "a", 50, per_s=20.0)
+    for path in write_scripted_experiment(folder / "b", ["save-article"], 50):
+        rewrite(path, status="failed", reason="no disk")
+    return make_report([folder / "a", folder / "b"])
+
+
+def test_200_runs_fit_a_small_page(many: Report) -> None:
+    assert len(many.runs) == 200
+    assert many.path.stat().st_size < 8 << 20
+    points = {key: sum(len(t["x"]) for t in figure["data"]) for key, figure in figures_of(many).items()}
+    assert max(points.values()) <= 8000, points
+
+
+def test_they_are_folded_by_scenario_and_backend(many: Report) -> None:
+    text = text_of(many)
+    table = text[text.index('id="headline"') : text.index('<details class="runs-of-backend">')]
+    titles = re.findall(r"<summary>.*?</span>([^<]+)<", table)
+    assert [title.strip() for title in titles] == [
+        "replay: nvme-mirror",
+        "replay: slow-disk",
+        "save-article: nvme-mirror",
+        "save-article: rotating",
+    ]
+    assert re.search(r"50 runs, p99\.9 [\d.]+ m?s \(median; \d", table)
+    assert "50 not complete" in table
+    assert table.count("<tr>") == 200 + 4, "each run once, and a head a table"
+    assert text.count('<details class="runs-of-backend">') == 4
+
+
+def test_what_many_runs_say_is_said_once(many: Report) -> None:
+    text = text_of(many)
+    warnings = text[text.index('id="warnings"') : text.index('class="card')]
+    assert warnings.count("The run failed: no disk.") == 1
+    assert "and 97 more:</b> The run failed: no disk." in warnings
+
+
+def test_only_the_same_words_are_said_once() -> None:
+    same, other = Caution(Severity.BAD, "late"), Caution(Severity.BAD, "later")
+    said = [("a", same), ("b", other), *((f"r{n}", same) for n in range(5))]
+    assert said_once(said) == [("a, r0, r1 and 3 more", same), ("b", other)]
+    assert said_once(said[:3]) == [("a", same), ("r0", same), ("b", other)]
+
+
+def test_a_dozen_runs_stand_in_one_table(tmp_path: Path) -> None:
+    write_experiment(tmp_path, 6, per_s=20.0)
+    text = text_of(make_report([tmp_path]))
+    assert '<details class="of-backend">' not in text
+    assert '<details class="runs-of-backend">' not in text
+
+
+def test_runs_without_a_backend_are_one_group(tmp_path: Path) -> None:
+    for number in range(13):
+        write_run(tmp_path / f"{number:02d}", records(1500))
+    text = text_of(make_report([tmp_path]))
+    assert text.count('<details class="of-backend">') == 1
+    assert "runs without a backend" in text

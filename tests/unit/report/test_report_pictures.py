@@ -1,0 +1,152 @@
+"""The figures of a report as files: `--figures svg,png`."""
+
+import json
+import os
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import Browser
+
+from analysis.report import make_report
+from analysis.report.picture_files import draw_pictures, picture_command, pictures_in
+from plimsoll.cli import main
+from plimsoll.common.errors import OutputError
+from tests.real.report.test_browser import Opened, browser  # noqa: F401 a fixture
+from tests.support.experiment import write_experiment
+from tests.unit.report.test_comparison import figures_of, hostile_experiment
+
+SVG, PNG = "data:image/svg+xml,%3Csvg%2F%3E", "data:image/png;base64,iVBORw=="
+
+
+def left(value: object) -> str:
+    return f'<html><script type="application/json" id="pictures">{json.dumps(value)}</script></html>'
+
+
+def parsed(path: Path) -> ElementTree.Element:
+    return ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 our own
+
+
+LEFT = [
+    ("what was asked for", left({"scatter-0": {"svg": SVG, "png": PNG}}), {"scatter-0.svg", "scatter-0.png"}),
+    ("one of them only", left({"tail": {"png": PNG}}), {"tail.png"}),
+    ("nothing", "<html></html>", set()),
+    ("a page that was cut off", left({"tail": {"png": PNG}})[:-20], set()),
+    ("no JSON", '<script type="application/json" id="pictures">{</script>', set()),
+    ("a list", left([1]), set()),
+    ("a way out of the folder", left({"../../etc/passwd": {"svg": SVG}, "a/b": {"svg": SVG}}), set()),
+    ("a hidden name, and none", left({".bashrc": {"svg": SVG}, "": {"svg": SVG}}), set()),
+    ("a name with a line's end", left({"tail\n": {"svg": SVG}}), set()),
+    ("another kind of file", left({"tail": {"svg": "data:text/html,<script>"}}), set()),
+    ("a format that was not asked for", left({"tail": {"pdf": SVG}}), set()),
+    ("a number", left({"tail": {"svg": 1}}), set()),
+    ("damaged base 64", left({"tail": {"png": "data:image/png;base64,***"}}), set()),
+    ("the page's own comes last", left({"bad": {"svg": SVG}}) + left({"tail": {"svg": SVG}}), {"tail.svg"}),
+]
+
+
+@pytest.mark.parametrize(("what", "dom", "names"), LEFT, ids=[row[0] for row in LEFT])
+def test_only_pictures_of_our_own_figures_become_files(what: str, dom: str, names: set[str]) -> None:
+    found = pictures_in(dom, ["svg", "png"])
+    assert found.keys() == names, what
+    assert found.get("tail.svg", b"<svg/>") == b"<svg/>"
+
+
+def test_the_browser_reaches_no_network_and_opens_odd_names() -> None:
+    command = picture_command("chromium", Path("/a #?%é/r.html"), ["svg"], Path("/p"), as_root=False)
+    assert "--host-resolver-rules=MAP * ~NOTFOUND" in command
+    assert "--no-sandbox" not in command
+    assert command[-1] == "file:///a%20%23%3F%25%C3%A9/r.html#pictures=svg"
+
+
+def test_without_chromium_the_page_is_written_and_the_remedy_named(
+    small_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analysis.report.picture_files.chromium", lambda: None)
+    result = CliRunner().invoke(main, ["report", str(small_run), "--figures", "svg"])
+    assert result.exit_code == 2
+    assert (small_run / "report.html").exists()
+    assert "report.html is written, but its charts are not" in result.stderr
+    assert "apt-get install chromium" in result.stderr
+    assert "report: " in result.stdout, "the page is told of before"
+
+
+BROKEN = [
+    ("fails", "#!/bin/sh\necho '\033[31mno display' >&2; exit 7\n", "exit code 7: \\x1b[31mno display"),
+    ("leaves nothing", "#!/bin/sh\nexit 0\n", "exit code 0: it says nothing"),
+    ("cannot be run", "", "cannot be run"),
+]
+
+
+@pytest.mark.parametrize(("what", "program", "says"), BROKEN, ids=[row[0] for row in BROKEN])
+def test_a_browser_that_fails_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, program: str, says: str
+) -> None:
+    (tmp_path / "chromium").write_text(program)
+    (tmp_path / "chromium").chmod(0o755)
+    monkeypatch.setattr("analysis.report.picture_files.chromium", lambda: os.fspath(tmp_path / "chromium"))
+    with pytest.raises(OutputError) as raised:
+        draw_pictures(tmp_path / "report.html", ["svg"])
+    assert says in str(raised.value), what
+    assert not (tmp_path / "report-figures").exists()
+
+
+@pytest.mark.parametrize(("given", "says"), [("pdf", "'pdf' is no format"), ("svg,", "'' is no format")])
+def test_other_formats_are_refused(small_run: Path, given: str, says: str) -> None:
+    result = CliRunner().invoke(main, ["report", str(small_run), "--figures", given])
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert not (small_run / "report.html").exists()
+
+
+def test_the_page_draws_its_own_figures_as_files(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+    write_experiment(tmp_path / "a b", 1)
+    made = make_report([tmp_path / "a b"])
+    files = draw_pictures(made.path, ["svg", "png"])
+    keys = figures_of(made).keys()
+    assert {path.name for path in files} == {f"{key}.{kind}" for key in keys for kind in ("svg", "png")}
+    for path in files:
+        assert path.parent == tmp_path / "a b" / "report-figures"
+        if path.suffix == ".png":
+            assert path.read_bytes().startswith(b"\x89PNG")
+            continue
+        root = parsed(path)
+        assert root.tag.endswith("svg")
+        assert root.get("width") == "1000"
+        ground = next(iter(root))
+        assert "rgb(255, 255, 255)" in (ground.get("style") or ""), "white, whatever the reader's scheme"
+        text = path.read_text(encoding="utf-8")
+        assert "Arial" in text
+        assert "var(--" not in text
+    svg = (tmp_path / "a b" / "report-figures" / "scatter-0.svg").read_text(encoding="utf-8")
+    assert "while zfs send runs" in svg, "a figure by itself says what it is"
+
+
+def test_pictures_of_a_hostile_experiment_hold_text_only(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+    hostile_experiment(tmp_path)
+    made = make_report([tmp_path], tmp_path / "report.html")
+    for path in draw_pictures(made.path, ["svg"]):
+        for element in parsed(path).iter():
+            assert element.tag.rpartition("}")[2] not in {"script", "a", "foreignObject", "iframe"}
+            assert not [name for name in element.keys() if name.lower().startswith("on")]  # noqa: SIM118
+
+
+def test_the_button_downloads_svg_by_a_plain_name(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+    write_experiment(tmp_path, 1, experiment='<b>../"Disks" & more')
+    made = make_report([tmp_path])
+    opened = Opened(browser, made.path, color_scheme="dark", viewport={"width": 1300, "height": 900})
+    opened.page.locator("#figure-scatter-0").hover()
+    buttons = opened.page.locator("#figure-scatter-0 .modebar-btn").evaluate_all(
+        "all => all.map(one => one.dataset.title)"
+    )
+    assert buttons == ["Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes", "Download as SVG"], (
+        "none that would send what was measured anywhere"
+    )
+    with opened.page.expect_download() as download:
+        opened.page.locator("#figure-scatter-0 [data-title='Download as SVG']").click()
+    assert download.value.suggested_filename == "experiment-b-disks-more-2-runs-plimsoll-scatter-0.svg"
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert "#e6ebf2" not in text, "not the dark page's letters"
+    assert opened.complaints == []
+    opened.page.close()

@@ -1,0 +1,162 @@
+"""What can be read is read; what cannot says why in one sentence."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plimsoll.common.errors import (
+    DamagedFileError,
+    FormatVersionError,
+    NoRequestsError,
+    PlimsollError,
+    RunDirectoryError,
+)
+from plimsoll.rundir.directory import KILLED_AFTER_S, RunDirectory
+from tests.support.rundir import COLUMNS, header, records, run_facts, write_run
+
+
+def test_a_whole_run_is_read(small_run: Path) -> None:
+    run = RunDirectory.open(small_run)
+    assert (run.requests.count, run.status, run.summary) == (1000, "complete", None)
+    assert [run.route_name(0), run.route_name(7), run.error_name(4)] == ["page", "route 7", "timeout"]
+
+
+def test_blocks_hold_what_the_map_and_numpy_hold(tmp_path: Path) -> None:
+    table = records(2500, due_ns=np.arange(2500)[::-1], bytes=np.arange(2500))
+    run = RunDirectory.open(write_run(tmp_path / "run", table))
+    blocks = np.concatenate([block.copy() for block in run.requests.blocks(block_records=1000)])
+    assert (blocks == table).all()
+    assert (run.requests.mapped() == table).all()
+    assert (np.load(run.requests.path) == table).all()
+
+
+@pytest.mark.parametrize("lost", range(1, 68, 11))
+def test_a_cut_off_last_record_is_left_alone(small_run: Path, lost: int) -> None:
+    path = small_run / "requests.npy"
+    os.truncate(path, path.stat().st_size - lost)
+    run = RunDirectory.open(small_run)
+    assert run.requests.count == 999
+    assert sum(len(block) for block in run.requests.blocks()) == 999
+
+
+def test_records_after_the_last_flush_count_though_the_header_does_not_know_them(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", records(50))
+    (run / "requests.npy").write_bytes(header(shape=10) + records(50).tobytes())
+    assert RunDirectory.open(run).requests.count == 50
+
+
+def test_a_run_that_says_running_was_killed_once_it_is_still(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", records(10), status="running")
+    written_s = (path / "requests.npy").stat().st_mtime
+    assert RunDirectory.open(path, now_s=written_s + 1).status == "running"
+    killed = RunDirectory.open(path, now_s=written_s + KILLED_AFTER_S + 1)
+    assert (killed.status, killed.killed) == ("interrupted", True)
+
+
+def test_unknown_keys_are_fine(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", records(10), colour="blue", target={"url": "http://x", "weather": 1})
+    target = RunDirectory.open(path).facts.target
+    assert target is not None
+    assert target.url == "http://x"
+
+
+def test_the_backend_names_a_run_of_the_lab(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", records(10), backend="nvme", repeat=3)
+    assert RunDirectory.open(path).name == "nvme #3"
+
+
+def _without(name: str) -> Callable[[Path], object]:
+    return lambda run: (run / name).unlink()
+
+
+def _with(name: str, content: str | bytes) -> Callable[[Path], object]:
+    data = content.encode() if isinstance(content, str) else content
+    return lambda run: (run / name).write_bytes(data)
+
+
+def _columns(**changes: str) -> bytes:
+    return header({**COLUMNS, **changes}) + bytes(10_000)
+
+
+_SWAPPED = dict(reversed(list(COLUMNS.items())))
+_FEWER = {name: kind for name, kind in COLUMNS.items() if name != "route"}
+
+BAD: list[tuple[str, Callable[[Path], object], type[PlimsollError], str]] = [
+    ("no run.json", _without("run.json"), RunDirectoryError, "run.json is missing"),
+    ("no requests.npy", _without("requests.npy"), RunDirectoryError, "requests.npy is missing"),
+    ("cut-off run.json", _with("run.json", '{"format": 1, "sc'), DamagedFileError, "is no JSON"),
+    ("empty run.json", _with("run.json", ""), DamagedFileError, "is no JSON"),
+    ("binary run.json", _with("run.json", bytes(range(256))), DamagedFileError, "is no JSON"),
+    ("deep run.json", _with("run.json", "[" * 100_000), DamagedFileError, "is no JSON"),
+    ("a list as run.json", _with("run.json", "[1]"), DamagedFileError, "holds no JSON object"),
+    ("a later format", _with("run.json", '{"format": 2}'), FormatVersionError, "is of format 2"),
+    ("no format", _with("run.json", "{}"), FormatVersionError, "is of format null"),
+    ("no scenario", _with("run.json", '{"format": 1}'), DamagedFileError, "scenario: is missing"),
+    ("a strange status", _with("run.json", json.dumps(run_facts(status="fine"))), DamagedFileError,
+     "status: "),
+    ("absurd memory", _with("run.json", json.dumps(run_facts(host={"memory_bytes": 10**400}))),
+     DamagedFileError, "host.memory_bytes: "),
+    ("routes that are no list", _with("routes.json", '{"a": 1}'), DamagedFileError, "no list of names"),
+    ("routes that are no names", _with("routes.json", "[1]"), DamagedFileError, "no list of names"),
+    ("a later summary", _with("summary.json", '{"format": 9}'), FormatVersionError,
+     "summary.json: is of format 9"),
+    ("an empty requests.npy", _with("requests.npy", b""), NoRequestsError, "holds no request"),
+    ("a header only", _with("requests.npy", header()), NoRequestsError, "holds no request"),
+    ("less than a record", _with("requests.npy", header() + bytes(67)), NoRequestsError, "holds no request"),
+    ("zeros", _with("requests.npy", bytes(10_000)), DamagedFileError, "is no NumPy file"),
+    ("a longer header", _with("requests.npy", header().replace(b"\xf6\x01", b"\xf6\x02") + bytes(999)),
+     DamagedFileError, "512 bytes"),
+    ("a broken header", _with("requests.npy", header().replace(b"(", b"[") + bytes(999)),
+     DamagedFileError, "cannot be understood"),
+    ("a float", _with("requests.npy", _columns(lag_us="<f4")), DamagedFileError,
+     "column lag_us has type <f4 instead of <u4"),
+    ("big endian", _with("requests.npy", _columns(line=">u8")), DamagedFileError, "column line has type >u8"),
+    ("a column too many", _with("requests.npy", _columns(colour="<u4")), DamagedFileError,
+     "column 'colour' is unknown"),
+    ("a column too few", _with("requests.npy", header(_FEWER) + bytes(9999)), DamagedFileError,
+     "column route is missing"),
+    ("another order", _with("requests.npy", header(_SWAPPED) + bytes(9999)), DamagedFileError,
+     "another order"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "break_it", "error", "says"), BAD, ids=[row[0] for row in BAD])
+def test_bad_input_is_one_clear_sentence(
+    small_run: Path, what: str, break_it: Callable[[Path], object], error: type[PlimsollError], says: str
+) -> None:
+    break_it(small_run)
+    with pytest.raises(error) as caught:
+        RunDirectory.open(small_run)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_directory_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for name, says in (("nothing", "there is no such directory"), ("file", "is a file")):
+        with pytest.raises(RunDirectoryError, match=says):
+            RunDirectory.open(tmp_path / name)
+
+
+def test_a_folder_of_runs_names_its_latest(tmp_path: Path) -> None:
+    write_run(tmp_path / "latest", records(10))
+    with pytest.raises(RunDirectoryError, match=r"no run directory; .*/latest is one$"):
+        RunDirectory.open(tmp_path)
+
+
+def test_a_run_that_failed_at_once_says_why(small_run: Path) -> None:
+    (small_run / "run.json").write_text(json.dumps(run_facts(status="failed", reason="nobody listens there")))
+    (small_run / "requests.npy").write_bytes(header())
+    with pytest.raises(NoRequestsError, match="nobody listens there"):
+        RunDirectory.open(small_run)
+
+
+def test_a_file_that_shrinks_meanwhile_is_said(small_run: Path) -> None:
+    run = RunDirectory.open(small_run)
+    os.truncate(run.requests.path, 512 + 68 * 10)
+    with pytest.raises(DamagedFileError, match="became shorter"):
+        list(run.requests.blocks())

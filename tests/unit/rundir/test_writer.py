@@ -1,0 +1,166 @@
+"""What Python writes, the readers read; and nothing is lost when the writer is killed."""
+
+import json
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.statistics.run import measure
+from analysis.statistics.summary import summarise
+from plimsoll.common.errors import OutputError
+from plimsoll.common.redaction import redacted
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import spans
+from plimsoll.rundir.folders import directory_name, new_directory, point_latest
+from plimsoll.rundir.models import Program, RunFacts, RunTarget
+from plimsoll.rundir.request import Request
+from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
+from plimsoll.rundir.writer import RunWriter
+from tests.support.paths import FIXTURES, ROOT
+
+FACTS = RunFacts(
+    scenario="save-article",
+    target=RunTarget(url="http://127.0.0.1:8080"),
+    loop="closed",
+    program=Program(name="scenario", version="1", locust="2"),
+)
+
+
+def write(directory: Path) -> RunWriter:
+    run = RunWriter(directory, FACTS, summarise)
+    run.request(Request(due_ns=5, total_us=1500, route="log in", status=302, bytes=7, ttfb_us=1200))
+    run.request(
+        Request(due_ns=9, total_us=1 << 40, route="save", status=403, error="nonce_expired", iteration=3)
+    )
+    run.failed_step("save", "nonce_expired", "at ?_wpnonce=abcdef", iteration=3)
+    run.measure("image ready", 12.5, "ms", iteration=1)
+    run.measure("image ready", 14.5, "ms", iteration=2)
+    return run
+
+
+def test_a_run_written_here_is_read_like_any_other(tmp_path: Path) -> None:
+    write(tmp_path).finish("complete")
+    run = RunDirectory.open(tmp_path)
+    assert run.status == "complete"
+    assert run.facts.program.model_dump()["locust"] == "2"
+    assert run.routes == ["log in", "save"]
+    records = run.requests.mapped()
+    assert [run.error_name(number) for number in records["error"]] == ["none", "nonce_expired"]
+    assert records["total_us"].tolist() == [1500, 0xFFFFFFFF], "what does not fit is the largest there is"
+    assert records["line"].tolist() == [0, 3]
+    assert records["logged_bytes"].tolist() == [-1, -1]
+    assert measure(run).requests == 2
+    assert spans(run.events, 1.0) == []
+    assert "abcdef" not in (tmp_path / "events.jsonl").read_text()
+
+
+def test_numpy_opens_the_records_in_one_line(tmp_path: Path) -> None:
+    write(tmp_path).finish("complete")
+    assert len(np.load(tmp_path / "requests.npy")) == 2
+
+
+def test_the_summary_has_the_keys_of_the_format(tmp_path: Path) -> None:
+    write(tmp_path).finish("complete")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    fixture = FIXTURES / "run-go" / "summary.json"
+    theirs = json.loads(fixture.read_text())
+    assert summary.keys() - {"measures"} == theirs.keys()
+    for key in theirs.keys() - {"format", "duration_s"}:
+        assert summary[key].keys() == theirs[key].keys(), key
+    ready = {"unit": "ms", "count": 2, "sum": 27.0, "mean": 13.5, "min": 12.5, "max": 14.5}
+    assert summary["measures"]["image ready"] == ready | {"p50": 12.5, "p90": None, "p99": None}
+    assert summary["response_ms"]["p99.9"] is None
+
+
+def test_run_json_has_the_keys_of_the_format(tmp_path: Path) -> None:
+    write(tmp_path).finish("complete")
+    mine = json.loads((tmp_path / "run.json").read_text())
+    theirs = json.loads((FIXTURES / "run-go" / "run.json").read_text())
+    assert mine.keys() - {"scenario_settings"} == theirs.keys()
+    assert mine["started_at"].endswith("Z")
+
+
+def test_a_run_without_requests_has_a_summary_of_nulls(tmp_path: Path) -> None:
+    RunWriter(tmp_path, FACTS, summarise).finish("failed", "wrong password")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["requests"]["sent"] == 0
+    assert set(summary["response_ms"].values()) == {None}
+    assert json.loads((tmp_path / "run.json").read_text())["reason"] == "wrong password"
+
+
+def test_a_run_that_was_left_is_failed_and_says_why(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), RunWriter(tmp_path, FACTS, summarise):
+        raise RuntimeError("the server went away")
+    facts = json.loads((tmp_path / "run.json").read_text())
+    assert (facts["status"], facts["reason"]) == ("failed", "the server went away")
+
+
+def test_routes_are_bounded(tmp_path: Path) -> None:
+    run = RunWriter(tmp_path, FACTS, summarise, at_once=False)
+    for number in range(200):
+        run.request(Request(due_ns=number, total_us=1, route=f"step {number}"))
+    run.finish("complete")
+    names = json.loads((tmp_path / "routes.json").read_text())
+    assert len(names) == 65
+    assert names[-1] == "other"
+
+
+def test_kill_9_loses_no_record(tmp_path: Path) -> None:
+    script = f"""
+import os, signal
+from pathlib import Path
+from tests.unit.rundir.test_writer import write
+write(Path({str(tmp_path / "run")!r}))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    root = ROOT
+    ended = subprocess.run([sys.executable, "-c", script], cwd=root, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert (tmp_path / "run" / "requests.npy").stat().st_size == HEADER_BYTES + 2 * RECORD.itemsize
+    run = RunDirectory.open(tmp_path / "run", now_s=2e9)
+    assert (run.status, measure(run).requests, len(run.events)) == ("interrupted", 2, 4)
+
+
+def test_a_record_of_an_import_starts_when_the_run_did(tmp_path: Path) -> None:
+    started = datetime(2026, 11, 20, 10, tzinfo=UTC)
+    RunWriter(tmp_path, FACTS.model_copy(update={"started_at": started}), summarise).finish("complete")
+    assert '"2026-11-20T10:00:00.000000Z"' in (tmp_path / "run.json").read_text()
+
+
+def test_folders_are_never_written_twice(tmp_path: Path) -> None:
+    name = directory_name(datetime(2026, 11, 21, 8, 9, 10, tzinfo=UTC), "download")
+    first, second = new_directory(tmp_path, name), new_directory(tmp_path, name)
+    assert (first.name, second.name) == ("20261121T080910Z-download", "20261121T080910Z-download-2")
+    point_latest(first)
+    point_latest(second)
+    assert str((tmp_path / "latest").readlink()) == second.name
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"file/x.*--out"):
+        new_directory(tmp_path / "file", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "why"),
+    [
+        ("http://me:hunter2@host/", "http://REDACTED@host/", "user info in an address"),
+        ("Cookie: a=hunter2; b=c", "Cookie: REDACTED", "a cookie header"),
+        (
+            "wordpress_logged_in_x: hunter2",
+            "wordpress_logged_in_x: hunter2",
+            "no header that is secret by name",
+        ),
+        ("/x?_wpnonce=hunter2&post=4", "/x?_wpnonce=REDACTED&post=4", "a nonce in an address"),
+        ("pwd=hunter2&log=admin", "pwd=REDACTED&log=admin", "a password in a form"),
+        ("_xfToken=hunter2", "_xfToken=REDACTED", "a forum's token"),
+    ],
+)
+def test_secrets_are_taken_out(text: str, kept: str, why: str) -> None:
+    assert redacted(text) == kept, why

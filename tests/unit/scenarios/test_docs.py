@@ -1,0 +1,60 @@
+"""Every option of every scenario is documented."""
+
+import re
+
+import pytest
+
+from scenarios import registry
+from scenarios.command import scenario
+from scenarios.running.options import flag
+from tests.support.paths import DOCS
+
+COMMON = DOCS / "scenarios.md"
+TEXT = COMMON.read_text(encoding="utf-8")
+
+
+def row(name: str) -> str:
+    """The row that a scenario has in the table of scenarios."""
+    return next((line for line in TEXT.splitlines() if line.startswith("|") and f"`{name}`" in line), "")
+
+
+def documented(name: str) -> set[str]:
+    """The options that a scenario's pages name: the common page, and the one its row links to."""
+    pages = re.findall(r"\]\((\w[\w-]*\.md)\)", row(name))
+    text = TEXT + "".join((DOCS / page).read_text(encoding="utf-8") for page in pages)
+    return set(re.findall(r"--[a-z0-9][a-z0-9-]*", text))
+
+
+@pytest.mark.parametrize("name", registry.MODULES)
+def test_every_option_is_documented(name: str) -> None:
+    fields = registry.scenario(name).load().Settings.model_fields
+    missing = {flag(field) for field in fields} - documented(name)
+    assert not missing, f"describe them in {COMMON.name}, or on the page that its table links for {name}"
+
+
+@pytest.mark.parametrize("name", registry.MODULES)
+def test_every_scenario_has_its_place(name: str) -> None:
+    assert row(name), f"{COMMON.name} lists {name}"
+
+
+def test_no_option_is_documented_that_is_none() -> None:
+    known = {flag(field) for one in registry.scenarios() for field in one.load().Settings.model_fields}
+    known |= {option for one in scenario.commands.values() for p in one.params for option in p.opts}
+    known |= {"--json", "--progress", "--no-progress"}
+    known |= {"--describe"}  # of python -m scenarios.check
+    # Locust's own
+    known |= {
+        "--master",
+        "--expect-workers",
+        "--headless",
+        "--spawn-rate",
+        "--host",
+        "--worker",
+        "--master-host",
+    }
+    assert documented("download") - known == set()
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)\)", TEXT))
+def test_links_lead_somewhere(link: str) -> None:
+    assert link.startswith("https://") or (DOCS / link).exists()

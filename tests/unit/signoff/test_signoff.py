@@ -1,0 +1,302 @@
+"""`plimsoll signoff`: verdicts, what the document says, and when it refuses."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from analysis.signoff import make
+from analysis.signoff.page import signoff_page
+from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
+from tests.support.comparable import change, runs_of, separated, write_both, write_comparable
+from tests.support.signing_off import BACKENDS, GATES, gates, run, signed_off
+from tests.unit.comparing.test_compare_command import hostile_sides
+from tests.unit.report.test_page import HOSTILE, _figures
+
+
+@pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analysis.signoff.pdf.chromium", lambda: None)
+
+
+def page_of(out: Path) -> str:
+    return (out / "signoff.html").read_text(encoding="utf-8")
+
+
+def shown(out: Path) -> str:
+    """Return the words of the page, without its scripts."""
+    body = page_of(out).split("<body>")[1]
+    body = body[: body.index('<script type="application/json"')]
+    return " ".join(re.sub(r"<[^>]*>", " ", body).split())
+
+
+VERDICTS = [
+    ("alike sides pass", 1.0, 0, "PASS"),
+    ("a slower candidate fails", 1.5, 1, "FAIL"),
+    ("near the limit nobody can tell", 1.1, 3, "INCONCLUSIVE"),
+]
+
+
+@pytest.mark.parametrize(("what", "ratio", "code", "verdict"), VERDICTS, ids=[row[0] for row in VERDICTS])
+def test_verdicts(tmp_path: Path, what: str, ratio: float, code: int, verdict: str) -> None:
+    write_both(tmp_path / "e", ratio)
+    out = tmp_path / "signed"
+    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    assert result.exit_code == code, what
+    assert result.stdout.startswith(f"{verdict}: nvme against sata: 2 limits checked")
+    assert result.stdout.endswith(f"document: {out}/signoff.html\n")
+    assert f'<span class="verdict {verdict}">{verdict}</span>' in page_of(out)
+    assert json.loads((out / "signoff.json").read_text())["comparison"]["verdict"] == verdict
+
+
+def test_without_a_browser_it_says_so_and_writes_the_rest(tmp_path: Path) -> None:
+    write_both(tmp_path / "e")
+    out = tmp_path / "signed"
+    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    assert result.stderr == (
+        "plimsoll signoff: without a PDF: no Chromium is installed (Debian: chromium); print signoff.html.\n"
+    )
+    assert sorted(path.name for path in out.iterdir()) == [
+        "SHA256SUMS",
+        "gates.yml",
+        "signoff.html",
+        "signoff.json",
+    ]
+    assert (out / "gates.yml").read_text() == GATES
+    assert out.stat().st_mode & 0o777 == 0o777 & ~_umask()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e", "limits.yml", "signed"]
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _truncated(runs: list[Path]) -> None:
+    with (runs[0] / "requests.npy").open("r+b") as file:
+        file.truncate(HEADER_BYTES + 700 * RECORD.itemsize)
+
+
+def _late(runs: list[Path]) -> None:
+    path = runs[0] / "requests.npy"
+    table = np.array(np.memmap(path, dtype=RECORD, mode="r", offset=HEADER_BYTES))
+    table["lag_us"] = 40_000
+    path.write_bytes(path.read_bytes()[:HEADER_BYTES] + table.tobytes())
+
+
+def _killed_run(runs: list[Path]) -> None:
+    change(runs[0], status="running")
+    os.utime(runs[0] / "requests.npy", (0, 0))
+
+
+NEVER_PASS: list[tuple[str, Callable[[list[Path]], object], str]] = [
+    ("limited by its generator", lambda r: change(r[0], generator_limited=True), "limited by the load gener"),
+    ("late, though it does not say so", _late, "limited by the load generator"),
+    ("interrupted", lambda r: change(r[0], status="interrupted"), "was interrupted"),
+    ("failed", lambda r: change(r[0], status="failed", reason="no route"), "failed (no route)"),
+    ("killed", _killed_run, "was killed"),
+    ("without its summary", lambda r: (r[0] / "summary.json").unlink(), "summary.json is missing"),
+    ("truncated", _truncated, "is truncated"),
+    ("cannot be read", lambda r: (r[0] / "run.json").write_text("{"), "is no JSON"),
+    ("another seed", lambda r: change(r[0], seed=2), "seed"),
+    ("another speed", lambda r: change(r[0], speed="2"), "speed"),
+]
+
+
+@pytest.mark.parametrize(("what", "spoil", "says"), NEVER_PASS, ids=[row[0] for row in NEVER_PASS])
+def test_it_never_passes(tmp_path: Path, what: str, spoil: Callable[[list[Path]], object], says: str) -> None:
+    write_both(tmp_path / "e", 0.5)
+    spoil(runs_of(tmp_path / "e"))
+    out = tmp_path / "signed"
+    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    assert result.exit_code == 3, what
+    assert says in shown(out)
+
+
+INTERLEAVED = [
+    ("sides one after the other decide nothing by default", "", 3, "alternate"),
+    ("nor where the gates say so", "interleaved: true\n", 3, "alternate"),
+    (
+        "but where the gates allow it, which the document says",
+        "interleaved: false\n",
+        0,
+        "interleaved: false",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "key", "code", "says"), INTERLEAVED, ids=[row[0] for row in INTERLEAVED])
+def test_interleaved(tmp_path: Path, what: str, key: str, code: int, says: str) -> None:
+    sides = separated(tmp_path)
+    out = tmp_path / "signed"
+    result = run(*sides, "--gates", gates(tmp_path, key + GATES), "--out", out)
+    assert result.exit_code == code, what
+    assert says in shown(out)
+
+
+def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
+    for place, name in enumerate(("sata", "nvme")):
+        path = tmp_path / "experiment" / "runs" / f"9-download--{name}"
+        write_comparable(path, name, 1, 20 + place, 2, scenario="download", saturator=None)
+    out = signed_off(tmp_path, "--question", "May the shop move?", "--signer", "A. Bell", ratio=1.5)
+    words = shown(out)
+    wanted = [
+        "Sign-off: nvme against sata",
+        "May the shop move?",
+        "FAIL nvme against sata: 2 limits checked",
+        "The gates",
+        "50 % slower than the baseline",
+        "Candidate against baseline",
+        "Every run",
+        "What was run",
+        "A: sata 4 1, 2, 3, 4 6,000 zfs-send 2026-11-21 04:00",
+        "ABBAABBA",
+        "On what and by what",
+        "programs",
+        "What differs between the two",
+        "Control experiment: download",
+        "Control experiment: the generator's lag",
+        "The runs",
+        "Limits of the evidence",
+        "the least judged side has 4 runs",
+        "The evidence",
+        "Signed",
+        "A. Bell",
+        "name date signature",
+    ]
+    places = [words.replace("&#39;", "'").find(part) for part in wanted]
+    assert -1 not in places, wanted[places.index(-1)]
+    assert places == sorted(places)
+    assert set(_figures(page_of(out))) == {"effects", "repeats"}
+    data = json.loads((out / "signoff.json").read_text())
+    assert set(data) == {"format", "question", "made_at", "signers", "comparison"}
+    assert (data["question"], data["signers"]) == ("May the shop move?", ["A. Bell"])
+
+
+def test_without_a_download_the_document_says_what_that_costs(tmp_path: Path) -> None:
+    assert "The control experiment (download) was not run on both sides" in shown(signed_off(tmp_path))
+
+
+def test_there_are_two_lines_to_sign_on_and_more_for_more(tmp_path: Path) -> None:
+    assert page_of(signed_off(tmp_path)).count("<small>signature</small>") == 2
+    names = [part for name in "abc" for part in ("--signer", name)]
+    (tmp_path / "more").mkdir()
+    assert page_of(signed_off(tmp_path / "more", *names)).count("<small>signature</small>") == 3
+
+
+def refused(tmp_path: Path, *further: str | Path) -> Result:
+    write_both(tmp_path / "e")
+    return run(tmp_path / "e", *BACKENDS, *further)
+
+
+def test_it_overwrites_nothing(tmp_path: Path) -> None:
+    out = signed_off(tmp_path)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    again = run(tmp_path / "experiment", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    assert again.exit_code == 2
+    assert "is there already, and a sign-off is never overwritten" in again.stderr
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_one_that_appears_meanwhile_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "signed"
+    printed = signoff_page
+
+    def late(*arguments: object) -> str:
+        out.mkdir()
+        (out / "theirs").write_text("theirs")
+        return printed(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(make, "signoff_page", late)
+    result = refused(tmp_path, "--gates", gates(tmp_path), "--out", out)
+    assert result.exit_code == 2
+    assert [path.name for path in out.iterdir()] == ["theirs"]
+    assert not list(tmp_path.glob(".signed*"))
+
+
+def test_data_that_change_meanwhile_are_not_signed_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_both(tmp_path / "e")
+    compared = make.compare_sides
+
+    def meanwhile(*arguments: object) -> object:
+        (runs_of(tmp_path / "e")[0] / "events.jsonl").write_text("")
+        return compared(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(make, "compare_sides", meanwhile)
+    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", tmp_path / "signed")
+    assert result.exit_code == 2
+    assert "changed while it was read" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e", "limits.yml"]
+
+
+def test_a_link_among_the_raw_data_is_refused(tmp_path: Path) -> None:
+    write_both(tmp_path / "e")
+    (runs_of(tmp_path / "e")[0] / "more").symlink_to("/etc")
+    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", tmp_path / "signed")
+    assert result.exit_code == 2
+    assert "is no plain file, so it has no sum" in result.stderr
+
+
+USAGE = [
+    ("no gates", ["e", "--out", "x"], "Missing option '--gates'"),
+    ("no place", ["e", "--gates", "limits.yml"], "Missing option '--out'"),
+    ("no such gates", ["e", "--gates", "none.yml", "--out", "x"], "none.yml"),
+    ("three sides", ["e", "e", "e", "--gates", "limits.yml", "--out", "x"], "two sides at most"),
+    ("no such runs", ["none", "none", "--gates", "limits.yml", "--out", "x"], "no such directory"),
+    ("one side", ["e", "--gates", "limits.yml", "--out", "x"], "is one side"),
+    (
+        "no parent",
+        ["e", *BACKENDS, "--gates", "limits.yml", "--out", "no/x"],
+        "no: there is no such directory",
+    ),
+    (
+        "wrong gates",
+        ["e", *BACKENDS, "--gates", "e/wrong.yml", "--out", "x"],
+        "e/wrong.yml:1: gates: is missing",
+    ),
+    ("no such key", ["e", *BACKENDS, "--gates", "limits.yml", "--out", "x", "--key", "none"], "none"),
+]
+
+
+@pytest.mark.parametrize(("what", "arguments", "says"), USAGE, ids=[row[0] for row in USAGE])
+def test_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_both(Path("e"), repeats=1)
+    gates(Path())
+    Path("e/wrong.yml").write_text("confidence: 0.9\n")
+    result = run(*arguments)
+    assert result.exit_code == 2, what
+    assert says in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e", "limits.yml"]
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    sides = hostile_sides(tmp_path)
+    out = tmp_path / "signed"
+    limits = gates(tmp_path, json.dumps({"gates": [{"scenario": HOSTILE[3], "at_most_ratio": 1.1}]}))
+    attack = "<script>window.owned=1</script>"
+    result = run(*sides, "--gates", limits, "--out", out, "--question", attack, "--signer", attack)
+    assert result.exit_code == 3, result.output
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", result.stdout)
+    text = page_of(out)
+    visible = text[: text.index('<script type="application/json"')]
+    for each in ("<script>window", "<img src=x", "<b onmouseover", '<a href="java'):
+        assert each not in visible
+
+
+def test_json_is_what_is_written(tmp_path: Path) -> None:
+    result = refused(tmp_path, "--gates", gates(tmp_path), "--out", tmp_path / "signed", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads((tmp_path / "signed" / "signoff.json").read_text())

@@ -1,0 +1,111 @@
+"""A run's figures against a plain loop over its records."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.statistics.collect import collect
+from analysis.statistics.routes import RouteFigures
+from analysis.statistics.run import figures_of, measure
+from plimsoll.common.errors import DamagedFileError, NoRequestsError
+from plimsoll.rundir.directory import RunDirectory
+from tests.support.rundir import records, write_run
+
+TIME = st.integers(0, 2**32 - 1)
+row = st.fixed_dictionaries(
+    {
+        "due_ns": st.integers(0, 10**12),
+        "lag_us": TIME,
+        "total_us": TIME,
+        "ttfb_us": TIME,
+        "bytes": st.integers(0, 10**9),
+        "logged_bytes": st.integers(-1, 3),
+        "route": st.integers(0, 3),
+        "status": st.sampled_from([0, 200, 404]),
+        "logged_status": st.sampled_from([0, 200, 404]),
+        "error": st.sampled_from([0, 0, 0, 1, 4]),
+        "flags": st.sampled_from([0, 1, 8, 16, 24]),
+    }
+)
+
+
+@settings(max_examples=80)
+@given(st.lists(row, min_size=1, max_size=50), st.integers(1, 20))
+def test_counts_and_the_grinders_table_are_those_of_a_plain_loop(
+    rows: list[dict[str, int]], block: int
+) -> None:
+    table = records(len(rows), **{name: [r[name] for r in rows] for name in rows[0]})
+    kept = [r for r in rows if not r["flags"] & 8]
+    collection = collect(table[start : start + block] for start in range(0, len(table), block))
+    figures = figures_of(collection, lambda n: f"r{n}", lambda n: f"e{n}")
+    assert (figures.requests, figures.warmup) == (len(kept), len(rows) - len(kept))
+    assert figures.queued == sum(bool(r["flags"] & 16) for r in kept)
+    response = figures.samples["response"]
+    assert response.sorted_us.tolist() == sorted(r["lag_us"] + r["total_us"] for r in kept)
+    assert figures.samples["service"].sorted_us.tolist() == sorted(r["total_us"] for r in kept)
+    lags = sorted(r["lag_us"] for r in kept if not r["flags"] & 16)
+    assert figures.samples["lag"].sorted_us.tolist() == lags
+    assert figures.samples["ttfb"].sorted_us.tolist() == sorted(r["ttfb_us"] for r in kept if r["ttfb_us"])
+    _check_table(figures.total, kept, kept)
+    for number in {r["route"] for r in kept}:
+        _check_table(
+            figures.routes[f"{number + 1} r{number}"], [r for r in kept if r["route"] == number], kept
+        )
+
+
+def _check_table(figures: RouteFigures, rows: list[dict[str, int]], everything: list[dict[str, int]]) -> None:
+    good = [r for r in rows if not r["error"]]
+    other_status = [r for r in good if r["logged_status"] and r["status"] != r["logged_status"]]
+    same = [r for r in good if r["logged_status"] and r["status"] == r["logged_status"]]
+    other_size = [r for r in same if r["logged_bytes"] >= 0 and r["bytes"] != r["logged_bytes"]]
+    grinder = figures.grinder
+    assert (figures.requests, figures.errors) == (len(rows), len(rows) - len(good))
+    assert (figures.status_mismatch, figures.bytes_mismatch) == (len(other_status), len(other_size))
+    assert (grinder.tests, grinder.errors) == (len(good), len(rows) - len(good))
+    if not everything:
+        return
+    start_ns = min(r["due_ns"] + r["lag_us"] * 1000 for r in everything)
+    elapsed_s = (max(r["due_ns"] + (r["lag_us"] + r["total_us"]) * 1000 for r in everything) - start_ns) / 1e9
+    if elapsed_s:
+        assert grinder.tps == pytest.approx(len(good) / elapsed_s)
+        assert grinder.rbps == pytest.approx(sum(r["bytes"] for r in rows) / elapsed_s)
+    else:
+        assert grinder.tps is grinder.rbps is None
+    if good:
+        totals = [r["total_us"] for r in good]
+        assert grinder.mtt_ms == pytest.approx(np.mean(totals) / 1000)
+        assert grinder.ttsd_ms == pytest.approx(np.std(totals) / 1000, rel=1e-6, abs=1e-3)
+    else:
+        assert grinder.mtt_ms is grinder.ttsd_ms is None
+    first_bytes = [r["ttfb_us"] for r in good if r["ttfb_us"]]
+    assert grinder.mttfb_ms == (pytest.approx(np.mean(first_bytes) / 1000) if first_bytes else None)
+
+
+def test_the_order_of_the_records_does_not_matter(busy_run: Path, tmp_path: Path) -> None:
+    table = np.load(busy_run / "requests.npy")
+    shuffled = table[np.random.default_rng(1).permutation(len(table))]
+    one = measure(RunDirectory.open(busy_run)).as_json()
+    other = measure(RunDirectory.open(write_run(tmp_path / "run", shuffled))).as_json()
+    assert one["response_ms"] == other["response_ms"]
+    assert one["windows"] == other["windows"]
+
+
+def test_an_impossible_instant_is_a_damaged_file() -> None:
+    for due_ns in (-1, 2**62):
+        with pytest.raises(DamagedFileError, match="impossible instant"):
+            collect([records(3, due_ns=due_ns)])
+
+
+def test_a_run_of_nothing_but_warm_up_has_nothing_to_report(tmp_path: Path) -> None:
+    run = RunDirectory.open(write_run(tmp_path / "run", records(5, flags=8)))
+    with pytest.raises(NoRequestsError, match="warm-up"):
+        measure(run)
+
+
+def test_progress_is_told_of_every_record(small_run: Path) -> None:
+    seen: list[int] = []
+    measure(RunDirectory.open(small_run), seen.append)
+    assert sum(seen) == 1000

@@ -1,0 +1,302 @@
+"""Before, during and after: percentiles against plain loops, windows that end where phases end."""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from analysis.report.backends import by_scenario, numbered
+from analysis.report.host_series import disk_latency_of, send_of
+from analysis.report.make import make_report
+from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
+from analysis.statistics.interval import lower_bound_ms, upper_bound_ms
+from analysis.statistics.phases import PHASES, PhaseSlices
+from analysis.statistics.phasewindows import line_of, make_phase_windows
+from analysis.statistics.run import measure
+from analysis.statistics.sample import P999, Sample
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import Event, saturation
+from tests.support.experiment import (
+    AFTER_S,
+    BEFORE_S,
+    DURING_S,
+    FAST,
+    SLOW,
+    rewrite,
+    write_experiment,
+    write_one,
+)
+from tests.support.paths import DOCS
+from tests.support.rundir import records, write_run
+
+START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
+
+
+def compared(*paths: Path) -> list[ScenarioFigures]:
+    opened = [RunDirectory.open(path) for path in paths]
+    runs = numbered([(run, measure(run, compared=len(paths) > 1)) for run in opened])
+    return [found for scenario in by_scenario(runs) if (found := figures_of_scenario(scenario))]
+
+
+def brute(paths: list[Path], phase: str, q: float) -> float | None:
+    """The percentile of one phase of some runs, by a plain loop."""
+    values = []
+    for path in paths:
+        run = RunDirectory.open(path)
+        for row in run.requests.mapped().tolist():
+            due_ns, lag_us, total_us, flags = row[0], row[1], row[6], row[-1]
+            if flags & 8:
+                continue
+            found = "before" if due_ns < START_NS else "during" if due_ns < STOP_NS else "after"
+            if found == phase:
+                values.append(lag_us + total_us)
+    values.sort()
+    if len(values) * (1 - q) < 1 - 1e-9:
+        return None
+    return float(values[math.ceil(round(q * len(values), 6)) - 1]) / 1000
+
+
+@pytest.mark.parametrize(("per_s", "why"), [(60.0, "a p99.9 of each"), (8.0, "too few for some")])
+def test_percentiles_are_those_of_a_plain_loop(tmp_path: Path, per_s: float, why: str) -> None:
+    paths = write_experiment(tmp_path, 2, per_s=per_s)
+    (figures,) = compared(*paths)
+    for backend in figures.backends:
+        own = [repeat.run.directory.path for repeat in backend.repeats]
+        for phase in PHASES:
+            for name, q in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)):
+                assert backend.phases[phase].response_ms[name] == brute(own, phase, q), why
+                for repeat in backend.repeats:
+                    one = brute([repeat.run.directory.path], phase, q)
+                    assert repeat.phases[phase].response_ms[name] == one, why
+        before, during = (backend.phases[phase].response_ms["p99"] for phase in ("before", "during"))
+        assert backend.ratios["p99"] == (during / before if before and during else None)
+
+
+@given(
+    due_ms=some.lists(some.integers(0, 400_000), min_size=1, max_size=300),
+    start_ms=some.integers(0, 300_000),
+    length_ms=some.none() | some.integers(0, 200_000),
+)
+def test_every_request_is_in_one_phase_and_windows_do_not_cross_its_edges(
+    due_ms: list[int], start_ms: int, length_ms: int | None
+) -> None:
+    stop_ms = None if length_ms is None else start_ms + length_ms
+    slices = PhaseSlices(start_ms * 10**6, None if stop_ms is None else stop_ms * 10**6)
+    due_ns = np.array(due_ms, dtype=np.int64) * 10**6
+    response_us = np.arange(1, len(due_ns) + 1, dtype=np.uint32)
+    for part in np.array_split(np.arange(len(due_ns)), 3):
+        if len(part):
+            slices.add(due_ns[part], response_us[part])
+    kept = {phase: sorted(slices.all_of(phase).tolist()) for phase in PHASES}
+    expected: dict[str, list[int]] = {phase: [] for phase in PHASES}
+    for number, due in enumerate(due_ms, 1):
+        phase = "before" if due < start_ms else "during" if stop_ms is None or due < stop_ms else "after"
+        expected[phase].append(number)
+    assert kept == expected
+    found = make_phase_windows([slices])
+    edges = {
+        "before": (-start_ms / 1e3, 0.0),
+        "during": (0.0, math.inf if length_ms is None else length_ms / 1e3),
+        "after": (0.0 if length_ms is None else length_ms / 1e3, math.inf),
+    }
+    inside = 0
+    for window in found.of_runs[0]:
+        low, high = edges[window.phase]
+        assert low - 1e-6 <= window.start_s < window.stop_s <= high + 1e-6
+        own = [
+            number
+            for number, due in enumerate(due_ms, 1)
+            if number in expected[window.phase]
+            and window.start_s - 1e-6 <= due / 1e3 - start_ms / 1e3 <= window.stop_s + 1e-6
+        ]
+        assert window.n <= len(own)
+        inside += window.n
+        if found.shown == "max":
+            assert window.value_ms * 1000 <= max(own)
+    if found.shown == "max":
+        assert inside == len(due_ms), "no request is left out"
+
+
+def test_windows_of_all_runs_have_one_width_and_thin_ones_are_widened(tmp_path: Path) -> None:
+    (figures,) = compared(*write_experiment(tmp_path, 2))
+    assert figures.windows.shown == "p99.9"
+    windows = [window for windows in figures.windows.of_runs for window in windows]
+    assert all(window.n >= 1000 for window in windows)
+    assert any(window.widened for window in windows)
+    width_s = figures.windows.width_s
+    for window in windows:
+        if not window.widened:
+            assert window.stop_s - window.start_s <= width_s + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("per_s", "shown"), [(150.0, "p99.9"), (15.0, "p99"), (1.0, "max")], ids=["many", "some", "few"]
+)
+def test_what_is_shown_is_what_there_are_requests_for(tmp_path: Path, per_s: float, shown: str) -> None:
+    (figures,) = compared(*write_experiment(tmp_path, 2, per_s=per_s))
+    assert figures.windows.shown == shown
+    assert all(windows for windows in figures.windows.of_runs)
+
+
+def test_long_and_short_runs_share_one_time_axis(tmp_path: Path) -> None:
+    events = [{"t_ns": START_NS, "event": "zfs-send", "phase": "start"}]
+    long_ = write_run(
+        tmp_path / "a", records(3000, due_ns=np.arange(3000) * 10**9), events=events, backend="a"
+    )
+    short = write_run(tmp_path / "b", records(3000), events=events, backend="b")
+    (figures,) = compared(long_, short)
+    counted = [sum(window.n for window in windows) for windows in figures.windows.of_runs]
+    assert all(counted)
+    assert figures.windows.width_s >= 3
+
+
+def test_a_line_is_level_where_there_is_too_little_for_a_slope() -> None:
+    slices = PhaseSlices(0, None)
+    slices.add(np.zeros(1500, dtype=np.int64), np.full(1500, 7000, dtype=np.uint32))
+    (windows,) = make_phase_windows([slices]).of_runs
+    line = line_of(windows)
+    assert line is not None
+    assert (line.at_zero_ms, line.slope_ms_per_s) == (7.0, 0.0)
+    assert line_of([]) is None
+
+
+@pytest.mark.parametrize("n", [1000, 3688, 10_000])
+def test_the_interval_holds_its_percentile(n: int) -> None:
+    sample = Sample.of(np.random.default_rng(n).integers(0, 10**6, n).astype(np.uint32))
+    lower, value, upper = (
+        lower_bound_ms(sample, P999),
+        sample.percentile_ms(P999),
+        upper_bound_ms(sample, P999),
+    )
+    assert lower is not None
+    assert value is not None
+    assert lower <= value
+    assert (upper is None) == (n < 3688)
+    # P(Bin(n, 0.999) ≤ r − 1) ≤ 0.025 for the rank r of the bound, and not for the next
+    rank = int(np.searchsorted(sample.sorted_us, round(lower * 1000)) + 1)
+    random = np.random.default_rng(1).binomial(n, 0.999, 400_000)
+    assert np.mean(random <= rank - 1) <= 0.027
+    assert np.mean(random <= rank + 1) > 0.02
+
+
+SATURATIONS: list[tuple[str, list[Event], tuple[int, int | None, int] | None]] = [
+    ("nothing", [], None),
+    ("what else happens is none", [Event(1, "warm-up", "start"), Event(2, "run", "stop")], None),
+    ("from start to stop", [Event(1, "zfs-send", "start"), Event(5, "zfs-send", "stop")], (1, 5, 0)),
+    ("killed: it never stopped", [Event(1, "fio", "start")], (1, None, 0)),
+    (
+        "bytes that are no number are none",
+        [
+            Event(1, "btrfs-send", "start"),
+            Event(2, "btrfs-send bytes", None, {"bytes_per_s": 10}),
+            Event(3, "btrfs-send bytes", None, {"bytes_per_s": float("nan")}),
+            Event(3, "btrfs-send bytes", None, {"bytes_per_s": "many"}),
+            Event(3, "btrfs-send bytes", None, {"bytes_per_s": True}),
+        ],
+        (1, None, 1),
+    ),
+]
+
+
+def test_every_saturator_of_the_lab_is_known() -> None:
+    text = (DOCS / "saturators.md").read_text(encoding="utf-8")
+    kinds = re.search(r"^\| `kind` \| (.*) \|$", text, re.MULTILINE)
+    assert kinds
+    for kind in re.findall(r"`([a-z-]+)`", kinds[1]):
+        assert saturation([Event(0, kind, "start"), Event(1, f"{kind} bytes", None)]), kind
+
+
+@pytest.mark.parametrize(("why", "events", "expected"), SATURATIONS, ids=[row[0] for row in SATURATIONS])
+def test_saturators_are_known_by_their_events(why: str, events: list[Event], expected: Any) -> None:
+    found = saturation(events)
+    assert (found and (found.start_ns, found.stop_ns, len(found.bytes_per_s))) == expected, why
+
+
+def test_throughput_and_latency_are_of_the_send_and_of_the_storages_own_disk(tmp_path: Path) -> None:
+    (figures,) = compared(*write_experiment(tmp_path, 2))
+    fast, slow = figures.backends
+    assert slow.send_bytes_per_s == pytest.approx(96e6, rel=0.1)
+    assert fast.disk_read_latency_ms["during"] == pytest.approx(FAST["disk_ms"], rel=0.2), (
+        "not the other disk"
+    )
+    assert slow.disk_read_latency_ms["before"] == pytest.approx(SLOW["disk_ms"] * 0.2, rel=0.2)
+    run = slow.repeats[0].run
+    (run.directory.path / "host.csv").write_text("nonsense\n1\n")
+    series, trouble = disk_latency_of(run)
+    assert len(series.t_s) == 0
+    assert "t_ns" in str(trouble)
+    strange = "t_ns,diskstats.loop7_read_latency_ms\n1e300,1\n1e9,inf\n2e9,1e300\nnan,1\n21e9,7\n"
+    (run.directory.path / "host.csv").write_text(strange)
+    series, trouble = disk_latency_of(run)
+    assert (series.t_s.tolist(), series.value.tolist(), trouble) == ([1.0], [7.0], None)
+    (run.directory.path / "host.csv").unlink()
+    assert disk_latency_of(run)[1] is None, "no observers is no trouble"
+    assert len(send_of(run).t_s) == int(DURING_S)
+
+
+def test_runs_without_a_saturator_are_one_phase(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 2, saturator=None)
+    (figures,) = compared(*paths)
+    for backend in figures.backends:
+        assert list(backend.phases) == ["whole run"]
+        assert set(backend.ratios.values()) == {None}
+        assert backend.send_bytes_per_s is None
+    page = make_report(paths, tmp_path / "report.html").path.read_text(encoding="utf-8")
+    assert "whole run" in page
+    assert "since the start of the run" in page
+
+
+def test_how_many_a_second_leaves_the_warm_up_out(tmp_path: Path) -> None:
+    (figures,) = compared(write_one(tmp_path / "run", "x", 1, **FAST))
+    for phase, lasted_s in (("before", BEFORE_S - 2), ("during", DURING_S), ("after", AFTER_S)):
+        found = figures.backends[0].phases[phase]
+        assert found.per_s == pytest.approx(found.requests / lasted_s, rel=0.01)
+
+
+def test_json_has_the_same_figures(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 2)
+    made = json.loads(json.dumps(make_report([tmp_path]).as_json(), allow_nan=False))
+    (scenario,) = made["phases"]
+    assert scenario["saturators"] == ["zfs-send"]
+    assert [backend["backend"] for backend in scenario["backends"]] == ["nvme-mirror", "slow-disk"]
+    slow = scenario["backends"][1]
+    assert slow["runs"] == len(slow["repeats"]) == 2
+    assert slow["emulated"].startswith("like a rotating disk")
+    assert slow["during_over_before"]["p99.9"] > 5
+    assert slow["phases"]["during"]["response_ms"]["p99.9"] == brute([paths[1], paths[2]], "during", 0.999)
+    assert {row["key"] for row in made["differences"]} == {
+        "emulated",
+        "disks.1.rotational",
+        "disks.1.scheduler",
+    }
+
+
+def test_the_lab_s_keys_are_kept_and_merge_well(tmp_path: Path) -> None:
+    path = write_one(tmp_path / "run", "x", 3, number=(7, 16), **SLOW)
+    facts = RunDirectory.open(path).facts
+    assert facts.experiment
+    assert (facts.experiment.name, facts.experiment.run, facts.experiment.of) == ("one-machine", 7, 16)
+    assert facts.storage
+    assert facts.storage.facts["disks"][0]["device"] == "loop7"
+    assert facts.phases
+    assert facts.phases.during_s == DURING_S
+    rewrite(path, storage=None, experiment=None, phases=None)
+    assert RunDirectory.open(path).facts.storage is None
+
+
+def test_a_saturator_of_any_name_is_known_by_its_throughput() -> None:
+    events = [
+        Event(1, "tide", "start"),
+        Event(2, "tide bytes", None, {"bytes_per_s": 5}),
+        Event(3, "tide", "stop"),
+    ]
+    found = saturation(events)
+    assert found
+    assert (found.name, found.start_ns, found.stop_ns, found.bytes_per_s) == ("tide", 1, 3, [(2, 5.0)])
+    assert saturation([Event(1, "phase: copy", "start"), Event(2, "phase: copy", "stop")]) is None

@@ -1,0 +1,167 @@
+"""make's own part: a folder whose name has a blank, the files that variables name, a clone that was moved."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+# Programs in the place of Go, bin/replay, Python and what pip installs: they note what they are called with.
+GO = '#!/bin/sh\n[ "$1 $2" != "env GOVERSION" ] || echo go1.24.0\n'
+NOTING = '#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done >>"$(basename "$0").txt"\n'
+PIP = f"#!/bin/sh\ncat >.venv/bin/plimsoll <<'END'\n{NOTING}END\nchmod +x .venv/bin/plimsoll\n"
+PYTHON = f"""#!/bin/sh
+[ "$1" != -c ] || exit 0
+'{sys.executable}' -m venv --without-pip "$3"
+sed -i 's/ --without-pip//' "$3/pyvenv.cfg"
+cat >"$3/bin/pip" <<'PIP'
+{PIP}PIP
+chmod +x "$3/bin/pip"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a folder with the Makefile, tools/, and programs that only note their arguments."""
+    folder = tmp_path / "läufe und mehr"
+    for name, text in (("bin/replay", NOTING), ("stubs/go", GO), ("stubs/python", PYTHON)):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    (folder / "replay").mkdir()
+    (folder / "tools").mkdir()
+    for name in (
+        "Makefile",
+        "requirements.lock",
+        "pyproject.toml",
+        "tools/make-venv",
+        "tools/need-go",
+        "tools/paths.py",
+    ):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def make(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run make in the project with these words."""
+    line = ["make", "GO=../stubs/go", "PYTHON=stubs/python", *words]
+    return subprocess.run(line, cwd=project, capture_output=True, text=True, check=False, timeout=60)
+
+
+def arguments(project: Path, program: str) -> list[str]:
+    """Return what the program was called with, and forget it."""
+    noted = project / f"{program}.txt"
+    words = noted.read_text().splitlines() if noted.exists() else []
+    noted.unlink(missing_ok=True)
+    return words
+
+
+FILES = [
+    "a b.log",
+    "a.log",
+    "b.log",
+    "o'brien.log",
+    'say "hi".log',
+    "it's $HOME.log",
+    "access.log",
+    "access.log.1",
+    "in it/c d.log",
+]
+LOGS = [
+    ("one file", "a.log", ["a.log"]),
+    ("one file whose name has a blank", "a b.log", ["a b.log"]),
+    ("one file whose name has a quote", "o'brien.log", ["o'brien.log"]),
+    ("one file whose name has double quotes", 'say "hi".log', ['say "hi".log']),
+    ("one file whose name has a dollar sign", "it's $HOME.log", ["it's $HOME.log"]),
+    ("several files", "a.log b.log", ["a.log", "b.log"]),
+    ("several files, with quotes and a backslash", r"'a b.log' o\'brien.log", ["a b.log", "o'brien.log"]),
+    ("a pattern", "access.log*", ["access.log", "access.log.1"]),
+    ("a pattern among files", "b.log access.log.?", ["b.log", "access.log.1"]),
+    ("a pattern with a blank", "in it/*.log", ["in it/c d.log"]),
+    ("standard input", "-", ["-"]),
+    ("a file that is not there, which the replay names", "no.log", ["no.log"]),
+    ("a file that is not there, with a lone quote", "no'body.log", ["no'body.log"]),
+    ("blanks around it", "  a.log ", ["a.log"]),
+]
+
+
+def test_a_log_is_named_as_it_is_called(project: Path) -> None:
+    (project / "in it").mkdir()
+    for name in FILES:
+        (project / name).touch()
+    for case, given, expected in LOGS:
+        ran = make(project, "replay", f"LOG={given}")
+        assert (ran.returncode, arguments(project, "replay")[5:]) == (0, expected), (case, ran.stderr)
+
+
+def test_nothing_that_is_given_is_executed(project: Path) -> None:
+    for line in (
+        ["replay", "LOG="],
+        ["replay", "LOG=a.log", "FORMAT="],
+        ["replay", "LOG=a.log", "OUT="],
+        ["report", "DIR="],
+        ["signoff", "GATES=gates.yml", "BASELINE="],
+        ["signoff", "GATES=gates.yml", "BASELINE=old", "CANDIDATE="],
+        ["signoff", "BASELINE=old", "GATES="],
+    ):
+        for given in (
+            "$(touch ran) `touch ran` $(shell touch ran)",
+            "x'; touch ran; '",
+            'x"; touch ran; "\n\ttouch ran',
+        ):
+            make(project, *line[:-1], line[-1] + given)
+            assert not list(project.rglob("ran")), (line, given)
+
+
+def test_run_directories_and_labs_are_named_as_they_are_called(project: Path) -> None:
+    for name in ("my runs/latest", "o'brien"):
+        (project / name).mkdir(parents=True)
+    for words, expected in (
+        (["report"], ["report", "results/latest"]),
+        (["report", "OUT=my runs"], ["report", "my runs/latest"]),
+        (["report", "DIR=o'brien"], ["report", "o'brien"]),
+        (["report", "DIR=\"o'brien\" 'my runs/latest'"], ["report", "o'brien", "my runs/latest"]),
+        (["report", "DIR=my runs/*"], ["report", "my runs/latest"]),
+    ):
+        ran = make(project, *words)
+        assert (ran.returncode, arguments(project, "plimsoll")) == (0, expected), ran.stderr
+
+
+def test_a_clone_that_was_moved_or_copied_is_set_up_anew_before_it_replays(project: Path) -> None:
+    set_up = "Setting up Python in .venv"
+    assert set_up in make(project, "replay", "LOG=a.log").stderr
+    assert set_up not in make(project, "replay", "LOG=a.log").stderr
+
+    copy = project.parent / "copy of it"
+    shutil.copytree(project, copy, symlinks=True)
+    assert set_up in make(copy, "replay", "LOG=a.log").stderr
+    assert set_up not in make(copy, "replay", "LOG=a.log").stderr
+
+    moved = project.rename(project.parent / "moved")
+    assert set_up in make(moved, "replay", "LOG=a.log").stderr
+    for name in ("python", "python3"):
+        (moved / ".venv" / "bin" / name).unlink()
+    assert set_up in make(moved, "replay", "LOG=a.log").stderr, "its Python is gone"
+
+
+def test_a_missing_go_is_named_with_what_brings_it(project: Path) -> None:
+    for go, found in (
+        ("nowhere", "there is none"),
+        ("../stubs/old", "this is go1.19.8, and it did not fetch a newer one"),
+        ("../stubs/cut-off", "this is go1.23.5 linux/amd64, and it could not fetch a newer one"),
+    ):
+        (project / "stubs" / "old").write_text("#!/bin/sh\necho go1.19.8\n")
+        (project / "stubs" / "cut-off").write_text(
+            '#!/bin/sh\n[ "$1" = version ] && echo go version go1.23.5 linux/amd64\n'
+        )
+        for name in ("old", "cut-off"):
+            (project / "stubs" / name).chmod(0o755)
+        ran = make(project, f"GO={go}", "build")
+        assert (ran.returncode, f"Plimsoll needs Go 1.24 or newer; {found}." in ran.stderr) == (2, True), (
+            ran.stderr
+        )
+        assert "bookworm-backports" in ran.stderr

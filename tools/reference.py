@@ -1,0 +1,120 @@
+"""docs/commands.md: every command and flag of `plimsoll` and `bin/replay`, from the programs' own help.
+
+`make docs` writes the page; `make lint` and a test fail when it is stale, or when a flag has no help.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from difflib import unified_diff
+from itertools import islice
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "commands.md"
+REPLAY = ROOT / "bin" / "replay"
+WIDTH = 100  # columns of the help of `plimsoll`; `bin/replay` has its own
+
+INTRODUCTION = """\
+# Commands
+
+Every command and every flag of `plimsoll` and `bin/replay`, in the words of their own `--help`:
+
+```sh
+.venv/bin/plimsoll --help
+```
+
+`make docs` writes this page; do not edit it. `make help` lists the targets of make. The
+[index](README.md) leads to the pages that explain the commands.
+"""
+
+
+def commands(root: click.Command) -> Iterator[tuple[str, click.Command, str]]:
+    """Yield the full name, the command and the help of `root` and of all commands below it."""
+    context = click.Context(root, info_name="plimsoll", terminal_width=WIDTH, **root.context_settings)
+    yield from _below(context)
+
+
+def _below(context: click.Context) -> Iterator[tuple[str, click.Command, str]]:
+    command = context.command
+    yield context.command_path, command, command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in sorted(command.list_commands(context)):
+            below = command.get_command(context, name)
+            assert below is not None  # noqa: S101 list_commands names what get_command has
+            yield from _below(click.Context(below, info_name=name, parent=context, terminal_width=WIDTH))
+
+
+def undocumented(root: click.Command) -> list[str]:
+    """Return a sentence for each command without help and each flag without help."""
+    problems = []
+    for name, command, _ in commands(root):
+        if not command.help:
+            problems.append(f"{name} has no help: give it a docstring")
+        problems += [
+            f"{name} {option.opts[0]} has no help: pass help="
+            for option in command.params
+            if isinstance(option, click.Option) and not option.help
+        ]
+    return problems
+
+
+def replay_help(*names: str) -> str:
+    """Return what `bin/replay NAMES --help` prints."""
+    ran = subprocess.run([REPLAY, *names, "--help"], capture_output=True, text=True, check=True, timeout=60)
+    return ran.stdout
+
+
+def replay_commands() -> list[tuple[str, str]]:
+    """Return the full name and the help of each command of `bin/replay`, in its own order."""
+    top = replay_help()
+    listed = top.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    names = [line.split()[0] for line in listed if line.startswith("  ") and not line.startswith("   ")]
+    return [("bin/replay", top), *((f"bin/replay {name}", replay_help(name)) for name in names)]
+
+
+def page(root: click.Command) -> str:
+    """Return docs/commands.md."""
+    texts = [(name, text) for name, _, text in commands(root)] + replay_commands()
+    contents = "\n".join(f"- [`{name}`](#{name.replace(' ', '-').replace('/', '')})" for name, _ in texts)
+    sections = [f"## `{name}`\n\n```text\n{_trimmed(text)}\n```\n" for name, text in texts]
+    whole = "\n".join([INTRODUCTION, contents + "\n", *sections])
+    return whole.replace(f"{ROOT}/", "")  # defaults that are files of this clone
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+
+
+def _first_difference(written: str, made: str) -> list[str]:
+    """Return the first lines in which the page and what the programs say differ."""
+    lines = unified_diff(
+        written.splitlines(), made.splitlines(), "docs/commands.md", "the programs", "", "", 0, ""
+    )
+    return list(islice(lines, 12))
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or with the argument `check` say whether it is stale."""
+    import locust  # noqa: F401 it patches ssl, and has to come before whatever else loads that
+
+    from plimsoll.cli import main as root
+
+    problems = undocumented(root)
+    made = page(root)
+    if arguments == ["check"]:
+        written = PAGE.read_text(encoding="utf-8")
+        if written != made:
+            problems += ["docs/commands.md is stale: make docs", *_first_difference(written, made)]
+    else:
+        PAGE.write_text(made, encoding="utf-8")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    raise SystemExit(main(sys.argv[1:]))
