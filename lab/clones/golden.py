@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from lab.clones.containers import containers
 from lab.clones.sitescripts import site_down, site_up
@@ -14,6 +14,7 @@ from lab.names.model import StrictModel
 from lab.steps.remains import Remains
 from lab.steps.step import Command, Step
 
+_OF_THE_FILLING = {"size", "seed", "upgrade_zip"}  # a filled folder has them already
 _FILL_S = 4 * 3600.0  # includes building the image; a large site is larger than memory
 
 
@@ -32,9 +33,15 @@ class SiteSettings(StrictModel):
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "SiteSettings":
-        if self.data and self.model_fields_set & {"size", "seed", "upgrade_zip"}:
+        if self.data and self.model_fields_set & _OF_THE_FILLING:
             raise ValueError("data: that folder has its size, seed and upgrade already; leave them out")
         return self
+
+    @model_serializer(mode="wrap")
+    def _readable(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what may not stand beside `data`: an experiment that resumes reads this again."""
+        said: dict[str, Any] = dump(self)
+        return {key: value for key, value in said.items() if not self.data or key not in _OF_THE_FILLING}
 
 
 @dataclass(frozen=True)

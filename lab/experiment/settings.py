@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from lab.clones.golden import SiteSettings
 from lab.clones.registry import AnyClone, driver_of
@@ -38,10 +38,19 @@ class Phases(StrictModel):
     )
     after_s: float = Field(30.0, ge=0, le=86400, description="Seconds without it again.")
 
-    def model_post_init(self, _: object) -> None:
-        """Check that an open end has nothing behind it."""
-        if self.during_s is None and "after_s" in self.model_fields_set and self.after_s:
+    @model_validator(mode="before")
+    @classmethod
+    def _open_end(cls, said: Any) -> Any:
+        """Leave nothing behind an open end."""
+        if isinstance(said, dict) and said.get("during_s", ...) is None and "after_s" not in said:
+            return {**said, "after_s": 0.0}
+        return said
+
+    @model_validator(mode="after")
+    def _ends(self) -> "Phases":
+        if self.during_s is None and self.after_s:
             raise ValueError("after_s: nothing comes after a during_s of null; leave it out")
+        return self
 
 
 class Backend(StrictModel):

@@ -169,5 +169,19 @@ def test_what_ends_by_itself_is_not_told_when() -> None:
     assert "--duration" not in command(text, ScenarioTraits(True, False))
 
 
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("a site that is there already", GOOD + "site: {data: /srv/site}\n"),
+        ("an open end", GOOD + "phases: {during_s: null}\n"),
+        *((path.name, path.read_text(encoding="utf-8")) for path in EXAMPLES),
+    ],
+    ids=lambda value: value if "\n" not in value else "",
+)
+def test_what_is_written_for_a_later_resume_is_read_again(what: str, text: str) -> None:
+    lab = read(text)
+    assert Lab.model_validate_json(lab.model_dump_json()) == lab, what
+
+
 def test_the_schema_knows_every_key_of_the_file() -> None:
     assert set(schema()["properties"]) == set(Lab.model_fields)
