@@ -57,7 +57,7 @@ class Settings(ChangingSettings):
         3600.0, gt=0, le=86400, description="Seconds of silence after which a page, or the command, fails."
     )
     installer: Annotated[Path, AfterValidator(_readable)] = Field(
-        STAND_IN, description="YAML file of the installer's pages; default: those of the stand-in."
+        STAND_IN, description="YAML file of the installer's pages; default: scenarios/xenforo/stand-in.yml."
     )
     ssh: Annotated[str, AfterValidator(_remote)] | None = Field(
         None, description="USER@HOST[:PORT] on which to run the upgrade's command, in place of the pages."

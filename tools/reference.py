@@ -80,8 +80,7 @@ def page(root: click.Command) -> str:
     texts = [(name, text) for name, _, text in commands(root)] + replay_commands()
     contents = "\n".join(f"- [`{name}`](#{name.replace(' ', '-').replace('/', '')})" for name, _ in texts)
     sections = [f"## `{name}`\n\n```text\n{_trimmed(text)}\n```\n" for name, text in texts]
-    whole = "\n".join([INTRODUCTION, contents + "\n", *sections])
-    return whole.replace(f"{ROOT}/", "")  # defaults that are files of this clone
+    return "\n".join([INTRODUCTION, contents + "\n", *sections])
 
 
 def _trimmed(text: str) -> str:

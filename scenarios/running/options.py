@@ -34,7 +34,7 @@ def click_options(model: type[BaseModel]) -> list[click.Option]:
         if value_type(field) is bool:
             options.append(click.Option([flag(name), name], is_flag=True, default=None, help=text))
             continue
-        shown = "" if field.is_required() or field.default is None else f" Default: {field.default}."
+        shown = "" if field.is_required() or _own_words(field.default) else f" Default: {field.default}."
         option = click.Option(
             [flag(name), name], metavar=_metavar(field), help=text + shown, required=field.is_required()
         )
@@ -99,3 +99,8 @@ def _metavar(field: FieldInfo) -> str:
     if kind is float:
         return "NUMBER"
     return "PATH" if kind is Path else "TEXT"
+
+
+def _own_words(default: object) -> bool:
+    """Return True for defaults that the description has to name: none, and files that come with Plimsoll."""
+    return default is None or (isinstance(default, Path) and default.is_absolute())
