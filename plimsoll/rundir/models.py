@@ -130,6 +130,17 @@ class Shard(_Model):
         return self
 
 
+class Load(_Model):
+    """All that shapes the load of a run; two runs of one load have one `digest`.
+
+    `settings` holds each setting by name, secrets as digests of themselves; `digest` is the SHA-256 of its
+    canonical JSON (sorted keys, no spaces, UTF-8), in hexadecimal.
+    """
+
+    digest: str
+    settings: dict[str, Any] = {}
+
+
 class Remark(_Model):
     """A sentence about a merged run."""
 
@@ -174,6 +185,7 @@ class RunFacts(_Model):
     program: Program = Program()
     host: GeneratorHost = GeneratorHost()
     scenario_settings: dict[str, Any] = {}
+    load: Load | None = None
     experiment: ExperimentRun | None = None
     storage: Storage | None = None
     phases: PhaseLengths | None = None
@@ -184,7 +196,7 @@ class RunFacts(_Model):
 # What the lab writes into run.json after a run: absent where no lab was.
 LAB_KEYS = ("experiment", "storage", "phases")
 # What is absent from run.json, rather than null, where it has no meaning.
-OPTIONAL_KEYS = (*LAB_KEYS, "shard", "merged")
+OPTIONAL_KEYS = (*LAB_KEYS, "load", "shard", "merged")
 
 
 class RequestCounts(_Model):
@@ -250,9 +262,14 @@ class Instance(_Model):
 
 
 class Summary(_Model):
-    """`summary.json`: only what cannot be computed again from the records."""
+    """`summary.json`: only what cannot be computed again from the records.
+
+    `records_sha256` is the SHA-256 of all whole records of `requests.npy`, its header left out, in hexadecimal;
+    None in runs of programs that did not write it yet.
+    """
 
     format: Annotated[int, BeforeValidator(_is_format)]
+    records_sha256: str | None = None
     requests: RequestCounts = RequestCounts()
     duration_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     measures: dict[str, MeasureSummary] = {}
