@@ -264,7 +264,7 @@ class Instance(_Model):
 class Summary(_Model):
     """`summary.json`: only what cannot be computed again from the records.
 
-    `records_sha256` is the SHA-256 of all whole records of `requests.npy`, its header left out, in hexadecimal;
+    `records_sha256` is the SHA-256 (hexadecimal) of all whole records of `requests.npy` without its header;
     None in runs of programs that did not write it yet.
     """
 

@@ -1,0 +1,1 @@
+"""The gatekeeper: what counts as evidence, for report, compare, signoff, regress and merge alike."""
