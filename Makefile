@@ -8,10 +8,6 @@ VENV   := .venv
 BIN    := bin/replay
 FILES  := $(VENV)/bin/python tools/paths.py
 
-# All Go code is compiled with the same settings, so that builds, vet and tests share what the compiler has cached.
-export CGO_ENABLED := 0
-export GOFLAGS     := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
-
 # What `make replay` takes.
 LOG    ?=
 TARGET ?=
@@ -151,8 +147,13 @@ clean: ## Remove what was built; results stay
 	rm -rf bin .cache/locks tools/node/node_modules $(VENV) plimsoll.egg-info benchmarks/installed
 
 # What you give goes to the commands through the environment, as you wrote it: neither make nor a shell expands or runs it.
+# This comes before any $(shell …), which hands the environment on, and so would expand it, since GNU make 4.4.
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 export $(GIVEN)
+
+# All Go code is compiled with the same settings, so that builds, vet and tests share what the compiler has cached.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
 # A virtual environment holds its own path: where it was moved or copied, or its Python is gone, it is made anew.
 MOVED := $(shell tools/make-venv --fits $(VENV) || echo moved)
