@@ -10,6 +10,7 @@ import { Trend } from 'k6/metrics';
 import { Site } from './k6/address.js';
 import { publicPages } from './k6/author.js';
 import { openEditor, publish, saveAgain, write } from './k6/editor.js';
+import { requireFiles, watchFiles } from './k6/missing.js';
 import { generator } from './k6/random.js';
 import { readSettings } from './k6/settings.js';
 import { Trouble } from './k6/trouble.js';
@@ -59,6 +60,7 @@ export default async function () {
     viewport: { width: 1366, height: 768 },
   });
   context.setDefaultTimeout(timeout);
+  await watchFiles(context);
   const page = await context.newPage();
   page.on('metric', (metric) => KINDS.forEach(([name, url]) => metric.tag({ name, matches: [{ url }] })));
   const day = new Day(page, number_);
@@ -177,13 +179,15 @@ class Day {
       throw new Trouble(status === 403 ? 'no_permission' : 'http_error', `status ${status} for ${kind}`);
   }
 
-  // Records how long the page that is open took, and returns its status: k6 loses the responses of errors.
+  // Records how long the page that is open took, and returns its status: k6 loses the responses of errors. A page that
+  // lacks files has failed.
   async loaded(kind) {
     await this.page.waitForLoadState('load', { timeout });
     const [load_ms, status] = await this.page.evaluate(() => {
       const [entry] = performance.getEntriesByType('navigation');
       return entry ? [entry.loadEventStart - entry.startTime, entry.responseStatus || 0] : [0, 0];
     });
+    if (status < 400) await requireFiles(this.page);
     if (load_ms > 0) trends.page_load.add(load_ms, { page: kind });
     return status;
   }

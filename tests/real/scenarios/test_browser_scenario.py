@@ -4,6 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -179,6 +184,119 @@ def test_a_clone_answers_under_the_sites_name_and_nobody_else_does(site_block: S
     assert failures(tmp_path / "latest") == []
     clients = RunDirectory.open(tmp_path / "latest").requests.mapped()["client"]
     assert set(clients.tolist()) == {1, 2}
+
+
+class _Front(BaseHTTPRequestHandler):
+    """A front page, a post and their files. Who asks for what is called `lost` gets no answer."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, page: str, asked: list[str], *given: Any) -> None:
+        self.page, self.asked = page.encode(), asked
+        super().__init__(*given)
+
+    def do_GET(self) -> None:
+        name = self.path.partition("?")[0]
+        self.asked.append(f"{self.command} {name}")
+        if "lost" in name:
+            self.close_connection = True
+        elif name in ("/", "/post"):
+            self._answer(200, self.page, ("Content-Type", "text/html"))
+        elif name.startswith("/elsewhere"):
+            self._answer(302, b"", ("Location", "http://elsewhere.example/x"))
+        elif name in ("/none.js", "/wp-login.php"):
+            self._answer(404, b"none")
+        else:
+            self._answer(204 if name == "/empty.png" else 200, b"", ("Cache-Control", "max-age=60"))
+
+    do_HEAD = do_POST = do_GET  # noqa: N815
+
+    def _answer(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.send_response(status)
+        for header in (*headers, ("Content-Length", str(len(body)))):
+            self.send_header(*header)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serving(page: str) -> Iterator[tuple[str, list[str]]]:
+    """Where the page is served, and what is asked for."""
+    asked: list[str] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Front, page, asked)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+REMEDY = (
+    ": the server closed the connection, or a network interface of this machine came or went"
+    " (a container or a virtual machine began or ended): run the browser where none does"
+)
+LOST = [
+    (
+        "a script; what follows ? may be a secret",
+        '<script src="/lost.js?key=1"></script>',
+        "1 file of the page did not load, first /lost.js",
+    ),
+    (
+        "each file counts once",
+        '<link rel="stylesheet" href="/lost.css"><script src="/lost.js"></script>'
+        '<script src="/lost.js"></script><img src="/lost.png"><script src="/whole.js"></script>',
+        "3 files of the page did not load, first /lost.css",
+    ),
+    (
+        "a long path is cut at its beginning",
+        f'<script src="/{"x" * 300}/lost.js"></script>',
+        f"1 file of the page did not load, first …{'x' * 51}/lost.js",
+    ),
+]
+
+
+@pytest.mark.parametrize(("says", "page", "words"), LOST)
+def test_a_page_that_lacks_files_fails_with_the_likely_reason(
+    says: str, page: str, words: str, tmp_path: Path
+) -> None:
+    with serving(page) as (target, _):
+        done = day(target, tmp_path)
+    assert done.returncode == 1, says
+    [failed] = failures(tmp_path / "latest")
+    assert (failed["step"], failed["kind"]) == ("front page", "closed_early"), says
+    assert failed["detail"] == words + REMEDY, says
+
+
+INNOCENT = """
+<h2><a href="/post">A post</a></h2>
+<meta http-equiv="Content-Security-Policy" content="style-src 'none'">
+<link rel="stylesheet" href="/forbidden.css"><link rel="prefetch" href="/lost-prefetch.js">
+<script src="/none.js"></script><script src="/elsewhere.js"></script>
+<script src="http://elsewhere.example/x.js"></script><img src="data:image/gif;base64,R0lGOD">
+<img src="/empty.png"><img src="/elsewhere.png"><iframe src="/lost.html"></iframe>
+<img id="changed" src="/lost-given-up.png">
+<script>
+document.getElementById('changed').src = '/empty.png?changed';
+navigator.sendBeacon('/lost-beacon', 'x');
+const given_up = new AbortController();
+fetch('/never', { signal: given_up.signal }).catch(() => null);
+given_up.abort();
+fetch('/lost-request').catch(() => null);
+fetch('/again.js').then(() => fetch('/again.js', { cache: 'no-cache' }));
+</script>
+"""
+
+
+def test_what_a_page_can_do_without_is_no_failure(tmp_path: Path) -> None:
+    with serving(INNOCENT) as (target, asked):
+        day(target, tmp_path)
+    [failed] = failures(tmp_path / "latest")
+    assert (failed["step"], failed["kind"]) == ("log in", "http_error"), "there is none"
+    checked = [line for line in asked if line.startswith("HEAD")]
+    assert sorted(checked) == ["HEAD /elsewhere.js", "HEAD /elsewhere.png"], "once, for both pages"
+    assert asked.count("GET /elsewhere.js") == 2
 
 
 def test_it_asks_for_leave_first(tmp_path: Path) -> None:
