@@ -5,69 +5,24 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from analysis.comparing.decision import Outcome, Question, Verdict, decide, level_of, overall
+from analysis.comparing.decision import Outcome, decide, overall
 from analysis.comparing.default_gates import default_gates
-from analysis.comparing.gates import Gate, Gates, read_gates
+from analysis.comparing.findings import comparison_findings
+from analysis.comparing.gates import Gates, read_gates
 from analysis.comparing.levels import levels_of
-from analysis.comparing.questions import GateQuestion, Side, orders_of, questions_of
+from analysis.comparing.questions import GateQuestion, Side, orders_of, questions_of, sentences
 from analysis.comparing.runs import ComparedRun
 from analysis.comparing.sides import OpenedSide, UnreadableRun, open_sides
-from analysis.comparing.warnings import warnings_of
+from analysis.comparing.verdicts import GateVerdict, answers_verdicts, broken_by
+from analysis.evidence.finding import Finding, disqualifying
+from analysis.evidence.run import observe
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
+from plimsoll.rundir.recordsum import records_sha256
 
 Progress = Callable[[int, int], None]
 
 EXIT_CODES: dict[Outcome, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
-
-
-@dataclass(frozen=True)
-class GateVerdict:
-    """One limit of one gate, and the verdict on it."""
-
-    gate: Gate
-    question: Question
-    verdict: Verdict
-    unit: str
-
-    @property
-    def levels(self) -> tuple[float | None, float | None]:
-        """The levels of the baseline's and the candidate's runs: geometric means, or mean shares."""
-        logs = not self.gate.kind.is_share
-        return level_of(self.question.baseline, logs), level_of(self.question.candidate, logs)
-
-    @property
-    def in_ms(self) -> bool:
-        """True where its figures are milliseconds; a measure may be anything."""
-        return self.unit == "ms"
-
-    def as_json(self) -> dict[str, object]:
-        """Return what `--json` prints of it."""
-        question, verdict, (baseline, candidate) = self.question, self.verdict, self.levels
-        effect = {"at_most_ratio": "ratio", "at_most_more": "difference", "at_most_ms": "ms"}
-        return {
-            "scenario": self.gate.scenario,
-            "phase": self.gate.phase,
-            "metric": self.gate.metric,
-            "unit": self.unit,
-            "limit": {question.limit: question.at_most},
-            "verdict": verdict.outcome,
-            "says": verdict.says,
-            "blocked": list(question.blocked),
-            "effect": effect.get(question.limit, "share"),
-            "estimate": verdict.estimate,
-            "lower": verdict.lower,
-            "upper": verdict.upper,
-            "baseline": {"level": baseline, "runs": list(question.baseline)},
-            "candidate": {"level": candidate, "runs": list(question.candidate)},
-            "p_pass": verdict.p_pass,
-            "p_fail": verdict.p_fail,
-            "p_pass_holm": verdict.p_pass_holm,
-            "p_fail_holm": verdict.p_fail_holm,
-            "test": verdict.test,
-            "arrangements": verdict.arrangements,
-            "more_runs": verdict.more_runs,
-        }
 
 
 @dataclass(frozen=True)
@@ -78,13 +33,18 @@ class Comparison:
     candidate: Side
     gates: Gates
     judged: list[GateVerdict]
-    warnings: list[str]
+    findings: list[Finding]
     differences: list[tuple[str, tuple[object, object]]]
 
     @property
     def verdict(self) -> Outcome:
         """FAIL if any gate is broken, PASS only if all are kept."""
         return overall([each.verdict.outcome for each in self.judged])
+
+    @property
+    def warnings(self) -> list[str]:
+        """The findings that forbid no verdict, each with its remedy (hostile)."""
+        return [finding.sentence for finding in self.findings if not finding.disqualifies]
 
     @property
     def exit_code(self) -> int:
@@ -104,6 +64,7 @@ class Comparison:
             "baseline": _side_json(self.baseline),
             "candidate": _side_json(self.candidate),
             "gates": [each.as_json() for each in self.judged],
+            "findings": [finding.as_json() for finding in self.findings],
             "warnings": self.warnings,
             "differences": [
                 {"key": key, "baseline": _finite(one), "candidate": _finite(other)}
@@ -139,21 +100,32 @@ def compare(
 def judged_sides(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side], gates: Gates) -> Comparison:
     """Judge two sides that are measured."""
     orders = orders_of(*sides)
-    questions = questions_of(*sides, gates, orders)
+    findings = comparison_findings(opened, sides, gates, orders)
+    stops = {
+        scenario: [each for each in disqualifying(findings) if each.scenario in (None, scenario)]
+        for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)
+    }
+    blocked = {
+        scenario: list(sentences([each.sentence for each in found])) for scenario, found in stops.items()
+    }
+    questions = questions_of(*sides, gates, orders, blocked)
     return Comparison(
         baseline=sides[0],
         candidate=sides[1],
         gates=gates,
-        judged=_judged(questions, gates.confidence),
-        warnings=warnings_of(opened, sides, gates, orders),
+        judged=[*_judged(questions, gates.confidence, stops), *answers_verdicts(sides, gates, stops)],
+        findings=findings,
         differences=_differences(*sides),
     )
 
 
-def _judged(questions: Sequence[GateQuestion], confidence: float) -> list[GateVerdict]:
+def _judged(
+    questions: Sequence[GateQuestion], confidence: float, stops: dict[str, list[Finding]]
+) -> list[GateVerdict]:
+    """Judge every question; a gate that rests on runs which show the candidate to be worse is broken."""
     verdicts = decide([asked.question for asked in questions], confidence)
     return [
-        GateVerdict(asked.gate, asked.question, verdict, asked.unit)
+        GateVerdict(asked.gate, asked.question, broken_by(stops[asked.gate.scenario]) or verdict, asked.unit)
         for asked, verdict in zip(questions, verdicts, strict=True)
     ]
 
@@ -163,7 +135,8 @@ def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
     unreadable = list(side.unreadable)
     for directory in side.runs:
         try:
-            runs.append(ComparedRun(directory, levels_of(directory, advance)))
+            seen = observe(directory, records_sha256(directory.requests))
+            runs.append(ComparedRun(directory, levels_of(directory, advance), seen))
         except RunDirectoryError as error:
             unreadable.append(UnreadableRun(directory.facts.scenario, str(error)))
     experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}

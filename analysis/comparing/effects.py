@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from analysis.charts.style import Chart, Json, axis, layout, rounded
-from analysis.comparing.comparison import GateVerdict
 from analysis.comparing.text import effect, interval
+from analysis.comparing.verdicts import GateVerdict
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import significant
 

@@ -88,6 +88,10 @@ class Gates(_Model):
     least_runs: int = Field(
         4, ge=4, le=1000, description="Runs a side below which nothing is decided; not under 4."
     )
+    answers: bool = Field(
+        True,
+        description="`false`: answers that differ between the sides, or from the log, forbid no verdict.",
+    )
     interleaved: bool = Field(
         False, description="`true`: decide nothing where the two sides' runs do not alternate in time."
     )

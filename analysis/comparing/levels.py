@@ -48,15 +48,23 @@ class PhaseLevels:
 
 @dataclass(frozen=True)
 class Levels:
-    """All phases of one run by name, and what is the same for all of it."""
+    """All phases of one run by name, and what is the same for all of it.
+
+    `lag_ms` are the percentiles of the generator's own lag, phase by phase, as `times_ms` of a phase.
+    """
 
     phases: dict[str, PhaseLevels]
     service_p50_ms: float | None
-    lag_p999_ms: float | None
+    lag_ms: dict[str, dict[str, float | None]]
     mismatches: int
     judged: int
     body_bytes: int
     damaged_measures: frozenset[str]
+
+    @property
+    def lag_p999_ms(self) -> float | None:
+        """The p99.9 of the generator's lag in the whole run."""
+        return self.lag_ms.get(WHOLE, {}).get("p99.9")
 
 
 class _Columns:
@@ -66,6 +74,7 @@ class _Columns:
         self.response: list[Microseconds] = []
         self.service: list[Microseconds] = []
         self.lag: list[Microseconds] = []
+        self.own: list[NDArray[np.bool_]] = []
         self.phase: list[NDArray[np.uint8]] = []
         self.route: list[NDArray[np.uint16]] = []
         self.failed: list[NDArray[np.bool_]] = []
@@ -84,7 +93,8 @@ class _Columns:
         judged = whole & (block["logged_status"] != 0)
         self.response.append(narrow(block["lag_us"].astype(np.uint64) + block["total_us"]))
         self.service.append(block["total_us"].copy())
-        self.lag.append(block["lag_us"][(block["flags"] & QUEUED) == 0])
+        self.lag.append(block["lag_us"].copy())
+        self.own.append((block["flags"] & QUEUED) == 0)
         self.phase.append(
             ((due_ns >= self.start_ns).astype(np.uint8) + (due_ns >= self.stop_ns)).astype(np.uint8)
         )
@@ -117,15 +127,22 @@ def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
         name: _phase(response[mask], route[mask], failed[mask], names, _measured(run.events, name, columns))
         for name, mask in chosen.items()
     }
+    lag, own = np.concatenate(columns.lag), np.concatenate(columns.own)
     return Levels(
         phases=phases,
         service_p50_ms=Sample.of(np.concatenate(columns.service)).percentile_ms(_P50),
-        lag_p999_ms=Sample.of(np.concatenate(columns.lag)).percentile_ms(P999),
+        lag_ms={name: _percentiles_ms(lag[mask & own]) for name, mask in chosen.items()},
         mismatches=columns.mismatches,
         judged=columns.judged,
         body_bytes=columns.body_bytes,
         damaged_measures=_damaged(run.events),
     )
+
+
+def _percentiles_ms(lag: Microseconds) -> dict[str, float | None]:
+    """Return the percentiles that a gate can limit."""
+    figures = Sample.of(lag).figures_ms()
+    return {name: figures[name] for name, parts in PERCENTILES.items() if parts <= P999}
 
 
 def _phase(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
-_ABBA = "let one experiment run both (plimsoll run), in the order abba"
+from analysis.evidence.finding import FindingKind
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,17 @@ class RunPlace:
 class Order:
     """`pairs`: (baseline's, candidate's) places in their lists, repeat by repeat; None where there are none.
 
-    `interleaved`: the sides alternated in time. `warnings` say what is wrong with the order (hostile).
+    `interleaved`: the sides alternated in time. `findings` say what is wrong with the order (hostile).
     """
 
     pairs: list[tuple[int, int]] | None
     interleaved: bool
-    warnings: list[str]
+    findings: list[tuple[FindingKind, str]]
 
 
 def order_of(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> Order:
     """Return how the runs of one scenario on two sides lie in time."""
-    warnings = _clocks([*baseline, *candidate])
+    found = [(FindingKind.CLOCK, text) for text in _clocks([*baseline, *candidate])]
     sides = [(run, 0, at) for at, run in enumerate(baseline)]
     sides += [(run, 1, at) for at, run in enumerate(candidate)]
     instants = [run.started_at for run, _, _ in sides]
@@ -42,7 +42,7 @@ def order_of(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> Ord
         text = (
             f"Runs {what}, so their order is not known: what drifted meanwhile may count as the candidate's."
         )
-        return Order(None, False, [*warnings, text])
+        return Order(None, False, [*found, (FindingKind.ORDER, text)])
     sides.sort(key=lambda entry: entry[0].started_at or datetime.max)
     longest = max(len(list(streak)) for _, streak in groupby(side for _, side, _ in sides))
     interleaved = longest <= max(2, -(-min(len(baseline), len(candidate)) // 2))
@@ -53,20 +53,20 @@ def order_of(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> Ord
         < 2
     ):
         first = "baseline" if sides[0][1] == 0 else "candidate"
-        text = (
-            f"All runs of the {first} came first: what changed meanwhile counts as the candidate's; {_ABBA}."
-        )
-        return Order(None, False, [*warnings, text])
+        text = f"All runs of the {first} came first: what changed meanwhile counts as the candidate's."
+        return Order(None, False, [*found, (FindingKind.ORDER, text)])
     pairs = _pairs(sides)
     if pairs is None:
         if not interleaved:
-            warnings.append(f"The sides hardly alternated in time: drift may favour one of them; {_ABBA}.")
-        return Order(None, interleaved, warnings)
+            text = "The sides hardly alternated in time: drift may favour one of them."
+            found.append((FindingKind.ORDER, text))
+        return Order(None, interleaved, found)
     firsts = {side for _, side, _ in sides[::2]}
     if len(pairs) > 1 and len(firsts) == 1:
         always = "baseline" if firsts == {0} else "candidate"
-        warnings.append(f"The {always} came first in every repeat: steady drift favours one side; {_ABBA}.")
-    return Order(pairs, True, warnings)
+        text = f"The {always} came first in every repeat: steady drift favours one side."
+        found.append((FindingKind.ORDER, text))
+    return Order(pairs, True, found)
 
 
 def _pairs(sides: Sequence[tuple[RunPlace, int, int]]) -> list[tuple[int, int]] | None:

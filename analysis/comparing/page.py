@@ -5,10 +5,11 @@ from pathlib import Path
 
 from analysis.charts.repeats import Repeats, repeats_chart
 from analysis.charts.style import Chart
-from analysis.comparing.comparison import Comparison, GateVerdict
+from analysis.comparing.comparison import Comparison
 from analysis.comparing.decision import percent
 from analysis.comparing.effects import effects_chart
 from analysis.comparing.text import effect, figure, interval, interval_heading, limit, summary
+from analysis.comparing.verdicts import GateVerdict
 from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
 from plimsoll.common.units import ABSENT, count, milliseconds, significant

@@ -7,9 +7,8 @@ from analysis.comparing.decision import Question
 from analysis.comparing.gates import LIMITS, Gate, Gates
 from analysis.comparing.metrics.metric import Limit, NoFigureError, Reading
 from analysis.comparing.order import Order, RunPlace, order_of
-from analysis.comparing.runs import ComparedRun, unfit
+from analysis.comparing.runs import ComparedRun
 from analysis.comparing.sides import UnreadableRun
-from plimsoll.common.differences import differing
 from plimsoll.common.units import counted
 
 _MOST_NAMED = 3
@@ -56,15 +55,14 @@ def orders_of(baseline: Side, candidate: Side) -> dict[str, Order]:
 
 
 def questions_of(
-    baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order]
+    baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order], blocked: dict[str, list[str]]
 ) -> list[GateQuestion]:
-    """Return a question for every limit of every gate, in their order."""
-    blocked = {
-        scenario: list(_blocked(baseline, candidate, scenario, gates, orders.get(scenario)))
-        for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)
-    }
+    """Return a question for every limit of every gate, in their order.
+
+    `blocked` has the sentences (hostile) why nothing can be decided of a scenario.
+    """
     return [
-        _asked(baseline, candidate, gate, limit, blocked[gate.scenario], orders.get(gate.scenario))
+        _asked(baseline, candidate, gate, limit, blocked.get(gate.scenario, []), orders.get(gate.scenario))
         for gate in gates.gates
         for limit in LIMITS
         if getattr(gate, limit) is not None
@@ -104,7 +102,7 @@ def _asked(
                 found.append(value_of(run, gate))
             except NoFigureError as error:
                 missing.append(str(error))
-    problems = [*blocked, *_sentences(missing)]
+    problems = [*blocked, *sentences(missing)]
     first, second = values
     pairs = order.pairs if order and not problems else None
     if pairs is not None:
@@ -129,54 +127,8 @@ def _unit(gate: Gate, runs: Sequence[ComparedRun]) -> str:
     return next((unit for unit in units if unit is not None), usual)
 
 
-def _blocked(
-    baseline: Side, candidate: Side, scenario: str, gates: Gates, order: Order | None
-) -> Iterator[str]:
-    """Yield why nothing can be decided of a scenario, each a sentence with its remedy (hostile)."""
-    problems = [
-        f"A run cannot be read, and leaving it out could favour one side: {each.why}"
-        for each in dict.fromkeys([*baseline.unreadable, *candidate.unreadable])
-        if each.scenario in (None, scenario)
-    ]
-    for side in (baseline, candidate):
-        problems += [f"{run.name} {why}" for run in side.of(scenario) for why in unfit(run)]
-    yield from _sentences(problems)
-    counts = [(side, len(side.of(scenario))) for side in (baseline, candidate)]
-    for side, runs in counts:
-        if not runs:
-            has = ", ".join(side.scenarios) or "nothing"
-            yield f"{scenario} did not run on {side.name} (it ran {has}): run it on both sides."
-        elif runs < gates.least_runs:
-            yield (
-                f"{side.name} has {counted(runs, 'run')} of {scenario}, and a verdict takes "
-                f"{gates.least_runs}: {gates.least_runs - runs} more."
-            )
-    if counts[0][1] != counts[1][1] and baseline.experiment and baseline.experiment == candidate.experiment:
-        yield (
-            f"The experiment has {counts[0][1]} runs of {scenario} on {baseline.name} and {counts[1][1]} on "
-            f"{candidate.name}; what is missing may be what went wrong: finish it with plimsoll run --resume."
-        )
-    yield from _mismatching([*baseline.of(scenario), *candidate.of(scenario)], scenario)
-    if gates.interleaved and order is not None and not order.interleaved:
-        yield "The sides' runs do not alternate in time, which the gates ask for: run both in one experiment."
-
-
-def _mismatching(runs: Sequence[ComparedRun], scenario: str) -> Iterator[str]:
-    different = differing([run.done_as for run in runs])
-    if different:
-        shown = [f"{key} ({_values(values)})" for key, values in different[:_MOST_NAMED]]
-        more = f" and {len(different) - len(shown)} more" if len(different) > len(shown) else ""
-        yield (
-            f"The runs of {scenario} are not of the same kind: {', '.join(shown)}{more} differ: compare "
-            "runs that did the same."
-        )
-
-
-def _values(values: Sequence[object]) -> str:
-    return " / ".join(dict.fromkeys("–" if value is None else str(value) for value in values))
-
-
-def _sentences(problems: Sequence[str]) -> Iterator[str]:
+def sentences(problems: Sequence[str]) -> Iterator[str]:
+    """Yield the first of `problems`, and how many more there are."""
     for problem in problems[:_MOST_NAMED]:
         yield f"{problem.rstrip('.')}."
     if len(problems) > _MOST_NAMED:

@@ -3,8 +3,9 @@
 import textwrap
 from collections.abc import Iterator
 
-from analysis.comparing.comparison import Comparison, GateVerdict
+from analysis.comparing.comparison import Comparison
 from analysis.comparing.decision import Outcome
+from analysis.comparing.verdicts import GateVerdict
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, counted, milliseconds, significant
 

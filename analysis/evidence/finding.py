@@ -29,12 +29,227 @@ class FindingKind(Enum):
         "The run was killed before it could say how it ended.",
         "Run it again, or take it out of the folder.",
     )
-    RUNNING = Rule("running", Severity.BAD, "The run has not ended yet.", "Wait for it.")
+    RUNNING = Rule(
+        "running",
+        Severity.BAD,
+        "The run has not ended yet.",
+        "Wait for it.",
+    )
     INCOMPLETE = Rule(
         "incomplete",
         Severity.BAD,
         "The run failed or was interrupted.",
         "Run it again, or take it out of the folder.",
+    )
+    TRUNCATED = Rule(
+        "truncated",
+        Severity.BAD,
+        "Records are missing, or nobody knows whether they are.",
+        "Run it again, or take it out of the folder.",
+    )
+    OTHER_RECORDS = Rule(
+        "other-records",
+        Severity.BAD,
+        "The records are not those that the summary was written for.",
+        "Take the run's files from where they were written, or run it again.",
+    )
+    UNREADABLE = Rule(
+        "unreadable",
+        Severity.BAD,
+        "A run of this scenario cannot be read, and leaving it out could favour one side.",
+        "Mend it, run it again, or take it out of the folder.",
+    )
+    GENERATOR_LIMITED = Rule(
+        "generator-limited",
+        Severity.BAD,
+        "At some percentile, the load generator's own lag is over 1 ms and over 5 % of the response time.",
+        "Use a lower speed or rate, or give the load generator a machine of its own.",
+    )
+    LAG_DIFFERS = Rule(
+        "lag-differs",
+        Severity.WARN,
+        "The load generator was later on one side than on the other, by more than 2.5 % of what is measured.",
+        "Run both sides from one machine that does nothing else.",
+    )
+    SATURATOR_GAVE_UP = Rule(
+        "saturator-gave-up",
+        Severity.BAD,
+        "The disks were idle for a part of the phase in which they should have been busy.",
+        "Run it again, or take it out of the folder.",
+    )
+    TARGET_DIED = Rule(
+        "target-died",
+        Severity.BAD,
+        "From some instant on, the target answered nothing any more.",
+        "Find out why, then run it again.",
+    )
+    SHARD = Rule(
+        "shard",
+        Severity.BAD,
+        "The run is one share of a run of several instances.",
+        "Merge the shares first: plimsoll merge.",
+    )
+    MERGED_BADLY = Rule(
+        "merged-badly",
+        Severity.BAD,
+        "The merged shards do not fit together.",
+        "Run all instances again.",
+    )
+    UNREAD_LOG = Rule(
+        "unread-log",
+        Severity.WARN,
+        "Over 1 % of the log's lines could not be read, so the load was less than the visitors'.",
+        "Give the log's own format: --format.",
+    )
+    COPY = Rule(
+        "copy",
+        Severity.BAD,
+        "Two runs hold the same records: one is a copy of the other.",
+        "Leave one of them out.",
+    )
+    OVERLAP = Rule(
+        "overlap",
+        Severity.BAD,
+        "Two runs loaded one target at the same time.",
+        "Run one after the other.",
+    )
+    OTHER_LOAD = Rule(
+        "other-load",
+        Severity.BAD,
+        "The runs were not of the same load.",
+        "Compare runs that did the same.",
+    )
+    OTHER_VERSION = Rule(
+        "other-version",
+        Severity.WARN,
+        "The load came from different versions of a program.",
+        "Run both sides with one version.",
+    )
+    UNKNOWN_LOAD = Rule(
+        "unknown-load",
+        Severity.WARN,
+        "Some runs do not say what shaped their load.",
+        "Run both sides with one version.",
+    )
+    FEWER_REQUESTS = Rule(
+        "fewer-requests",
+        Severity.WARN,
+        "The runs have different numbers of requests.",
+        "Run both sides for the same time at the same rate.",
+    )
+    MORE_FAILURES = Rule(
+        "more-failures",
+        Severity.BAD,
+        "The candidate fails, or answers with errors, more often than the baseline.",
+        "Find out why: a failure is worse than a slow answer.",
+    )
+    FEWER_FAILURES = Rule(
+        "fewer-failures",
+        Severity.WARN,
+        "The baseline fails more often than the candidate; failures count at their time-out.",
+        "Look at the errors before you call the candidate faster.",
+    )
+    EMPTY_ANSWERS = Rule(
+        "empty-answers",
+        Severity.BAD,
+        "The candidate's answers have no body where the baseline's, or the log's, have one.",
+        "Find out what the candidate serves.",
+    )
+    OTHER_ANSWERS = Rule(
+        "other-answers",
+        Severity.BAD,
+        "The two sides do not answer alike: other status classes, or other sizes.",
+        "Give both sides the same site, or put `answers: false` into gates.yml.",
+    )
+    NOT_AS_LOGGED = Rule(
+        "not-as-logged",
+        Severity.BAD,
+        "Over 10 % of the answers are not what the log has.",
+        "Replay against the site of the log, or put `answers: false` into gates.yml.",
+    )
+    PARTLY_AS_LOGGED = Rule(
+        "partly-as-logged",
+        Severity.WARN,
+        "Over 1 % of the answers are not what the log has.",
+        "See whether the target is the site of the log.",
+    )
+    OTHER_SIZES = Rule(
+        "other-sizes",
+        Severity.NOTE,
+        "Many answers have another size than the log has.",
+        "See whether the target is the site of the log, and compresses as it did.",
+    )
+    CENSORED = Rule(
+        "censored",
+        Severity.BAD,
+        "A percentile of the candidate is its time-out: how slow it was, nobody knows.",
+        "Look at the errors; a longer time-out shows more.",
+    )
+    NOT_RUN = Rule(
+        "not-run",
+        Severity.BAD,
+        "A scenario did not run on one side.",
+        "Run it on both sides.",
+    )
+    FEW_RUNS = Rule(
+        "few-runs",
+        Severity.BAD,
+        "A side has fewer runs than a verdict takes.",
+        "Run more.",
+    )
+    UNEQUAL_RUNS = Rule(
+        "unequal-runs",
+        Severity.BAD,
+        "An experiment has more runs on one side; what is missing may be what went wrong.",
+        "Finish it: plimsoll run --resume.",
+    )
+    NOT_INTERLEAVED = Rule(
+        "not-interleaved",
+        Severity.BAD,
+        "The sides' runs do not alternate in time, which the gates ask for.",
+        "Run both in one experiment.",
+    )
+    ORDER = Rule(
+        "order",
+        Severity.WARN,
+        "The order of the runs leaves room for drift.",
+        "Let one experiment run both (plimsoll run), in the order abba.",
+    )
+    CLOCK = Rule(
+        "clock",
+        Severity.WARN,
+        "The clocks of the runs contradict one another.",
+        "Keep the clocks in step (NTP).",
+    )
+    CONTROL_DIFFERS = Rule(
+        "control-differs",
+        Severity.WARN,
+        "The control experiment, which should not depend on the storage, differs.",
+        "Find out first what else differs.",
+    )
+    NO_GATE = Rule(
+        "no-gate",
+        Severity.WARN,
+        "A scenario ran that no gate looks at.",
+        "Add a gate, or leave its runs out.",
+    )
+    OTHER_GENERATOR = Rule(
+        "other-generator",
+        Severity.WARN,
+        "The load came from different machines.",
+        "Run both sides from one machine.",
+    )
+    UNFINISHED = Rule(
+        "unfinished",
+        Severity.WARN,
+        "The experiment has not all of its runs.",
+        "Finish it: plimsoll run --resume.",
+    )
+    EMULATED = Rule(
+        "emulated",
+        Severity.WARN,
+        "A side's storage was emulated: a faster disk, slowed down.",
+        "Measure on the real storage before you sign.",
     )
 
     @property
@@ -63,11 +278,17 @@ class Finding:
     scenario: str | None = None
     worse: bool = False
     own_remedy: str | None = None
+    demoted: bool = False
 
     @property
     def level(self) -> Severity:
-        """Its severity."""
-        return self.kind.level
+        """Its severity: that of its kind, or a doubt where the gates said that it decides nothing."""
+        return Severity.WARN if self.demoted else self.kind.level
+
+    @property
+    def sentence(self) -> str:
+        """The finding and its remedy (hostile)."""
+        return f"{self.text} {self.remedy}"
 
     @property
     def remedy(self) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from analysis.comparing.levels import levels_of
-from analysis.comparing.runs import ComparedRun, unfit
+from analysis.comparing.runs import ComparedRun
+from analysis.evidence.run import observe, unfit
 from analysis.history.night import RunDigest
 from analysis.history.selection import SelectedRun
 from plimsoll.common.errors import RunDirectoryError
@@ -29,7 +30,7 @@ def digest_of(run: SelectedRun, progress: Callable[[int], None] = lambda _: None
     stamp = stamp_of(run)
     try:
         directory = RunDirectory.open(run.path)
-        compared = ComparedRun(directory, levels_of(directory, progress))
+        compared = ComparedRun(directory, levels_of(directory, progress), observe(directory))
     except RunDirectoryError as error:
         return RunDigest(
             night=run.night,
@@ -48,7 +49,7 @@ def digest_of(run: SelectedRun, progress: Callable[[int], None] = lambda _: None
         facts=directory.facts,
         status=directory.status,
         levels=compared.levels,
-        unfit=tuple(unfit(compared)),
+        unfit=tuple(unfit(compared.evidence)),
         path=str(run.path),
         root=str(run.root),
         stamp=stamp,

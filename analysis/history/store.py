@@ -193,7 +193,7 @@ class History:
         levels = Levels(
             phases=phases,
             service_p50_ms=whole["service_p50_ms"],
-            lag_p999_ms=whole["lag_p999_ms"],
+            lag_ms={"whole": {"p99.9": whole["lag_p999_ms"]}},
             mismatches=whole["mismatches"],
             judged=whole["judged"],
             body_bytes=whole["body_bytes"],

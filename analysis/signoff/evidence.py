@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from analysis.comparing.comparison import Comparison
 from analysis.comparing.default_gates import CONTROL
 from analysis.comparing.levels import WHOLE
-from analysis.comparing.runs import ComparedRun, limited_by_generator
+from analysis.comparing.runs import ComparedRun
+from analysis.evidence.finding import FindingKind
+from analysis.evidence.run import run_findings
 from analysis.report.tables import Row, Table
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
 
@@ -83,7 +85,8 @@ def lag_table(found: Comparison) -> Table | None:
         for run in side.runs:
             if run.directory.facts.loop == "open":
                 lag_ms, response_ms = run.levels.lag_p999_ms, run.levels.phases[WHOLE].times_ms["p99.9"]
-                limited = any(limited_by_generator(run))
+                kinds = [finding.kind for finding in run_findings(run.evidence)]
+                limited = FindingKind.GENERATOR_LIMITED in kinds
                 cells = [
                     side.name,
                     run.scenario,

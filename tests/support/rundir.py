@@ -2,6 +2,7 @@
 
 import json
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,9 @@ def write_run(
 ) -> Path:
     """Write a run directory. Without `summary` there is no summary.json, as when a run was killed."""
     path.mkdir(parents=True, exist_ok=True)
+    if len(table) and not table["client"].any():
+        # no two real runs have the same records
+        table["client"] = zlib.crc32(f"{path.name} {facts}".encode())
     (path / "run.json").write_text(json.dumps(run_facts(**facts)))
     (path / "routes.json").write_text(json.dumps(["page", "image", "css-js"] if routes is None else routes))
     (path / "errors.json").write_text(json.dumps(ERRORS if errors is None else errors))

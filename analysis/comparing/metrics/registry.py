@@ -1,11 +1,12 @@
 """The registry of metrics: adding one is its module and its line here."""
 
+from analysis.comparing.metrics.answers import Answers
 from analysis.comparing.metrics.error_share import ErrorShare
 from analysis.comparing.metrics.measure import Measure
 from analysis.comparing.metrics.metric import Metric
 from analysis.comparing.metrics.response_time import ResponseTime
 
-METRICS: list[Metric] = [ResponseTime(), ErrorShare(), Measure()]
+METRICS: list[Metric] = [ResponseTime(), ErrorShare(), Answers(), Measure()]
 
 
 def metric_of(text: str) -> Metric:

@@ -25,9 +25,9 @@ def test_it_passes(tmp_path: Path) -> None:
     result = run(write_both(tmp_path), "--baseline", "sata", "--candidate", "nvme")
     assert result.exit_code == 0
     first, _, heading, *rows = result.stdout.splitlines()
-    assert first == "PASS: nvme against sata: 3 limits checked, 3 passed."
+    assert first == "PASS: nvme against sata: 4 limits checked, 4 passed."
     assert " ".join(heading.split()) == "verdict gate sata nvme effect 90 % interval limit runs"
-    assert [row.split()[0] for row in rows] == ["PASS"] * 3
+    assert [row.split()[0] for row in rows] == ["PASS"] * 4
     assert rows[0].endswith("4 v 4")
     assert "≤ × 1.10" in rows[0]
     assert result.stderr == ""
@@ -36,7 +36,7 @@ def test_it_passes(tmp_path: Path) -> None:
 def test_it_fails_and_says_where(tmp_path: Path) -> None:
     result = run(write_both(tmp_path, 1.5), "--baseline", "sata", "--candidate", "nvme")
     assert result.exit_code == 1
-    assert result.stdout.startswith("FAIL: nvme against sata: 3 limits checked, 1 passed, 2 failed.")
+    assert result.stdout.startswith("FAIL: nvme against sata: 4 limits checked, 2 passed, 2 failed.")
     assert (
         "replay during: p99.9 ≤ × 1.10, replay whole: p99.9 ≤ × 1.10: 50 % slower than the" in result.stdout
     )
@@ -46,7 +46,7 @@ def test_it_does_not_know_and_says_what_to_do(tmp_path: Path) -> None:
     result = run(*separated(tmp_path, repeats=3))
     assert result.exit_code == 3
     assert result.stdout.startswith(
-        "INCONCLUSIVE: after against before: 3 limits checked, 3 cannot be told yet."
+        "INCONCLUSIVE: after against before: 4 limits checked, 4 cannot be told yet."
     )
     assert "after has 3 runs of replay, and a verdict takes 4: 1 more." in " ".join(result.stdout.split())
     assert "warning: All runs of the baseline came first" in result.stdout

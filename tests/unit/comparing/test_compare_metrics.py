@@ -56,7 +56,9 @@ def test_a_toy_metric_gets_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyP
     gates.write_text("gates:\n- {scenario: replay, metric: request count, at_most_ratio: 1.1}\n")
     arguments = ["compare", str(write_both(tmp_path / "both")), "--baseline", "sata", "--candidate", "nvme"]
     unknown = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
-    assert "must be one of p99.9, p99, p95, p90, p50, mean, error share, measure NAME" in unknown.stderr
+    assert (
+        "must be one of p99.9, p99, p95, p90, p50, mean, error share, answers, measure NAME" in unknown.stderr
+    )
     monkeypatch.setattr(registry, "METRICS", [*registry.METRICS, toy.RequestCount()])
     result = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
     assert result.exit_code == 0, result.output

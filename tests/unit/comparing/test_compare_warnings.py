@@ -11,7 +11,7 @@ from tests.support.rundir import records
 
 def _same_clock(folder: Path) -> None:
     for path in (folder / "runs").iterdir():
-        change(path, started_at=instant(0))
+        change(path, started_at=instant(0), ended_at=None)
 
 
 def _no_clock(folder: Path) -> None:
@@ -50,13 +50,6 @@ def _emulated(folder: Path) -> None:
         change(path, storage={"emulated": "like a rotating disk", "facts": {"kernel": "6.2"}})
 
 
-def _other_statuses(folder: Path) -> None:
-    for path in runs_of(folder):
-        data = records(REQUESTS, status=404)
-        data["total_us"][::100] = 50_000
-        (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + data.tobytes())
-
-
 DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
     ("all began at once", _same_clock, "say that they began at once, so their order is not known"),
     ("one does not say when", _no_clock, "do not all say when they began"),
@@ -64,7 +57,7 @@ DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
     ("one side after the other", _one_after_the_other, "All runs of the baseline came first"),
     (
         "two at the same time",
-        lambda p: change(runs_of(p)[0], ended_at=instant(9)),
+        lambda p: change(runs_of(p)[0], ended_at=instant(9), target={"url": "http://another"}),
         "had ended: they disturbed",
     ),
     (
@@ -76,7 +69,6 @@ DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
     ("the download differs", lambda p: _download(p, 1.2), "The control experiment differs"),
     ("another scenario has no gate", lambda p: None, "No gate looks at visitors"),
     ("emulated storage", _emulated, "nvme is emulated (like a rotating disk)"),
-    ("other answers", _other_statuses, "the two sites do not answer alike"),
     (
         "another generator",
         lambda p: change(runs_of(p)[0], host={"hostname": "elsewhere"}),
@@ -85,7 +77,7 @@ DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "another version of it",
         lambda p: change(runs_of(p)[0], program={"name": "replay", "version": "9"}),
-        "different versions of replay",
+        "not of one load: program_version (0.1.0 / 9) differ",
     ),
     (
         "runs that are still to come",

@@ -48,7 +48,7 @@ def test_verdicts(tmp_path: Path, what: str, ratio: float, code: int, verdict: s
     out = tmp_path / "signed"
     result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
     assert result.exit_code == code, what
-    assert result.stdout.startswith(f"{verdict}: nvme against sata: 2 limits checked")
+    assert result.stdout.startswith(f"{verdict}: nvme against sata: 3 limits checked")
     assert result.stdout.endswith(f"document: {out}/signoff.html\n")
     assert f'<span class="verdict {verdict}">{verdict}</span>' in page_of(out)
     assert json.loads((out / "signoff.json").read_text())["comparison"]["verdict"] == verdict
@@ -149,7 +149,7 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
     wanted = [
         "Sign-off: nvme against sata",
         "May the shop move?",
-        "FAIL nvme against sata: 2 limits checked",
+        "FAIL nvme against sata: 3 limits checked",
         "The gates",
         "50 % slower than the baseline",
         "Candidate against baseline",

@@ -1,0 +1,23 @@
+"""The share of requests that were not answered as they should be."""
+
+from analysis.comparing.metrics.metric import Metric, NoFigureError, Reading
+from analysis.evidence.agreement import wrong_share
+
+ANSWERS_METRIC = "answers"
+MORE_WRONG = 0.01
+
+
+class Answers(Metric):
+    """Requests that failed, or were answered with another status class or an empty body, by all requests."""
+
+    names = (ANSWERS_METRIC,)
+    meaning = "the share of requests that failed, or whose answers are not what the log has (whole run)"
+    is_share = True
+    limits = ("at_most_more", "at_most_share")
+
+    def value(self, reading: Reading) -> float:
+        """Return it, from 0 to 1."""
+        share = wrong_share(reading.run.evidence)
+        if share is None:
+            raise NoFigureError(f"{reading.run.name} has no request")
+        return share

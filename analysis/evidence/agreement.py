@@ -1,0 +1,157 @@
+"""Whether both sides answered alike, and as the log has it. Pure."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from analysis.evidence.answers import RouteAnswers
+from analysis.evidence.finding import Finding, FindingKind
+from analysis.evidence.run import RunEvidence
+from plimsoll.common.units import significant
+
+_APART = 0.01  # shares of all requests of a scenario
+_APART_ROUTE = 0.05  # shares of the requests of one route
+_LEAST_REQUESTS = 50  # a side, for a route to be looked at by itself
+_OTHER_SIZE = 1.25  # geometric means of body sizes: pages vary
+_MANY = 0.10
+_MOST_NAMED = 3
+
+_OF_CANDIDATE = (FindingKind.MORE_FAILURES, FindingKind.EMPTY_ANSWERS)
+
+Routes = dict[str, RouteAnswers]
+
+
+def log_findings(runs: Sequence[RunEvidence], side: str, scenario: str) -> Iterator[Finding]:
+    """Yield how far the answers of one side's runs are from what the log has."""
+    total, names = _total(_routes(runs)), tuple(run.name for run in runs)
+    if not total.requests:
+        return
+    strange = total.wrong + total.emptied
+    share = strange / total.requests
+    if share > _APART:
+        kind = FindingKind.NOT_AS_LOGGED if share > _MANY else FindingKind.PARTLY_AS_LOGGED
+        text = (
+            f"{scenario}: {_percent(share)} of the answers of {side} are not what the log has: another "
+            "status, or no body."
+        )
+        yield Finding(kind, text, names, scenario)
+    if total.sized and total.odd_sizes > _MANY * total.sized:
+        text = (
+            f"{scenario}: {_percent(total.odd_sizes / total.sized)} of the answers of {side} have another "
+            "size than the log has."
+        )
+        yield Finding(FindingKind.OTHER_SIZES, text, names, scenario)
+
+
+def side_findings(
+    baseline: Sequence[RunEvidence], candidate: Sequence[RunEvidence], scenario: str
+) -> Iterator[Finding]:
+    """Yield how the answers of the candidate's runs differ from those of the baseline's, route by route."""
+    first, second = _routes(baseline), _routes(candidate)
+    if not first or not second:
+        return
+    names = tuple(run.name for run in candidate)
+    for kind, apart, words, worse in (
+        (FindingKind.MORE_FAILURES, _more(first, second, _failures), "failed", True),
+        (FindingKind.FEWER_FAILURES, _more(second, first, _failures), "failed", False),
+        (FindingKind.EMPTY_ANSWERS, _more(first, second, _empty), "came back without a body", True),
+        (FindingKind.OTHER_ANSWERS, _more(second, first, _empty), "came back without a body", False),
+    ):
+        if apart:
+            where, shares = apart
+            of_first, of_second = shares if kind in _OF_CANDIDATE else shares[::-1]
+            text = (
+                f"{scenario}: {_percent(of_second)} of the candidate's requests{where} {words}, and "
+                f"{_percent(of_first)} of the baseline's."
+            )
+            yield Finding(kind, text, names, scenario, worse=worse)
+    for text in (*_other_classes(first, second), *_other_sizes(first, second)):
+        yield Finding(FindingKind.OTHER_ANSWERS, f"{scenario}: {text}", names, scenario)
+
+
+def wrong_share(run: RunEvidence) -> float | None:
+    """Return the share of a run's requests that failed, or were answered otherwise than the log has it."""
+    total = run.observation.total
+    return (total.failures + total.wrong + total.emptied) / total.requests if total.requests else None
+
+
+_Apart = tuple[str, tuple[float, float]] | None
+
+
+def _more(first: Routes, second: Routes, share: Callable[[RouteAnswers], float]) -> _Apart:
+    """Return where the share is greater in `second`, in all or in one route, and both shares."""
+    one, other = share(_total(first)), share(_total(second))
+    if other - one > _APART:
+        return "", (one, other)
+    for name in _common(first, second):
+        one, other = share(first[name]), share(second[name])
+        if other - one > _APART_ROUTE:
+            return f" of {name}", (one, other)
+    return None
+
+
+def _failures(answers: RouteAnswers) -> float:
+    return answers.failures / answers.requests if answers.requests else 0.0
+
+
+def _empty(answers: RouteAnswers) -> float:
+    return answers.empty / answers.requests if answers.requests else 0.0
+
+
+def _other_classes(first: Routes, second: Routes) -> Iterator[str]:
+    """Yield where other status classes came among the answers that did not fail."""
+    places = {"": _distance(_total(first), _total(second))}
+    places |= {f" of {name}": _distance(first[name], second[name]) for name in _common(first, second)}
+    for where, apart in places.items():
+        if apart > (_APART_ROUTE if where else _APART):
+            yield f"{_percent(apart)} of the answers{where} have another status class than on the other side."
+            return
+
+
+def _distance(first: RouteAnswers, second: RouteAnswers) -> float:
+    shares = [each.kinds[1:5] / total for each in (first, second) if (total := each.kinds[1:5].sum())]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2) if len(shares) == 2 else 0.0
+
+
+def _other_sizes(first: Routes, second: Routes) -> Iterator[str]:
+    """Yield which routes have bodies of another size."""
+    strange = []
+    for name in _common(first, second):
+        one, other = first[name], second[name]
+        if min(one.bodies, other.bodies) < _LEAST_REQUESTS:
+            continue
+        ratio = math.exp(other.log_bytes / other.bodies - one.log_bytes / one.bodies)
+        if max(ratio, 1 / ratio) > _OTHER_SIZE:
+            strange.append(f"{name} × {significant(ratio)}")
+    if strange:
+        shown = ", ".join(strange[:_MOST_NAMED])
+        yield f"the candidate's bodies have other sizes than the baseline's: {shown}."
+
+
+def _routes(runs: Sequence[RunEvidence]) -> Routes:
+    found: Routes = {}
+    for run in runs:
+        for name, answers in run.observation.routes.items():
+            found.setdefault(name, RouteAnswers()).add(answers)
+    return found
+
+
+def _total(routes: Routes) -> RouteAnswers:
+    whole = RouteAnswers()
+    for answers in routes.values():
+        whole.add(answers)
+    return whole
+
+
+def _common(first: Routes, second: Routes) -> list[str]:
+    """Return the routes that both sides have enough requests of."""
+    return [
+        name
+        for name, answers in first.items()
+        if name in second and min(answers.requests, second[name].requests) >= _LEAST_REQUESTS
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{significant(100 * share)} %"
