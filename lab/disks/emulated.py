@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lab.disks import zfs
 from lab.disks.disk import DiskKind
 from lab.disks.emulated_settings import DiskSpeed, EmulatedDisk
-from lab.disks.find import find
+from lab.disks.discovery import find
 from lab.disks.folder import COLD
 from lab.disks.limits import find_group, set_limits
 from lab.disks.place import Place

@@ -12,7 +12,7 @@ import click
 
 from lab.experiment.scenario_kinds import traits_of
 from lab.experiment.settings import read_lab
-from lab.timers import find, night, plan, steps
+from lab.timers import discovery, night, plan, steps
 from lab.timers.calendar import parsed
 from lab.timers.definition import Kind, Timer, checked_name, cron_lines, places, read, unit_texts
 from lab.timers.nights import runs
@@ -103,7 +103,7 @@ def install(
         )
     except ValueError as error:
         raise SettingsError(str(error)) from None
-    found = find.look(wanted.name, place)
+    found = discovery.look(wanted.name, place)
     todo = plan.install(wanted, place, found)
     _do(todo, dry_run)
     if as_json:
@@ -112,7 +112,7 @@ def install(
     elif dry_run:
         _print_steps(todo)
     else:
-        told = status_of(wanted.name, place, find.look(wanted.name, place), datetime.now(UTC))
+        told = status_of(wanted.name, place, discovery.look(wanted.name, place), datetime.now(UTC))
         again = "installed again" if found.schedule else "installed"
         click.echo(
             f"{wanted.name}: {again} ({wanted.kind}); the next night is {when(told.next, told.schedule)}."
@@ -150,7 +150,7 @@ def _timer(
         problems.append(f"{'--on-calendar' if on_calendar else '--at'}: {error}")
     try:
         called = checked_name(name or label) if name or label else "unnamed"
-        chosen = kind or find.kind_here()
+        chosen = kind or discovery.kind_here()
         if chosen == "system" and os.geteuid() != 0:
             problems.append("--system: needs root: choose --user, or run it with sudo")
     except SettingsError as error:
@@ -193,8 +193,8 @@ def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: b
     Exit codes: 0 it is gone; 2 something cannot be removed.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = places(state)
-    found = find.look(checked_name(name), place)
-    there = name in find.names(place) or (purge and place.folder(name).exists())
+    found = discovery.look(checked_name(name), place)
+    there = name in discovery.names(place) or (purge and place.folder(name).exists())
     if purge and (found.schedule is None or found.schedule.kind == "cron") and runs(place.folder(name)):
         raise SettingsError(f"--purge: a night of {name} runs: wait until it has ended, or leave --purge out")
     todo = plan.remove(name, place, found, purge) if there else []
@@ -225,11 +225,11 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
     Exit codes: 0 all is well; 1 something is wrong: the last night, missed nights, the timer; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = places(state)
-    names = find.names(place)
+    names = discovery.names(place)
     if name is not None and checked_name(name) not in names:
         raise SettingsError(f"NAME: there is no schedule {name} (there is: {', '.join(names) or 'none'})")
     chosen = [name] if name is not None else names
-    told = [status_of(one, place, find.look(one, place), datetime.now(UTC)) for one in chosen]
+    told = [status_of(one, place, discovery.look(one, place), datetime.now(UTC)) for one in chosen]
     if as_json:
         click.echo(json.dumps({"schedules": [data_of(one) for one in told]}, indent=2))
     elif not told:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.disks.find import Loop, find, is_on, own_loops, own_mounts
+from lab.disks.discovery import Loop, find, is_on, own_loops, own_mounts
 from lab.disks.removal import remove_files
 from lab.machine import Done, LocalMachine
 from tests.support.fakemachine import FakeMachine
