@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lab.clones.address import TargetHost, TargetUrl
-from lab.clones.clone import CloneSettings
+from lab.clones.address import TargetUrl
+from lab.clones.guest import GuestSettings
 
 _DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]{0,99}")
 
@@ -17,7 +17,7 @@ def _domain(value: str) -> str:
     return value
 
 
-class LibvirtSettings(CloneSettings):
+class LibvirtSettings(GuestSettings):
     """A clone of a domain of libvirt, on the backend's disk."""
 
     driver: Literal["libvirt"] = Field(description="`libvirt`: a clone of a domain, by virsh.")
@@ -41,17 +41,7 @@ class LibvirtSettings(CloneSettings):
     target: TargetUrl = Field(
         "http://${address}", description="Base URL of the site there; ${address} is its address, by source."
     )
-    connect_to: TargetHost | None = Field(
-        None,
-        description="HOST:PORT to connect to instead; ${address}:80 where the site has a name of its own.",
-    )
     copy_timeout_s: float = Field(3600.0, gt=0, description="Seconds for copying one disk.")
-    start_timeout_s: float = Field(
-        300.0, gt=0, description="Seconds for the start, for the address, and until the site serves, each."
-    )
-    stop_timeout_s: int = Field(
-        60, ge=0, le=3600, description="Seconds that the guest has to shut down before it is switched off."
-    )
 
     @model_validator(mode="after")
     def _fits(self) -> "LibvirtSettings":

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lab.clones.address import TargetHost, TargetUrl
-from lab.clones.clone import CloneSettings
+from lab.clones.address import TargetUrl
+from lab.clones.guest import GuestSettings, StopTimeout
 from lab.names.model import StrictModel
 from lab.proxmox import ApiSettings
 
@@ -63,7 +63,7 @@ class DiskLimits(StrictModel):
         return "".join(f",{key}={value:g}" for key, value in self if value is not None)
 
 
-class ProxmoxSettings(CloneSettings, ApiSettings):
+class ProxmoxSettings(GuestSettings, ApiSettings):
     """A clone of a virtual machine on Proxmox VE."""
 
     driver: Literal["proxmox"] = Field(description="`proxmox`: a clone of a virtual machine there.")
@@ -88,17 +88,8 @@ class ProxmoxSettings(CloneSettings, ApiSettings):
         "http://${address}",
         description="Base URL of the site there; ${address} is what the guest agent says.",
     )
-    connect_to: TargetHost | None = Field(
-        None,
-        description="HOST:PORT to connect to instead; ${address}:80 where the site has a name of its own.",
-    )
     clone_timeout_s: float = Field(3600.0, gt=0, description="Seconds for copying the disks.")
-    start_timeout_s: float = Field(
-        300.0, gt=0, description="Seconds for the start, for the address, and until the site serves, each."
-    )
-    stop_timeout_s: int = Field(
-        120, ge=1, le=3600, description="Seconds that the guest has to shut down before it is switched off."
-    )
+    stop_timeout_s: Annotated[StopTimeout, Field(ge=1)] = 120
 
     @model_validator(mode="after")
     def _fits(self) -> "ProxmoxSettings":

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from lab.clones.clone import CloneSettings
+from lab.clones.guest import StopTimeout
 from lab.names.storage import Folder
 from lab.steps.step import no_reference
 from plimsoll.common.sizes import Size
@@ -80,9 +81,7 @@ class QemuSettings(CloneSettings):
     )
     copy_timeout_s: float = Field(3600.0, gt=0, description="Seconds for copying the image.")
     start_timeout_s: float = Field(600.0, gt=0, description="Seconds that it may take until it serves.")
-    stop_timeout_s: int = Field(
-        60, ge=0, le=3600, description="Seconds that the guest has to shut down before it is switched off."
-    )
+    stop_timeout_s: StopTimeout = 60
 
     @model_validator(mode="after")
     def _fits(self) -> "QemuSettings":
