@@ -41,6 +41,11 @@ class Scenario:
     needs: str
     changes: str | None
 
+    @property
+    def runs_on_k6(self) -> bool:
+        """True if it is a k6 script, which lies beside its module."""
+        return Path(__file__).with_name(f"{self.name}.js").is_file()
+
     def load(self) -> ScenarioModule:
         """Import the scenario's module."""
         return cast(ScenarioModule, import_module(self.module))

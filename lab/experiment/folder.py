@@ -22,9 +22,7 @@ from lab.experiment.settings import Lab
 from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.problems import sentence_of
-from plimsoll.rundir.names import FACTS_FILE
-
-_SETTINGS = "lab.json"
+from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, RUNS_FOLDER
 
 
 class ExperimentFolder:
@@ -38,11 +36,11 @@ class ExperimentFolder:
     @property
     def runs(self) -> list[Path]:
         """The finished runs, in the order of the experiment."""
-        return sorted(path for path in (self.path / "runs").iterdir() if path.is_dir())
+        return sorted(path for path in (self.path / RUNS_FOLDER).iterdir() if path.is_dir())
 
     def finished(self, name: str) -> bool:
         """Return whether the run of this name is finished."""
-        return (self.path / "runs" / name / FACTS_FILE).is_file()
+        return (self.path / RUNS_FOLDER / name / FACTS_FILE).is_file()
 
     def tuning(self, backend: str) -> Path:
         """Return the path of the tuning journal of `backend`."""
@@ -63,7 +61,7 @@ class ExperimentFolder:
 
     def finish(self, attempt: Path, directory: Path, name: str) -> Path:
         """Put `directory` of `attempt` among the finished runs, down to the disk. Raises OutputError."""
-        there = self.path / "runs" / name
+        there = self.path / RUNS_FOLDER / name
         try:
             for path in directory.rglob("*"):
                 if path.is_file() and not path.is_symlink():
@@ -78,7 +76,7 @@ class ExperimentFolder:
 
     def settings(self) -> Lab:
         """Return the settings that it was begun with. Raises SettingsError."""
-        path = self.path / _SETTINGS
+        path = self.path / EXPERIMENT_FILE
         try:
             return Lab.model_validate_json(path.read_bytes())
         except OSError as error:
@@ -91,20 +89,20 @@ def make_folder(lab: Lab) -> ExperimentFolder:
     """Make the folder of a new experiment. Raises OutputError."""
     path = lab.out / f"{lab.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     try:
-        for name in ("attempts", "runs", "tuning"):
+        for name in ("attempts", RUNS_FOLDER, "tuning"):
             (path / name).mkdir(parents=True, exist_ok=name != "attempts")
     except FileExistsError:
         raise OutputError(f"{path}: is there already: begin again in a second") from None
     except OSError as error:
         raise unwritable(path, error) from None
-    replace_json(path / _SETTINGS, lab.model_dump(mode="json"), sync=True)
+    replace_json(path / EXPERIMENT_FILE, lab.model_dump(mode="json"), sync=True)
     return ExperimentFolder(path)
 
 
 def folders(out: Path, name: str | None = None) -> Iterator[ExperimentFolder]:
     """Yield the experiments in `out`, the last one first; of one name, if given."""
     found = []
-    for path in out.glob("*/lab.json"):
+    for path in out.glob(f"*/{EXPERIMENT_FILE}"):
         try:
             called = json.loads(path.read_bytes()).get("name")
         except (OSError, ValueError, AttributeError):

@@ -12,16 +12,16 @@ from analysis.report.make import make_report
 from lab.clones.registry import driver_of
 from lab.experiment.experiment import Experiment, run_experiment
 from lab.experiment.folder import ExperimentFolder, folders, make_folder
+from lab.experiment.replay_options import REPLAY
 from lab.experiment.result import RunResult, result_of
 from lab.experiment.scenario_kinds import traits_of
 from lab.experiment.settings import Lab, read_lab
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
-from plimsoll.rundir.names import REPORT_FILE
+from plimsoll.rundir.names import REPORT_FILE, RUNS_FOLDER
 from scenarios.k6.build import k6_program
-
-_ON_K6 = ("visitors", "browser")
+from scenarios.registry import scenario
 
 
 @click.command()
@@ -67,7 +67,7 @@ def _carried_out(file: Path | None, resume: bool, progress: bool | None) -> RunR
     folder, lab = _begun(file) if resume else _new(file)
     kinds = traits_of(lab, str(file or folder.path))
     _account(lab)
-    if any(choice.scenario in _ON_K6 for choice in lab.scenarios):
+    if any(scenario(name).runs_on_k6 for name in {one.scenario for one in lab.scenarios} - {REPLAY}):
         k6_program(_say)  # built now if needed, so that no run begins with a build
     _say(f"The experiment is in {folder.path}.")
     try:
@@ -135,7 +135,7 @@ def _report(folder: ExperimentFolder) -> Path | None:
 
 def _summary(result: RunResult) -> list[str]:
     total = len(result.finished) + len(result.not_done)
-    runs = Path(result.directory or "") / "runs"
+    runs = Path(result.directory or "") / RUNS_FOLDER
     lines = [f"{len(result.finished)} of {total} runs are finished, in {runs}."]
     lines += _unfinished(result.not_done, result.set_aside)
     return [*lines, f"Report: {result.report}"] if result.report else lines

@@ -10,6 +10,7 @@ import pytest
 from scenarios import browser, visitors
 from scenarios.browser import NoBrowserError, chromium_program, confined, photograph, resolver_rules
 from scenarios.defaults import script_defaults
+from scenarios.registry import scenarios
 from scenarios.running.credentials import Credentials
 from scenarios.running.errors import SettingsError
 from scenarios.running.options import validated
@@ -23,6 +24,10 @@ STAGES = [
     ("minutes and hours", "2m:50, 1h:0", [Stage(120, 50), Stage(3600, 0)]),
     ("parts", "0.5m:2.5", [Stage(30, 2.5)]),
 ]
+
+
+def test_the_registry_knows_which_scenarios_run_on_k6() -> None:
+    assert {one.name for one in scenarios() if one.runs_on_k6} == {"visitors", "browser"}
 
 
 @pytest.mark.parametrize(("why", "text", "stages"), STAGES)
