@@ -58,7 +58,7 @@ def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool
         return [
             Remark(
                 level=Severity.BAD,
-                text="The instances were not all told the same start (start_at), so they did not replay "
+                text="The instances did not all get the same start (start_at), so they did not replay "
                 f"together: their starts differ by {apart}, and they are placed by their own clocks.",
             )
         ]
@@ -66,7 +66,7 @@ def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool
         return [
             Remark(
                 level=Severity.WARN,
-                text=f"The instances were told no start to share: their starts differ by {apart} by their "
+                text=f"The instances got no common start: their starts differ by {apart} by their "
                 "own clocks, by which they are placed.",
             )
         ]

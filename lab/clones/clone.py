@@ -8,8 +8,8 @@ from lab.clones.golden import Golden, SiteSettings
 from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
 from lab.names.model import StrictModel
-from lab.steps.doer import Api
 from lab.steps.remains import Remains
+from lab.steps.runner import Api
 from lab.steps.step import Step
 
 

@@ -29,6 +29,6 @@ def site_down(project: str, name: str, folder: str, says: str, keep: bool = True
 
 
 def _called(script: str, settings: Mapping[str, str], says: str, timeout_s: float) -> Command:
-    told = [f"{key}={settings.get(key, '')}" for key in _KNOWN if settings.get(key)]
-    untold = [word for key in _KNOWN if not settings.get(key) for word in ("-u", key)]
-    return Command(says, ("env", *untold, *told, script), timeout_s=timeout_s)
+    assigned = [f"{key}={settings.get(key, '')}" for key in _KNOWN if settings.get(key)]
+    unset = [word for key in _KNOWN if not settings.get(key) for word in ("-u", key)]
+    return Command(says, ("env", *unset, *assigned, script), timeout_s=timeout_s)

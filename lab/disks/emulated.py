@@ -7,9 +7,9 @@ at the upper one, so that the kernel counts that disk's delays as it counts thos
 from dataclasses import dataclass
 
 from lab.disks import zfs
+from lab.disks.discovery import find
 from lab.disks.disk import DiskKind
 from lab.disks.emulated_settings import DiskSpeed, EmulatedDisk
-from lab.disks.discovery import find
 from lab.disks.folder import COLD
 from lab.disks.limits import find_group, set_limits
 from lab.disks.place import Place

@@ -73,12 +73,12 @@ def plan(file: Path, as_json: bool) -> None:
     """  # noqa: D301 \b is click's: keep these lines as they are
     found = read_lab(file)
     kinds = traits_of(found, str(file))
-    told = asyncio.run(_planned(found, kinds))
+    chapters = asyncio.run(_planned(found, kinds))
     if as_json:
         data = {"runs": [asdict(run) for run in planned(found)], "about_s": lasts_s(found)}
-        click.echo(json.dumps(data | {"chapters": told}, indent=2))
+        click.echo(json.dumps(data | {"chapters": chapters}, indent=2))
         return
-    for chapter in told:
+    for chapter in chapters:
         click.echo("\n".join(chapter["lines"]) + "\n")
     click.echo(f"# {_summary(found)}")
 

@@ -35,7 +35,7 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
     """Return all that would be done, in order. Looks at the machines, changes nothing. Raises LabError."""
     found = {rig.name: rig for rig in rigs}
     tunings = {rig.name: await planned_tuning(rig.machine, rig.backend.tuning) for rig in rigs}
-    told: list[Chapter] = []
+    chapters: list[Chapter] = []
     made: set[str] = set()
     prepared: set[str] = set()
     saturating: dict[str, StepGroup] = {}
@@ -55,7 +55,7 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
             if prepare.steps:
                 prepared.add(rig.backend.host)
             parts = (prepare, rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
-            told.append(_chapter(f"make {rig.name}", rig, parts))
+            chapters.append(_chapter(f"make {rig.name}", rig, parts))
         parts = (
             tuned,
             rig.reset(restore=run.backend in dirty),
@@ -66,11 +66,11 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
             rig.rest(),
             untuned,
         )
-        told.append(
+        chapters.append(
             _chapter(f"run {run.number}: {run.scenario} on {run.backend}, repeat {run.repeat}", rig, parts)
         )
         (dirty.add if kinds[run.scenario].changes else dirty.discard)(run.backend)
-    return [*told, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
+    return [*chapters, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
 
 
 def lasts_s(lab: Lab) -> float | None:
@@ -86,11 +86,11 @@ def lasts_s(lab: Lab) -> float | None:
 
 def lines(chapter: Chapter) -> list[str]:
     """Return a chapter as it is printed: a script with comments. Pure."""
-    told = [f"# {chapter.says} (on {chapter.machine})"]
+    script = [f"# {chapter.says} (on {chapter.machine})"]
     for part in chapter.parts:
-        told.append(f"## {part.says}")
-        told += [_line(step) for step in part.steps]
-    return told
+        script.append(f"## {part.says}")
+        script += [_line(step) for step in part.steps]
+    return script
 
 
 def _line(step: Step) -> str:

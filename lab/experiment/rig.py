@@ -16,8 +16,8 @@ from lab.experiment.settings import Backend, Lab
 from lab.experiment.transcript import RecordedMachine, changes_settings
 from lab.machine import Machine
 from lab.saturators import SaturatorSettings, aimed
-from lab.steps.doer import StepRunner
 from lab.steps.remains import Remains
+from lab.steps.runner import StepRunner
 from lab.steps.step import Step, fill
 from lab.tuning import apply, put_back
 
@@ -68,7 +68,7 @@ class Rig:
 
     def forget(self) -> None:
         """Forget what was captured: everything is to be made again."""
-        self.doer = StepRunner(self.machine, self._api, self.tell)
+        self.runner = StepRunner(self.machine, self._api, self.tell)
         self.changed = self.stands = False
 
     def tell(self, step: Step) -> None:
@@ -151,9 +151,9 @@ class Rig:
             try:
                 for one in found:
                     say(f"removes {one.what}")
-                    doer = StepRunner(self.machine, self._api, self.tell)
-                    doer.captured.update(one.captured)
-                    await doer.do(one.remove)
+                    runner = StepRunner(self.machine, self._api, self.tell)
+                    runner.captured.update(one.captured)
+                    await runner.do(one.remove)
             except LabError as error:
                 if pause_s is None:
                     raise LabError(f"{self.name}: {one.what} cannot be removed: {error}") from None
@@ -181,7 +181,7 @@ class Rig:
     async def do(self, parts: list[StepGroup]) -> None:
         """Carry `parts` out. Raises LabError."""
         for part in parts:
-            await self.doer.do(part.steps)
+            await self.runner.do(part.steps)
 
 
 def all_steps(parts: list[StepGroup]) -> Iterator[Step]:

@@ -48,7 +48,7 @@ class RigRun:
     ) -> None:
         self._lab, self._run, self._of, self._rig, self._here = lab, run, of, rig, here
         self._folder, self._kind, self._say = folder, kind, say
-        self._told = RecordedMachine(rig.machine, rig.tell)
+        self._recorded = RecordedMachine(rig.machine, rig.tell)
 
     async def done(self) -> Path:
         """Do it, and return the finished run directory. Raises LabError where it failed.
@@ -91,7 +91,7 @@ class RigRun:
 
     async def _loaded(self, attempt: Path, events: Events) -> tuple[Path, RunClock]:
         """Run the scenario, and the saturator in its middle."""
-        target = self._rig.clone.target(self._rig.doer.captured)
+        target = self._rig.clone.target(self._rig.runner.captured)
         command = run_command(self._lab, self._run, self._kind, target, str(attempt), self._rig.is_ours)
         self._rig.tell(Command("run the scenario", tuple(command)))
         process = await self._here.start(command)
@@ -129,7 +129,7 @@ class RigRun:
         if settings is None:
             return
         label = Label(self._lab.name).saturator(self._run.backend)
-        machine = self._rig.saturated_on(self._told, self._rig.doer.captured)
+        machine = self._rig.saturated_on(self._recorded, self._rig.runner.captured)
         busy = saturator(machine, settings, label, events.note)
         phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
         await saturate(busy, clock, self._lab.warmup_s, phases)
@@ -154,14 +154,14 @@ class RigRun:
         where, dataset = self._rig.place, self._rig.clone.data().dataset
         if where is None:
             return self._lab.observe.disks, ()
-        captured = self._rig.doer.captured
+        captured = self._rig.runner.captured
         devices = tuple(fill(device, captured).removeprefix("/dev/") for device in where.devices)
         return devices, (dataset,) if dataset else ()
 
     def _complete(self, directory: Path, facts: dict[str, Any]) -> None:
         """Write to run.json what the lab knows of the run."""
         path = directory / FACTS_FILE
-        where, captured = self._rig.place, self._rig.doer.captured
+        where, captured = self._rig.place, self._rig.runner.captured
         accelerator = {key: captured[key] for key in ("accelerator",) if key in captured}
         phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
         replace_json(

@@ -59,8 +59,8 @@ def _problems(choice: ScenarioChoice, duration_s: float | None) -> list[str]:
     given = {key: value for key, value in choice.options.items() if key not in _OURS}
     ours = [f"{key}: is the lab's to say; leave it out" for key in choice.options if key in _OURS]
     given |= {"target": _NOWHERE} | ({} if duration_s is None else {"duration_s": duration_s})
-    told: list[dict[str, str]] = json.loads(_ask(choice.scenario, said=json.dumps(given)))
-    return ours + [f"{one['key']}: {one['problem']}" for one in told]
+    found: list[dict[str, str]] = json.loads(_ask(choice.scenario, said=json.dumps(given)))
+    return ours + [f"{one['key']}: {one['problem']}" for one in found]
 
 
 def _replay_problems(choice: ScenarioChoice) -> list[str]:

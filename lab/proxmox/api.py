@@ -19,7 +19,7 @@ _STOP_S = 60.0
 
 
 class ProxmoxApi:
-    """An Api of lab.steps.doer, and what drivers look with.
+    """An Api of lab.steps.runner, and what drivers look with.
 
     Two answers are more than Proxmox's own: that of a clone has its number (`newid`), which differs from
     the requested one if that was taken meanwhile; that of the guest agent has the `address`.

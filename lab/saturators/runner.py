@@ -32,7 +32,7 @@ class Meter:
     """Bytes so far, over processes that each begin at 0."""
 
     def __init__(self) -> None:
-        self._before = self._now = self._told = 0
+        self._before = self._now = self._reported = 0
 
     @property
     def total(self) -> int:
@@ -49,7 +49,7 @@ class Meter:
 
     def per_second(self, elapsed_s: float) -> int:
         """Return the bytes a second since it was asked the last time, `elapsed_s` seconds ago."""
-        new, self._told = self.total - self._told, self.total
+        new, self._reported = self.total - self._reported, self.total
         return round(new / elapsed_s) if elapsed_s > 0 else 0
 
 
@@ -116,15 +116,15 @@ class Runner(ABC):
 
     async def _report(self) -> None:
         loop = asyncio.get_running_loop()
-        told_s = due_s = loop.time()
+        reported_s = due_s = loop.time()
         while self._running:
             due_s += 1
             await asyncio.sleep(max(due_s - loop.time(), 0))
             now_s = loop.time()
-            event = {"event": f"{self._kind} bytes", "bytes_per_s": self.meter.per_second(now_s - told_s)}
+            event = {"event": f"{self._kind} bytes", "bytes_per_s": self.meter.per_second(now_s - reported_s)}
             if self._running:
                 self._on_event(event)
-            told_s = now_s
+            reported_s = now_s
 
     def _stopped(self) -> None:
         if self._running:

@@ -1,1 +1,1 @@
-"""Changes to a machine as data: steps, and the doer that carries them out."""
+"""Changes to a machine as data: steps, and the runner that carries them out."""

@@ -1,4 +1,4 @@
-"""Carries steps out, one after another, and keeps what they capture."""
+"""The runner of steps: carries them out, one after another, and keeps what they capture."""
 
 import asyncio
 import time

@@ -112,10 +112,10 @@ def install(
     elif dry_run:
         _print_steps(todo)
     else:
-        told = status_of(wanted.name, place, discovery.look(wanted.name, place), datetime.now(UTC))
+        status = status_of(wanted.name, place, discovery.look(wanted.name, place), datetime.now(UTC))
         again = "installed again" if found.schedule else "installed"
         click.echo(
-            f"{wanted.name}: {again} ({wanted.kind}); the next night is {when(told.next, told.schedule)}."
+            f"{wanted.name}: {again} ({wanted.kind}); the next night is {when(status.next, status.schedule)}."
         )
         click.echo(f"Results: {wanted.out}")
         for warning in lingering(wanted):
@@ -229,14 +229,14 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
     if name is not None and checked_name(name) not in names:
         raise SettingsError(f"NAME: there is no schedule {name} (there is: {', '.join(names) or 'none'})")
     chosen = [name] if name is not None else names
-    told = [status_of(one, place, discovery.look(one, place), datetime.now(UTC)) for one in chosen]
+    statuses = [status_of(one, place, discovery.look(one, place), datetime.now(UTC)) for one in chosen]
     if as_json:
-        click.echo(json.dumps({"schedules": [data_of(one) for one in told]}, indent=2))
-    elif not told:
+        click.echo(json.dumps({"schedules": [data_of(one) for one in statuses]}, indent=2))
+    elif not statuses:
         click.echo("No schedule is installed.")
     else:
-        click.echo("\n\n".join("\n".join(lines_of(one)) for one in told))
-    ctx.exit(1 if any(one.problems for one in told) else 0)
+        click.echo("\n\n".join("\n".join(lines_of(one)) for one in statuses))
+    ctx.exit(1 if any(one.problems for one in statuses) else 0)
 
 
 @schedule.command()

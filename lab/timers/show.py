@@ -19,39 +19,39 @@ def when(at: datetime | None, of: Timer | None) -> str:
     return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M %Z}"
 
 
-def data_of(told: Status) -> dict[str, Any]:
+def data_of(status: Status) -> dict[str, Any]:
     """Return the status for --json: instants in UTC."""
 
     def nightdata_of(one: Night | None) -> Any:
         return one and one.model_dump(mode="json")
 
     return {
-        "name": told.name,
-        "schedule": told.schedule and told.schedule.model_dump(mode="json"),
-        "next": told.next and told.next.isoformat(),
-        "last": nightdata_of(told.last),
-        "running": nightdata_of(told.running),
-        "missed": [one.due and one.due.isoformat() for one in told.missed],
-        "problems": told.problems,
-        "notes": told.notes,
+        "name": status.name,
+        "schedule": status.schedule and status.schedule.model_dump(mode="json"),
+        "next": status.next and status.next.isoformat(),
+        "last": nightdata_of(status.last),
+        "running": nightdata_of(status.running),
+        "missed": [one.due and one.due.isoformat() for one in status.missed],
+        "problems": status.problems,
+        "notes": status.notes,
     }
 
 
-def lines_of(told: Status) -> list[str]:
+def lines_of(status: Status) -> list[str]:
     """Return the lines for a terminal."""
-    of = told.schedule
-    lines = [f"{told.name}: {'well' if not told.problems else 'something is wrong'}"]
+    of = status.schedule
+    lines = [f"{status.name}: {'well' if not status.problems else 'something is wrong'}"]
     if of is not None:
         lines += [f"  lab      {of.lab}", f"  when     {of.calendar} ({of.kind})"]
-        lines.append(f"  next     {when(told.next, of)}")
-        if told.running is not None:
-            lines.append(f"  running  since {when(told.running.began, of)}")
-        last = told.last
+        lines.append(f"  next     {when(status.next, of)}")
+        if status.running is not None:
+            lines.append(f"  running  since {when(status.running.began, of)}")
+        last = status.last
         said = "none yet" if last is None else f"{when(last.due or last.began, of)}: {last.outcome}"
         lines.append(f"  last     {said}")
         if last is not None and last.said:
             lines.append(f"           {last.said.splitlines()[0]}")
         lines.append(f"  results  {of.out}")
-    lines += [f"  wrong    {problem}" for problem in told.problems]
-    lines += [f"  note     {note}" for note in told.notes]
+    lines += [f"  wrong    {problem}" for problem in status.problems]
+    lines += [f"  note     {note}" for note in status.notes]
     return [printable(line, _LONGEST) for line in lines]

@@ -34,47 +34,49 @@ class Status:
 
 def status(name: str, place: TimerFolders, found: InstalledTimer, at: datetime) -> Status:
     """Return the status of the timer `name`. Changes nothing. Raises PlimsollError."""
-    told = Status(name)
+    result = Status(name)
     try:
         schedule = read(place, name)
     except SettingsError as error:
-        told.problems.append(f"{error}" if found.schedule else _half(name))
-        return told
-    told.schedule = schedule
-    told.problems += [*_installed(schedule, place, found), *_there(schedule, place)]
-    told.notes += lingering(schedule)
+        result.problems.append(f"{error}" if found.schedule else _half(name))
+        return result
+    result.schedule = schedule
+    result.problems += [*_installed(schedule, place, found), *_there(schedule, place)]
+    result.notes += lingering(schedule)
     known = Nights(place.folder(name)).read()
-    _fares(told, schedule, known, runs(place.folder(name)), at)
-    return told
+    _fares(result, schedule, known, runs(place.folder(name)), at)
+    return result
 
 
-def _fares(told: Status, schedule: Timer, known: list[Night], running: bool, at: datetime) -> None:
+def _fares(result: Status, schedule: Timer, known: list[Night], running: bool, at: datetime) -> None:
     calendar = schedule.nights
     zone = calendar.tzinfo()
-    told.next = next_due(calendar, zone, at)
+    result.next = next_due(calendar, zone, at)
     if running:
-        told.running = next((night for night in reversed(known) if night.outcome == "running"), None)
+        result.running = next((night for night in reversed(known) if night.outcome == "running"), None)
     else:
         known = nobody_runs(known)
     begun = [i for i, night in enumerate(known) if night.outcome not in ("missed", "running", "skipped")]
-    told.last = known[begun[-1]] if begun else None
+    result.last = known[begun[-1]] if begun else None
     unseen = missed(known, calendar, zone, schedule.installed_at, at - GRACE)
-    told.missed = [night for night in [*known, *unseen] if night.outcome == "missed"]
-    since = told.last.due or told.last.began if told.last else None
+    result.missed = [night for night in [*known, *unseen] if night.outcome == "missed"]
+    since = result.last.due or result.last.began if result.last else None
     late = [night for night in unseen if since is None or (night.due and night.due > since)]
     if late_missed := [night for night in late if night.outcome == "missed"]:
-        told.problems.append(
-            _missed(late_missed, "since the last night" if told.last else "since it was installed")
+        result.problems.append(
+            _missed(late_missed, "since the last night" if result.last else "since it was installed")
         )
-    elif told.missed:
-        told.notes.append(_missed(told.missed, "and made up for by later ones"))
+    elif result.missed:
+        result.notes.append(_missed(result.missed, "and made up for by later ones"))
     skipped = [
         night for night in [*known[begun[-1] + 1 if begun else 0 :], *late] if night.outcome == "skipped"
     ]
     if skipped:
-        told.problems.append(f"{_counted(skipped)} {skipped[-1].said}")
-    if told.last is not None and told.last.outcome in BAD:
-        told.problems.append(f"the last night: {told.last.outcome}: {told.last.said.partition(chr(10))[0]}")
+        result.problems.append(f"{_counted(skipped)} {skipped[-1].said}")
+    if result.last is not None and result.last.outcome in BAD:
+        result.problems.append(
+            f"the last night: {result.last.outcome}: {result.last.said.partition(chr(10))[0]}"
+        )
 
 
 def _counted(nights: list[Night]) -> str:

@@ -51,13 +51,15 @@ def wanted(tuning: Tuning) -> list[Value]:
     """Return the values that `tuning` asks for, in the order in which they can be set."""
     values: list[Value] = []
     for device, disk in tuning.disks.items():
-        values += [QueueValue(device=device, name=name, value=text) for name, text in _given(disk)]
+        values += [QueueValue(device=device, name=name, value=text) for name, text in _set_values(disk)]
     if tuning.transparent_hugepage:
         values.append(HugepageValue(value=tuning.transparent_hugepage))
     for dataset, properties in tuning.datasets.items():
-        values += [PropertyValue(dataset=dataset, name=name, value=text) for name, text in _given(properties)]
-    values += [ZfsValue(name=name, value=text) for name, text in _given(tuning.zfs)]
-    values += [VmValue(name=name, value=text) for name, text in _given(tuning.vm)]
+        values += [
+            PropertyValue(dataset=dataset, name=name, value=text) for name, text in _set_values(properties)
+        ]
+    values += [ZfsValue(name=name, value=text) for name, text in _set_values(tuning.zfs)]
+    values += [VmValue(name=name, value=text) for name, text in _set_values(tuning.vm)]
     return values
 
 
@@ -68,8 +70,8 @@ def touched(tuning: Tuning) -> list[Value]:
     """
     values = {value.key: value for value in wanted(tuning)}
     for value in list(values.values()):
-        for besides in _besides(value):
-            values.setdefault(besides.key, besides)
+        for side_effect in _side_effects(value):
+            values.setdefault(side_effect.key, side_effect)
     return list(values.values())
 
 
@@ -103,15 +105,15 @@ def plan(current: Current, tuning: Tuning) -> Plan:
     before: dict[str, Value] = {}
     for value in apply:
         before[value.key] = current[value.key]
-        for besides in _besides(value):
-            if besides.key in current:
-                before[besides.key] = current[besides.key]
+        for side_effect in _side_effects(value):
+            if side_effect.key in current:
+                before[side_effect.key] = current[side_effect.key]
     grows = _arc_grows(apply, current)
     back = _without_zero_twins(before)
     return Plan(tuple(_in_order(apply, grows)), tuple(_in_order(back, not grows)))
 
 
-def _given(model: object) -> list[tuple[str, str]]:
+def _set_values(model: object) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in model if value is not None]  # type: ignore[attr-defined]
 
 
@@ -130,7 +132,7 @@ def _would_inherit(value: Value, now: Value, values: Iterable[Value]) -> bool:
     )
 
 
-def _besides(value: Value) -> list[Value]:
+def _side_effects(value: Value) -> list[Value]:
     if isinstance(value, QueueValue) and value.name == "scheduler":
         return [QueueValue(device=value.device, name=name, value="0") for name in _RESET_BY_SCHEDULER]
     if isinstance(value, VmValue) and value.name in _TWINS:

@@ -112,10 +112,10 @@ def _saved(message: str) -> Check:
     def check(reply: Reply) -> Trouble | None:
         if found := trouble(reply):
             return found
-        told = _MESSAGE.search(reply.location)
-        if told and told[1] == message:
+        message_number = _MESSAGE.search(reply.location)
+        if message_number and message_number[1] == message:
             return None
-        if told and told[1] == _REVIEW:
+        if message_number and message_number[1] == _REVIEW:
             return Trouble("no_permission", "the article waits for review: the account must not publish")
         return Trouble(
             "check_failed", f"status {reply.status}, leads to {reply.location}: {words(reply.text)}"

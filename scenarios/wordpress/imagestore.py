@@ -64,11 +64,11 @@ def _start(folder: Path, seed: int, numbers: list[int]) -> "subprocess.Popen[str
 
 
 def _wait(makers: list["subprocess.Popen[str]"], tell: Callable[[], None]) -> None:
-    told_s = time.monotonic()
+    reported_s = time.monotonic()
     while any(maker.poll() is None for maker in makers):
         time.sleep(0.05)
-        if time.monotonic() - told_s >= _SAY_EACH_S:
-            told_s = time.monotonic()
+        if time.monotonic() - reported_s >= _SAY_EACH_S:
+            reported_s = time.monotonic()
             tell()
 
 

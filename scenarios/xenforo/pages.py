@@ -46,11 +46,11 @@ Path = Annotated[str, Field(min_length=1), AfterValidator(_path)]
 Text = Annotated[str, Field(min_length=3), AfterValidator(_name)]
 
 
-class _Part(BaseModel):
+class _PageModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Login(_Part):
+class Login(_PageModel):
     """The form of name and password."""
 
     form: Selector
@@ -59,7 +59,7 @@ class Login(_Part):
     fields: dict[str, str] = {}
 
 
-class Start(_Part):
+class Start(_PageModel):
     """The form that begins the upgrade; `path` is opened first where the login does not lead to it."""
 
     form: Selector
@@ -67,13 +67,13 @@ class Start(_Part):
     fields: dict[str, str] = {}
 
 
-class Continue(_Part):
+class Continue(_PageModel):
     """The form that leads from page to page."""
 
     form: Selector
 
 
-class Texts(_Part):
+class Texts(_PageModel):
     """Texts of pages; case and white space do not matter."""
 
     complete: Text
@@ -82,7 +82,7 @@ class Texts(_Part):
     expired: Text | None = None
 
 
-class PageLimits(_Part):
+class PageLimits(_PageModel):
     """Limits of the walk through the pages."""
 
     same_page: int = Field(10, ge=2, le=100_000)
@@ -90,14 +90,14 @@ class PageLimits(_Part):
     lock_wait_s: float = Field(60.0, ge=0, le=86_400, strict=False)
 
 
-class CommandOutput(_Part):
+class CommandOutput(_PageModel):
     """Texts that the upgrade's command prints."""
 
     complete: Text
     phase: Pattern | None = None
 
 
-class Pages(_Part):
+class Pages(_PageModel):
     """One software's installer."""
 
     path: Path

@@ -4,19 +4,19 @@ import asyncio
 
 import pytest
 
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from lab.steps.step import Step
 from tests.support.sitestack import eventually, run
 
 
-async def cut_off(steps: list[Step], container: str, doer: StepRunner) -> None:
+async def cut_off(steps: list[Step], container: str, runner: StepRunner) -> None:
     """Carry out `steps`, and die as soon as a container of that name is another than it was."""
 
     def there() -> str:
         return run("docker", "ps", "-q", "--filter", f"name=^{container}").stdout
 
     before = there()
-    doing = asyncio.create_task(doer.do(steps))
+    doing = asyncio.create_task(runner.do(steps))
 
     def runs() -> bool:
         return there() not in ("", before) or doing.done()

@@ -12,7 +12,7 @@ from PIL import Image
 
 from lab.clones.golden import Golden, SiteSettings
 from lab.machine import LocalMachine
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from tests.support.cutoff import cut_off
 from tests.support.disks import clear, run
 from tests.support.leftovers import left, left_in

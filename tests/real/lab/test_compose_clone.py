@@ -12,7 +12,7 @@ from lab.clones.golden import Golden, SiteSettings
 from lab.disks.disk import Disk
 from lab.errors import MachineError
 from lab.machine import LocalMachine
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from lab.steps.step import Command, Step
 from tests.support.cutoff import cut_off
 from tests.support.disks import LABEL, clear, emulated, first, need_disks, run
@@ -34,9 +34,9 @@ def clone_on(disk: Disk, filesystem: str, golden: Golden) -> Compose:
     return Compose(settings, LABEL.of(filesystem), disk.place(), golden)
 
 
-def site_of(clone: Compose, filesystem: str, doer: StepRunner) -> Site:
+def site_of(clone: Compose, filesystem: str, runner: StepRunner) -> Site:
     folder = Path(clone.describe()["folder"])
-    return Site(LABEL.of(filesystem), clone.target(doer.captured).url, folder)
+    return Site(LABEL.of(filesystem), clone.target(runner.captured).url, folder)
 
 
 def changed(site: Site) -> tuple[list[list[str]], bool]:
@@ -52,31 +52,31 @@ def test_a_clone_is_brought_back_and_leaves_nothing(filesystem: str, golden: Gol
     clone = clone_on(disk, filesystem, golden)
 
     async def life(machine: LocalMachine) -> None:
-        doer = StepRunner(machine)
-        await doer.do([*disk.create(), *clone.create(), *disk.limit()])
+        runner = StepRunner(machine)
+        await runner.do([*disk.create(), *clone.create(), *disk.limit()])
         assert left_behind(LABEL.of(filesystem)) == [], "made, not started"
-        await doer.do(clone.reset(restore=False))
-        site = site_of(clone, filesystem, doer)
+        await runner.do(clone.reset(restore=False))
+        site = site_of(clone, filesystem, runner)
         assert site.browser().ask("/").status == 200
-        assert outside(site.name, doer.captured["disk_group"]) == [], "all of it is under the disk's limits"
+        assert outside(site.name, runner.captured["disk_group"]) == [], "all of it is under the disk's limits"
         site.sql("INSERT INTO wp_options (option_name, option_value) VALUES ('lab_was_here', 'yes')")
         (site.folder / "wordpress" / "lab-was-here.txt").touch()
         assert changed(site) == ([["yes"]], True)
 
-        await doer.do(clone.reset(restore=True))
-        site = site_of(clone, filesystem, doer)
+        await runner.do(clone.reset(restore=True))
+        site = site_of(clone, filesystem, runner)
         assert changed(site) == ([], False), "as it was when it was cloned"
         assert site.browser().ask("/").status == 200
 
         if filesystem == "ext4":  # the lab dies in the middle
             (site.folder / "wordpress" / "lab-was-here.txt").touch()
-            await cut_off(clone.reset(restore=False), f"{site.name}-php", doer)
+            await cut_off(clone.reset(restore=False), f"{site.name}-php", runner)
             assert (site.folder / "wordpress" / "lab-was-here.txt").exists(), "it was not brought back"
             await clear(machine, clone.find, disk.find)
         else:
-            await doer.do([*clone.stop(), *clone.stop(), *clone.destroy()])
+            await runner.do([*clone.stop(), *clone.stop(), *clone.destroy()])
             assert await clone.find(machine) == []
-            await doer.do(disk.destroy())
+            await runner.do(disk.destroy())
         assert left_behind(site.name) == []
 
     run(life)

@@ -10,7 +10,7 @@ import pytest
 
 from lab.disks.limits import joined
 from lab.machine import LocalMachine
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from tests.support.disks import (
     BLKIO,
     FILESYSTEMS,
@@ -71,14 +71,14 @@ def test_a_limited_disk_is_as_slow_as_it_is_to_be(filesystem: str, work: Path) -
     place = made.place()
 
     async def life(machine: LocalMachine) -> None:
-        doer = StepRunner(machine)
-        await doer.do(made.create())
+        runner = StepRunner(machine)
+        await runner.do(made.create())
         file = f"{place.folder}/file"
         subprocess.run(write(file), capture_output=True, check=True)
-        await doer.do(place.cold)
+        await runner.do(place.cold)
         fast = seconds(read(file))
-        await doer.do(made.limit())
-        await doer.do(place.cold)
+        await runner.do(made.limit())
+        await runner.do(place.cold)
         slow = {
             "a cold read": seconds(read(file)),
             "a write until it is on the disk": seconds(write(f"{place.folder}/synced", "conv=fsync")),
@@ -86,10 +86,10 @@ def test_a_limited_disk_is_as_slow_as_it_is_to_be(filesystem: str, work: Path) -
         }
         if filesystem == "zfs":
             del slow["a write back by the kernel"]  # zfs-fuse's sync does not wait
-        await doer.do(place.unlimit)
-        await doer.do(place.cold)
+        await runner.do(place.unlimit)
+        await runner.do(place.cold)
         again = seconds(read(file))
-        await doer.do(made.destroy())
+        await runner.do(made.destroy())
         for what, took in slow.items():
             assert took >= LEAST_S, f"{what}: faster than the disk can be"
         assert max(fast, again) < LEAST_S, "it was slow because it was limited"
@@ -106,10 +106,10 @@ def test_others_are_as_slow_once_they_joined_the_group(work: Path) -> None:
     other = BLKIO / LABEL.experiment
 
     async def life(machine: LocalMachine) -> None:
-        doer = StepRunner(machine)
-        await doer.do(made.create())
-        await doer.do(made.limit())
-        group = doer.captured["disk_group"]
+        runner = StepRunner(machine)
+        await runner.do(made.create())
+        await runner.do(made.limit())
+        group = runner.captured["disk_group"]
         other.mkdir()
         try:
             wanted = write(f"{place.folder}/file", "oflag=direct")
@@ -117,7 +117,7 @@ def test_others_are_as_slow_once_they_joined_the_group(work: Path) -> None:
             inside = seconds(joined(str(other), joined(group, wanted)))
         finally:
             other.rmdir()
-            await doer.do(made.destroy())
+            await runner.do(made.destroy())
         assert outside < LEAST_S <= inside
 
     run(life)
@@ -129,15 +129,15 @@ def test_operations_are_counted_too_and_waiting_is_seen_at_the_upper_device(work
     place = made.place()
 
     async def life(machine: LocalMachine) -> None:
-        doer = StepRunner(machine)
-        await doer.do(made.create())
+        runner = StepRunner(machine)
+        await runner.do(made.create())
         file = f"{place.folder}/file"
         subprocess.run(write(file, "conv=fsync"), capture_output=True, check=True)
-        await doer.do(made.limit())
-        before = milliseconds(doer.captured["disk_device"])
+        await runner.do(made.limit())
+        before = milliseconds(runner.captured["disk_device"])
         took = seconds(["dd", f"if={file}", "of=/dev/null", "bs=4k", "count=200", "iflag=direct"])
-        waited = milliseconds(doer.captured["disk_device"]) - before
-        await doer.do(made.destroy())
+        waited = milliseconds(runner.captured["disk_device"]) - before
+        await runner.do(made.destroy())
         assert took >= 0.8 * 200 / 100
         assert waited >= 0.5 * took * 1000, "diskstats of the disk say how long was waited for it"
 
@@ -175,9 +175,9 @@ def test_its_removal_may_be_cut_off_too(work: Path) -> None:
 
     async def cut_off(machine: LocalMachine) -> None:
         for count in range(len(made.destroy())):
-            doer = StepRunner(machine)
-            await doer.do([*made.create(), *made.limit()])
-            await doer.do(made.destroy()[:count])
+            runner = StepRunner(machine)
+            await runner.do([*made.create(), *made.limit()])
+            await runner.do(made.destroy()[:count])
             await clear(machine, made.find)
             assert left(work) == []
 
@@ -194,11 +194,11 @@ def test_zfs_fuse_runs_as_long_as_it_is_needed(work: Path, tmp_path: Path) -> No
     ours, others = emulated("zfs", work), tmp_path / "others.img"
 
     async def life(machine: LocalMachine) -> None:
-        doer = StepRunner(machine)
-        await doer.do(ours.create())
+        runner = StepRunner(machine)
+        await runner.do(ours.create())
         await machine.run(["truncate", "-s", "128M", str(others)])
         await machine.run(["zpool", "create", "-O", "mountpoint=none", f"x{os.getpid()}", str(others)])
-        await doer.do(ours.destroy())
+        await runner.do(ours.destroy())
         assert (work / "zfs-fuse.pid").exists(), "it serves a pool that is somebody else's"
         assert await ours.find(machine) == []
         await machine.run(["zpool", "destroy", f"x{os.getpid()}"])
@@ -216,8 +216,8 @@ def test_a_machine_that_began_meanwhile_does_not_keep_the_disk(filesystem: str, 
     made = emulated(filesystem, work)
 
     async def life(machine: LocalMachine) -> None:
-        doer = StepRunner(machine)
-        await doer.do(made.create())
+        runner = StepRunner(machine)
+        await runner.do(made.create())
         command = [need("unshare"), "--mount", "--propagation", "private", "sleep", "600"]
         with subprocess.Popen(command) as keeper:
             mounted = f" {made.place().folder} "
@@ -226,8 +226,8 @@ def test_a_machine_that_began_meanwhile_does_not_keep_the_disk(filesystem: str, 
                 assert time.monotonic() < until
                 time.sleep(0.05)
             assert mounted in Path(f"/proc/{keeper.pid}/mountinfo").read_text()
-            await doer.do(made.place().cold)
-            await doer.do(made.destroy())
+            await runner.do(made.place().cold)
+            await runner.do(made.destroy())
             assert left(work) == []
             assert keeper.poll() is None, "it runs on"
             keeper.kill()

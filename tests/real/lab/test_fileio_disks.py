@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.machine import LocalMachine
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from tests.support.disks import FILESYSTEMS, clear, emulated, need_disks, run
 from tests.support.paths import ROOT
 from tests.support.programs import need
@@ -124,13 +124,13 @@ def test_a_slow_disk_is_measured_as_slow_as_it_is(work: Path, tmp_path: Path) ->
     disk = emulated("ext4", work, operations_per_s=OPERATIONS_PER_S)
 
     async def life(machine: LocalMachine) -> None:
-        doer = StepRunner(machine)
-        await doer.do(disk.create())
-        await doer.do(disk.limit())
+        runner = StepRunner(machine)
+        await runner.do(disk.create())
+        await runner.do(disk.limit())
         options = ["--file-size", "64M", "--threads", "8", "--time-s", "3", "--tests", "rndrd", "--direct"]
         rows = measured(Path(disk.place().folder), kept, *options)
         held_against(rows, kept)
         assert number(rows[0][8]) <= 1.2 * OPERATIONS_PER_S, "IOPS: it cannot do more"
-        await doer.do(disk.destroy())
+        await runner.do(disk.destroy())
 
     run(life)

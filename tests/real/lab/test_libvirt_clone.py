@@ -15,7 +15,7 @@ from lab.clones.libvirt.settings import LibvirtSettings
 from lab.disks.place import Place
 from lab.errors import LabError
 from lab.machine import LocalMachine
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from lab.steps.step import Room, Step
 from tests.support.disks import LABEL, clear, emulated, left, need_disks
 from tests.support.programs import Replay, open_to_all
@@ -83,21 +83,21 @@ def test_two_clones_of_one_base_serve_and_leave_nothing(base: Path, tmp_path: Pa
         full = await Libvirt.prepared(settings(), f"{label}--fast", fast, machine)
         linked = await Libvirt.prepared(settings(full=False), f"{label}--slow", slow, machine)
         other = await Libvirt.prepared(settings(full=False), stranger, fast, machine)
-        doers = {clone: StepRunner(machine) for clone in (full, linked, other)}
+        runners = {clone: StepRunner(machine) for clone in (full, linked, other)}
         for clone in (full, linked):
             assert await clone.find(machine) == []
-        await doers[other].do(other.create())
-        for clone, doer in doers.items():
+        await runners[other].do(other.create())
+        for clone, runner in runners.items():
             if clone is not other:
-                await doer.do(clone.create())
-                await doer.do(clone.reset(restore=False))
-                url = clone.target(doer.captured).url
+                await runner.do(clone.create())
+                await runner.do(clone.reset(restore=False))
+                url = clone.target(runner.captured).url
                 assert get(url) == "<p>a site on a disk</p>\n"
                 assert [get(f"{url}/cgi-bin/add") for _ in range(3)] == ["1\n", "2\n", "3\n"]
         assert {f"{label}--fast", f"{label}--slow"} <= set(virsh("list", "--name").stdout.split())
         assert "full" in full.describe()
 
-        url = full.target(doers[full].captured).url
+        url = full.target(runners[full].captured).url
         log = tmp_path / "access.log"
         log.write_text("".join(LOG.format(i, i, "/" if i % 2 else "/index.html") for i in range(6)))
         done = await asyncio.to_thread(replay, "--target", url, "--speed", "10", str(log))
@@ -105,25 +105,25 @@ def test_two_clones_of_one_base_serve_and_leave_nothing(base: Path, tmp_path: Pa
         summary = json.loads(next((tmp_path / "results").glob("*/summary.json")).read_text())
         assert summary["requests"]["ok"] == 6
 
-        await doers[full].do(full.stop())
-        await doers[full].do(full.stop())
-        await doers[full].do(full.reset(restore=False))
+        await runners[full].do(full.stop())
+        await runners[full].do(full.stop())
+        await runners[full].do(full.reset(restore=False))
         assert get(f"{url}/cgi-bin/add") == "4\n", "what was written is there after a start"
         for clone in (full, linked):
-            await doers[clone].do(clone.reset(restore=True))
-            assert get(f"{clone.target(doers[clone].captured).url}/cgi-bin/add") == "1\n", "as it was created"
+            await runners[clone].do(clone.reset(restore=True))
+            assert get(f"{clone.target(runners[clone].captured).url}/cgi-bin/add") == "1\n", "as it was created"
 
         for clone in (full, linked):
             found = await clone.find(machine)
             assert [one.what.split()[1] for one in found] == ["virtual", "folder"]
             for _ in range(2):
                 for one in found:
-                    await doers[clone].do(one.remove)
+                    await runners[clone].do(one.remove)
             assert await clone.find(machine) == []
-            await doers[clone].do(clone.destroy())
+            await runners[clone].do(clone.destroy())
         assert stranger in names(), "somebody else's, with nearly the same name"
         assert sorted(path.name for path in Path(fast.folder).iterdir()) == [stranger]
-        await doers[other].do(other.destroy())
+        await runners[other].do(other.destroy())
 
     asyncio.run(run())
     assert not [name for name in names() if name.startswith(f"plimsoll-vt{os.getpid()}")]
@@ -201,15 +201,15 @@ def test_a_clone_of_a_guest_with_uefi_has_its_own_variables(base: Path) -> None:
     async def run() -> None:
         for ran in (False, True):  # a base that never ran has none to copy
             clone = await Libvirt.prepared(settings(base=f"{BASE}-efi"), name, where, machine)
-            doer = StepRunner(machine)
+            runner = StepRunner(machine)
             try:
-                await doer.do(clone.create())
+                await runner.do(clone.create())
                 assert (Path(where.folder, name) / "nvram.fd").exists() == ran
-                await doer.do(clone.reset(restore=False))
-                assert get(clone.target(doer.captured).url) == "<p>a site on a disk</p>\n"
+                await runner.do(clone.reset(restore=False))
+                assert get(clone.target(runner.captured).url) == "<p>a site on a disk</p>\n"
                 assert (Path(where.folder, name) / "nvram.fd").exists()
             finally:
-                await doer.do(clone.destroy())
+                await runner.do(clone.destroy())
             assert await clone.find(machine) == []
             virsh("start", f"{BASE}-efi")
             virsh("destroy", f"{BASE}-efi")
@@ -227,15 +227,15 @@ def test_a_clone_on_an_emulated_disk_is_under_its_limits(base: Path) -> None:
     name = LABEL.of("ext4")
 
     async def run() -> None:
-        doer = StepRunner(machine)
+        runner = StepRunner(machine)
         clone = await Libvirt.prepared(settings(), name, disk.place(), machine)
         try:
-            await doer.do([*disk.create(), *clone.create(), *disk.limit(), *clone.reset(restore=False)])
-            assert get(clone.target(doer.captured).url) == "<p>a site on a disk</p>\n"
+            await runner.do([*disk.create(), *clone.create(), *disk.limit(), *clone.reset(restore=False)])
+            assert get(clone.target(runner.captured).url) == "<p>a site on a disk</p>\n"
             pid = Path(f"/run/libvirt/qemu/{name}.pid").read_text().strip()
-            members = Path(doer.captured["disk_group"], "cgroup.procs").read_text().split()
+            members = Path(runner.captured["disk_group"], "cgroup.procs").read_text().split()
             assert pid in members
-            await doer.do([*clone.reset(restore=True), *clone.stop()])
+            await runner.do([*clone.reset(restore=True), *clone.stop()])
         finally:
             removed = await clear(machine, clone.find, disk.find)
         assert [line.split()[1] for line in removed[:2]] == ["virtual", "folder"]

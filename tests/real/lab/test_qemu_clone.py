@@ -18,7 +18,7 @@ from lab.clones.qemu.driver import Qemu
 from lab.clones.qemu.settings import QemuSettings
 from lab.disks.place import Place
 from lab.machine import LocalMachine
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from lab.steps.remains import Remains
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, free_port, need
@@ -145,17 +145,17 @@ def test_two_clones_serve_a_replay_and_leave_nothing(image: Image, tmp_path: Pat
     ssh_port = free_port()
     full = clone(image, folders[0], "full", format="raw", ssh_port=ssh_port)
     linked = clone(image, folders[1], "linked", full=False)
-    doers = {full: StepRunner(machine), linked: StepRunner(machine)}
+    runners = {full: StepRunner(machine), linked: StepRunner(machine)}
 
     async def boot(one: Qemu) -> None:
         assert await one.find(machine) == []
-        await doers[one].do(one.create())
-        await doers[one].do(one.reset(restore=False))
+        await runners[one].do(one.create())
+        await runners[one].do(one.reset(restore=False))
 
     async def run_all() -> None:
         await asyncio.gather(boot(full), boot(linked))
-        urls = {one: one.target(doers[one].captured).url for one in doers}
-        assert {doer.captured["accelerator"] for doer in doers.values()} == {"tcg"}
+        urls = {one: one.target(runners[one].captured).url for one in runners}
+        assert {runner.captured["accelerator"] for runner in runners.values()} == {"tcg"}
         both = zip(urls.values(), folders, strict=True)
         for requests in await asyncio.gather(*(asyncio.to_thread(replayed, *one) for one in both)):
             assert (requests["total"], requests["ok"]) == (24, 24)
@@ -165,31 +165,31 @@ def test_two_clones_serve_a_replay_and_leave_nothing(image: Image, tmp_path: Pat
         ask = in_guest(image, ssh_port)
         await asyncio.to_thread(ask, "echo changed > /data/static/pages/changed.html")
         assert status(f"{urls[full]}/static/pages/changed.html") == 200
-        await doers[full].do(full.stop())
+        await runners[full].do(full.stop())
         disk = next(folders[0].glob("plimsoll-*/disk.raw"))
         header = run("dumpe2fs", "-h", f"{disk}?offset={1 << 20}").stdout
         assert "needs_recovery" not in header
         assert "clean" in next(line for line in header.splitlines() if line.startswith("Filesystem state"))
-        await doers[linked].do(linked.stop())
-        await doers[full].do(full.reset(restore=True))
-        assert status(f"{full.target(doers[full].captured).url}/static/pages/changed.html") == 404
+        await runners[linked].do(linked.stop())
+        await runners[full].do(full.reset(restore=True))
+        assert status(f"{full.target(runners[full].captured).url}/static/pages/changed.html") == 404
 
-        found = [await one.find(machine) for one in doers]
+        found = [await one.find(machine) for one in runners]
         assert [[one.what.split()[1] for one in each] for each in found] == [
             ["virtual", "folder"],
             ["folder"],
         ]
-        for one, each in zip(doers, found, strict=True):
+        for one, each in zip(runners, found, strict=True):
             for _ in range(2):
                 for what in each:
-                    await doers[one].do(what.remove)
-            await doers[one].do(one.destroy())
+                    await runners[one].do(what.remove)
+            await runners[one].do(one.destroy())
             assert await one.find(machine) == []
 
     try:
         asyncio.run(run_all())
     finally:
-        for one in doers:
+        for one in runners:
             asyncio.run(StepRunner(machine).do(one.destroy()))
     assert [sorted(p.name for p in folder.iterdir()) for folder in folders] == [["access.log", "results"]] * 2
     after = image.path.stat()
@@ -218,13 +218,13 @@ LIFE = """
 import asyncio, sys
 from lab.clones.qemu.driver import Qemu
 from lab.clones.qemu.settings import QemuSettings
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from lab.machine import LocalMachine
 from lab.disks.place import Place
 
 clone = Qemu(QemuSettings.model_validate_json(sys.argv[1]), sys.argv[2], Place(sys.argv[3]))
-doer = StepRunner(LocalMachine(), on_step=lambda step: print(step.says, flush=True))
-asyncio.run(doer.do([*clone.create(), *clone.reset(restore=True)]))
+runner = StepRunner(LocalMachine(), on_step=lambda step: print(step.says, flush=True))
+asyncio.run(runner.do([*clone.create(), *clone.reset(restore=True)]))
 """
 INSTANTS = (
     "copy the image",
@@ -258,11 +258,11 @@ def test_what_a_killed_lab_leaves_is_found_and_removed(image: Image, tmp_path: P
 
     async def clean() -> list[Remains]:
         """Removes what is found until two looks find nothing: QEMU may just be going into the background."""
-        doer, nothing = StepRunner(LocalMachine()), 0
+        runner, nothing = StepRunner(LocalMachine()), 0
         for _ in range(20):
-            found = await qemu.find(doer.machine)
+            found = await qemu.find(runner.machine)
             for one in found:
-                await doer.do(one.remove)
+                await runner.do(one.remove)
             nothing = 0 if found else nothing + 1
             if nothing == 2:
                 return []

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from lab.machine import LocalMachine
 from lab.saturators import AnySaturator, saturator
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from tests.support.disks import LABEL, clear, emulated, need_disks, run
 from tests.support.programs import need
 
@@ -142,11 +142,11 @@ def test_a_send_is_as_slow_as_the_disk_that_it_reads(work: Path) -> None:
     place = disk.place()
 
     async def life(machine: LocalMachine) -> None:
-        doer = StepRunner(machine)
-        await doer.do(disk.create())
+        runner = StepRunner(machine)
+        await runner.do(disk.create())
         fill(Path(place.folder) / "file")
-        await doer.do(place.cold)
-        await doer.do(disk.limit())
+        await runner.do(place.cold)
+        await runner.do(disk.limit())
         events: list[dict[str, Any]] = []
         settings = SETTINGS.validate_python({"kind": "zfs-send", "dataset": place.dataset})
         sender = saturator(machine, settings, LABEL.saturator("zfs"), events.append)

@@ -14,7 +14,7 @@ from lab.clones.proxmox.driver import Proxmox
 from lab.clones.proxmox.settings import ProxmoxSettings
 from lab.errors import LabError
 from lab.proxmox import ProxmoxApi, connect
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from lab.steps.step import Call, Serve, shown
 from tests.support.fakemachine import FakeMachine
 from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
@@ -75,32 +75,32 @@ def test_a_clone_is_made_begun_anew_and_removed(server: ProxmoxServer, site: str
     )
 
     async def run() -> None:
-        doer = StepRunner(FakeMachine(), api)
-        await doer.do(clone.create())
+        runner = StepRunner(FakeMachine(), api)
+        await runner.do(clone.create())
         (vmid,) = server.named(NAME)
         vm = server.vms[vmid]
-        assert doer.captured["vmid"] == str(vmid)
+        assert runner.captured["vmid"] == str(vmid)
         disk = f"hdd-zfs:vm-{vmid}-disk-0,iothread=1,size=32G,mbps_rd=150,iops_wr=120"
         assert vm.config["scsi0"] == disk
         assert (vm.running, vm.config["onboot"]) == (False, 0), "not started, neither with its node"
-        await doer.do(clone.reset(restore=False))
+        await runner.do(clone.reset(restore=False))
         assert vm.running
         vm.config["changed"] = "by a run"
-        await doer.do(clone.stop())
+        await runner.do(clone.stop())
         assert not vm.running
-        await doer.do(clone.stop())
-        await doer.do(clone.reset(restore=True))
+        await runner.do(clone.stop())
+        await runner.do(clone.reset(restore=True))
         (vmid,) = server.named(NAME)
         assert server.vms[vmid].running
         assert server.vms[vmid].config["scsi0"].endswith("mbps_rd=150,iops_wr=120")
-        assert clone.target(doer.captured).url == site
+        assert clone.target(runner.captured).url == site
         (found,) = await clone.find(FakeMachine())
         assert found.backend == "hdd"
         assert found.what == f"the virtual machine {NAME} ({vmid} on pve1)"
-        await doer.do(found.remove)
+        await runner.do(found.remove)
         assert await clone.find(FakeMachine()) == []
-        await doer.do(found.remove)
-        await doer.do(clone.destroy())
+        await runner.do(found.remove)
+        await runner.do(clone.destroy())
 
     asyncio.run(run())
     assert list(server.vms) == [TEMPLATE]
@@ -112,9 +112,9 @@ def test_the_address_comes_from_the_guest_agent_as_soon_as_it_runs(server: Proxm
     server.agent_polls = 3
 
     async def run() -> dict[str, str]:
-        doer = StepRunner(FakeMachine(), api)
-        await doer.do([*clone.create(), *clone.reset(restore=False)[:-1]])
-        return doer.captured
+        runner = StepRunner(FakeMachine(), api)
+        await runner.do([*clone.create(), *clone.reset(restore=False)[:-1]])
+        return runner.captured
 
     captured = asyncio.run(run())
     assert clone.target(captured).url == "http://192.0.2.77:8080"
@@ -127,10 +127,10 @@ def test_a_guest_that_never_gets_an_address_is_named(server: ProxmoxServer) -> N
     clone, api = made(server, start_timeout_s=0.05)
 
     async def run() -> None:
-        doer = StepRunner(FakeMachine(), api)
-        await doer.do(clone.create())
-        server.vms[int(doer.captured["vmid"])].address = None
-        await doer.do(clone.reset(restore=False))
+        runner = StepRunner(FakeMachine(), api)
+        await runner.do(clone.create())
+        server.vms[int(runner.captured["vmid"])].address = None
+        await runner.do(clone.reset(restore=False))
 
     with pytest.raises(LabError, match="the guest has no address: does it get one"):
         asyncio.run(run())
@@ -188,9 +188,9 @@ def test_a_number_that_has_become_somebody_elses_is_left_alone(server: ProxmoxSe
     clone, api = made(server)
 
     async def run() -> None:
-        doer = StepRunner(FakeMachine(), api)
-        doer.captured["vmid"] = "131"
-        await doer.do(clone.destroy())
+        runner = StepRunner(FakeMachine(), api)
+        runner.captured["vmid"] = "131"
+        await runner.do(clone.destroy())
 
     with pytest.raises(LabError, match="name is payroll, not plimsoll-bench--hdd: it is not ours"):
         asyncio.run(run())

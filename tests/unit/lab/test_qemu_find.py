@@ -16,7 +16,7 @@ from lab.clones.qemu.settings import QemuSettings
 from lab.disks.place import Place
 from lab.errors import MachineError
 from lab.machine import LocalMachine
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from lab.steps.step import Command
 from tests.support.fakemachine import FakeMachine
 from tests.support.scripted_machine import ScriptedMachine

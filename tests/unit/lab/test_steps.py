@@ -8,7 +8,7 @@ import pytest
 from lab.errors import LabError, MachineError
 from lab.machine import LocalMachine
 from lab.names.labels import Label
-from lab.steps.doer import StepRunner
+from lab.steps.runner import StepRunner
 from lab.steps.step import Call, Command, Room, Serve, Step, filled, no_reference, shown
 
 
@@ -106,17 +106,17 @@ def test_only_names_of_this_very_experiment_are_its_own() -> None:
 
 
 def _do(*steps: Step) -> StepRunner:
-    doer = StepRunner(LocalMachine())
-    asyncio.run(doer.do(steps))
-    return doer
+    runner = StepRunner(LocalMachine())
+    asyncio.run(runner.do(steps))
+    return runner
 
 
 def test_what_a_command_says_is_captured_for_those_after_it() -> None:
-    doer = _do(
+    runner = _do(
         Command("", ("echo", " /dev/loop7 "), capture="loop"),
         Command("", ("echo", "on ${loop}"), capture="said"),
     )
-    assert doer.captured == {"loop": "/dev/loop7", "said": "on /dev/loop7"}
+    assert runner.captured == {"loop": "/dev/loop7", "said": "on /dev/loop7"}
 
 
 def test_a_command_may_be_tried_until_it_succeeds(tmp_path: pytest.TempPathFactory) -> None:

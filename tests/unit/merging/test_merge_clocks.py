@@ -104,7 +104,7 @@ def test_who_has_no_start_in_common_is_placed_by_its_own_clock(tmp_path: Path) -
     assert [(each.level, each.text) for each in said.says] == [
         (
             "warn",
-            "The instances were told no start to share: their starts differ by 2.5 s by their own clocks, by "
+            "The instances got no common start: their starts differ by 2.5 s by their own clocks, by "
             "which they are placed.",
         ),
         ("note", "The instances' clocks may differ by up to 2 ms."),
@@ -117,7 +117,7 @@ def test_who_was_told_another_start_did_not_replay_with_the_others(tmp_path: Pat
     assert (said.placed_by, due_ns) == ("started_at", [1_000_000, 2_501_000_000])
     assert said.says[0].level == "bad"
     assert said.says[0].text == (
-        "The instances were not all told the same start (start_at), so they did not replay together: their "
+        "The instances did not all get the same start (start_at), so they did not replay together: their "
         "starts differ by 2.5 s, and they are placed by their own clocks."
     )
 
