@@ -34,7 +34,7 @@ class Problem:
         return ".".join(map(str, self.at))
 
 
-def problems_of(error: ValidationError, unknown: str = "is no key here") -> list[Problem]:
+def problems_of(error: ValidationError, unknown: str = "is not a known key") -> list[Problem]:
     """Return all problems in order; `unknown` is the text for a key that does not exist. Pure."""
     return [
         Problem(each["loc"], each["type"], _text(each["type"], each["msg"], unknown))

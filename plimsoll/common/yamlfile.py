@@ -32,7 +32,7 @@ def read_model(
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{path}: is no UTF-8 text") from None
+        raise SettingsError(f"{path}: is not UTF-8 text") from None
     if len(data) > _LARGEST_BYTES:
         raise SettingsError(f"{path}: is larger than {_LARGEST_BYTES >> 20} MiB: is it the right file?")
     return parse_model(text, str(path), model, manual, further)
@@ -81,7 +81,7 @@ def _walk(node: yaml.Node, at: Location, lines: dict[Location, int], seen: set[i
             below = (*at, str(key.value))
             line = key.start_mark.line + 1
             if below in lines and key.value != "<<":
-                problems.append((line, f"{_dotted(below)}: stands twice, first in line {lines[below]}"))
+                problems.append((line, f"{_dotted(below)}: is set twice, first in line {lines[below]}"))
             lines[below] = line
             problems += _walk(value, below, lines, seen)
     elif isinstance(node, yaml.SequenceNode):
@@ -108,4 +108,4 @@ def _dotted(location: Location) -> str:
 def _unreadable(name: str, error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or str(error)
-    return f"{name}:{mark.line + 1 if mark else 1}: is no YAML: {' '.join(str(what).split())}"
+    return f"{name}:{mark.line + 1 if mark else 1}: is not valid YAML: {' '.join(str(what).split())}"

@@ -26,7 +26,7 @@ class _Gates(BaseModel):
 
 SENTENCES = [
     ("a key is missing", {"gates": [{}]}, "gates.0.limit: is missing"),
-    ("a key that does not exist", {"gates": [{"limit": 1, "x": 1}]}, "gates.0.x: is no key here"),
+    ("a key that does not exist", {"gates": [{"limit": 1, "x": 1}]}, "gates.0.x: is not a known key"),
     ("a number too small", {"gates": [{"limit": 0}]}, "gates.0.limit: must be greater than 0"),
     ("a number where text belongs", {"gates": [{"limit": 1, "name": 5}]}, "must be text: put it in quotes"),
     ("our own words", {"gates": [{"limit": 1, "name": "none"}]}, "gates.0.name: p99 or p99.9"),

@@ -100,7 +100,7 @@ WRONG_GATES = [
     ("nothing", "{}", "gates: is missing"),
     ("an empty list", "gates: []", "gates: must not be empty"),
     ("no limit", "gates:\n- {scenario: a}", "gates.0: has no limit: give at_most_ratio or at_most_ms"),
-    ("an unknown key", "gates:\n- {scenario: a, at_most: 3}", "gates.0.at_most: is no key here"),
+    ("an unknown key", "gates:\n- {scenario: a, at_most: 3}", "gates.0.at_most: is not a known key"),
     ("no scenario", "gates:\n- {at_most_ratio: 3}", "gates.0.scenario: is missing"),
     (
         "an unknown metric",
@@ -124,7 +124,7 @@ WRONG_GATES = [
         "gates:\n- {scenario: a, at_most_ratio: 3}\n- {scenario: a, at_most_ms: 3}",
         "gates.1: is gates.0 again",
     ),
-    ("no YAML", "gates: [", "is no YAML"),
+    ("no YAML", "gates: [", "is not valid YAML"),
 ]
 
 

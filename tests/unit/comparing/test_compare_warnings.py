@@ -61,7 +61,7 @@ DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
         "had ended: they disturbed",
     ),
     (
-        "it ended before it began",
+        "it ended before the run began",
         lambda p: change(runs_of(p)[1], ended_at=instant(-9)),
         "ended before it began",
     ),

@@ -154,8 +154,8 @@ def test_a_target_is_changed_only_if_it_is_listed(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("clones: [http://a", "is no YAML"),
-        ("clone: [http://a]", r"1: clone: is no key here \(see docs/scenarios.md\)"),
+        ("clones: [http://a", "is not valid YAML"),
+        ("clone: [http://a]", r"1: clone: is not a known key \(see docs/scenarios.md\)"),
         ("", "must hold keys"),
         ("clones: [nonsense]", "clones.0"),
         ("- http://a", "must hold keys"),

@@ -23,7 +23,12 @@ def line_of(text: str, part: str) -> int:
 
 
 CASES = [
-    ("a key that there is not", "path:", "paths: x\npath:", "paths: is no key here (see docs/xenforo.md)"),
+    (
+        "a key that there is not",
+        "path:",
+        "paths: x\npath:",
+        "paths: is not a known key (see docs/xenforo.md)",
+    ),
     (
         "a key of a part that there is not",
         "form: form.login",
@@ -118,10 +123,12 @@ def test_all_problems_are_told_at_once() -> None:
     [
         pytest.param("", "f.yml:1: must hold keys", id="an empty file"),
         pytest.param("- a\n- b\n", "f.yml:1: must hold keys", id="a list"),
-        pytest.param("path: [\n", "is no YAML", id="broken YAML"),
-        pytest.param("a: !!python/object:os.system x\n", "is no YAML", id="YAML that would run something"),
-        pytest.param("a: &a [*a]\n", "is no key here", id="YAML that holds itself"),
-        pytest.param("[" * 5000, "is no YAML|too deep", id="YAML nested very deep"),
+        pytest.param("path: [\n", "is not valid YAML", id="broken YAML"),
+        pytest.param(
+            "a: !!python/object:os.system x\n", "is not valid YAML", id="YAML that would run something"
+        ),
+        pytest.param("a: &a [*a]\n", "is not a known key", id="YAML that holds itself"),
+        pytest.param("[" * 5000, "is not valid YAML|too deep", id="YAML nested very deep"),
     ],
 )
 def test_what_is_no_such_file_at_all(text: str, message: str) -> None:
