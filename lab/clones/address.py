@@ -22,7 +22,7 @@ def _with_address(kind: Any) -> Callable[[str], str]:
         no_reference(before + after)
         if address and (not before.endswith("//") if before else not after.startswith(":")):
             raise ValueError(
-                "must have ${address} where the host stands: http://${address}:8080, ${address}:80"
+                "must have ${address} in place of the host: http://${address}:8080, ${address}:80"
             )
         try:
             checked = adapter.validate_python(value.replace(ADDRESS, _ANY) if address else value)

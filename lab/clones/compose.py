@@ -33,21 +33,28 @@ class ComposeSettings(CloneSettings):
 
     driver: Literal["compose"] = Field(description="`compose`: the site of `make site`, in containers.")
     port: int | None = Field(
-        None, ge=1, le=65535, description="Where it listens; default: a port that is free before each run."
+        None, ge=1, le=65535, description="Port to listen on. Default: a port that is free before each run."
     )
     address: Annotated[str, AfterValidator(_address)] = Field(
         "127.0.0.1",
-        description="Address of the backend's machine on which it listens. Its passwords are public.",
+        description="Address of the backend's machine to listen on. The site's passwords are public.",
     )
     buffer_pool: str = Field(
-        "256M", pattern=_SIZE, description="MariaDB's buffer pool; small beside the data, so that it reads."
+        "256M",
+        pattern=_SIZE,
+        description="Size of MariaDB's buffer pool. Keep it smaller than the data, so that MariaDB reads "
+        "from the disk.",
     )
-    php_children: int = Field(8, ge=1, le=1000, description="PHP's worker processes.")
-    varnish_storage: str = Field("128M", pattern=_SIZE, description="Memory of the cache before it.")
+    php_children: int = Field(8, ge=1, le=1000, description="Number of PHP worker processes.")
+    varnish_storage: str = Field(
+        "128M", pattern=_SIZE, description="Memory for the Varnish cache in front of the site."
+    )
     project: PlainFolder | None = Field(
-        None, description="Plimsoll's own folder on the backend's machine; default: the same as here."
+        None,
+        description="Plimsoll's own folder on the backend's machine. Default: the same path as on this "
+        "machine.",
     )
-    timeout_s: float = Field(900.0, gt=0, description="Seconds that it may take to start.")
+    timeout_s: float = Field(900.0, gt=0, description="Seconds to wait for the site to start.")
 
 
 class Compose:
@@ -63,7 +70,7 @@ class Compose:
     def create(self) -> list[Step]:
         """Copy the site."""
         busy = ("sh", "-c", _AT_REST, "sh", self._golden.folder)
-        return [Command("see that the site that is copied does not run", busy), *self._site.make()]
+        return [Command("check that the site to copy does not run", busy), *self._site.make()]
 
     def reset(self, restore: bool) -> list[Step]:
         """End it, bring its data back, empty caches and start it; then its disk is made slow."""
@@ -98,7 +105,7 @@ class Compose:
 
     def stop(self) -> list[Step]:
         """End its containers; the data stay. What they still have to write is soon written."""
-        says = "end it, and keep its data"
+        says = "stop it, and keep its data"
         return [
             *self._place.unlimit,
             site_down(self._golden.project, self._name, self._site.folder, says),
@@ -149,7 +156,7 @@ class Compose:
 
 _AT_REST = """used=$(docker ps -q --filter "label=plimsoll.backend=$(realpath -m -- "$1")") || exit
 [ -z "$used" ] || {
-    echo "a site runs on $1: end it with make site-down KEEP=1 BACKEND_DIR=$1" >&2
+    echo "a site runs on $1: stop it with make site-down KEEP=1 BACKEND_DIR=$1" >&2
     exit 1
 }"""
 

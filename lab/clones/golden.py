@@ -21,20 +21,31 @@ _FILL_S = 4 * 3600.0  # includes building the image; a large site is larger than
 class SiteSettings(StrictModel):
     """The site that is cloned; docs/site.md says what is in it."""
 
-    size: Literal["small", "medium", "large"] = Field("small", description="small, medium or large.")
-    seed: int = Field(1, ge=0, le=1 << 31, description="Another number gives another site of that size.")
+    size: Literal["small", "medium", "large"] = Field(
+        "small", description="Size of the site: small, medium or large."
+    )
+    seed: int = Field(
+        1,
+        ge=0,
+        le=1 << 31,
+        description="Seed of the content. Another number makes another site of the same size.",
+    )
     editor: Literal["block", "classic"] = Field("block", description="WordPress's editor: block or classic.")
     upgrade_zip: PlainFolder | None = Field(
-        None, description="Zip of the WordPress that the site is offered as its upgrade, on that machine."
+        None,
+        description="Zip file, on the backend's machine, of the WordPress version to offer the site as an "
+        "upgrade.",
     )
     data: PlainFolder | None = Field(
-        None, description="A folder that `make site` filled, to be copied instead of a new one."
+        None, description="Folder that `make site` filled. The lab copies it instead of making a new site."
     )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "SiteSettings":
         if self.data and self.model_fields_set & _OF_THE_FILLING:
-            raise ValueError("data: that folder has its size, seed and upgrade already; leave them out")
+            raise ValueError(
+                "data: the folder already has a size, a seed and an upgrade; leave those keys out"
+            )
         return self
 
     @model_serializer(mode="wrap")
@@ -73,7 +84,7 @@ class Golden:
         """Fill it; a site filled in part is filled again, and a whole one is left as it is."""
         said = self.settings
         if said.data:
-            why = f"{said.data} holds no site: fill it with make site BACKEND_DIR={said.data}"
+            why = f"{said.data} contains no site: fill it with make site BACKEND_DIR={said.data}"
             words = ("sh", "-c", _IS_SITE, "sh", said.data, why)
             return [Command("see that the folder holds a site", words)]
         filled = {
@@ -84,12 +95,12 @@ class Golden:
             "SITE_PORT": "${golden_port}",
         }
         return [
-            Command("make a folder for the site that is copied", ("mkdir", "-p", "--", self._kept)),
+            Command("make a folder for the site to copy", ("mkdir", "-p", "--", self._kept)),
             Command("choose a free port", ("python3", "-c", FREE_PORT, "127.0.0.1"), capture="golden_port"),
             site_up(self.project, self._site, self.folder, filled, "fill it", _FILL_S),
             self._down(),
-            Command("write it out", ("sync",), timeout_s=600),
-            Command("say that it is whole", ("touch", "--", f"{self._kept}/whole")),
+            Command("write it to the disk", ("sync",), timeout_s=600),
+            Command("mark it as complete", ("touch", "--", f"{self._kept}/whole")),
         ]
 
     def forget(self) -> list[Step]:
@@ -97,7 +108,7 @@ class Golden:
         if self.settings.data:
             return []
         return [
-            Command("say that it is not whole", ("rm", "-f", "--", f"{self._kept}/whole")),
+            Command("mark it as incomplete", ("rm", "-f", "--", f"{self._kept}/whole")),
             self._down(keep=False),
             Command("remove its folder", ("rmdir", "--", self._kept)),
         ]
@@ -120,7 +131,7 @@ class Golden:
         return f"plimsoll-{self.name}"
 
     def _down(self, keep: bool = True) -> Command:
-        says = "end it, and keep its data" if keep else "end it, and remove its data"
+        says = "stop it, and keep its data" if keep else "stop it, and remove its data"
         return site_down(self.project, self._site, self.folder, says, keep)
 
 

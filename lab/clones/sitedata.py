@@ -49,7 +49,7 @@ class SiteData:
                 _command("make a dataset", "zfs", "create", self._dataset),
                 _command("see that it is mounted", "mountpoint", "-q", "--", self.folder),
                 copy,
-                _command("remember how it is now", "zfs", "snapshot", f"{self._dataset}@{_SNAPSHOT}"),
+                _command("take a snapshot", "zfs", "snapshot", f"{self._dataset}@{_SNAPSHOT}"),
             ]
         if self.place.filesystem == "btrfs":
             return [
@@ -57,7 +57,7 @@ class SiteData:
                 _command("make a subvolume", "btrfs", "subvolume", "create", self.folder),
                 copy,
                 _command(
-                    "remember how it is now",
+                    "take a snapshot",
                     "btrfs",
                     "subvolume",
                     "snapshot",

@@ -18,16 +18,19 @@ Word = Annotated[str, AfterValidator(no_reference)]
 class StaticSettings(CloneSettings):
     """A clone that the lab did not make."""
 
-    driver: Literal["static"] = Field(description="`static`: a host that exists.")
-    target: BaseUrl = Field(description="Base URL of the site there.")
-    connect_to: HostPort | None = Field(None, description="HOST:PORT to connect to instead.")
+    driver: Literal["static"] = Field(description="`static`: an existing host.")
+    target: BaseUrl = Field(description="Base URL of the site on that host.")
+    connect_to: HostPort | None = Field(None, description="HOST:PORT to connect to instead of the target's.")
     reset: tuple[tuple[Word, ...], ...] = Field(
-        (), description="Commands, each a list of words, that start it anew before each run: [[reboot-site]]."
+        (),
+        description="Commands that restart the site before each run, each a list of words: [[reboot-site]].",
     )
     restore: tuple[tuple[Word, ...], ...] = Field(
-        (), description="Commands that bring back its data before a run that follows a change."
+        (), description="Commands that restore the site's data before a run, if the run before changed it."
     )
-    timeout_s: float = Field(600.0, gt=0, description="Seconds for each of these commands, and for the site.")
+    timeout_s: float = Field(
+        600.0, gt=0, description="Seconds to wait for each of these commands, and for the site to answer."
+    )
 
 
 class Static:
@@ -47,11 +50,11 @@ class Static:
         said = self._settings
         return [
             *(
-                Command("bring back its data", words, timeout_s=said.timeout_s)
+                Command("restore its data", words, timeout_s=said.timeout_s)
                 for words in said.restore
                 if restore
             ),
-            *(Command("start it anew", words, timeout_s=said.timeout_s) for words in said.reset),
+            *(Command("restart it", words, timeout_s=said.timeout_s) for words in said.reset),
             self._serves(),
         ]
 

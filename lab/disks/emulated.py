@@ -53,7 +53,7 @@ class Emulated:
             emulated=self.settings.words,
             cold=(COLD[0], *(zfs.import_anew(self.name, self.folder) if is_zfs else ()), COLD[1]),
             limit=tuple(self.limit()),
-            unlimit=(set_limits(DiskSpeed(), "${disk_number}", "let the disk be fast"),) if limits else (),
+            unlimit=(set_limits(DiskSpeed(), "${disk_number}", "lift the disk's limits"),) if limits else (),
             group="${disk_group}" if limits else None,
         )
 
@@ -79,7 +79,7 @@ class Emulated:
         ]
         if self.settings.filesystem == "zfs":
             words = ("sh", "-c", zfs.JOIN_DAEMON, "sh", self._daemon, "${disk_group}")
-            steps.append(Command("put zfs-fuse, where it serves the pool, under these limits", words))
+            steps.append(Command("put zfs-fuse under these limits if it serves the pool", words))
         return steps
 
     def destroy(self) -> list[Step]:
@@ -129,7 +129,7 @@ class Emulated:
         return [
             *_loop("make a loop device of it, for the limits", image, "disk_under"),
             Command(
-                "learn its number",
+                "read its number",
                 ("lsblk", "-dnro", "MAJ:MIN", "${disk_under}"),
                 capture="disk_number",
             ),
@@ -149,13 +149,13 @@ class Emulated:
 def _loop(says: str, file: str, capture: str) -> list[Step]:
     return [
         Command(says, ("losetup", "--find", "--show", "--", file), capture=capture),
-        Command("go past the page cache", ("losetup", "--direct-io=on", f"${{{capture}}}"), may_fail=True),
+        Command("bypass the page cache", ("losetup", "--direct-io=on", f"${{{capture}}}"), may_fail=True),
     ]
 
 
 def _name_of(device: str) -> Command:
     return Command(
-        "learn what the kernel calls it", ("lsblk", "-dnro", "KNAME", device), capture="disk_device"
+        "read the kernel's name for it", ("lsblk", "-dnro", "KNAME", device), capture="disk_device"
     )
 
 

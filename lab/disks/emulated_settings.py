@@ -33,30 +33,38 @@ LIKE = {
 class EmulatedDisk(DiskSettings):
     """A disk made of a file: a loop device with limits, and a file system or pool on it."""
 
-    kind: Literal["emulated"] = Field(description="`emulated`: made of a file, and made slow.")
-    filesystem: Literal["ext4", "xfs", "btrfs", "zfs"] = Field(description="ext4, xfs, btrfs or zfs.")
+    kind: Literal["emulated"] = Field(description="`emulated`: a slow disk made from a file.")
+    filesystem: Literal["ext4", "xfs", "btrfs", "zfs"] = Field(
+        description="File system: ext4, xfs, btrfs or zfs."
+    )
     size_bytes: Annotated[Size, Field(ge=_SMALLEST_BYTES)] = Field(
-        description="How large it is: 8G. The file grows as the disk is filled."
+        description="Size of the disk: 8G. Its file grows as the disk fills up."
     )
     like: Literal["rotating", "sata-ssd", "nvme-ssd"] | None = Field(
-        None, description="Limits of a kind of disk: rotating, sata-ssd, or nvme-ssd, which has none."
+        None, description="Kind of disk whose limits apply: rotating, sata-ssd, or nvme-ssd, which has none."
     )
     bytes_per_s: Annotated[Size, Field(ge=1 << 16)] | None = Field(
         None,
-        description="Own limit, of reads and of writes each: 50M. None where neither this nor like is said.",
+        description="Your own limit in bytes a second, for reads and writes each: 50M. Default: that of "
+        "like, if set.",
     )
     operations_per_s: int | None = Field(
-        None, ge=10, le=10_000_000, description="Own limit, of reads and of writes each: 400."
+        None,
+        ge=10,
+        le=10_000_000,
+        description="Your own limit in operations a second, for reads and writes each: 400. Default: that of "
+        "like, "
+        "if set.",
     )
-    recordsize: RecordSize | None = Field(None, description="zfs: largest block of a file: 16K.")
+    recordsize: RecordSize | None = Field(None, description="zfs: size of a file's largest block: 16K.")
     compression: Compression | None = Field(None, description="zfs: lz4, gzip, off, …; zfs-fuse has no lz4.")
 
     @model_validator(mode="after")
     def _fits(self) -> "EmulatedDisk":
         if self.filesystem != "zfs" and (self.recordsize or self.compression):
-            raise ValueError("recordsize and compression: only zfs has them; leave them out")
+            raise ValueError("recordsize and compression: only zfs has these; leave them out")
         if self.like and (self.bytes_per_s or self.operations_per_s):
-            raise ValueError("like and own limits: say one of the two")
+            raise ValueError("like and limits of your own: give one or the other")
         return self
 
     @property

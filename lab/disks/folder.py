@@ -1,4 +1,4 @@
-"""Disk `folder`: a folder on disks that exist."""
+"""Disk `folder`: a folder on existing disks."""
 
 from typing import Literal
 
@@ -13,21 +13,22 @@ from lab.steps.step import Command, Step
 
 COLD = (
     Command("write everything out", ("sync",), timeout_s=600),
-    Command("forget what is cached", ("tee", "/proc/sys/vm/drop_caches"), stdin="3\n", timeout_s=600),
+    Command("drop the page cache", ("tee", "/proc/sys/vm/drop_caches"), stdin="3\n", timeout_s=600),
 )
 
 
 class FolderDisk(DiskSettings):
     """A folder on disks that exist."""
 
-    kind: Literal["folder"] = Field(description="`folder`: a folder on disks that exist.")
-    path: PlainFolder = Field(description="That folder, on the backend's machine: /tank/lab.")
+    kind: Literal["folder"] = Field(description="`folder`: a folder on existing disks.")
+    path: PlainFolder = Field(description="Path of the folder on the backend's machine: /tank/lab.")
     dataset: DatasetName | None = Field(
-        None, description="The ZFS dataset that is mounted there: clones become datasets below it."
+        None, description="ZFS dataset that is mounted there. Clones become datasets below it."
     )
-    btrfs: bool = Field(False, description="true where it lies on Btrfs: clones become subvolumes.")
+    btrfs: bool = Field(False, description="true if the folder is on Btrfs. Clones become subvolumes.")
     devices: tuple[DeviceName, ...] = Field(
-        (), description="The disks below, as the kernel calls them: [nvme0n1]; for observers and facts."
+        (),
+        description="Disks under the folder, by their kernel names: [nvme0n1]. Observers and facts use them.",
     )
 
     @model_validator(mode="after")
@@ -77,7 +78,7 @@ class ExistingFolder:
 
 
 _IS_MOUNTED = """[ "$(zfs get mountpoint "$1" | awk 'NR == 2 { print $3 }')" = "$2" ] || {
-    echo "the dataset $1 is not mounted at $2: say with path where it is" >&2; exit 1
+    echo "the dataset $1 is not mounted at $2: set path to its mount point" >&2; exit 1
 }"""
 
 FOLDER = DiskKind("folder", FolderDisk, lambda settings, *_: ExistingFolder(settings), is_made=False)

@@ -24,7 +24,7 @@ elif [ -n "$v2" ] && grep -qw io "$v2/cgroup.controllers"; then
     fi
     echo "+io +memory" >"$v2/cgroup.subtree_control" && mkdir -p "$v2/plimsoll" && echo "$v2/plimsoll"
 else
-    echo "neither blkio of cgroup v1 nor io of v2 is here to limit a disk: leave the limits out" >&2
+    echo "this machine has neither blkio of cgroup v1 nor io of v2 to limit a disk: leave the limits out" >&2
     exit 1
 fi"""
 

@@ -45,11 +45,11 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 by=$(grep -ls " $1 " /proc/[0-9]*/mountinfo | tr -cd '0-9\\n' | xargs -r ps -o comm= -p | sort -u)
-echo "$1 is still in use; mounted, where these run:" $by >&2
+echo "$1 is still in use by these programs, which see it mounted:" $by >&2
 exit 1"""
 
 _REMOVE = f"""for one in "$1" "$1/mnt" "$1/dev"; do
-    [ ! -L "$one" ] || {{ echo "$one is a symbolic link, which is none of the lab's" >&2; exit 1; }}
+    [ ! -L "$one" ] || {{ echo "$one is a symbolic link, which the lab never makes" >&2; exit 1; }}
 done
 rm -f -- "$1/disk.img" "$1/dev/disk"
 for one in "$1/mnt" "$1/dev"; do
@@ -93,6 +93,6 @@ def end_shared(work: str) -> list[Step]:
     daemon = ("sh", "-c", zfs.END_DAEMON, "sh", f"{work}/zfs-fuse.pid")
     group = ("sh", "-c", _END_GROUP, "sh", "/sys/fs/cgroup/plimsoll")
     return [
-        Command("end zfs-fuse, where it is the lab's and serves no pool", daemon),
-        Command("remove the lab's control group, where it is empty", group),
+        Command("stop zfs-fuse if the lab started it and it serves no pool", daemon),
+        Command("remove the lab's control group if it is empty", group),
     ]

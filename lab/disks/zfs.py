@@ -10,7 +10,7 @@ MOST_S = 600.0
 START_DAEMON = r"""[ -d /sys/module/zfs ] || modprobe -q zfs 2>/dev/null || :
 zpool list >/dev/null 2>&1 && exit
 command -v zfs-fuse >/dev/null || {
-    echo "neither the kernel's ZFS nor zfs-fuse is here: apt install zfs-fuse" >&2
+    echo "this machine has neither the kernel's ZFS nor zfs-fuse: apt install zfs-fuse" >&2
     exit 1
 }
 setsid zfs-fuse --pidfile "$1" </dev/null >/dev/null 2>&1
@@ -25,7 +25,7 @@ exit 1"""
 JOIN_DAEMON = r"""daemon=$(pgrep -x zfs-fuse) || exit 0
 ! grep -qx "$daemon" "$2/cgroup.procs" || exit 0
 [ "$(cat "$1" 2>/dev/null)" = "$daemon" ] || {
-    echo "zfs-fuse runs already, in another control group: end it, so that the lab starts its own" >&2
+    echo "zfs-fuse already runs in another control group: stop it, so that the lab can start its own" >&2
     exit 1
 }
 echo "$daemon" >"$2/cgroup.procs" """
@@ -58,7 +58,8 @@ def make_pool(settings: EmulatedDisk, pool: str, folder: str) -> list[Step]:
     return [
         Command("make the pool", make, timeout_s=MOST_S),
         Command(
-            "say where it is found again", ("sh", "-c", LINK, "sh", "${disk_loop}", f"{folder}/dev/disk")
+            "link the device, so that an import finds it",
+            ("sh", "-c", LINK, "sh", "${disk_loop}", f"{folder}/dev/disk"),
         ),
         Command("make the dataset", dataset, timeout_s=MOST_S),
     ]

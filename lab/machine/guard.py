@@ -15,7 +15,7 @@ if [ -n "$_bytes" ]; then
     head -c "$_bytes" <&3 >"$_file"
     exec 4<"$_file"
     _came=$(wc -c <"$_file"); rm -f "$_file"
-    [ "$_came" -eq "$_bytes" ] || { echo "its input did not arrive whole" >&2; exit 125; }
+    [ "$_came" -eq "$_bytes" ] || { echo "its input did not arrive completely" >&2; exit 125; }
 fi
 setsid "$@" <&4 3<&- 4<&- &
 _child=$!

@@ -118,7 +118,7 @@ async def run_guarded(
         raise
     out, err = (text_of(bytes(output.data)) for output in outputs)
     if any(output.too_long for output in outputs):
-        raise MachineError(machine, f"wrote more than {_MOST_BYTES >> 20} MiB", command)
+        raise MachineError(machine, f"printed more than {_MOST_BYTES >> 20} MiB", command)
     if check and status:
         raise MachineError(machine, f"ended with status {status}", command, err, status)
     return Done(tuple(command), status, out, err)

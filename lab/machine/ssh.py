@@ -98,7 +98,7 @@ class _SshChannel:
         if self._process.exit_signal:
             return 128 + _number(self._process.exit_signal[0])
         if self._process.exit_status is None:
-            raise MachineError(self._machine, "the connection broke before it ended", self._command)
+            raise MachineError(self._machine, "the connection broke before the command ended", self._command)
         return self._process.exit_status
 
     def close(self) -> None:

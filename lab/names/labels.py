@@ -18,7 +18,9 @@ _OWN = re.compile(rf"plimsoll-({_PART})--({_PART})")
 
 def _name(value: str) -> str:
     if len(value) > _LONGEST or not _NAME.fullmatch(value):
-        raise ValueError(f"must be small letters, digits and single hyphens, at most {_LONGEST}: nvme-p3600")
+        raise ValueError(
+            f"must be lower-case letters, digits and single hyphens, at most {_LONGEST}: nvme-p3600"
+        )
     return value
 
 

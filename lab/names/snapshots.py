@@ -9,7 +9,9 @@ _DIGITS = 6
 def checked_label(label: str) -> str:
     """Return `label`. Raises ValueError where it could become anything but part of a name."""
     if not _LABEL.fullmatch(label):
-        raise ValueError("a label has up to 40 small letters, digits and '-', and begins with no '-'")
+        raise ValueError(
+            "a label has up to 40 lower-case letters, digits and '-', and does not begin with '-'"
+        )
     return label
 
 

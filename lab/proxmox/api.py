@@ -66,7 +66,7 @@ class ProxmoxApi:
                 str(vmid),
                 self._connection.token.id,
             ):
-                await self._exit_status(begun, timeout_s, f"a clone of {vmid} that was begun before")
+                await self._exit_status(begun, timeout_s, f"an earlier clone of {vmid}")
 
     async def _answer(self, call: Call) -> Any:
         if call.path == NEXT_ID:
@@ -79,7 +79,8 @@ class ProxmoxApi:
             if address := guest_address(answer):
                 return {"address": address}
             raise ApiError(
-                f"{self._where(call)}: the guest has no address: does it get one?", FaultKind.LATER
+                f"{self._where(call)}: the guest has no address: does its network assign one?",
+                FaultKind.LATER,
             )
         return answer
 
@@ -164,8 +165,8 @@ class ProxmoxApi:
             await self._stop(begun)
         raise ApiError(
             f"{self._connection.api}: {what}: not done after {timeout_s:g} s"
-            f"{', so its task was stopped' if stop else ''}: raise the time-out, "
-            f"or see what the storage is busy with ({begun.upid})"
+            f"{', so its task was stopped' if stop else ''}: raise the timeout, "
+            f"or check what keeps the storage busy ({begun.upid})"
         )
 
     async def _stop(self, begun: Task) -> None:

@@ -66,7 +66,9 @@ class ApiConnection:
         return answer
 
     def _no_proxmox(self, what: str) -> ApiError:
-        return ApiError(f"{self.api}: {what}: the answer is none of Proxmox's API: are host and port right?")
+        return ApiError(
+            f"{self.api}: {what}: the answer does not come from Proxmox's API: are host and port right?"
+        )
 
     def _failed(self, what: str, error: requests.exceptions.RequestException) -> ApiError:
         """Return the sentence for a request that was not answered."""
@@ -74,7 +76,7 @@ class ApiConnection:
         if isinstance(error, requests.exceptions.SSLError):
             return self._untrusted(error)
         if any(type(cause).__name__ == "NameResolutionError" for cause in causes):
-            return ApiError(f"{self.api}: the name is not known: is api right?", FaultKind.UNREACHED)
+            return ApiError(f"{self.api}: the host name is unknown: is api right?", FaultKind.UNREACHED)
         if any(type(cause).__name__ in _NEVER_SENT for cause in causes):
             why = next(
                 (cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror), ""
@@ -87,7 +89,7 @@ class ApiConnection:
         if isinstance(error, requests.exceptions.Timeout):
             return ApiError(
                 f"{where}: no answer within {self._timeout_s:g} s: raise request_timeout_s, "
-                "or see what the node is busy with",
+                "or check what keeps the node busy",
                 FaultKind.UNSURE,
             )
         return ApiError(f"{where}: the connection broke ({plain(causes[-1])})", FaultKind.UNSURE)
@@ -95,14 +97,14 @@ class ApiConnection:
     def _untrusted(self, error: requests.exceptions.SSLError) -> ApiError:
         if found := _FINGERPRINTS.search(str(error)):
             return ApiError(
-                f"{self.api}: its certificate is another than fingerprint says "
-                f"(it is {_with_colons(found[1])}): was it renewed, or does somebody else answer?"
+                f"{self.api}: its certificate does not match fingerprint "
+                f"(it is {_with_colons(found[1])}): was it renewed, or does another machine answer?"
             )
         why = next(
             (cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)), None
         )
         if why is None:
-            return ApiError(f"{self.api}: does not speak HTTPS: are host and port right?")
+            return ApiError(f"{self.api}: it does not speak HTTPS: are host and port right?")
         return ApiError(
             f"{self.api}: its certificate cannot be verified ({plain(why.verify_message)}): give ca_file "
             "(a copy of the node's /etc/pve/pve-root-ca.pem), or fingerprint (pvenode cert info)"

@@ -18,13 +18,13 @@ _NO_SNAPSHOT = re.compile(r"(?i)snapshot feature is not available")
 class FaultKind(Enum):
     """The kinds of errors, by what may be done about them."""
 
-    UNREACHED = "the request was never carried out: it may be made again"
-    UNSURE = "nobody knows whether it was carried out: it may be made again where it changes nothing"
-    LOCKED = "somebody works on the virtual machine: it may be made again"
-    LATER = "it may succeed when the guest has come up"
+    UNREACHED = "the request was never carried out: it may be repeated"
+    UNSURE = "nobody knows whether it was carried out: it may be repeated if it changes nothing"
+    LOCKED = "another task holds the virtual machine: it may be repeated"
+    LATER = "it may succeed once the guest is up"
     TAKEN = "the number belongs to another virtual machine"
     GONE = "there is no such virtual machine"
-    FINAL = "it fails again however often it is made"
+    FINAL = "it fails however often it is repeated"
 
 
 class ApiError(LabError):
@@ -44,20 +44,21 @@ def answered(api: str, what: str, status: int, reason: str, errors: object = Non
     if status == 401:
         return ApiError(
             f"{where}: the API token is not accepted ({said}): "
-            "is it whole, does it exist, and has it not expired?"
+            "is it complete, does it exist, and is it still valid?"
         )
     if status == 403:
         return ApiError(
             f"{where}: the API token may not do this ({said}): grant it the privilege there, "
-            "or make it without privilege separation; docs/proxmox.md has the list"
+            "or create it without privilege separation; docs/proxmox.md has the list"
         )
     if status == 595:
         return ApiError(
-            f"{where}: the API host does not reach the node ({said}): is it on, and has the cluster quorum?",
+            f"{where}: the API host cannot reach the node ({said}): is it on, and does the cluster have "
+            "quorum?",
             FaultKind.UNREACHED,
         )
     if status in (502, 503, 596, 597, 598, 599):
-        return ApiError(f"{where}: the node did not answer to its end ({said})", FaultKind.UNSURE)
+        return ApiError(f"{where}: the node's answer broke off ({said})", FaultKind.UNSURE)
     return of_message(where, said)
 
 
@@ -65,8 +66,8 @@ def of_message(where: str, said: str) -> ApiError:
     """Return the error for the message of an answer, or of a task that failed."""
     if _LOCKED.search(said):
         return ApiError(
-            f"{where}: {said}: wait for the task that holds the lock, or end it; a lock that no task holds "
-            "is taken away by qm unlock VMID on the node",
+            f"{where}: {said}: wait for the task that holds the lock, or stop it; "
+            "if no task holds the lock, remove it with qm unlock VMID on the node",
             FaultKind.LOCKED,
         )
     if _TAKEN.search(said):
@@ -74,7 +75,7 @@ def of_message(where: str, said: str) -> ApiError:
     if _GONE.search(said):
         return ApiError(f"{where}: {said}: are node and number right?", FaultKind.GONE)
     if _NO_SNAPSHOT.search(said):
-        return ApiError(f"{where}: {said}: this storage has no snapshots, so give restore: clone")
+        return ApiError(f"{where}: {said}: this storage has no snapshots: set restore: clone")
     if _LATER.search(said):
         return ApiError(f"{where}: {said}", FaultKind.LATER)
     return ApiError(f"{where}: {said}")

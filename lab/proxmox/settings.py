@@ -31,20 +31,23 @@ class ApiSettings(StrictModel):
     """The settings of the API of one Proxmox VE."""
 
     api: Annotated[str, AfterValidator(_api)] = Field(
-        description="Host of the API, and its port where that is not 8006: pve1.lan."
+        description="Host of the API, with its port unless that is 8006: pve1.lan."
     )
     token_file: Path | None = Field(
         None,
-        description="File with USER@REALM!NAME=SECRET in its first line, only for its owner (chmod 600). "
+        description="File with USER@REALM!NAME=SECRET on its first line. Only its owner may read it (chmod "
+        "600). "
         "Default: PLIMSOLL_PROXMOX_TOKEN_ID and PLIMSOLL_PROXMOX_TOKEN_SECRET.",
     )
     ca_file: Path | None = Field(
-        None, description="Authority that signed its certificate, a copy of /etc/pve/pve-root-ca.pem."
+        None, description="Authority that signed the API's certificate: a copy of /etc/pve/pve-root-ca.pem."
     )
     fingerprint: Annotated[str, AfterValidator(_fingerprint)] | None = Field(
-        None, description="SHA-256 fingerprint of its certificate, instead of an authority."
+        None, description="SHA-256 fingerprint of the API's certificate, in place of an authority."
     )
-    request_timeout_s: float = Field(30.0, gt=0, le=600, description="Seconds for one request to the API.")
+    request_timeout_s: float = Field(
+        30.0, gt=0, le=600, description="Seconds to wait for an answer to one request."
+    )
 
     @model_validator(mode="after")
     def _one_proof(self) -> "ApiSettings":

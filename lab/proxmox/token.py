@@ -37,7 +37,7 @@ def token(file: Path | None, environment: Mapping[str, str] = os.environ) -> Tok
         text, secret = environment.get(ID_NAME, ""), environment.get(SECRET_NAME, "")
         unset = [name for name, value in ((where, text), (wheres, secret)) if not value]
         if unset:
-            raise LabError(f"set {' and '.join(unset)}, or give token_file, to be let in to Proxmox's API")
+            raise LabError(f"set {' and '.join(unset)}, or set token_file, to log in to Proxmox's API")
     else:
         where = wheres = f"token_file: {file}"
         try:
@@ -49,7 +49,7 @@ def token(file: Path | None, environment: Mapping[str, str] = os.environ) -> Tok
     found = _ID.fullmatch(text)
     problems = [] if found else [f"{where}: {_FORM}"]
     if not _SECRET.fullmatch(secret):
-        problems.append(f"{wheres}: the secret must be 8 letters, digits and signs or more, without spaces")
+        problems.append(f"{wheres}: the secret must have at least 8 letters, digits or signs, and no spaces")
     if problems or not found:
         raise LabError("\n".join(problems))
     return Token(found[1], found[2], secret)

@@ -70,14 +70,17 @@ class StepRunner:
 
     async def _ask(self, step: Call) -> None:
         if self._api is None:
-            raise LabError(f"{shown(step)}: there is no API to ask")
+            raise LabError(f"{shown(step)}: there is no API to call")
         answer = await self._api.call(step)
         if answer is None and step.may_be_gone:
             return
         for key, value in step.expects:
             found = answer.get(key) if isinstance(answer, dict) else None
             if found != value:
-                raise LabError(f"{shown(step)}: {key} is {found}, not {value}: it is not ours, so it is left")
+                raise LabError(
+                    f"{shown(step)}: {key} is {found}, not {value}: it does not belong to the lab, so it "
+                    "stays"
+                )
         if step.capture:
             if step.field is not None:
                 answer = answer.get(step.field) if isinstance(answer, dict) else None
@@ -86,13 +89,13 @@ class StepRunner:
             self.captured[step.capture] = str(answer)
 
     async def _await(self, step: Serve) -> None:
-        until_s, why = time.monotonic() + step.timeout_s, "was not asked"
+        until_s, why = time.monotonic() + step.timeout_s, "it was not asked"
         while time.monotonic() < until_s:
             why = await asyncio.to_thread(_look, step)
             if not why:
                 return
             await asyncio.sleep(0.5)
-        raise LabError(f"{step.url}: does not serve after {step.timeout_s:g} s: {why}")
+        raise LabError(f"{step.url}: does not serve the site after {step.timeout_s:g} s: {why}")
 
     async def _measure(self, step: Room) -> None:
         done = await self.machine.run(["df", "-P", "-B1", "--", step.folder])
@@ -104,7 +107,7 @@ class StepRunner:
         if needed_bytes > free_bytes:
             raise LabError(
                 f"{self.machine.name}: {step.folder} has {free_bytes / 2**30:.1f} GiB free, and "
-                f"{needed_bytes / 2**30:.1f} GiB are needed: make room, or name another folder"
+                f"{needed_bytes / 2**30:.1f} GiB are needed: make room, or choose another folder"
             )
 
 

@@ -115,7 +115,7 @@ def fill(text: str, captured: Mapping[str, str]) -> str:
 def no_reference(value: Any) -> Any:
     """Refuse text of a user that reads as a reference; to be used on every free text that becomes a word."""
     if isinstance(value, str) and _NO_REFERENCE in value:
-        raise ValueError("must not hold ${")
+        raise ValueError("must not contain ${")
     return value
 
 

@@ -30,7 +30,7 @@ class Libvirt:
         place: Place,
         base: Base | None = None,
         base_bytes: int = 0,
-        problem: str = "the base was not looked at",
+        problem: str = "the base has not been read",
     ) -> None:
         self._settings, self._name, self._place = settings, name, place
         self._base, self._base_bytes, self._problem = base, base_bytes, problem
@@ -52,7 +52,7 @@ class Libvirt:
         except LabError as error:
             if isinstance(error, MachineError) and not error.command:
                 raise
-            problem = f"{machine.name}: {settings.base} cannot be cloned: {error}"
+            problem = f"{machine.name}: cannot clone {settings.base}: {error}"
             return cls(settings, name, place, problem=problem)
         return cls(settings, name, place, base, taken)
 
@@ -152,7 +152,7 @@ class Libvirt:
                 steps.append(Command(f"copy {disk.target}", words, timeout_s=said.copy_timeout_s))
             else:
                 words = ("qemu-img", "create", "-q", "-f", of, "-F", disk.format, "-b", disk.path, path)
-                steps.append(Command(f"lay {disk.target} over the base's", words))
+                steps.append(Command(f"make {disk.target} on top of the base's", words))
         copy, kept = self._nvram(base), base.nvram
         if nvram and copy and kept:
             # None before the base's first start: then libvirt makes the clone's from their template.
@@ -178,7 +178,7 @@ async def _base(settings: LibvirtSettings, machine: Machine) -> Base:
     if state.status == 127:
         raise LabError("virsh is not installed: apt install libvirt-clients libvirt-daemon-system qemu-utils")
     if state.status != 0:
-        raise MachineError(machine.name, "it is not there", state.command, state.err, state.status)
+        raise MachineError(machine.name, "it does not exist", state.command, state.err, state.status)
     if state.out.strip() != "shut off":
         raise LabError(f"it is {state.out.strip()}, and must be shut off: virsh shutdown {settings.base}")
     return read_base((await machine.run([*virsh, "dumpxml", "--inactive", settings.base])).out)
@@ -191,7 +191,7 @@ async def _allocated(machine: Machine, path: str, disk_format: str) -> int:
         chain = json.loads((await machine.run(words)).out)
         return sum(int(image.get("actual-size", 0)) or int(image["virtual-size"]) for image in chain)
     except (ValueError, KeyError, TypeError):
-        raise LabError(f"what qemu-img info says of {path} cannot be read") from None
+        raise LabError(f"cannot parse what qemu-img info prints about {path}") from None
 
 
 async def _kit(settings: LibvirtSettings, around: Surroundings) -> CloneKit:

@@ -31,7 +31,7 @@ _REMOVE = (
     + rf"""all=$(v list --all --name) || exit
 printf '%s\n' "$all" | grep -Fxq -- "$name" || exit 0
 v metadata "$name" {NAMESPACE} 2>/dev/null | grep -Fq "name=\"$name\"" ||
-    {{ echo "$name: it has not the lab's mark, so it is left" >&2; exit 1; }}
+    {{ echo "$name: it does not have the lab's mark, so it stays" >&2; exit 1; }}
 off || v destroy "$name" || off || exit
 v undefine "$name" --nvram --managed-save --snapshots-metadata --checkpoints-metadata"""
 )

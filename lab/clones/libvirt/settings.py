@@ -22,29 +22,32 @@ class LibvirtSettings(GuestSettings):
 
     driver: Literal["libvirt"] = Field(description="`libvirt`: a clone of a domain, by virsh.")
     uri: Literal["qemu:///system", "qemu:///session"] = Field(
-        "qemu:///system", description="What virsh connects to, on the backend's machine."
+        "qemu:///system", description="URI that virsh connects to, on the backend's machine."
     )
     base: Annotated[str, AfterValidator(_domain)] = Field(
-        description="Domain that is cloned. It must be shut off, and stay so while it is copied."
+        description="Domain to clone. It must be shut off, and stay off while it is copied."
     )
     full: bool = Field(
         True,
-        description="Copy the disks; false: only what changes is on the backend's disk, over the base's.",
+        description="true copies the disks. false keeps only the changes on the backend's disk, on top of "
+        "the base's disks.",
     )
     format: Literal["raw", "qcow2"] | None = Field(
-        None, description="Format of the copies. Default: as the base has it; linked clones are qcow2."
+        None, description="Format of the copies. Default: the base's format. Linked clones are always qcow2."
     )
     source: Literal["lease", "agent", "arp"] = Field(
         "lease",
-        description="Who knows ${address}: libvirt's own network, the guest agent, or the host's ARP table.",
+        description="Where to look up ${address}: libvirt's own network, the guest agent, or the host's ARP "
+        "table.",
     )
     target: TargetUrl = Field(
-        "http://${address}", description="Base URL of the site there; ${address} is its address, by source."
+        "http://${address}",
+        description="Base URL of the site on the clone. ${address} stands for the address found by source.",
     )
-    copy_timeout_s: float = Field(3600.0, gt=0, description="Seconds for copying one disk.")
+    copy_timeout_s: float = Field(3600.0, gt=0, description="Seconds to wait for one disk to be copied.")
 
     @model_validator(mode="after")
     def _fits(self) -> "LibvirtSettings":
         if not self.full and self.format == "raw":
-            raise ValueError("format: a linked clone is qcow2; leave it out, or full: true")
+            raise ValueError("format: a linked clone is always qcow2; leave format out, or set full: true")
         return self

@@ -43,13 +43,11 @@ def read_base(xml: str) -> Base:
         driver, name, path = disk.find("driver"), _name(disk), _path(disk)
         disk_format = "raw" if driver is None else driver.get("type", "raw")
         if not _TARGET.fullmatch(name) or not _FORMAT.fullmatch(disk_format):
-            problems.append(f"its disk {name or '(without a target)'} has a name or format that is none")
+            problems.append(f"its disk {name or '(without a target)'} has no valid name or format")
         elif disk.find("shareable") is not None:
-            problems.append(
-                f"its disk {name} is shared with other domains: take <shareable/> away, or the disk"
-            )
+            problems.append(f"its disk {name} is shared with other domains: remove <shareable/>, or the disk")
         elif disk.find(".//encryption") is not None:
-            problems.append(f"its disk {name} is encrypted, which cannot be copied here: clone it by hand")
+            problems.append(f"its disk {name} is encrypted, which the lab cannot copy: clone it by hand")
         elif path is None:
             problems.append(
                 f"its disk {name} is neither a file nor a block device (type {disk.get('type')}), "
@@ -63,10 +61,10 @@ def read_base(xml: str) -> Base:
     for source in root.findall("os/nvram/source"):  # as of libvirt 8.5
         kept = source.get("file")
         if kept is None:
-            problems.append("its firmware's variables are not in a file, and only that is copied")
-    problems += [f"{path}: a path with ${{ or a control character" for path in _odd([*disks], kept)]
+            problems.append("its firmware's variables are not in a file; the lab copies only files")
+    problems += [f"{path}: the path contains ${{ or a control character" for path in _odd([*disks], kept)]
     if not disks and not problems:
-        problems.append("it has no disk that could be copied")
+        problems.append("it has no disk that can be copied")
     if problems:
         raise LabError("\n".join(problems))
     return Base(xml, tuple(disks), kept)
@@ -118,9 +116,9 @@ def _parsed(xml: str) -> etree._Element:
     try:
         root = etree.fromstring(xml, parser)
     except (etree.XMLSyntaxError, ValueError):
-        raise LabError("what virsh dumpxml says is no XML") from None
+        raise LabError("virsh dumpxml printed no valid XML") from None
     if root.tag != "domain" or root.find("name") is None:
-        raise LabError("what virsh dumpxml says is no domain")
+        raise LabError("virsh dumpxml printed no domain")
     return root
 
 
@@ -139,14 +137,14 @@ def _shared(root: etree._Element) -> Iterator[str]:
         if found.find("readonly") is None:
             target = found.find("target")
             name = "?" if target is None else target.get("dir", "?")
-            yield f"its shared folder {name} could be written to: make it <readonly/>, or take it away"
+            yield f"its shared folder {name} is writable: make it <readonly/>, or remove it"
     for found in root.findall("devices/disk[@device='lun']"):
-        yield f"its disk {_name(found)} is a whole LUN: take it away"
+        yield f"its disk {_name(found)} is a whole LUN: remove it"
     if root.find("devices/hostdev") is not None:
-        yield "it has a device of the host (hostdev): take it away"
+        yield "it uses a device of the host (hostdev): remove it"
     arguments = [arg.get("value", "") for arg in root.iter(f"{{{_QEMU}}}arg")]
     if any(re.search(r"-drive|-blockdev|-hd[a-d]|-virtfs|-fsdev|file=|filename", arg) for arg in arguments):
-        yield "it has a disk in qemu:commandline, which is not copied: make it a <disk>"
+        yield "it has a disk in qemu:commandline, which the lab does not copy: make it a <disk>"
 
 
 def _name(disk: etree._Element) -> str:

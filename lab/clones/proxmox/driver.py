@@ -34,9 +34,9 @@ class Proxmox:
         said = self._settings
         numbers = () if said.vmid_range is None else (("vmid", said.vmid_range),)
         return [
-            Call("take a free number", "GET", NEXT_ID, numbers, capture="vmid"),
+            Call("choose a free number", "GET", NEXT_ID, numbers, capture="vmid"),
             Call(
-                f"clone {said.template} as {self._name}, under another number if that one is taken meanwhile",
+                f"clone {said.template} as {self._name}, under another number if that one gets taken",
                 "POST",
                 f"/nodes/{self._from}/qemu/{said.template}/clone",
                 tuple(self._clone_params()),
@@ -45,7 +45,7 @@ class Proxmox:
                 task_timeout_s=said.clone_timeout_s,
             ),
             Call(
-                "let it not start with the node, whatever the template says",
+                "keep it from starting with the node, whatever the template says",
                 "PUT",
                 f"{self._path()}/config",
                 (("onboot", "0"),),
@@ -54,7 +54,7 @@ class Proxmox:
             *(
                 [
                     self._post(
-                        "keep it as it is",
+                        "take a snapshot to roll back to",
                         "snapshot",
                         (("snapname", _PRISTINE), ("description", self._mark)),
                         said.clone_timeout_s,
@@ -73,7 +73,9 @@ class Proxmox:
             before = [*self.destroy(), *self.create()]
         elif restore:
             before.append(
-                self._post("make it as it was", f"snapshot/{_PRISTINE}/rollback", (), said.clone_timeout_s)
+                self._post(
+                    "roll it back to the snapshot", f"snapshot/{_PRISTINE}/rollback", (), said.clone_timeout_s
+                )
             )
         steps = [*before, self._post("start it", "status/start", (), said.start_timeout_s)]
         if needs_address(said.target, said.connect_to):
@@ -117,7 +119,7 @@ class Proxmox:
     async def find(self, machine: Machine) -> list[Remains]:
         """Find virtual machines with the clone's name and mark, once cloning that is under way has ended."""
         if self._api is None:
-            raise LabError(f"{self._settings.api}: there is no API token to look with")
+            raise LabError(f"{self._settings.api}: there is no API token to search with")
         await self._api.settled(self._from, self._settings.template, self._settings.clone_timeout_s)
         found = []
         for node, vmid in await self._named(self._api):
@@ -166,7 +168,7 @@ class Proxmox:
             line = f"disk_{disk}"
             steps += [
                 Call("read its configuration's digest", "GET", path, capture="digest", field="digest"),
-                Call(f"read what {disk} is", "GET", path, capture=line, field=disk),
+                Call(f"read the configuration of {disk}", "GET", path, capture=line, field=disk),
                 Call(
                     f"limit {disk}",
                     "PUT",
@@ -181,7 +183,7 @@ class Proxmox:
         purge = (("purge", "1"), ("destroy-unreferenced-disks", "1"))
         return [
             Call(
-                "see that it is still ours",
+                "check that it still belongs to the lab",
                 "GET",
                 f"{path}/config",
                 expects=(("name", self._name),),
@@ -189,7 +191,7 @@ class Proxmox:
             ),
             Call("switch it off", "POST", f"{path}/status/stop", task_timeout_s=_SHORT_S, may_be_gone=True),
             Call(
-                "let it be removed, whatever the template says",
+                "allow its removal, whatever the template says",
                 "PUT",
                 f"{path}/config",
                 (("protection", "0"),),

@@ -33,7 +33,7 @@ def _disk(value: str) -> str:
 def _range(value: str) -> str:
     found = _RANGE.fullmatch(value)
     if not found or not int(found[1]) <= int(found[2]) < int(found[1]) + 10_000:
-        raise ValueError("must be two numbers from 100 on, at most 10000 apart, such as 9000-9099")
+        raise ValueError("must be two numbers from 100 up, at most 10000 apart, such as 9000-9099")
     return value
 
 
@@ -53,10 +53,10 @@ DiskKey = Annotated[str, AfterValidator(_disk)]
 class DiskLimits(StrictModel):
     """Limits of one disk of the clone. Proxmox's own words: `mbps` is MB a second, `iops` operations."""
 
-    mbps_rd: float | None = Field(None, ge=1, description="MB read a second, at most.")
-    mbps_wr: float | None = Field(None, ge=1, description="MB written a second, at most.")
-    iops_rd: int | None = Field(None, ge=10, description="Reads a second, at most.")
-    iops_wr: int | None = Field(None, ge=10, description="Writes a second, at most.")
+    mbps_rd: float | None = Field(None, ge=1, description="Limit for reads, in MB a second.")
+    mbps_wr: float | None = Field(None, ge=1, description="Limit for writes, in MB a second.")
+    iops_rd: int | None = Field(None, ge=10, description="Limit for reads, in operations a second.")
+    iops_wr: int | None = Field(None, ge=10, description="Limit for writes, in operations a second.")
 
     def words(self) -> str:
         """Return the text added to the disk's line of the configuration."""
@@ -67,36 +67,47 @@ class ProxmoxSettings(GuestSettings, ApiSettings):
     """A clone of a virtual machine on Proxmox VE."""
 
     driver: Literal["proxmox"] = Field(description="`proxmox`: a clone of a virtual machine there.")
-    node: Node = Field(description="Node that the clone runs on.")
-    template: int = Field(ge=100, le=999_999_999, description="Number of what is cloned, best a template.")
-    template_node: Node | None = Field(None, description="Node that the template is on. Default: node.")
-    full: bool = Field(True, description="Copy the disks; false: a linked clone, on the template's storage.")
+    node: Node = Field(description="Node to run the clone on.")
+    template: int = Field(
+        ge=100, le=999_999_999, description="Number of the virtual machine to clone, preferably a template."
+    )
+    template_node: Node | None = Field(None, description="Node that has the template. Default: node.")
+    full: bool = Field(
+        True, description="true copies the disks. false makes a linked clone on the template's storage."
+    )
     storage: Storage | None = Field(
-        None, description="Storage that the disks are copied to: the one under test. Not for linked clones."
+        None, description="Storage under test, which the disks are copied to. Not for linked clones."
     )
-    bwlimit: int | None = Field(None, ge=0, description="KiB a second that the copying takes, at most.")
-    pool: Pool | None = Field(None, description="Resource pool that the clone is put into.")
+    bwlimit: int | None = Field(None, ge=0, description="Limit for copying the disks, in KiB a second.")
+    pool: Pool | None = Field(None, description="Resource pool to put the clone into.")
     vmid_range: Annotated[str, AfterValidator(_range)] | None = Field(
-        None, description="Numbers that the clone may get, FIRST-LAST. Default: the next free one."
+        None, description="Range of numbers for the clone, FIRST-LAST. Default: the next free number."
     )
-    limits: dict[DiskKey, DiskLimits] = Field({}, description="Limits of its disks: {scsi0: {mbps_rd: 150}}.")
+    limits: dict[DiskKey, DiskLimits] = Field(
+        {}, description="Limits for its disks: {scsi0: {mbps_rd: 150}}."
+    )
     restore: Literal["rollback", "clone"] = Field(
         "rollback",
-        description="How a changed site becomes as it was: by a snapshot of the storage, or cloned anew.",
+        description="How to restore a changed site: roll back to a snapshot on the storage, or clone it "
+        "again.",
     )
     target: TargetUrl = Field(
         "http://${address}",
-        description="Base URL of the site there; ${address} is what the guest agent says.",
+        description="Base URL of the site on the clone. ${address} stands for the address that the guest "
+        "agent reports.",
     )
-    clone_timeout_s: float = Field(3600.0, gt=0, description="Seconds for copying the disks.")
+    clone_timeout_s: float = Field(3600.0, gt=0, description="Seconds to wait for the disks to be copied.")
     stop_timeout_s: Annotated[StopTimeout, Field(ge=1)] = 120
 
     @model_validator(mode="after")
     def _fits(self) -> "ProxmoxSettings":
         if self.full and self.storage is None:
-            raise ValueError("storage: is missing: where the disks are copied to (or full: false)")
+            raise ValueError("storage: is missing: name the storage to copy the disks to, or set full: false")
         if not self.full and self.storage is not None:
-            raise ValueError("storage: a linked clone is where its template is; leave it out, or full: true")
+            raise ValueError(
+                "storage: a linked clone stays on its template's storage; leave storage out, or set full: "
+                "true"
+            )
         if empty := [disk for disk, limits in self.limits.items() if not limits.words()]:
-            raise ValueError(f"limits: {', '.join(empty)}: has no limit in it")
+            raise ValueError(f"limits: {', '.join(empty)}: sets no limit; name one, or leave the disk out")
         return self

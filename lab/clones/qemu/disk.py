@@ -25,7 +25,9 @@ class QemuDisk(SiteData):
     def of(cls, settings: QemuSettings, place: Place, name: str) -> "QemuDisk":
         """Return the disk of the clone called `name`."""
         if settings.format == "zvol" and not place.dataset:
-            raise ValueError("format: a zvol needs a disk with a dataset; take qcow2 or raw, or name it")
+            raise ValueError(
+                "format: a zvol needs a disk with a dataset; use qcow2 or raw, or set the disk's dataset"
+            )
         return cls(place, name, settings.image, settings)
 
     @property
@@ -41,7 +43,7 @@ class QemuDisk(SiteData):
         return "raw" if self._zvol else self.settings.format
 
     def make(self) -> list[Step]:
-        """Copy the image, or lay a file over it, and remember how it is now where the file system can."""
+        """Copy the image, or lay a file over it, and take a snapshot where the file system can."""
         full = self.settings.full
         room = Room(
             "see that there is room for it",
@@ -51,7 +53,7 @@ class QemuDisk(SiteData):
         )
         remember = ("zfs", "snapshot", f"{self._dataset}@{_SNAPSHOT}")
         if self._zvol:
-            return [room, *self._volume(), self._convert("-n"), _do("remember how it is now", *remember)]
+            return [room, *self._volume(), self._convert("-n"), _do("take a snapshot", *remember)]
         fill = self._convert() if full else self._overlay()
         if self.place.dataset:
             return [
@@ -59,7 +61,7 @@ class QemuDisk(SiteData):
                 _do("make a dataset", "zfs", "create", self._dataset),
                 _do("see that it is mounted", "mountpoint", "-q", "--", self.folder),
                 fill,
-                _do("remember how it is now", *remember),
+                _do("take a snapshot", *remember),
             ]
         if self.place.filesystem == "btrfs":
             keep = ("btrfs", "subvolume", "snapshot", "-r", self.folder, self._pristine)
@@ -67,7 +69,7 @@ class QemuDisk(SiteData):
                 room,
                 _do("make a subvolume", "btrfs", "subvolume", "create", self.folder),
                 fill,
-                _do("remember how it is now", *keep),
+                _do("take a snapshot", *keep),
             ]
         return [room, _do("make its folder", "mkdir", "-m", "0711", "--", self.folder), fill]
 
@@ -110,7 +112,7 @@ class QemuDisk(SiteData):
         said = self.settings
         backing = ("-F", said.image_format, "-b", said.image)
         return _do(
-            "lay a disk over the image", "qemu-img", "create", "-q", "-f", "qcow2", *backing, self.path
+            "make a disk on top of the image", "qemu-img", "create", "-q", "-f", "qcow2", *backing, self.path
         )
 
 

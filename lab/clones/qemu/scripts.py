@@ -31,7 +31,7 @@ for signal in TERM KILL -; do
     [ "$signal" = - ] || for pid in $(ours); do kill -s "$signal" "$pid"; done
     left=20
 done
-[ -z "$(ours)" ] || { echo "$name: QEMU does not end" >&2; exit 1; }"""
+[ -z "$(ours)" ] || { echo "$name: QEMU does not stop" >&2; exit 1; }"""
 )
 
 # $1: the image; $2: `zvol` where the kernel's ZFS is needed too.
@@ -39,8 +39,8 @@ _LOOK = r"""no() { echo "$1" >&2; exit 1; }
 for program in qemu-img qemu-system-x86_64; do
     command -v "$program" >/dev/null || no "$program is not installed: apt install qemu-system-x86 qemu-utils"
 done
-[ -f "$1" ] || no "there is no image $1: make vm-image makes one"
-[ "$2" != zvol ] || [ -c /dev/zfs ] || no "zvols need the kernel's ZFS, zfs-fuse has none: take a file" """
+[ -f "$1" ] || no "there is no image $1: make one with make vm-image"
+[ "$2" != zvol ] || [ -c /dev/zfs ] || no "zvols need the kernel's ZFS; zfs-fuse has none: use a file" """
 
 # $1: the folder.
 _PIPES = r"""cd "$1" && rm -f -- monitor.in monitor.out console pid && mkfifo -m 600 monitor.in monitor.out"""
@@ -71,7 +71,7 @@ def pipes(folder: str) -> Command:
 def accelerator(folder: str) -> Command:
     """Capture what it runs by."""
     words = ("sh", "-c", _ACCELERATOR, "sh", f"{folder}/pid")
-    return Command("see whether it runs by kvm or tcg", words, capture="accelerator")
+    return Command("see whether it runs on kvm or tcg", words, capture="accelerator")
 
 
 def size(image_format: str, image: str) -> Command:

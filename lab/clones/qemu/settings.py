@@ -41,64 +41,78 @@ class QemuSettings(CloneSettings):
 
     driver: Literal["qemu"] = Field(description="`qemu`: a virtual machine of an image, by QEMU alone.")
     image: Annotated[Folder, AfterValidator(_image), AfterValidator(no_reference)] = Field(
-        description="Image on the backend's machine, such as one of `make vm-image`; .qcow2, .raw or .img."
+        description="Disk image on the backend's machine, such as one from `make vm-image`: .qcow2, .raw or "
+        ".img."
     )
     format: Literal["qcow2", "raw", "zvol"] = Field(
-        "qcow2", description="What its disk is: a file of that format, or a ZFS volume below the dataset."
+        "qcow2",
+        description="Format of the clone's disk: a file of that format, or a ZFS volume below the dataset.",
     )
     full: bool = Field(
         True,
-        description="Copy the image; false: only what changes is on the backend's disk, over the image.",
+        description="true copies the image. false keeps only the changes on the backend's disk, on top of "
+        "the image.",
     )
     volblocksize: Literal["4K", "8K", "16K", "32K", "64K", "128K"] | None = Field(
-        None, description="zvol: size of its blocks. Default: what ZFS takes."
+        None, description="zvol: block size of the volume. Default: ZFS's own."
     )
     cache: Literal["none", "writeback", "writethrough", "directsync", "unsafe"] = Field(
-        "none", description="How QEMU treats the host's page cache; none goes past it."
+        "none", description="How QEMU uses the host's page cache; none bypasses it."
     )
-    memory_bytes: Annotated[Size, Field(ge=256 << 20)] = Field(2 << 30, description="Memory: 2G.")
-    cpus: int = Field(2, ge=1, le=255, description="Processors.")
+    memory_bytes: Annotated[Size, Field(ge=256 << 20)] = Field(
+        2 << 30, description="Memory of the guest: 2G."
+    )
+    cpus: int = Field(2, ge=1, le=255, description="Number of processors.")
     accelerator: Literal["auto", "kvm", "tcg"] = Field(
-        "auto", description="kvm; tcg, which emulates the processor; or auto: kvm where QEMU can have it."
+        "auto", description="kvm, tcg (which emulates the processor), or auto: kvm if QEMU can use it."
     )
     address: Annotated[str, AfterValidator(_address)] = Field(
-        "127.0.0.1", description="Address of the backend's machine on which ports are forwarded to the guest."
+        "127.0.0.1", description="Address of the backend's machine whose ports are forwarded to the guest."
     )
     port: int | None = Field(
-        None, ge=1, le=65535, description="Port there that leads to the site; default: a free one."
+        None,
+        ge=1,
+        le=65535,
+        description="Port of that address that is forwarded to the site. Default: a free port.",
     )
     ssh_port: int | None = Field(
-        None, ge=1, le=65535, description="Port there that leads to the guest's SSH; default: none."
+        None,
+        ge=1,
+        le=65535,
+        description="Port of that address that is forwarded to the guest's SSH server. Default: none.",
     )
     bridge: Annotated[str, AfterValidator(_interface)] | None = Field(
-        None, description="Bridge that the guest is put on instead; then no port is forwarded. Needs target."
+        None, description="Bridge to connect the guest to. No port is forwarded then. Needs target."
     )
     target: Annotated[BaseUrl, AfterValidator(no_reference)] | None = Field(
-        None, description="bridge: base URL of the site there."
+        None, description="bridge: base URL of the site on the guest."
     )
     connect_to: Annotated[HostPort, AfterValidator(no_reference)] | None = Field(
-        None, description="bridge: HOST:PORT to connect to instead."
+        None, description="bridge: HOST:PORT to connect to instead of the target's."
     )
-    copy_timeout_s: float = Field(3600.0, gt=0, description="Seconds for copying the image.")
-    start_timeout_s: float = Field(600.0, gt=0, description="Seconds that it may take until it serves.")
+    copy_timeout_s: float = Field(3600.0, gt=0, description="Seconds to wait for the image to be copied.")
+    start_timeout_s: float = Field(
+        600.0, gt=0, description="Seconds to wait until the guest serves the site."
+    )
     stop_timeout_s: StopTimeout = 60
 
     @model_validator(mode="after")
     def _fits(self) -> "QemuSettings":
         if not self.full and self.format != "qcow2":
             raise ValueError(
-                f"format: a linked clone is qcow2, not {self.format}; leave it out, or full: true"
+                f"format: a linked clone is always qcow2, not {self.format}; leave format out, or set full: "
+                "true"
             )
         if self.volblocksize and self.format != "zvol":
-            raise ValueError("volblocksize: only a zvol has one; leave it out, or format: zvol")
+            raise ValueError("volblocksize: only a zvol has one; leave it out, or set format: zvol")
         if (self.bridge is None) != (self.target is None):
-            raise ValueError("bridge and target: both or none; without a bridge a port is forwarded")
+            raise ValueError("bridge and target: set both or neither; without a bridge, a port is forwarded")
         if self.connect_to and not self.bridge:
-            raise ValueError("connect_to: only with a bridge; else address and port say it")
+            raise ValueError("connect_to: needs a bridge; without one, set address and port")
         if self.bridge and (self.port or self.ssh_port):
-            raise ValueError("port and ssh_port: on a bridge no port is forwarded; leave them out")
+            raise ValueError("port and ssh_port: no port is forwarded on a bridge; leave both out")
         if self.port and self.port == self.ssh_port:
-            raise ValueError("port and ssh_port: must be two ports")
+            raise ValueError("port and ssh_port: must be different")
         return self
 
     @property

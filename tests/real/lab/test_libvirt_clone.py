@@ -163,7 +163,7 @@ def test_a_domain_with_our_name_that_is_not_ours_is_left(base: Path) -> None:
     async def run() -> None:
         clone = await Libvirt.prepared(settings(), name, where, machine)
         assert await clone.find(machine) == []
-        with pytest.raises(LabError, match="it has not the lab's mark, so it is left"):
+        with pytest.raises(LabError, match="it does not have the lab's mark, so it stays"):
             await StepRunner(machine).do(clone.destroy())
 
     try:

@@ -232,7 +232,7 @@ INSTANTS = (
     "choose a free port",
     "make the pipes of its monitor",
     "start it",
-    "see whether it runs by kvm or tcg",
+    "see whether it runs on kvm or tcg",
     "see that the site serves",
 )
 

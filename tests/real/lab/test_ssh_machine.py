@@ -79,7 +79,7 @@ def test_failures_name_the_machine(access: Access) -> None:
     cases = [
         (["sh", "-c", "echo no pool >&2; exit 4"], 60.0, "web-1: .*ended with status 4: no pool"),
         (["sleep", "900"], 0.3, "web-1: sleep 900: did not end within 0.3 s"),
-        (["yes"], 60.0, "web-1: yes: wrote more than 16 MiB"),
+        (["yes"], 60.0, "web-1: yes: printed more than 16 MiB"),
     ]
     for command, timeout_s, said in cases:
 

@@ -62,7 +62,7 @@ def test_settings_are_refused(settings: dict[str, Any], problem: str) -> None:
 
 
 def test_a_folder_of_ones_own_has_its_size_already() -> None:
-    with pytest.raises(ValidationError, match="leave them out"):
+    with pytest.raises(ValidationError, match="leave those keys out"):
         SiteSettings.model_validate({"data": "/srv/site", "size": "large"})
 
 
@@ -82,10 +82,10 @@ def test_data_are_brought_back_while_nothing_runs_and_the_disk_is_fast(
     filesystem: str, restored: list[str]
 ) -> None:
     steps = says(clone_on(place_of(filesystem)).reset(restore=True))
-    assert steps[:2] == ["let the disk be fast", "end it, and keep its data"]
+    assert steps[:2] == ["lift the disk's limits", "stop it, and keep its data"]
     assert steps[2 : 2 + len(restored)] == restored
     assert steps[2 + len(restored)] == "write everything out", "then caches are emptied"
-    order = ["forget what is cached", "start it", "put its containers under the disk's limits"]
+    order = ["drop the page cache", "start it", "put its containers under the disk's limits"]
     assert [step for step in steps if step in order] == order
     limited = next(i for i, step in enumerate(steps) if step.startswith("make the disk slow"))
     assert limited > steps.index(order[-1])
@@ -173,9 +173,9 @@ def test_only_what_is_to_be_removed_is_removed() -> None:
 
 def test_the_site_that_is_copied_is_said_to_be_whole_last() -> None:
     steps = GOLDEN.make()
-    assert says(steps)[-1] == "say that it is whole"
+    assert says(steps)[-1] == "mark it as complete"
     assert steps[-1] == Command(steps[-1].says, ("touch", "--", f"{WORK}/golden-small-1-block/whole"))
-    assert says(GOLDEN.forget())[0] == "say that it is not whole"
+    assert says(GOLDEN.forget())[0] == "mark it as incomplete"
 
 
 def test_each_site_that_is_copied_has_a_folder_of_its_own() -> None:

@@ -57,7 +57,7 @@ def test_settings_are_accepted(settings: dict[str, Any], says: str) -> None:
         ({**SLOW, "size_bytes": "100M"}, "greater than", "too small for XFS"),
         ({**SLOW, "size_bytes": "8 apples"}, "must be a size", "no size"),
         ({**SLOW, "filesystem": "ntfs"}, "ext4", "no file system of ours"),
-        ({**SLOW, "bytes_per_s": "20M"}, "one of the two", "like and limits"),
+        ({**SLOW, "bytes_per_s": "20M"}, "one or the other", "like and limits"),
         ({**SLOW, "recordsize": "16K"}, "only zfs", "ext4 has no records"),
         ({**ZFS, "recordsize": "15K"}, "power of two", "no record size"),
         ({**ZFS, "compression": "lz4;reboot"}, "match pattern", "more than a compression"),

@@ -125,10 +125,10 @@ REFUSED = [
     (
         "a folder of the host could be changed",
         domain(DISK + "<filesystem><source dir='/srv'/><target dir='srv'/></filesystem>"),
-        "its shared folder srv could be written to",
+        "its shared folder srv is writable",
     ),
     ("a LUN", domain(DISK.replace("'disk'", "'lun'", 1)), "its disk vda is a whole LUN"),
-    ("hardware", domain(DISK + "<hostdev mode='subsystem'/>"), "it has a device of the host"),
+    ("hardware", domain(DISK + "<hostdev mode='subsystem'/>"), "it uses a device of the host"),
     (
         "a disk that libvirt does not see",
         domain(tail="<qemu:commandline><qemu:arg value='-drive'/></qemu:commandline>"),
@@ -144,13 +144,13 @@ REFUSED = [
         domain(DISK.replace("<boot", "<encryption format='luks'/><boot")),
         "its disk vda is encrypted",
     ),
-    ("no disk", domain(CDROM), "it has no disk that could be copied"),
-    ("a path that reads as a reference", domain(DISK.replace("/site.qcow2", "/${x}")), "a path with"),
-    ("a path with a line break", domain(DISK.replace("/site.qcow2", "/a&#10;b")), "a path with"),
-    ("a disk that is called like a path", domain(DISK.replace("'vda'", "'../x'")), "has a name or format"),
-    ("no XML", "<domain", "is no XML"),
-    ("an entity", "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><x>&e;</x>", "is no domain"),
-    ("no domain", "<network/>", "is no domain"),
+    ("no disk", domain(CDROM), "it has no disk that can be copied"),
+    ("a path that reads as a reference", domain(DISK.replace("/site.qcow2", "/${x}")), "the path contains"),
+    ("a path with a line break", domain(DISK.replace("/site.qcow2", "/a&#10;b")), "the path contains"),
+    ("a disk that is called like a path", domain(DISK.replace("'vda'", "'../x'")), "has no valid name or format"),
+    ("no XML", "<domain", "printed no valid XML"),
+    ("an entity", "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><x>&e;</x>", "printed no domain"),
+    ("no domain", "<network/>", "printed no domain"),
 ]
 
 
@@ -259,9 +259,9 @@ def test_a_fixed_target_needs_no_address() -> None:
 
 CANNOT = [
     ("runs", Host(state="running"), "it is running, and must be shut off: virsh shutdown site"),
-    ("is not there", Host(status=1), "it is not there: failed to connect"),
+    ("is not there", Host(status=1), "it does not exist: failed to connect"),
     ("no libvirt", Host(status=127), "virsh is not installed: apt install libvirt-clients"),
-    ("shares", Host(domain(DISK + "<hostdev/>")), "it has a device of the host"),
+    ("shares", Host(domain(DISK + "<hostdev/>")), "it uses a device of the host"),
 ]
 
 
@@ -269,7 +269,7 @@ CANNOT = [
 def test_a_base_that_cannot_be_cloned_is_said_when_it_is_to_be(why: str, host: Host, said: str) -> None:
     clone = prepared(host)
     assert clone.destroy()
-    with pytest.raises(LabError, match=f"far: site cannot be cloned: .*{said}"):
+    with pytest.raises(LabError, match=f"far: cannot clone site: .*{said}"):
         clone.create()
     with pytest.raises(LabError, match=said):
         clone.reset(restore=True)
@@ -294,7 +294,7 @@ def test_without_virsh_there_is_nothing_and_without_libvirtd_nobody_knows() -> N
 WRONG = [
     ("a domain is a name", {"base": "a b"}, "must be a domain's name"),
     ("a domain is no option", {"base": "--all"}, "must be a domain's name"),
-    ("a linked clone is qcow2", {"full": False, "format": "raw"}, "a linked clone is qcow2"),
+    ("a linked clone is always qcow2", {"full": False, "format": "raw"}, "a linked clone is always qcow2"),
     ("another host is reached by the lab's own SSH", {"uri": "qemu+ssh://x/system"}, "qemu:///system"),
 ]
 

@@ -105,7 +105,7 @@ def test_what_has_our_mark_is_removed_once(state: Path) -> None:
 def test_what_has_not_is_left(state: Path, mark: str) -> None:
     (state / "mark").write_text(mark)
     done = run(state, scripts.remove(URI, NAME))
-    assert (done.returncode, "it has not the lab's mark" in done.stderr) == (1, True)
+    assert (done.returncode, "it does not have the lab's mark" in done.stderr) == (1, True)
     assert "undefine" not in asked(state)
 
 

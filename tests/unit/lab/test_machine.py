@@ -95,7 +95,7 @@ FAILURES: list[tuple[str, list[str], float, str]] = [
     ("a status", ["sh", "-c", "echo no pool >&2; exit 4"], 60, "ended with status 4: no pool"),
     ("secrets are taken out", ["sh", "-c", "echo password=hunter2 >&2; exit 1"], 60, "password=REDACTED"),
     ("too slow", ["sleep", "900"], 0.2, "local: sleep 900: did not end within 0.2 s"),
-    ("too much", ["yes"], 60, "local: yes: wrote more than 16 MiB"),
+    ("too much", ["yes"], 60, "local: yes: printed more than 16 MiB"),
     ("an argument that no program can be given", ["echo", "\0"], 60, "cannot be started"),
 ]
 
@@ -299,7 +299,7 @@ def test_a_command_is_not_begun_with_half_of_its_input(tmp_path: Path) -> None:
     command = guarded(["touch", str(tmp_path / "begun")], 10, False)
     ran = subprocess.run(command, input=b"123", capture_output=True, timeout=60)
     assert ran.returncode == 125
-    assert ran.stderr == b"its input did not arrive whole\n"
+    assert ran.stderr == b"its input did not arrive completely\n"
     assert not list(tmp_path.iterdir())
 
 

@@ -132,7 +132,7 @@ def test_a_guest_that_never_gets_an_address_is_named(server: ProxmoxServer) -> N
         server.vms[int(runner.captured["vmid"])].address = None
         await runner.do(clone.reset(restore=False))
 
-    with pytest.raises(LabError, match="the guest has no address: does it get one"):
+    with pytest.raises(LabError, match="the guest has no address: does its network assign one"):
         asyncio.run(run())
 
 
@@ -192,7 +192,7 @@ def test_a_number_that_has_become_somebody_elses_is_left_alone(server: ProxmoxSe
         runner.captured["vmid"] = "131"
         await runner.do(clone.destroy())
 
-    with pytest.raises(LabError, match="name is payroll, not plimsoll-bench--hdd: it is not ours"):
+    with pytest.raises(LabError, match="name is payroll, not plimsoll-bench--hdd: it does not belong to the lab"):
         asyncio.run(run())
     assert server.vms[131].running
 
@@ -236,15 +236,15 @@ def test_its_description_is_without_secrets(server: ProxmoxServer) -> None:
 
 WRONG = [
     ("a full clone has to go somewhere", {"storage": None}, "storage: is missing"),
-    ("a linked clone has its template's storage", {"full": False}, "a linked clone is where its template is"),
+    ("a linked clone has its template's storage", {"full": False}, "a linked clone stays on its template's storage"),
     ("a storage is a name", {"storage": "a,b"}, "must be a storage's name"),
     ("a node is a name", {"node": "pve1/../x"}, "must be a node's name"),
     ("a disk is one of a machine's", {"limits": {"net0": {"mbps_rd": 5}}}, "must be a disk of the template"),
-    ("a limit limits something", {"limits": {"scsi0": {}}}, "has no limit in it"),
+    ("a limit limits something", {"limits": {"scsi0": {}}}, "sets no limit"),
     ("a range goes upwards", {"vmid_range": "300-200"}, "must be two numbers"),
-    ("an address stands where the host is", {"target": "http://site/${address}"}, "where the host stands"),
-    ("nothing else is filled in", {"target": "http://${vmid}"}, "must not hold"),
-    ("a target is a URL", {"target": "${address}"}, "where the host stands"),
+    ("an address stands where the host is", {"target": "http://site/${address}"}, "in place of the host"),
+    ("nothing else is filled in", {"target": "http://${vmid}"}, "must not contain"),
+    ("a target is a URL", {"target": "${address}"}, "in place of the host"),
     ("a place to connect to has a port", {"connect_to": "10.0.0.5"}, "must be HOST:PORT"),
     ("an API is a host", {"api": "https://pve1:8006"}, "without https"),
     ("a fingerprint is SHA-256", {"ca_file": None, "fingerprint": "AA:BB"}, "32 pairs"),

@@ -20,7 +20,7 @@ from lab.steps.step import Call
 from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
 
 ENVIRONMENT = {"PLIMSOLL_PROXMOX_TOKEN_ID": TOKEN_ID, "PLIMSOLL_PROXMOX_TOKEN_SECRET": SECRET}
-NEXT = Call("take a free number", "GET", "/cluster/nextid")
+NEXT = Call("choose a free number", "GET", "/cluster/nextid")
 CLONE = Call(
     "clone it",
     "POST",
@@ -99,7 +99,7 @@ FINAL: list[tuple[str, Call, Fault, str]] = [
         "the token is wrong",
         NEXT,
         lambda s: s.fail("nextid", 401, "no such token 'plimsoll' for user 'lab@pve'", 99),
-        "the API token is not accepted .no such token 'plimsoll' for user 'lab@pve'.: is it whole",
+        "the API token is not accepted .no such token 'plimsoll' for user 'lab@pve'.: is it complete",
     ),
     (
         "the token may not",
@@ -111,7 +111,7 @@ FINAL: list[tuple[str, Call, Fault, str]] = [
         "the node stays away",
         START,
         lambda s: s.offline.add("pve1"),
-        r"the API host does not reach the node \(No route to host\): is it on",
+        r"the API host cannot reach the node \(No route to host\): is it on",
     ),
     (
         "the lock stays",
@@ -144,7 +144,7 @@ FINAL: list[tuple[str, Call, Fault, str]] = [
             "keep it", "POST", "/nodes/pve1/qemu/110/snapshot", (("snapname", "pristine"),), task_timeout_s=9
         ),
         lambda s: s.fail_task("qmsnapshot", "snapshot feature is not available"),
-        "this storage has no snapshots, so give restore: clone",
+        "this storage has no snapshots: set restore: clone",
     ),
     (
         "there is no such machine",
@@ -312,7 +312,7 @@ def test_its_fingerprint_is_looked_at_through_a_proxy_too(
         monkeypatch.setenv("NO_PROXY", "")
         assert ask(server, NEXT, ca_file=None, fingerprint=server.fingerprint) == "100"
         asked = len(server.asked)
-        with pytest.raises(LabError, match="its certificate is another than fingerprint says"):
+        with pytest.raises(LabError, match="its certificate does not match fingerprint"):
             ask(server, NEXT, ca_file=None, fingerprint=":".join(["AB"] * 32))
         assert len(server.asked) == asked
         proxy.shutdown()
@@ -321,7 +321,7 @@ def test_its_fingerprint_is_looked_at_through_a_proxy_too(
 def test_what_answers_is_no_proxmox(server: ProxmoxServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for answer in ("<html>", '["data"]', '{"x": 1}'):
         monkeypatch.setattr("tests.support.proxmox_server.json.dumps", lambda *_, answer=answer, **__: answer)
-        with pytest.raises(LabError, match="the answer is none of Proxmox's API: are host and port right"):
+        with pytest.raises(LabError, match="the answer does not come from Proxmox's API: are host and port right"):
             ask(server, NEXT)
 
 
@@ -329,7 +329,7 @@ TOKENS: list[tuple[str, str | None, int, str]] = [
     ("open to others", f"{TOKEN_ID}={SECRET}\n", 0o644, "token_file: .*readable by others; run: chmod 600"),
     ("no secret in it", f"{TOKEN_ID}\n", 0o600, "its first line must be USER@REALM!NAME=SECRET"),
     ("no name in it", f"lab@pve={SECRET}\n", 0o600, "must be USER@REALM!NAME, such as"),
-    ("a secret that breaks lines", f"{TOKEN_ID}=abc\x01defghijkl\n", 0o600, "the secret must be 8 letters"),
+    ("a secret that breaks lines", f"{TOKEN_ID}=abc\x01defghijkl\n", 0o600, "the secret must have at least 8 letters"),
     ("no file", None, 0, "cannot be read: No such file"),
 ]
 

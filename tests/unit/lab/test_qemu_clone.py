@@ -129,7 +129,7 @@ def test_reset_starts_it_fast_with_cold_caches_and_makes_the_disk_slow_when_it_s
         "make caches cold",
         "make the pipes of its monitor",
         "start it",
-        "see whether it runs by kvm or tcg",
+        "see whether it runs on kvm or tcg",
         "see that the site serves",
         "make it slow",
     ]
