@@ -23,27 +23,31 @@ from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--volume", metavar="NAME", help="What to call the volume in the table. Default: DIR.")
-@click.option("--file-size", metavar="SIZE", default="2G", show_default=True, help="All test files together.")
+@click.option("--volume", metavar="NAME", help="Name of the volume in the table. Default: DIR.")
+@click.option(
+    "--file-size", metavar="SIZE", default="2G", show_default=True, help="Total size of all test files."
+)
 @click.option(
     "--threads",
     metavar="N,N…",
     default=",".join(map(str, THREADS)),
     show_default=True,
-    help="How many at a time.",
+    help="Numbers of threads to measure with.",
 )
-@click.option("--tests", metavar="T,T…", default=",".join(TESTS), show_default=True, help="Which tests.")
-@click.option("--time-s", metavar="N", default="30", show_default=True, help="Seconds that each cell takes.")
-@click.option("--direct", is_flag=True, help="Go past the page cache (O_DIRECT).")
+@click.option("--tests", metavar="T,T…", default=",".join(TESTS), show_default=True, help="Tests to run.")
+@click.option("--time-s", metavar="N", default="30", show_default=True, help="Seconds to measure each cell.")
+@click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT).")
 @click.option(
     "--out",
     metavar="FILE",
     default=Path("results/fileio.jsonl"),
     show_default=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keeps finished cells, a line each.",
+    help="File for finished cells, one on each line.",
 )
-@click.option("--resume", is_flag=True, help="Go on after a crash: measure only the cells that FILE lacks.")
+@click.option(
+    "--resume", is_flag=True, help="Continue after a crash: measure only the cells that FILE lacks."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the cells as JSON on standard output.")
 @progress_option
 @click.pass_context
@@ -59,7 +63,7 @@ def fileio(
 ) -> None:
     """Measure a volume with sysbench: each test with each number of threads, in blocks of 16 KiB.
 
-    DIR is a folder on the volume. The test files lie in a folder of their own below it, and are removed at
+    DIR is a folder on the volume. The test files go into a folder of their own below it, and are removed at
     the end, also after Ctrl-C.
 
     \b
@@ -74,7 +78,7 @@ def fileio(
         with progress_bar("sysbench", "cells", is_shown(progress)) as show:
             cells = asyncio.run(_measured(settings, out, resume, show))
     except KeyboardInterrupt:
-        click.echo(f"Interrupted. Finished cells are in {out}: go on with --resume.", err=True)
+        click.echo(f"Interrupted. Finished cells are in {out}: continue with --resume.", err=True)
         ctx.exit(1)
     if as_json:
         click.echo(json.dumps({"format": 1, "cells": [asdict(cell) for cell in cells]}, indent=2))

@@ -27,8 +27,8 @@ def space_problem(settings: FileioSettings, free: int) -> str | None:
     if free >= needed:
         return None
     return (
-        f"{settings.directory}: {free >> 20} MiB are free, and the files need {needed >> 20} MiB: "
-        "make room, or give a smaller --file-size"
+        f"{settings.directory}: {free >> 20} MiB are free, but the files need {needed >> 20} MiB: "
+        "make room, or choose a smaller --file-size"
     )
 
 
@@ -63,8 +63,8 @@ async def run_matrix(
     finished = latest(read_cells(kept_in), keys)
     if finished and not resume:
         raise FileioError(
-            f"{kept_in}: {len(finished)} cells of this matrix are finished there: "
-            "give --resume to go on, or another --out to measure them again"
+            f"{kept_in}: {len(finished)} cells of this matrix are already finished: "
+            "use --resume to continue, or another --out to measure them again"
         )
     done = {cell.key for cell in finished}
     on_progress(len(done), len(cells))
@@ -101,10 +101,10 @@ async def _claim(machine: Machine, settings: FileioSettings, resume: bool) -> No
         return
     if there:
         raise FileioError(
-            f"{folder} exists: another plimsoll fileio measures there, or one was killed; "
-            "if none is running, give --resume, or remove the folder"
+            f"{folder} exists: another plimsoll fileio uses it, or one was killed; "
+            "if none is running, use --resume, or remove the folder"
         )
-    raise FileioError(f"{folder} cannot be made: {made.err.strip() or 'no reason was given'}")
+    raise FileioError(f"cannot make {folder}: {made.err.strip() or 'no reason was given'}")
 
 
 async def _is_there(machine: Machine, settings: FileioSettings) -> bool:
@@ -119,7 +119,7 @@ async def _prepare(machine: Machine, settings: FileioSettings) -> None:
         raise FileioError(f"{machine.name}: sysbench is not installed: apt-get install sysbench")
     if done.status:
         words = done.err + _fatal(done.out)
-        raise MachineError(machine.name, "the test files cannot be written", command, words, done.status)
+        raise MachineError(machine.name, "cannot write the test files", command, words, done.status)
 
 
 async def _check_space(machine: Machine, settings: FileioSettings) -> None:
@@ -136,7 +136,7 @@ async def _measured(machine: Machine, settings: FileioSettings, test: Test, thre
         words = _fatal(ran.err + ran.out)
         raise FileioError(
             f"{test} with {threads} threads: sysbench ended with status {ran.status}: "
-            f"{words or 'it gave no reason'}; finished cells are kept: go on with --resume"
+            f"{words or 'it gave no reason'}; finished cells are kept: continue with --resume"
         )
     return cell_of(settings, test, threads, parse_output(ran.out))
 
@@ -150,4 +150,6 @@ async def _clean_up(machine: Machine, settings: FileioSettings) -> None:
     for command in sysbench.clean_up(settings):
         done = await machine.run(command, timeout_s=_END_S, check=False)
     if done.status:
-        raise MachineError(machine.name, "the test files' folder stays", command, done.err, done.status)
+        raise MachineError(
+            machine.name, "the folder of the test files is still there", command, done.err, done.status
+        )

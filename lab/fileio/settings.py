@@ -29,7 +29,7 @@ def _absolute(value: str) -> str:
 
 def _once(value: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(set(value)) != len(value):
-        raise ValueError("must name each only once")
+        raise ValueError("must not name anything twice")
     return value
 
 
@@ -40,9 +40,11 @@ class FileioSettings(StrictModel):
     """The volume and the cells that are measured. A field's description is its help text."""
 
     directory: AbsolutePath = Field(description="Folder on the volume to be measured.")
-    volume: str = Field("", max_length=200, description="What to call the volume; default: the folder.")
+    volume: str = Field(
+        "", max_length=200, description="Name of the volume in the table. Default: the folder."
+    )
     file_size: Annotated[int, BeforeValidator(read_size), AfterValidator(_whole)] = Field(
-        2 << 30, gt=0, le=1 << 50, description="Size of all test files together."
+        2 << 30, gt=0, le=1 << 50, description="Total size of all test files."
     )
     threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(_once)] = Field(
         THREADS, min_length=1, description="Numbers of threads."
@@ -50,8 +52,8 @@ class FileioSettings(StrictModel):
     tests: Annotated[tuple[Test, ...], AfterValidator(_once)] = Field(
         TESTS, min_length=1, description="Tests: rndrd, seqrd, rndwr, seqwr, rndrw."
     )
-    time_s: int = Field(30, ge=1, le=86_400, description="Seconds that each cell takes.")
-    direct: bool = Field(False, description="Go past the page cache (O_DIRECT).")
+    time_s: int = Field(30, ge=1, le=86_400, description="Seconds to measure each cell.")
+    direct: bool = Field(False, description="Bypass the page cache (O_DIRECT).")
 
     @property
     def name(self) -> str:

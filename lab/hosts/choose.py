@@ -18,9 +18,9 @@ def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> li
     if file is not None:
         return among(read_hosts(file), names, groups, str(file))
     if groups:
-        raise SettingsError("--group: groups are in a hosts file: give --hosts FILE")
+        raise SettingsError("--group: needs a hosts file: add --hosts FILE")
     if not names:
-        raise SettingsError("--hosts: say on which hosts: --hosts FILE, or --host user@host")
+        raise SettingsError("--hosts: name the hosts: --hosts FILE, or --host user@host")
     hosts: dict[str, HostSettings] = {}
     problems = []
     for text in names:

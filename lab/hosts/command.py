@@ -16,7 +16,7 @@ from lab.hosts.show import outcome_lines, summary_lines
 
 @click.group()
 def hosts() -> None:
-    """Look after the machines of a lab."""
+    """Run commands on the machines of a lab."""
 
 
 @hosts.command()
@@ -40,7 +40,7 @@ def hosts() -> None:
     default=32,
     show_default=True,
     type=click.IntRange(1, 1000),
-    help="How many hosts at a time.",
+    help="Number of hosts at a time.",
 )
 @click.option(
     "--timeout-s",
@@ -48,7 +48,7 @@ def hosts() -> None:
     default=600.0,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True, max=86400),
-    help="Seconds until a command that still runs has failed and is ended.",
+    help="Seconds after which a command that still runs is ended and counts as failed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON on standard output.")
 @click.pass_context
@@ -62,7 +62,7 @@ def run(
     timeout_s: float,
     as_json: bool,
 ) -> None:
-    """Run a command on many hosts over SSH, and show what each said as it ends.
+    """Run a command on many hosts over SSH, and show the output of each as it ends.
 
     The command is a list of arguments, not a line for a shell; for pipes and redirections run a shell.
 
@@ -85,7 +85,7 @@ def run(
     try:
         asyncio.run(_everywhere(where, command, min(parallel, len(where)), timeout_s, each))
     except KeyboardInterrupt:
-        click.echo("interrupted: what ran was ended", err=True)
+        click.echo("interrupted: the commands that still ran were ended", err=True)
     except BaseExceptionGroup as group:  # standard output was closed, say: click knows what to do
         raise group.exceptions[0] from None
     done = {outcome.host for outcome in outcomes}

@@ -45,14 +45,16 @@ User = Annotated[str, AfterValidator(_user)]
 class HostSettings(StrictModel):
     """One machine. Anything left out is what ssh itself would use."""
 
-    name: Name = Field(description="What the host is called in output and by --host.")
+    name: Name = Field(description="Name of the host in output and for --host.")
     address: Address | None = Field(None, description="Host name or IP address. Default: the name.")
-    port: int | None = Field(None, ge=1, le=65535, description="Port of its sshd.")
+    port: int | None = Field(None, ge=1, le=65535, description="Port of its SSH server.")
     user: User | None = Field(None, description="Account to log in to.")
-    key: Path | None = Field(None, description="Private key. Default: the agent's and ssh's own.")
-    known_hosts: Path | None = Field(None, description="File with its host key. Default: ~/.ssh/known_hosts.")
+    key: Path | None = Field(None, description="Private key. Default: the agent's keys and ssh's own.")
+    known_hosts: Path | None = Field(
+        None, description="File of known host keys. Default: ~/.ssh/known_hosts."
+    )
     become: bool = Field(False, description="Run commands as root, by sudo without a password.")
-    groups: list[Name] = Field([], description="Groups that it is in, for --group.")
+    groups: list[Name] = Field([], description="Groups of the host, for --group.")
 
     def access(self) -> Access:
         """Return its login."""
@@ -89,5 +91,5 @@ def _twice(file: HostsFile) -> Iterator[tuple[Location, str]]:
     first: dict[str, int] = {}
     for i, host in enumerate(file.hosts):
         if host.name in first:
-            yield ("hosts", i, "name"), f"{host.name} is the name of hosts.{first[host.name]} already"
+            yield ("hosts", i, "name"), f"{host.name} is already the name of hosts.{first[host.name]}"
         first.setdefault(host.name, i)

@@ -24,7 +24,7 @@ def parted(out: str, count: int) -> list[str | None]:
     """
     first, *texts = out.split(_MARK)
     if first or len(texts) != count + 1 or texts[-1]:
-        raise ValueError(f"{count} files were asked for, and something else came")
+        raise ValueError(f"asked for {count} files, and got something else")
     return [text or None for text in texts[:-1]]
 
 

@@ -54,7 +54,7 @@ class PoolWatch:
         except MachineError as error:
             say(f"zpool: {error}")
         else:
-            say("zpool: zpool iostat ended by itself; its columns stay empty from here on")
+            say("zpool: zpool iostat ended by itself; its columns stay empty from now on")
 
 
 async def watch_pools(machine: Machine, pools: Sequence[str], say: Say) -> PoolWatch | None:
@@ -64,7 +64,7 @@ async def watch_pools(machine: Machine, pools: Sequence[str], say: Say) -> PoolW
             listed = await machine.run(zpool.list_command(), timeout_s=_PROBE_TIMEOUT_S, check=False)
             pools = listed.out.split("\n")[:-1] if listed.status == 0 else ()
         if not pools:
-            say("zpool: no pool is imported here, so none is observed")
+            say("zpool: no pool is imported here, so there is none to observe")
             return None
         for form in zpool.FORMS:
             probed = await machine.run(zpool.probe(form, pools), timeout_s=_PROBE_TIMEOUT_S, check=False)
@@ -73,7 +73,7 @@ async def watch_pools(machine: Machine, pools: Sequence[str], say: Say) -> PoolW
     except MachineError as error:
         say(f"zpool: {error}")
         return None
-    say(f"zpool: zpool iostat says: {probed.err.strip()[:200]}")
+    say(f"zpool: zpool iostat printed: {probed.err.strip()[:200]}")
     return None
 
 

@@ -34,14 +34,14 @@ class ObserverSettings(ObserverOptions):
 
     observe: tuple[ObserverName, ...] = Field(
         ("arcstats", "zpool", "diskstats", "pressure", "cpu", "memory"),
-        description="Which observers run; what a host has not stays empty.",
+        description="Observers to run. What a host does not have stays empty.",
     )
 
     @model_validator(mode="after")
     def _can_ask(self) -> "ObserverSettings":
         if "mariadb" in self.observe and self.mariadb is None:
-            raise ValueError("mariadb: is observed, so say how it is asked: mariadb: {defaults_file: /…}")
+            raise ValueError("mariadb: the observer needs an option file: mariadb: {defaults_file: /…}")
         for name, values in (("observe", self.observe), ("disks", self.disks), ("pools", self.pools)):
             if len(set(values)) < len(values):
-                raise ValueError(f"{name}: names something twice; leave one of them out")
+                raise ValueError(f"{name}: names something twice; remove one of them")
         return self

@@ -14,13 +14,14 @@ class MariadbSettings(StrictModel):
     """The client that reads MariaDB's counters, and its option file."""
 
     defaults_file: str = Field(
-        description="Option file, where the client runs, with user and password under [client].",
+        description="Option file on the client's machine, with user and password under [client].",
         pattern=r"^/[^\x00-\x1f]+$",
     )
     client: tuple[_Argument, ...] = Field(
         ("mariadb",),
         min_length=1,
-        description="The client; with words before it, it runs elsewhere: [docker, exec, db, mariadb].",
+        description="Command of the client. Put words before it to run it elsewhere: [docker, exec, db, "
+        "mariadb].",
     )
 
 
@@ -30,5 +31,5 @@ class ObserverOptions(StrictModel):
     disks: tuple[DeviceName, ...] = Field(
         (), description="Devices to watch, such as sda, nvme0n1, loop3; default: every whole disk."
     )
-    pools: tuple[PoolName, ...] = Field((), description="Pools to watch; default: every imported one.")
-    mariadb: MariadbSettings | None = Field(None, description="How MariaDB is asked, for that observer.")
+    pools: tuple[PoolName, ...] = Field((), description="Pools to watch; default: every imported pool.")
+    mariadb: MariadbSettings | None = Field(None, description="How the mariadb observer reads its counters.")

@@ -19,10 +19,10 @@ class BtrfsSend(SendSettings):
 
     kind: Literal["btrfs-send"] = Field(description="`btrfs-send`.")
     subvolume: Folder | Literal["@clone"] = Field(
-        CLONE, description="Subvolume that is sent. Default: the clone's."
+        CLONE, description="Subvolume to send. Default: the clone's."
     )
     snapshots: Folder | Literal["@clone"] = Field(
-        CLONE, description="Folder on the same file system that snapshots are made in. Default: the disk's."
+        CLONE, description="Folder for snapshots, on the same file system. Default: the disk's."
     )
 
     def model_post_init(self, _: object) -> None:
@@ -63,7 +63,7 @@ class BtrfsSource:
     def destroy(self, name: str) -> list[str]:
         """Return the command that deletes one snapshot, no folder. Raises ValueError for a foreign one."""
         if self.own(name) != [name]:
-            raise ValueError(f"{name} is no snapshot of this experiment")
+            raise ValueError(f"{name} is not a snapshot of this experiment")
         return ["btrfs", "subvolume", "delete", name]
 
     def send(self, number: int, previous: int | None) -> list[str]:
@@ -105,7 +105,7 @@ def _aimed(settings: BtrfsSend, at: DataLocation) -> BtrfsSend:
         return settings
     if not at.subvolume:
         raise ValueError(
-            "subvolume, snapshots: are missing: this clone is on no Btrfs subvolume that is known; name both"
+            "subvolume, snapshots: are missing: the lab knows no Btrfs subvolume under this clone; name both"
         )
     update = {"subvolume": at.subvolume} if settings.subvolume == CLONE else {}
     update |= {"snapshots": at.folder or ""} if settings.snapshots == CLONE else {}

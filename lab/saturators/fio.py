@@ -20,7 +20,7 @@ _LONGEST_LINES = 100_000  # of one document
 
 def _no_colon(value: str) -> str:
     if ":" in value:
-        raise ValueError("must have no colon: fio takes it for the end of the path")
+        raise ValueError("must not contain a colon: fio takes it for the end of the path")
     return value
 
 
@@ -33,16 +33,18 @@ class Fio(SaturatorSettings):
     )
     size_bytes: Annotated[Size, Field(ge=1 << 20)] = Field(1 << 30, description="Size of each file.")
     rw: Literal["read", "write", "randread", "randwrite", "rw", "randrw"] = Field(
-        "randrw", description="What it does, as fio calls it."
+        "randrw", description="Kind of reads and writes, by fio's name."
     )
     block_bytes: Annotated[Size, Field(ge=512, le=1 << 26)] = Field(
         16384, description="Size of each read and write."
     )
-    jobs: int = Field(1, ge=1, le=256, description="How many files at a time.")
-    iodepth: int = Field(1, ge=1, le=1024, description="Requests in flight of each; over 1 by libaio.")
-    direct: bool = Field(True, description="Go past the page cache (O_DIRECT).")
+    jobs: int = Field(1, ge=1, le=256, description="Number of files in use at a time.")
+    iodepth: int = Field(
+        1, ge=1, le=1024, description="Requests in flight for each file. More than 1 uses libaio."
+    )
+    direct: bool = Field(True, description="Bypass the page cache (O_DIRECT).")
     rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
-        None, description="Limit of each file; default: none."
+        None, description="Limit for each file, in bytes a second. Default: none."
     )
 
 
@@ -133,7 +135,7 @@ def _aimed(settings: Fio, at: DataLocation) -> Fio:
     if settings.folder != CLONE:
         return settings
     if not at.folder:
-        raise ValueError("folder: is missing: this clone is in no folder that is known; name one")
+        raise ValueError("folder: is missing: the lab knows no folder of this clone; name one")
     return settings.model_copy(update={"folder": at.folder})
 
 

@@ -19,7 +19,7 @@ class SaturatorSettings(StrictModel):
     """The settings that every saturator has. A field's description is its help text."""
 
     kind: str
-    retries: int = Field(3, ge=0, le=1000, description="Failures in a row before it gives up.")
+    retries: int = Field(3, ge=0, le=1000, description="Failures in a row before the saturator gives up.")
 
 
 Settings = TypeVar("Settings", bound=SaturatorSettings)

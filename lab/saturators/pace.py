@@ -70,7 +70,7 @@ def main():
     parser = argparse.ArgumentParser(prog="pace", description="Copies what COMMAND writes.")
     parser.add_argument("--rate", type=int, help="bytes a second")
     parser.add_argument("--to", default=os.devnull, help="file to write")
-    parser.add_argument("--wrap", type=int, help="bytes after which the file starts anew")
+    parser.add_argument("--wrap", type=int, help="bytes after which the file starts over")
     parser.add_argument("--into", type=json.loads, help="command that receives, as a JSON list")
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     asked = parser.parse_args()

@@ -34,7 +34,7 @@ class RamDiskSink(StrictModel):
     to: Literal["ramdisk"] = Field(description="`ramdisk`.")
     folder: Folder = Field(description="Folder on the RAM disk, such as /dev/shm.")
     size_bytes: Annotated[Size, Field(ge=1 << 20)] = Field(
-        1 << 30, description="How large the file grows before it starts anew."
+        1 << 30, description="Size at which the file starts over."
     )
 
 
@@ -42,9 +42,11 @@ class RemoteSink(StrictModel):
     """The stream is received by another host, over SSH from the machine with the disks."""
 
     to: Literal["remote"] = Field(description="`remote`.")
-    host: SshHost = Field(description="host or user@host, as ssh on that machine knows it.")
-    port: int | None = Field(None, ge=1, le=65535, description="SSH port; default: what ssh takes.")
-    into: str = Field(description="Dataset (zfs-send) or folder (btrfs-send) that it is received below.")
+    host: SshHost = Field(description="host or user@host, as ssh on the machine with the disks knows it.")
+    port: int | None = Field(None, ge=1, le=65535, description="SSH port. Default: ssh's own.")
+    into: str = Field(
+        description="Dataset (zfs-send) or folder (btrfs-send) below which the stream is received."
+    )
 
 
 Sink = Annotated[NullSink | RamDiskSink | RemoteSink, Field(discriminator="to")]
@@ -54,11 +56,12 @@ class SendSettings(SaturatorSettings):
     """The settings that `zfs send` and `btrfs send` share."""
 
     mode: Literal["full", "incremental"] = Field(
-        "full", description="`full`, or `incremental`: once in full, then what changed since the last one."
+        "full",
+        description="`full`, or `incremental`: one full send, then only the changes since the last one.",
     )
     sink: Sink = Field(NullSink(), description="Where the stream goes.")
     rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
-        None, description="Limit of the stream; default: none."
+        None, description="Limit for the stream, in bytes a second. Default: none."
     )
 
     @property

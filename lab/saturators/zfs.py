@@ -27,7 +27,7 @@ class ZfsSend(SendSettings):
 
     kind: Literal["zfs-send"] = Field(description="`zfs-send`.")
     dataset: DatasetName | Literal["@clone"] = Field(
-        CLONE, description="Dataset that is sent. Default: the clone's."
+        CLONE, description="Dataset to send. Default: the clone's."
     )
 
     def model_post_init(self, _: object) -> None:
@@ -80,7 +80,7 @@ class ZfsSource:
     def destroy(self, name: str) -> list[str]:
         """Return the command that destroys one snapshot, without -r. Raises ValueError for a foreign one."""
         if self.own(name) != [name]:
-            raise ValueError(f"{name} is no snapshot of this experiment")
+            raise ValueError(f"{name} is not a snapshot of this experiment")
         return ["zfs", "destroy", name]
 
     def send(self, number: int, previous: int | None) -> list[str]:
@@ -141,7 +141,7 @@ def _aimed(settings: ZfsSend, at: DataLocation) -> ZfsSend:
     if settings.dataset != CLONE:
         return settings
     if not at.dataset:
-        raise ValueError("dataset: is missing: this clone is on no ZFS dataset that is known; name one")
+        raise ValueError("dataset: is missing: the lab knows no ZFS dataset under this clone; name one")
     return settings.model_copy(update={"dataset": at.dataset})
 
 

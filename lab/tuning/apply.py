@@ -33,7 +33,7 @@ async def apply(machine: Machine, tuning: Tuning, journal: Path) -> Plan:
         await put_back(machine, journal)
         if isinstance(error, MachineError):
             raise TuningError(
-                f"{value.key}: cannot be set to {value.value}, and nothing is tuned: {error}"
+                f"{value.key}: cannot be set to {value.value}, so nothing was changed: {error}"
             ) from None
         raise
     return todo
@@ -49,7 +49,7 @@ async def put_back(machine: Machine, journal: Path) -> None:
     if found is None:
         return
     if found.machine != machine.name:
-        raise TuningError(f"{journal}: is of the machine {found.machine}, not of {machine.name}")
+        raise TuningError(f"{journal}: belongs to the machine {found.machine}, not to {machine.name}")
     problems = []
     for value in found.put_back:
         try:
@@ -57,11 +57,11 @@ async def put_back(machine: Machine, journal: Path) -> None:
             if value.key in await read_current(machine, [value]):
                 await _set(machine, value)
             elif isinstance(value, PropertyValue) and not await has_pool(machine, value.dataset):
-                problems.append(f"{value.key}: its pool is not imported; import it and put back again")
+                problems.append(f"{value.key}: its pool is not imported; import it and try again")
         except MachineError as error:
             problems.append(f"{value.key}: {error}")
     if problems:
-        raise TuningError("\n".join([f"{journal}: not all could be put back:", *problems]))
+        raise TuningError("\n".join([f"{journal}: could not put everything back:", *problems]))
     remove_journal(journal)
 
 

@@ -29,7 +29,7 @@ def write_journal(path: Path, journal: TuningJournal) -> None:
             file.write(text.encode())
     except FileExistsError:
         raise TuningError(
-            f"{path}: an earlier tuning was not put back; put it back before another is applied"
+            f"{path}: an earlier tuning was not put back; put it back before you apply another"
         ) from None
     except OSError as error:
         raise TuningError(f"{path}: cannot be written: {error.strerror}; nothing was tuned") from None
@@ -45,7 +45,7 @@ def read_journal(path: Path) -> TuningJournal | None:
         raise TuningError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         raise TuningError(
-            f"{path}: is no journal of a tuning ({sentence_of(error)}); nothing was put back: compare the "
+            f"{path}: is not a tuning journal ({sentence_of(error)}); nothing was put back: compare the "
             "host by hand, then remove the file"
         ) from None
 

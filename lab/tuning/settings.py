@@ -15,22 +15,31 @@ class DiskTuning(StrictModel):
 
     scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = Field(
         None,
-        description="I/O scheduler. A change resets nr_requests and wbt_lat_usec, which are put back too.",
+        description="I/O scheduler. Changing it resets nr_requests and wbt_lat_usec, which the lab puts back "
+        "too.",
     )
-    nr_requests: int | None = Field(None, ge=1, le=65536, description="Requests that the queue holds.")
-    read_ahead_kb: int | None = Field(None, ge=0, le=1 << 20, description="KiB read ahead of a reader.")
-    max_sectors_kb: int | None = Field(None, ge=4, le=1 << 20, description="KiB of the largest request.")
+    nr_requests: int | None = Field(
+        None, ge=1, le=65536, description="Number of requests that the queue holds."
+    )
+    read_ahead_kb: int | None = Field(None, ge=0, le=1 << 20, description="Read-ahead in KiB.")
+    max_sectors_kb: int | None = Field(
+        None, ge=4, le=1 << 20, description="Size of the largest request in KiB."
+    )
     nomerges: int | None = Field(
-        None, ge=0, le=2, description="2 merges no requests, 1 only simple ones, 0 all."
+        None, ge=0, le=2, description="Merging of requests: 0 for all, 1 for simple ones only, 2 for none."
     )
     rq_affinity: int | None = Field(
         None,
         ge=0,
         le=2,
-        description="Which processor ends a request: 0 any, 1 the group's, 2 the one that asked.",
+        description="Processor that completes a request: 0 any, 1 one in the requester's group, 2 the "
+        "requester's own.",
     )
     wbt_lat_usec: int | None = Field(
-        None, ge=0, le=10_000_000, description="Aim of write-back throttling in µs; 0 is off."
+        None,
+        ge=0,
+        le=10_000_000,
+        description="Target latency of write-back throttling in µs; 0 turns it off.",
     )
 
 
@@ -38,77 +47,100 @@ class DatasetTuning(StrictModel):
     """Properties of one dataset. What is already written keeps its record size and compression."""
 
     compression: Compression | None = Field(
-        None, description="Compression of what is written from now on: lz4, zstd-3, off, …"
+        None, description="Compression of newly written data: lz4, zstd-3, off, …"
     )
-    recordsize: RecordSize | None = Field(
-        None, description="Largest block of files written from now on: 16K."
-    )
-    primarycache: Literal["all", "metadata", "none"] | None = Field(None, description="What the ARC keeps.")
+    recordsize: RecordSize | None = Field(None, description="Largest block of newly written files: 16K.")
+    primarycache: Literal["all", "metadata", "none"] | None = Field(None, description="What the ARC caches.")
     secondarycache: Literal["all", "metadata", "none"] | None = Field(
-        None, description="What the L2ARC keeps."
+        None, description="What the L2ARC caches."
     )
-    atime: Switch | None = Field(None, description="Whether reading a file writes when it was read.")
-    relatime: Switch | None = Field(None, description="With atime: write so once a day at most.")
+    atime: Switch | None = Field(None, description="Whether ZFS records when a file was last read.")
+    relatime: Switch | None = Field(None, description="With atime: record it once a day at most.")
     xattr: Annotated[Literal["on", "off", "sa", "dir"], BeforeValidator(on_off)] | None = Field(
-        None, description="Where extended attributes are kept."
+        None, description="Where ZFS stores extended attributes."
     )
     logbias: Literal["latency", "throughput"] | None = Field(
-        None, description="What synchronous writes aim at."
+        None, description="What synchronous writes are optimised for."
     )
     sync: Literal["standard", "always", "disabled"] | None = Field(
-        None, description="Whether fsync waits for the disk. disabled can lose what was said to be safe."
+        None,
+        description="Whether fsync waits for the disk. disabled can lose data that was reported as safe.",
     )
 
 
 class ZfsTuning(StrictModel):
     """Parameters of OpenZFS's kernel module, in /sys/module/zfs/parameters."""
 
-    zfs_arc_min: Size | None = Field(None, description="Bytes that the ARC never shrinks below.")
+    zfs_arc_min: Size | None = Field(None, description="Smallest size of the ARC in bytes.")
     zfs_arc_max: Size | None = Field(
-        None, ge=64 << 20, description="Bytes that the ARC never grows beyond; it does not shrink at once."
+        None, ge=64 << 20, description="Largest size of the ARC in bytes. A larger ARC shrinks slowly."
     )
-    zfs_dirty_data_max: Size | None = Field(None, description="Bytes written and not yet on disk.")
+    zfs_dirty_data_max: Size | None = Field(
+        None, description="Most bytes that may be written but not yet on disk."
+    )
     zfs_txg_timeout: int | None = Field(
         None, ge=1, le=3600, description="Seconds between transaction groups."
     )
-    zfs_prefetch_disable: int | None = Field(None, ge=0, le=1, description="1 reads nothing ahead.")
-    zfs_vdev_aggregation_limit: Size | None = Field(None, description="Bytes of the largest joined request.")
-    zfs_vdev_max_active: int | None = Field(
-        None, ge=1, le=10000, description="Requests at a disk, of all kinds."
+    zfs_prefetch_disable: int | None = Field(None, ge=0, le=1, description="1 turns read-ahead off.")
+    zfs_vdev_aggregation_limit: Size | None = Field(
+        None, description="Size of the largest aggregated request in bytes."
     )
-    zfs_vdev_sync_read_max_active: int | None = Field(None, ge=1, le=1000, description="Reads waited for.")
-    zfs_vdev_sync_write_max_active: int | None = Field(None, ge=1, le=1000, description="Writes waited for.")
+    zfs_vdev_max_active: int | None = Field(
+        None, ge=1, le=10000, description="Most active requests at a disk, of all kinds."
+    )
+    zfs_vdev_sync_read_max_active: int | None = Field(
+        None, ge=1, le=1000, description="Most active synchronous reads."
+    )
+    zfs_vdev_sync_write_max_active: int | None = Field(
+        None, ge=1, le=1000, description="Most active synchronous writes."
+    )
     zfs_vdev_async_read_max_active: int | None = Field(
-        None, ge=1, le=1000, description="Reads ahead, those of zfs send among them."
+        None,
+        ge=1,
+        le=1000,
+        description="Most active asynchronous reads: read-ahead, including that of zfs send.",
     )
     zfs_vdev_async_write_max_active: int | None = Field(
-        None, ge=1, le=1000, description="Writes in the background."
+        None, ge=1, le=1000, description="Most active asynchronous writes."
     )
-    zfs_vdev_scrub_max_active: int | None = Field(None, ge=1, le=1000, description="Reads of a scrub.")
+    zfs_vdev_scrub_max_active: int | None = Field(
+        None, ge=1, le=1000, description="Most active reads of a scrub."
+    )
 
 
 class VmTuning(StrictModel):
     """Settings of the kernel's memory, in /proc/sys/vm."""
 
-    swappiness: int | None = Field(None, ge=0, le=200, description="How readily memory is swapped out.")
+    swappiness: int | None = Field(None, ge=0, le=200, description="How readily the kernel swaps memory out.")
     vfs_cache_pressure: int | None = Field(
-        None, ge=0, le=1000, description="How readily inodes are forgotten."
+        None, ge=0, le=1000, description="How readily the kernel drops cached inodes."
     )
     dirty_ratio: int | None = Field(
-        None, ge=0, le=100, description="Percent dirty at which writers must write."
+        None,
+        ge=0,
+        le=100,
+        description="Percentage of dirty memory at which programs that write must wait for the disk.",
     )
-    dirty_bytes: Size | None = Field(None, ge=8192, description="The same in bytes; one of the two counts.")
+    dirty_bytes: Size | None = Field(
+        None, ge=8192, description="The same limit in bytes. Only one of the two applies."
+    )
     dirty_background_ratio: int | None = Field(
-        None, ge=0, le=100, description="Percent dirty at which writing back begins."
+        None, ge=0, le=100, description="Percentage of dirty memory at which background write-back begins."
     )
     dirty_background_bytes: Size | None = Field(
-        None, ge=1, description="The same in bytes; one of the two counts."
+        None, ge=1, description="The same limit in bytes. Only one of the two applies."
     )
     dirty_expire_centisecs: int | None = Field(
-        None, ge=0, le=360_000, description="Age at which dirty data is written, in hundredths of a second."
+        None,
+        ge=0,
+        le=360_000,
+        description="Age at which dirty data is written back, in hundredths of a second.",
     )
     dirty_writeback_centisecs: int | None = Field(
-        None, ge=0, le=360_000, description="How often it is looked for, in hundredths of a second; 0 never."
+        None,
+        ge=0,
+        le=360_000,
+        description="Interval between checks for such data, in hundredths of a second; 0 turns them off.",
     )
 
     @model_validator(mode="after")

@@ -24,7 +24,7 @@ class SettingCommand:
 def _known(model: type[BaseModel]) -> AfterValidator:
     def check(name: str) -> str:
         if name not in model.model_fields:
-            raise ValueError(f"{name} is nothing that may be tuned; see docs/tuning.md")
+            raise ValueError(f"{name} cannot be tuned; see docs/tuning.md")
         return name
 
     return AfterValidator(check)

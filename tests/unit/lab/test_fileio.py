@@ -174,7 +174,7 @@ OPTIONS: dict[str, Any] = {"file_size": "64M", "threads": "1,8", "tests": "rndrd
         ({"file_size": "much"}, "--file-size: must be a size", "no number"),
         ({"file_size": "1000"}, "--file-size: must be a multiple of 2M", "no whole blocks"),
         ({"threads": "0"}, "--threads: ", "no thread at all"),
-        ({"threads": "1,1"}, "--threads: must name each only once", "the same cell twice"),
+        ({"threads": "1,1"}, "--threads: must not name anything twice", "the same cell twice"),
         ({"threads": ""}, "--threads: ", "none"),
         ({"tests": "rndrd,walk"}, "--tests: ", "no test of sysbench's"),
         ({"time_s": "-1"}, "--time-s: ", "a negative time"),

@@ -58,7 +58,7 @@ def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
         asyncio.run(run_matrix(failing, SMALL, tmp_path / "c"))
     assert verbs(failing)[-2:] == ["cleanup", "rmdir"], "files are removed after a failure too"
 
-    with pytest.raises(FileioError, match="2 cells of this matrix are finished"):
+    with pytest.raises(FileioError, match="2 cells of this matrix are already finished"):
         asyncio.run(run_matrix(machine(), SMALL, tmp_path / "c"))
     after = machine(folder_exists=True)
     cells = asyncio.run(run_matrix(after, SMALL, tmp_path / "c", resume=True))
@@ -94,14 +94,14 @@ def test_a_folder_that_we_did_not_make_is_left_alone(tmp_path: Path) -> None:
 
 def test_no_symbolic_link_is_taken_over(tmp_path: Path) -> None:
     on = ScriptedMachine(lambda command: (1, "", "File exists") if command[0] == "mkdir" else (0, "", ""))
-    with pytest.raises(FileioError, match="cannot be made: File exists"):
+    with pytest.raises(FileioError, match="cannot make /srv/disk/plimsoll-fileio: File exists"):
         asyncio.run(run_matrix(on, SMALL, tmp_path / "c", resume=True))
     assert verbs(on) == ["mkdir", "find"]
 
 
 def test_a_full_disk_is_seen_before_anything_is_written(tmp_path: Path) -> None:
     on = machine(free=64 << 20)
-    with pytest.raises(FileioError, match="64 MiB are free, and the files need 67 MiB"):
+    with pytest.raises(FileioError, match="64 MiB are free, but the files need 67 MiB"):
         asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
     assert verbs(on) == ["mkdir", "df", "cleanup", "rmdir"]
     assert space_problem(SMALL, 68 << 20) is None
@@ -124,7 +124,7 @@ def test_files_are_removed_when_it_is_interrupted(tmp_path: Path) -> None:
     ("status", "out", "says"),
     [
         (127, "", "apt-get install sysbench"),
-        (1, "FATAL: errno = 28 (No space left on device)\nCreating", "cannot be written.*No space left"),
+        (1, "FATAL: errno = 28 (No space left on device)\nCreating", "cannot write the test files.*No space left"),
     ],
 )
 def test_files_that_cannot_be_made_are_told(tmp_path: Path, status: int, out: str, says: str) -> None:

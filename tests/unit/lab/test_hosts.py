@@ -47,7 +47,7 @@ def test_a_hosts_file(tmp_path: Path) -> None:
 BAD = [
     ("an empty file", "", [":1: must hold keys"]),
     ("no hosts", "hosts: []", [":1: hosts: must not be empty"]),
-    ("no YAML", "hosts: [", [":1: is no YAML"]),
+    ("no YAML", "hosts: [", [":1: is not valid YAML"]),
     ("no list", "hosts: web-1", [":1: hosts: must be a list"]),
     ("no keys", "hosts: [web-1]", [":1: hosts.0: must hold further keys"]),
     ("an impossible date", "hosts: 2026-02-31", [":1: day is out of range"]),
@@ -56,7 +56,7 @@ BAD = [
         "hosts:\n- name: a b\n  prot: 22\n- address: -oProxyCommand=x\n  port: 0\n- {name: c, user: 'r:x'}\n",
         [
             ":2: hosts.0.name: must be letters",
-            ":3: hosts.0.prot: is no key here (see docs/hosts.md)",
+            ":3: hosts.0.prot: is not a known key (see docs/hosts.md)",
             ":4: hosts.1.address: must be a host name",
             ":4: hosts.1.name: is missing (see docs/hosts.md)",
             ":5: hosts.1.port: must be greater than or equal to 1",
@@ -66,9 +66,9 @@ BAD = [
     (
         "a name twice",
         "hosts:\n- name: a\n- name: b\n- name: a\n",
-        [":4: hosts.2.name: a is the name of hosts.0"],
+        [":4: hosts.2.name: a is already the name of hosts.0"],
     ),
-    ("a key twice", "hosts:\n- name: a\n  name: b\n", [":3: hosts.0.name: stands twice, first in line 2"]),
+    ("a key twice", "hosts:\n- name: a\n  name: b\n", [":3: hosts.0.name: is set twice, first in line 2"]),
     ("a terminal's escape", 'hosts: [{name: "\\e[31m"}]', [":1: hosts.0.name: must be letters"]),
 ]
 
@@ -88,7 +88,7 @@ def test_a_hosts_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read: No such file"):
         read_hosts(tmp_path / "nope.yml")
     (tmp_path / "latin").write_bytes(b"\xe9")
-    with pytest.raises(SettingsError, match="is no UTF-8 text"):
+    with pytest.raises(SettingsError, match="is not UTF-8 text"):
         read_hosts(tmp_path / "latin")
 
 
@@ -112,7 +112,7 @@ def test_hosts_that_are_not_there(tmp_path: Path) -> None:
         chosen(written(tmp_path, GOOD), ["web-9", "x"], ["mail"])
     assert str(caught.value).splitlines()[0].startswith("--host web-9: ")
     assert str(caught.value).splitlines()[2].endswith("groups: db, old, web")
-    for names, groups, said in (([], [], "--hosts: say"), (["a"], ["g"], "--group: groups are in")):
+    for names, groups, said in (([], [], "--hosts: name the hosts"), (["a"], ["g"], "--group: needs a hosts file")):
         with pytest.raises(SettingsError, match=said):
             chosen(None, names, groups)
 

@@ -94,10 +94,10 @@ def test_any_line_is_read_or_left(line: str) -> None:
 )
 def test_what_is_not_ours_is_never_destroyed(listed: str, says: str) -> None:
     assert leftovers(f"{listed}\n{OWN}\n", "tank/site", "nightly") == [OWN], says
-    with pytest.raises(ValueError, match="no snapshot of this experiment"):
+    with pytest.raises(ValueError, match="not a snapshot of this experiment"):
         ZfsSource(ZFS, "nightly", True).destroy(listed)
     path = listed.replace("tank/site@", "/srv/.snap shots/")
-    with pytest.raises(ValueError, match="no snapshot of this experiment"):
+    with pytest.raises(ValueError, match="not a snapshot of this experiment"):
         BtrfsSource(BTRFS, "nightly").destroy(path)
 
 
@@ -316,5 +316,5 @@ def test_what_is_left_open_is_the_clones(
     found = aimed(settings, _CLONE).model_dump()
     assert {key: found[key] for key in pointed_at} == pointed_at
     if set(given_) == {"kind"}:
-        with pytest.raises(ValueError, match="missing: this clone"):
+        with pytest.raises(ValueError, match="missing: the lab knows no"):
             aimed(settings, DataLocation())

@@ -82,7 +82,7 @@ def test_a_setting_that_is_refused_puts_all_back(tmp_path: Path) -> None:
     host = host_to_tune()
     host.refuses = lambda command, stdin: stdin == b"never\n"
     with pytest.raises(
-        TuningError, match=r"^transparent_hugepage: cannot be set to never, and nothing is tuned"
+        TuningError, match=r"^transparent_hugepage: cannot be set to never, so nothing was changed"
     ):
         asyncio.run(apply(host, Tuning.model_validate(FULL), tmp_path / "tuning.json"))
     assert host.files[f"{QUEUE}/scheduler"] == "mq-deadline\n"
