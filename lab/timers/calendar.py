@@ -50,7 +50,7 @@ def parsed(text: str) -> Calendar:
     hours = sorted({int(hour) for hour in found["hours"].split(",")})
     minute = int(found["minute"])
     if hours[-1] > 23 or minute > 59:
-        raise ValueError(f"{text!r}: there is no such time of the day")
+        raise ValueError(f"{text!r}: there is no such time of day")
     zone = found["zone"]
     try:
         if zone:
@@ -135,5 +135,5 @@ def _day(text: str) -> int:
     short = text[:3].title()
     full = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
     if short not in DAYS or text.title() not in (short, full[DAYS.index(short)]):
-        raise ValueError(f"{text!r} is no day: {' '.join(DAYS)}")
+        raise ValueError(f"{text!r} is not a day: {' '.join(DAYS)}")
     return DAYS.index(short)

@@ -31,43 +31,48 @@ def _options(function: _Function) -> _Function:
         "--state",
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Where schedules are kept. Default: /var/lib/plimsoll/schedules; not root: in ~/.local/state.",
+        help="Folder for schedules. Default: /var/lib/plimsoll/schedules; if you are not root, in "
+        "~/.local/state.",
     )
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON on standard output.")
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print the result as JSON on standard output."
+    )
     return state(as_json(function))
 
 
-_DRY = click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+_DRY = click.option("--dry-run", is_flag=True, help="Print the steps, and do nothing.")
 
 
 @click.group()
 def schedule() -> None:
-    """Run a lab.yml every night, and judge each night against those before: a timer, or a line for cron."""
+    """Run a lab.yml every night, by a systemd timer or cron, and judge each night against those before."""
 
 
 @schedule.command()
 @click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
 @click.argument("options", metavar="[-- OPTIONS]...", nargs=-1)
-@click.option("--name", metavar="NAME", help="What the schedule is called. Default: the experiment's name.")
-@click.option("--at", metavar="HH:MM", help="Every day at this time of this machine. Default: 03:00.")
-@click.option("--on-calendar", metavar="WHEN", help="Such as 'Mon..Fri 03:00'.")
+@click.option("--name", metavar="NAME", help="Name of the schedule. Default: the experiment's name.")
 @click.option(
-    "--system", "kind", flag_value="system", help="A systemd timer of the system's. Default for root."
+    "--at", metavar="HH:MM", help="Run every day at this time, in this machine's time zone. Default: 03:00."
 )
-@click.option("--user", "kind", flag_value="user", help="A systemd timer of yours.")
+@click.option("--on-calendar", metavar="WHEN", help="Run on these days and times, such as 'Mon..Fri 03:00'.")
 @click.option(
-    "--cron", "kind", flag_value="cron", help="A line in your crontab. Default where no systemd runs."
+    "--system", "kind", flag_value="system", help="Use a system-wide systemd timer. Default for root."
+)
+@click.option("--user", "kind", flag_value="user", help="Use a systemd timer of your own account.")
+@click.option(
+    "--cron", "kind", flag_value="cron", help="Use a line in your crontab. Default if systemd does not run."
 )
 @click.option(
-    "--out", metavar="DIR", default="results/nights", show_default=True, help="Results go to DIR/NAME."
+    "--out", metavar="DIR", default="results/nights", show_default=True, help="Put results into DIR/NAME."
 )
 @click.option(
-    "--history", metavar="FILE", help="The history of all nights. Default: DIR/NAME/history.sqlite."
+    "--history", metavar="FILE", help="File for the history of all nights. Default: DIR/NAME/history.sqlite."
 )
 @click.option(
     "--resume-missed/--no-resume-missed",
     default=True,
-    help="Run once when the machine is on again after missed nights. On by default.",
+    help="After missed nights, run once when the machine is back on. On by default.",
 )
 @_DRY
 @_options
@@ -85,7 +90,7 @@ def install(
     state: Path | None,
     as_json: bool,
 ) -> None:
-    """Run LAB.yml every night from now on. OPTIONS go to plimsoll regress.
+    """Run LAB.yml every night from now on. OPTIONS are passed to plimsoll regress.
 
     \b
     Examples:
@@ -143,7 +148,7 @@ def _timer(
     except PlimsollError as error:
         problems += str(error).splitlines()
     if at is not None and on_calendar is not None:
-        problems.append("--at: leave out either --at or --on-calendar")
+        problems.append("--at: cannot be combined with --on-calendar; leave one of them out")
     try:
         calendar = str(parsed(on_calendar or at or calendar))
     except ValueError as error:
@@ -152,7 +157,7 @@ def _timer(
         called = checked_name(name or label) if name or label else "unnamed"
         chosen = kind or discovery.kind_here()
         if chosen == "system" and os.geteuid() != 0:
-            problems.append("--system: needs root: choose --user, or run it with sudo")
+            problems.append("--system: needs root: use --user, or run the command with sudo")
     except SettingsError as error:
         problems += str(error).splitlines()
     problems += _unknown(options)
@@ -176,27 +181,29 @@ def _timer(
 
 @schedule.command()
 @click.argument("name", metavar="NAME")
-@click.option("--purge", is_flag=True, help="Remove its results, its history and its passwords, too.")
+@click.option("--purge", is_flag=True, help="Remove its results, history and passwords too.")
 @_DRY
 @_options
 def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: bool) -> None:
-    """Stop the nights of NAME, and remove its timer or its lines in the crontab. Results and history stay.
+    """Stop running NAME every night, and remove its timer or its crontab lines. Results and history stay.
 
-    A night that runs is told to end, as by Ctrl-C (with cron it comes to its end). It does no harm where
-    installing was cut off, or where there is nothing.
+    A night that is running stops as if you had pressed Ctrl-C (with cron, it finishes). You can run this
+    again without harm, also after an interrupted install.
 
     \b
     Examples:
         plimsoll schedule remove nightly
         plimsoll schedule remove nightly --purge --dry-run
 
-    Exit codes: 0 it is gone; 2 something cannot be removed.
+    Exit codes: 0 it is removed; 2 something cannot be removed.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = places(state)
     found = discovery.look(checked_name(name), place)
     there = name in discovery.names(place) or (purge and place.folder(name).exists())
     if purge and (found.schedule is None or found.schedule.kind == "cron") and runs(place.folder(name)):
-        raise SettingsError(f"--purge: a night of {name} runs: wait until it has ended, or leave --purge out")
+        raise SettingsError(
+            f"--purge: a night of {name} is running: wait until it ends, or leave --purge out"
+        )
     todo = plan.remove(name, place, found, purge) if there else []
     _do(todo, dry_run)
     if as_json:
@@ -205,7 +212,7 @@ def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: b
     elif dry_run:
         _print_steps(todo)
     elif not there:
-        click.echo(f"{name}: nothing is installed by that name.")
+        click.echo(f"{name}: nothing is installed under that name.")
     else:
         click.echo(f"{name}: removed." if purge or not found.schedule else _kept(name, found.schedule))
 
@@ -215,14 +222,14 @@ def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: b
 @_options
 @click.pass_context
 def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bool) -> None:
-    """Say what is installed, when the next night is, what the last one said, and what is wrong.
+    """Show what is installed, when the next night is, how the last one ended, and what is wrong.
 
     \b
     Examples:
         plimsoll schedule status nightly --json
         plimsoll schedule status
 
-    Exit codes: 0 all is well; 1 something is wrong: the last night, missed nights, the timer; 2 wrong usage.
+    Exit codes: 0 all is well; 1 the last night, missed nights or the timer need attention; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = places(state)
     names = discovery.names(place)
@@ -242,25 +249,26 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
 @schedule.command()
 @click.argument("name", metavar="NAME")
 @click.option(
-    "--timer", is_flag=True, help="Called by timer or cron: a night that was done is not done again."
+    "--timer", is_flag=True, help="For the timer and cron: do not repeat a night that has been run."
 )
 @click.option(
-    "--quiet", is_flag=True, help="Say nothing where nothing is wrong: cron mails all that is said."
+    "--quiet", is_flag=True, help="Print nothing unless something is wrong, since cron mails all output."
 )
 @_options
 @click.pass_context
 def run(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | None, as_json: bool) -> None:
-    """Run one night now: the experiment, or the rest of one that was cut off; then plimsoll regress.
+    """Run one night now: the experiment, or the rest of an interrupted one; then plimsoll regress.
 
-    Timer and cron call it; by hand it is another night. Where one still runs, this one is skipped.
+    The timer and cron call this. If you call it, it is an extra night. It is skipped while another night
+    runs.
 
     \b
     Examples:
         plimsoll schedule run nightly
         plimsoll schedule run nightly --json
 
-    Exit codes: those of plimsoll regress: 0 nothing is worse, or it was skipped; 1 something is; 3 it cannot
-    be told, or the experiment did not finish; 2 something is to be put right first.
+    Exit codes, as for plimsoll regress: 0 nothing is worse, or it was skipped; 1 something is worse; 3 too
+    early to tell, or the experiment did not finish; 2 you must correct something first.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = places(state)
     done = night.carry_out(read(place, name), place, timer)
@@ -268,7 +276,7 @@ def run(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
     if as_json:
         click.echo(json.dumps({"name": name, "night": done and done.model_dump(mode="json")}, indent=2))
     elif done is None and not quiet:
-        click.echo(f"{name}: no night is due that was not done.")
+        click.echo(f"{name}: no night is due.")
     elif done is not None and not (quiet and code == 0 and done.outcome == "passed"):
         click.echo(f"{name}: {done.outcome}")
         for line in done.said.splitlines():

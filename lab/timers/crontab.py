@@ -17,13 +17,13 @@ def lines(calendar: Calendar, command: Sequence[str], resume_missed: bool) -> li
     Raises ValueError for what cron cannot do.
     """
     if calendar.zone:
-        raise ValueError(f"cron knows no time zones: leave {calendar.zone} out, the machine's own is meant")
+        raise ValueError(f"cron knows no time zones: leave {calendar.zone} out; cron uses the machine's own")
     text = shlex.join(command)
     if re.search(r"[\x00-\x1f\x7f]", text):
-        raise ValueError("control characters cannot stand in a crontab")
+        raise ValueError("a crontab cannot contain control characters")
     text = text.replace("%", "\\%")
     if len(text) > _LONGEST:
-        raise ValueError(f"cron takes commands of {_LONGEST} characters: choose a shorter --state")
+        raise ValueError(f"cron takes commands of up to {_LONGEST} characters: choose a shorter --state")
     # cron counts from Sunday
     every = len(calendar.days) == _ALL
     days = "*" if every else ",".join(str(day) for day in sorted((day + 1) % _ALL for day in calendar.days))

@@ -83,7 +83,7 @@ def checked_name(name: str) -> str:
     """Return `name` if it may become part of file names and units. Raises SettingsError."""
     if not NAME.fullmatch(name):
         raise SettingsError(
-            f"NAME: {name!r} must be letters, digits and _ . - only, at most 64, and not begin with . or -"
+            f"NAME: {name!r} must have only letters, digits and _ . -, at most 64, and not begin with . or -"
         )
     return name
 
@@ -101,7 +101,7 @@ def read(place: TimerFolders, name: str) -> Timer:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         raise SettingsError(
-            f"{path}: is not what this version wrote: {sentence_of(error)}; install it again"
+            f"{path}: was not written by this version: {sentence_of(error)}; install it again"
         ) from None
     except ValueError as error:
         raise SettingsError(f"{path}: {error}; install it again") from None

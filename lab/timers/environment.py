@@ -19,14 +19,14 @@ def read_environment(path: Path) -> dict[str, str]:
     try:
         mode = path.stat().st_mode
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise SettingsError(f"{path}: is open to others; run: chmod 600 {path}")
+            raise SettingsError(f"{path}: is readable by others; run: chmod 600 {path}")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{path}: is no UTF-8 text") from None
+        raise SettingsError(f"{path}: is not UTF-8 text") from None
     found, problems = {}, []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("#"):

@@ -138,7 +138,7 @@ def _nightly(schedule: Timer, night: Night, children: Children, patience_s: floa
         }
     )
     if children.stopped.is_set():
-        said = "interrupted; the next night goes on with it"
+        said = "interrupted; the next night continues it"
         return night.model_copy(update={"outcome": "interrupted", "exit": 3, "said": said})
     if done.busy:
         return night.model_copy(update={"outcome": "skipped", "exit": 0, "said": f"skipped: {done.said}"})
@@ -149,7 +149,7 @@ def _nightly(schedule: Timer, night: Night, children: Children, patience_s: floa
         )
     status, said = _regress(schedule, children, done.folder)
     if children.stopped.is_set():
-        said = "interrupted while it was judged"
+        said = "interrupted during the judgement"
         return night.model_copy(update={"outcome": "interrupted", "exit": 3, "said": said, "regress": status})
     if done.status:
         said = f"The experiment ended with {done.status}: {done.said}\n{said}"
@@ -251,7 +251,7 @@ def _overlaps(schedule: Timer, nights: Nights, by_timer: bool, at: datetime) -> 
     if by_timer and due is None:
         return None
     running = next((night for night in reversed(known) if night.outcome == "running"), None)
-    said = still(running) if running else "skipped: another is still running"
+    said = still(running) if running else "skipped: another night is still running"
     night = Night(due=due, began=at, ended=at, outcome="skipped", exit=0, said=said)
     nights.add(night)
     return night

@@ -74,7 +74,7 @@ class Nights:
             raise SettingsError(f"{self.path}: cannot be read: {error.strerror}") from None
         except ValidationError as error:
             raise SettingsError(
-                f"{self.path}: is not what this version wrote: {sentence_of(error)}; move it away"
+                f"{self.path}: was not written by this version: {sentence_of(error)}; move it away"
             ) from None
 
     def change(self, how: Callable[[list[Night]], Iterable[Night]]) -> None:
@@ -137,7 +137,7 @@ def still_running(nights: Iterable[Night], due: datetime) -> Night | None:
 
 def nobody_runs(nights: list[Night]) -> list[Night]:
     """Return `nights` for when nobody holds the lock: one noted as running was killed. Pure."""
-    said = {"outcome": "killed", "said": "killed, or the machine went down; the next night goes on with it"}
+    said = {"outcome": "killed", "said": "killed, or the machine went down; the next night continues it"}
     return [night.model_copy(update=said) if night.outcome == "running" else night for night in nights]
 
 

@@ -47,12 +47,12 @@ def install(schedule: Timer, place: TimerFolders, found: InstalledTimer) -> list
         )
     if found.schedule is not None and found.schedule.lab != schedule.lab:
         raise SettingsError(
-            f"--name: {schedule.name} is the schedule of {found.schedule.lab} already: "
-            "choose another, or remove it"
+            f"--name: {schedule.name} is already the schedule of {found.schedule.lab}: "
+            "choose another name, or remove it"
         )
     steps: list[TimerStep] = [
         Write(
-            "what the nights go by",
+            "the settings of the schedule",
             place.folder(schedule.name) / "schedule.json",
             schedule.model_dump_json(indent=1) + "\n",
         )
@@ -60,17 +60,17 @@ def install(schedule: Timer, place: TimerFolders, found: InstalledTimer) -> list
     steps += _away(schedule.name, place, found, schedule.kind)
     if schedule.kind == "cron":
         if found.crontab is None:
-            raise SettingsError("--cron: there is no program crontab here: install cron, or use systemd")
+            raise SettingsError("--cron: crontab is not installed: install cron, or use systemd")
         wanted = crontab.with_lines(found.crontab, schedule.name, cron_lines(schedule, place))
         if wanted != found.crontab:
             steps.append(Command("the crontab, with the schedule's lines", ("crontab", "-"), stdin=wanted))
         return steps
     steps += [Write("the unit", path, text) for path, text in unit_texts(schedule, place).items()]
-    steps.append(Command("systemd reads its units again", (*systemctl(schedule.kind), "daemon-reload")))
+    steps.append(Command("reload systemd's units", (*systemctl(schedule.kind), "daemon-reload")))
     timer = f"{units.unit(schedule.name)}.timer"
-    steps.append(Command("the timer begins with the machine", (*systemctl(schedule.kind), "enable", timer)))
+    steps.append(Command("start the timer with the machine", (*systemctl(schedule.kind), "enable", timer)))
     # `enable --now` leaves a timer that runs as it was
-    steps.append(Command("and now", (*systemctl(schedule.kind), "restart", timer)))
+    steps.append(Command("start it now", (*systemctl(schedule.kind), "restart", timer)))
     return steps
 
 
@@ -88,9 +88,9 @@ def remove(name: str, place: TimerFolders, found: InstalledTimer, purge: bool) -
             history = Path(found.schedule.history)
             results += [history.with_name(history.name + end) for end in ("", "-wal", "-shm", "-journal")]
             steps += [Remove("a result", path) for path in results]
-            steps.append(Remove("the folder of results, if nothing else is in it", out, folder=True))
-    steps += [Remove("what the schedule knew", folder / file) for file in files]
-    return [*steps, Remove("its folder, if nothing is in it", folder, folder=True)]
+            steps.append(Remove("the folder of results, if it is otherwise empty", out, folder=True))
+    steps += [Remove("the files of the schedule", folder / file) for file in files]
+    return [*steps, Remove("its folder, if it is empty", folder, folder=True)]
 
 
 def systemctl(kind: Kind) -> tuple[str, ...]:
@@ -107,9 +107,9 @@ def _away(name: str, place: TimerFolders, found: InstalledTimer, but: Kind | Non
         ask = systemctl(kind)
         service, timer = f"{units.unit(name)}.service", f"{units.unit(name)}.timer"
         # Where systemd does not run, its files go all the same
-        off = Command("no night begins any more", (*ask, "disable", "--now", timer), may_fail=True)
+        off = Command("stop starting nights", (*ask, "disable", "--now", timer), may_fail=True)
         stop = Command(
-            "a night that runs removes its clones and ends",
+            "let a running night remove its clones and end",
             (*ask, "stop", service),
             timeout_s=units.STOP_S + 60.0,
             may_fail=True,
@@ -119,9 +119,9 @@ def _away(name: str, place: TimerFolders, found: InstalledTimer, but: Kind | Non
             steps += [Remove("its link", place.user_units / "timers.target.wants" / timer)]
         else:
             steps += [Remove("its link", place.system_units / "timers.target.wants" / timer)]
-        steps.append(Command("systemd reads its units again", (*ask, "daemon-reload"), may_fail=True))
+        steps.append(Command("reload systemd's units", (*ask, "daemon-reload"), may_fail=True))
         reset = (*ask, "reset-failed", service, timer)
-        steps.append(Command("and forgets their failures", reset, may_fail=True))
+        steps.append(Command("clear their failures", reset, may_fail=True))
     if but != "cron" and found.crontab is not None:
         left = crontab.without(found.crontab, name)
         if left != found.crontab:

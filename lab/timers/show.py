@@ -40,7 +40,7 @@ def data_of(status: Status) -> dict[str, Any]:
 def lines_of(status: Status) -> list[str]:
     """Return the lines for a terminal."""
     of = status.schedule
-    lines = [f"{status.name}: {'well' if not status.problems else 'something is wrong'}"]
+    lines = [f"{status.name}: {'all is well' if not status.problems else 'something is wrong'}"]
     if of is not None:
         lines += [f"  lab      {of.lab}", f"  when     {of.calendar} ({of.kind})"]
         lines.append(f"  next     {when(status.next, of)}")

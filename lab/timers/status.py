@@ -67,7 +67,7 @@ def _fares(result: Status, schedule: Timer, known: list[Night], running: bool, a
             _missed(late_missed, "since the last night" if result.last else "since it was installed")
         )
     elif result.missed:
-        result.notes.append(_missed(result.missed, "and made up for by later ones"))
+        result.notes.append(_missed(result.missed, "made up for by later nights"))
     skipped = [
         night for night in [*known[begun[-1] + 1 if begun else 0 :], *late] if night.outcome == "skipped"
     ]
@@ -88,7 +88,7 @@ def _missed(nights: list[Night], further: str) -> str:
     last = nights[-1].due
     since = booted_at()
     if last is not None and since is not None and last < since:
-        return f"{count}: this machine was started after them, at {since:%Y-%m-%d %H:%M} UTC"
+        return f"{count}: this machine was started later, at {since:%Y-%m-%d %H:%M} UTC"
     when = f", the last at {last:%Y-%m-%d %H:%M} UTC" if last else ""
     return f"{count}{when}: the machine was off, or the timer stopped"
 
@@ -112,11 +112,12 @@ def lingering(schedule: Timer) -> list[str]:
     asked = Command("", ("loginctl", "show-user", uid, "--property=Linger", "--value"), may_fail=True)
     if run(asked).strip() == "yes":
         return []
-    return ["nights are run only while you are logged in: loginctl enable-linger lets them run always"]
+    return ["nights run only while you are logged in: to run them always, use loginctl enable-linger"]
 
 
 def _half(name: str) -> str:
-    return f"it is half installed: plimsoll schedule install it again, or plimsoll schedule remove {name}"
+    return "it is only partly installed: run plimsoll schedule install again, or plimsoll schedule remove "
+    f"{name}"
 
 
 def _installed(schedule: Timer, place: TimerFolders, found: InstalledTimer) -> list[str]:
@@ -124,19 +125,17 @@ def _installed(schedule: Timer, place: TimerFolders, found: InstalledTimer) -> l
     again = "install it again"
     if schedule.kind == "cron":
         if found.crontab is None:
-            return ["there is no program crontab here any more"]
+            return ["crontab is no longer installed"]
         there = crontab.block(found.crontab, schedule.name)
         if there is None:
             return [f"its lines are gone from the crontab: {again}"]
         same = there == cron_lines(schedule, place)
-        return [] if same else [f"its lines in the crontab are not those that would be written now: {again}"]
+        return [] if same else [f"its lines in the crontab have changed or are from another version: {again}"]
     problems = []
     for path, text in unit_texts(schedule, place).items():
         try:
             if path.read_text(encoding="utf-8", errors="replace") != text:
-                problems.append(
-                    f"{path}: is not what would be written now (edited, or of another version): {again}"
-                )
+                problems.append(f"{path}: was edited, or is from another version: {again}")
         except OSError:
             problems.append(f"{path}: is gone: {again}")
     timer = f"{units.unit(schedule.name)}.timer"
@@ -144,11 +143,11 @@ def _installed(schedule: Timer, place: TimerFolders, found: InstalledTimer) -> l
     try:
         facts = dict(line.split("=", 1) for line in run(Command("", asked)).splitlines() if "=" in line)
     except PlimsollError as error:
-        return [*problems, f"systemd cannot be asked: {error}"]
+        return [*problems, f"cannot ask systemd: {error}"]
     if facts.get("UnitFileState") != "enabled":
         problems.append(f"{timer}: is not enabled: {again}")
     if facts.get("ActiveState") != "active":
-        problems.append(f"{timer}: does not run: {again}")
+        problems.append(f"{timer}: is not running: {again}")
     return problems
 
 
@@ -158,9 +157,7 @@ def _there(schedule: Timer, place: TimerFolders) -> list[str]:
     if shutil.which(schedule.program[0]) is None:
         problems.append(f"{schedule.program[0]}: is gone: plimsoll was moved or removed; install it again")
     if not Path(schedule.folder).is_dir():
-        problems.append(
-            f"{schedule.folder}: is gone: nights work there; install it again from another folder"
-        )
+        problems.append(f"{schedule.folder}: is gone: nights run in it; install it again from another folder")
     try:
         read_lab(Path(schedule.lab))
     except PlimsollError as error:

@@ -77,7 +77,7 @@ def exec_start(command: Sequence[str]) -> str:
     """
     words = list(command)
     if any(re.search(r"[\x00-\x1f\x7f]", word) for word in words):
-        raise ValueError("control characters cannot stand in a unit")
+        raise ValueError("a unit cannot contain control characters")
     if _UNSAFE_PROGRAM.search(words[0]):
         words.insert(0, "/usr/bin/env")
     return " ".join([quoted(":" + words[0]), *(quoted(word) for word in words[1:])])

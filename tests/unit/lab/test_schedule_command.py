@@ -120,7 +120,7 @@ def test_all_problems_at_once(at: Path, plimsoll: Plimsoll) -> None:
         "install", "lab.yml", "--name", "../x", "--at", "25:00", "--user", "--", "--no-such-option"
     )
     assert done.exit_code == 2
-    for part in ("backend: is no key", "scenarios: is missing", "25:00", "NAME: '../x'", "no-such-option"):
+    for part in ("backend: is not a known key", "scenarios: is missing", "25:00", "NAME: '../x'", "no-such-option"):
         assert part in done.output, part
     assert not (at / "state").exists()
 
@@ -137,7 +137,7 @@ def test_options_of_scenarios_are_checked(
 
 
 REFUSED = [
-    (["--at", "03:00", "--on-calendar", "04:00", "--user"], "--at: leave out", "two times"),
+    (["--at", "03:00", "--on-calendar", "04:00", "--user"], "--at: cannot be combined with --on-calendar", "two times"),
     (["--cron", "--on-calendar", "03:00 Europe/Berlin"], "no time zones", "a zone for cron"),
     (["--name", "a b", "--user"], "letters, digits", "a name with a space"),
     (["--name", "a%n", "--user"], "letters, digits", "a name that systemd would read"),
@@ -167,7 +167,7 @@ def test_a_name_that_others_have(at: Path, plimsoll: Plimsoll) -> None:
     (at / "other.yml").write_text((at / "lab.yml").read_text())
     taken = plimsoll("install", "other.yml", "--user", "--name", "mine")
     assert taken.exit_code == 2
-    assert "is the schedule of" in taken.output
+    assert "is already the schedule of" in taken.output
 
 
 def _cut(at: Path, plimsoll: Plimsoll, keep: int) -> None:
@@ -203,7 +203,7 @@ def _edit(path: Path) -> None:
 UNWELL: list[tuple[Callable[[Path], object], str, str]] = [
     (
         lambda at: _edit(at / "fakes/.config/systemd/user/plimsoll-quiet.service"),
-        "not what would be",
+        "was edited, or is from another version",
         "edited",
     ),
     (
@@ -211,15 +211,15 @@ UNWELL: list[tuple[Callable[[Path], object], str, str]] = [
         "is gone",
         "a unit removed",
     ),
-    (lambda at: (at / "fakes/active").unlink(), "does not run", "a timer that was stopped"),
+    (lambda at: (at / "fakes/active").unlink(), "is not running", "a timer that was stopped"),
     (lambda at: (at / "fakes/enabled").unlink(), "is not enabled", "a timer that was disabled"),
-    (lambda at: (at / "fakes/no-systemd").touch(), "cannot be asked", "no systemd any more"),
+    (lambda at: (at / "fakes/no-systemd").touch(), "cannot ask systemd", "no systemd any more"),
     (lambda at: (at / "plimsoll").unlink(), "moved or removed", "the program removed"),
     (lambda at: (at / "lab.yml").unlink(), "lab.yml: cannot be read", "lab.yml removed"),
     (lambda at: (at / "lab.yml").write_text("name: x"), "is missing", "lab.yml spoilt"),
     (
         lambda at: (at / "state/quiet/schedule.json").write_text("{"),
-        "install it again",
+        "schedule install again",
         "the definition spoilt",
     ),
     (lambda at: (at / "state/quiet/environment").write_text("A=1"), "chmod 600", "open passwords"),
@@ -245,7 +245,7 @@ def test_status_tells_of_lines_that_were_changed(at: Path, plimsoll: Plimsoll) -
     crontab = at / "fakes" / "table"
     text = crontab.read_text()
     crontab.write_text(text.replace("0 3 * * *", "0 4 * * *"))
-    assert "not those that would be written" in plimsoll("status").output
+    assert "have changed or are from another version" in plimsoll("status").output
     crontab.write_text("")
     assert "gone from the crontab" in plimsoll("status").output
     crontab.write_text(text.replace("# END", "# end"))
