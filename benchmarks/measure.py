@@ -107,5 +107,5 @@ def complaint(finished: Finished, timeout_s: float) -> str:
     if finished.exit_code == -signal.SIGKILL and finished.wall_s >= timeout_s:
         return f"{name} was stopped after {timeout_s:g} s"
     words = [line.strip() for line in (finished.err + "\n" + finished.out).splitlines() if line.strip()]
-    last = words[-1][:160] if words else "it said nothing"
+    last = words[-1][:160] if words else "it printed nothing"
     return f"{name} ended with {finished.exit_code}: {last}"

@@ -48,7 +48,7 @@ def test_a_program_that_takes_too_long_is_stopped_with_its_children(tmp_path: Pa
 
 def test_a_complaint_is_one_line() -> None:
     finished = Finished(["/x/oha"], 1, "", "", 0.1, 0.1, 1)
-    assert complaint(finished, 60) == "oha ended with 1: it said nothing"
+    assert complaint(finished, 60) == "oha ended with 1: it printed nothing"
 
 
 def test_a_server_is_gone_afterwards_also_when_something_breaks(tmp_path: Path) -> None:
