@@ -116,8 +116,7 @@ def lingering(schedule: Timer) -> list[str]:
 
 
 def _half(name: str) -> str:
-    return "it is only partly installed: run plimsoll schedule install again, or plimsoll schedule remove "
-    f"{name}"
+    return f"only partly installed: run plimsoll schedule install again, or plimsoll schedule remove {name}"
 
 
 def _installed(schedule: Timer, place: TimerFolders, found: InstalledTimer) -> list[str]:
