@@ -73,7 +73,7 @@ async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, 
             if remove:
                 await _remove(rig, lab, say)
             there = [one.what for one in await rig.found()]
-            there += [f"a tuning to be put back: {path}" for of, path in tunings(lab) if of == name]
+            there += [f"a tuning that must be put back: {path}" for of, path in tunings(lab) if of == name]
             if there:
                 found.append(Leftovers(name, rig.machine.name, tuple(there)))
     return found
@@ -82,6 +82,6 @@ async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, 
 async def _remove(rig: Rig, lab: Lab, say: Say) -> None:
     for name, path in tunings(lab):
         if name == rig.name:
-            say(f"puts back what {path} holds")
+            say(f"putting back the settings in {path}")
             await put_back(rig.machine, path)
     await rig.clear(say)

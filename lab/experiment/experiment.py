@@ -111,11 +111,11 @@ class Experiment:
             await rig.clear(self._say)
         except PlimsollError as error:
             raise LabError(
-                f"{rig.name}: what an earlier experiment left cannot be removed: {error}"
+                f"{rig.name}: cannot remove what an earlier experiment left behind: {error}"
             ) from None
 
     async def _made(self, rig: Rig) -> None:
-        self._say(f"{rig.name}: is made ...")
+        self._say(f"{rig.name}: setting up ...")
         await rig.clear(self._say)
         await rig.made(self._folder.tuning(rig.name))
 
@@ -144,7 +144,7 @@ class Experiment:
         failures = self._folder.journal.failures(rig.name)
         if failures < self._lab.limits.failures:
             return False
-        self._say(f"{rig.name}: is set aside after {failures} failures in a row; the others go on.")
+        self._say(f"{rig.name}: set aside after {failures} failures in a row; the other backends go on.")
         self._folder.journal.note("set aside", backend=rig.name, why=why)
         return True
 
@@ -162,7 +162,7 @@ class Experiment:
             except PlimsollError as error:
                 problems.append(f"{rig.name}: {error}")
         if problems:
-            raise LabError("\n".join([*problems, "plimsoll lab clean removes it once the cause is gone"]))
+            raise LabError("\n".join([*problems, "remove the cause, then run plimsoll lab clean"]))
 
     def _outcome(self) -> ExperimentOutcome:
         names = [run.name for run in self._runs]

@@ -82,7 +82,7 @@ class ExperimentFolder:
         except OSError as error:
             raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
         except ValidationError as error:
-            raise SettingsError(f"{path}: is not what this version wrote: {sentence_of(error)}") from None
+            raise SettingsError(f"{path}: was not written by this version: {sentence_of(error)}") from None
 
 
 def make_folder(lab: Lab) -> ExperimentFolder:
@@ -92,7 +92,7 @@ def make_folder(lab: Lab) -> ExperimentFolder:
         for name in ("attempts", RUNS_FOLDER, "tuning"):
             (path / name).mkdir(parents=True, exist_ok=name != "attempts")
     except FileExistsError:
-        raise OutputError(f"{path}: is there already: begin again in a second") from None
+        raise OutputError(f"{path}: already exists: try again in a second") from None
     except OSError as error:
         raise unwritable(path, error) from None
     replace_json(path / EXPERIMENT_FILE, lab.model_dump(mode="json"), sync=True)

@@ -19,31 +19,31 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.units import seconds
 
 _FILE = click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print it as JSON on standard output.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 
 
 @click.group()
 def lab() -> None:
-    """Plan experiments, and look after what they make.
+    """Plan experiments, and clean up what they make.
 
-    An experiment is one file, lab.yml (docs/lab.md): `plimsoll run lab.yml` carries it out.
+    An experiment is one file, lab.yml (docs/lab.md). `plimsoll run lab.yml` runs it.
     """
 
 
 @lab.command()
 @_FILE
-@click.option("--no-probe", is_flag=True, help="Check the file alone; ask no machine.")
+@click.option("--no-probe", is_flag=True, help="Check only the file; contact no machine.")
 @_JSON
 @click.pass_context
 def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None:
-    """Check lab.yml, and whether its machines have what it needs. Changes nothing.
+    """Check lab.yml, and that its machines have what it needs. Changes nothing.
 
     \b
     Examples:
         plimsoll lab check examples/one-machine.yml
         plimsoll lab check --no-probe lab.yml
 
-    Exit codes: 0 it can begin; 1 something is missing, or in the way; 2 the file is wrong.
+    Exit codes: 0 the experiment can start; 1 something is missing or in the way; 2 the file is wrong.
     """  # noqa: D301 \b is click's: keep these lines as they are
     found = read_lab(file)
     traits_of(found, str(file))
@@ -61,10 +61,10 @@ def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None
 @_FILE
 @_JSON
 def plan(file: Path, as_json: bool) -> None:
-    """Print every command that `plimsoll run` would run to change something, in order, and how long it takes.
+    """Print in order every command with which `plimsoll run` would change something, and the total time.
 
-    Machines are looked at (is there OpenZFS? what is tuned how?), and not changed. `${name}` stands for what
-    is known only then: the device that losetup chooses, the folder of a run.
+    It reads from the machines (is there OpenZFS? what is tuned?) and changes nothing. `${name}` stands for
+    what only the run itself will know: the device that losetup chooses, the folder of a run.
 
     \b
     Examples:
@@ -85,21 +85,21 @@ def plan(file: Path, as_json: bool) -> None:
 
 @lab.command()
 @_FILE
-@click.option("--list", "list_only", is_flag=True, help="Say what is there, and remove nothing.")
+@click.option("--list", "list_only", is_flag=True, help="List what is there, and remove nothing.")
 @_JSON
 @click.pass_context
 def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> None:
     """Remove what experiments of this name left behind: clones, disks, mounts, processes, tuning.
 
-    They are found by their names, which begin with plimsoll-NAME--, below the lab's own folder. Nothing else
-    is touched; finished runs and the copied site's golden folder stay.
+    The lab finds them by their names, which begin with plimsoll-NAME--, below its own folder. It touches
+    nothing else; finished runs and the golden copy of the site stay.
 
     \b
     Examples:
         plimsoll lab clean lab.yml --list
         plimsoll lab clean lab.yml
 
-    Exit codes: 0 nothing is left; 1 something is there, or stayed; 2 the file is wrong.
+    Exit codes: 0 nothing is left; 1 something is left; 2 the file is wrong.
     """  # noqa: D301 \b is click's: keep these lines as they are
     found = read_lab(file)
     left = asyncio.run(
@@ -138,7 +138,7 @@ async def _planned(found: Lab, kinds: TraitsByScenario) -> list[dict[str, Any]]:
 
 def _summary(found: Lab) -> str:
     lasts = lasts_s(found)
-    about = f"about {seconds(lasts)}" if lasts is not None else "as long as its scenarios take"
+    about = f"about {seconds(lasts)}" if lasts is not None else "its scenarios decide how long"
     runs = len(planned(found))
     return (
         f"{found.name}: {runs} runs ({len(found.backends)} backends, {len(found.scenarios)} scenarios, "

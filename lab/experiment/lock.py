@@ -47,8 +47,8 @@ class Lock:
         while (by := await self._taken()) is not None:
             if time.monotonic() > until_s:
                 raise BusyError(
-                    f"{self.machine.name}: another experiment is at work here ({by}): "
-                    "wait until it has ended, or end it"
+                    f"{self.machine.name}: another experiment uses this machine ({by}): "
+                    "wait until it ends, or stop it"
                 )
             await asyncio.sleep(1)
 
@@ -73,7 +73,7 @@ class Lock:
                 return None
             said = line.text or said
         if await process.wait() != _BUSY:
-            raise MachineError(self.machine.name, f"cannot take the lock {PATH}", command[:2], said)
+            raise MachineError(self.machine.name, f"cannot lock {PATH}", command[:2], said)
         return said or "unknown"
 
 

@@ -68,7 +68,7 @@ async def until_begun(attempt: Path, ended: Callable[[], bool], timeout_s: float
         if found := begun(attempt):
             return found
         if over:
-            raise LabError("it ended before it began")
+            raise LabError("it ended before the run began")
         await asyncio.sleep(_LOOK_S)
     raise LabError(f"it did not begin within {timeout_s:g} s")
 

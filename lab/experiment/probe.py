@@ -59,21 +59,21 @@ async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
     except LabError as error:
         problems.append(str(error).removeprefix(f"{backend.name}: "))
     if backend.disk and (await machine.run(["id", "-u"])).out.strip() != "0":
-        how = "run plimsoll as root" if backend.host == LOCAL else "log in as root, or say become: true"
-        problems.append(f"{machine.name}: disks and clones are made by root: {how}")
+        how = "run plimsoll as root" if backend.host == LOCAL else "log in as root, or set become: true"
+        problems.append(f"{machine.name}: only root can make disks and clones: {how}")
     if not (backend.disk and disk_kind(backend.disk).is_made):  # whose devices are not there yet
         try:
             await planned_tuning(machine, backend.tuning)
         except LabError as error:
             problems.append(f"tuning: {error}")
-    problems += [f"is in the way, and is removed first: {found.what}" for found in await rig.found()]
+    problems += [f"is in the way and will be removed first: {found.what}" for found in await rig.found()]
     return problems
 
 
 def _scenarios(lab: Lab) -> list[str]:
     problems = []
     if any(choice.scenario == REPLAY for choice in lab.scenarios) and not Path(replay_program()).exists():
-        problems.append(f"{replay_program()}: is not built: make build")
+        problems.append(f"{replay_program()}: is not built yet: run make build")
     for choice in lab.scenarios:
         if choice.scenario == REPLAY:
             logs: Iterable[str] = ReplayOptions.model_validate(choice.options).log
@@ -83,7 +83,7 @@ def _scenarios(lab: Lab) -> list[str]:
                 if not any(character in log for character in "*?[") and not os.access(log, os.R_OK)
             ]
     if shutil.disk_usage(_existing(lab.out)).free < 1 << 30:
-        problems.append(f"out: less than 1 GiB is free in {lab.out}: choose another folder")
+        problems.append(f"out: {lab.out} has less than 1 GiB free: choose another folder")
     return problems
 
 

@@ -13,14 +13,20 @@ REPLAY = "replay"
 class ReplayOptions(StrictModel):
     """The options of a replay in an experiment. A field's description stands in docs/lab.md."""
 
-    log: list[Word] = Field(min_length=1, description="Access logs: one, or a list.")
-    format: Word | None = Field(None, description="goaccess preset or log-format string. Default: detected.")
-    speed: Word = Field("1", description="Times the recorded pace, or `max`.")
-    rate: float | None = Field(None, gt=0, description="Requests a second, instead of the log's pace.")
-    users: int | None = Field(None, ge=1, description="So many users in a closed loop, instead.")
-    loops: int = Field(0, ge=0, description="How often through the log; 0: until the run's phases are over.")
+    log: list[Word] = Field(min_length=1, description="Access log, or a list of access logs.")
+    format: Word | None = Field(
+        None, description="goaccess preset or log-format string. Default: detected from the log."
+    )
+    speed: Word = Field("1", description="Multiple of the recorded pace, or `max`.")
+    rate: float | None = Field(None, gt=0, description="Requests a second, in place of the log's pace.")
+    users: int | None = Field(
+        None, ge=1, description="Number of users in a closed loop, in place of the log's pace."
+    )
+    loops: int = Field(
+        0, ge=0, description="Number of times to replay the log. 0: until the run's phases are over."
+    )
     flags: list[Word] = Field(
-        [], description="Further flags of `bin/replay run`: [--unconditional, --tz, UTC]."
+        [], description="More flags for `bin/replay run`: [--unconditional, --tz, UTC]."
     )
 
     @field_validator("log", mode="before")
@@ -45,7 +51,7 @@ class ReplayOptions(StrictModel):
                 "--warmup",
                 "--backend",
             ):
-                raise ValueError(f"{flag}: is the lab's to say; leave it out")
+                raise ValueError(f"{flag}: the lab sets this; leave it out")
         return value
 
 

@@ -79,7 +79,7 @@ class Rig:
         """Return the steps that make what stays on a machine: the site that clones are copies of."""
         golden = self._golden
         steps = golden.make() if golden and not await golden.whole(self.machine) else []
-        return StepGroup("make the site that is copied", tuple(steps))
+        return StepGroup("make the site to copy", tuple(steps))
 
     def make_disk(self) -> StepGroup:
         """Return the steps that make the disk."""
@@ -91,7 +91,7 @@ class Rig:
 
     def limit(self) -> StepGroup:
         """Return the steps that make the disk as slow as it is to be."""
-        return StepGroup("slow the disk down", tuple(self.disk.limit()) if self.disk else ())
+        return StepGroup("limit the disk", tuple(self.disk.limit()) if self.disk else ())
 
     async def made(self, tuning: Path) -> None:
         """Make it all; the site is copied with the host tuned, since what is written keeps some of it.
@@ -118,13 +118,13 @@ class Rig:
     def reset(self, restore: bool) -> StepGroup:
         """Return the steps before a run; with `restore`, the data are put back as they were."""
         return StepGroup(
-            "begin anew" + (", with the data as they were" if restore else ""),
+            "restart" + (", with the data as they were" if restore else ""),
             tuple(self.clone.reset(restore)),
         )
 
     def rest(self) -> StepGroup:
         """Return the steps after a run."""
-        return StepGroup("let it rest", tuple(self.clone.stop()))
+        return StepGroup("stop the clone", tuple(self.clone.stop()))
 
     def remove(self) -> list[StepGroup]:
         """Return the steps that remove it all, at the end."""
@@ -150,17 +150,19 @@ class Rig:
                 break
             try:
                 for one in found:
-                    say(f"removes {one.what}")
+                    say(f"removing {one.what}")
                     runner = StepRunner(self.machine, self._api, self.tell)
                     runner.captured.update(one.captured)
                     await runner.do(one.remove)
             except LabError as error:
                 if pause_s is None:
-                    raise LabError(f"{self.name}: {one.what} cannot be removed: {error}") from None
+                    raise LabError(f"{self.name}: cannot remove {one.what}: {error}") from None
                 await asyncio.sleep(pause_s)
         else:
             if found := await self.found():
-                raise LabError(f"{self.name}: comes back: " + "; ".join(one.what for one in found))
+                raise LabError(
+                    f"{self.name}: still there after removal: " + "; ".join(one.what for one in found)
+                )
         self.forget()
 
     def saturator(self, lab: Lab) -> SaturatorSettings | None:

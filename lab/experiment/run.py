@@ -122,7 +122,7 @@ class RigRun:
         try:
             return await waiting
         except LabError as error:
-            raise LabError(f"{self._run.name}: {error}: {program.words or 'it said nothing'}") from None
+            raise LabError(f"{self._run.name}: {error}: {program.words or 'it printed nothing'}") from None
 
     async def _saturated(self, clock: RunClock, events: Events) -> None:
         settings = self._rig.saturator(self._lab)
@@ -145,7 +145,7 @@ class RigRun:
                     working.result()
                 await ending
         except TimeoutError:
-            raise LabError(f"{self._run.name}: still runs after {limit_s:g} s (limits.run_s)") from None
+            raise LabError(f"{self._run.name}: still running after {limit_s:g} s (limits.run_s)") from None
         finally:
             ending.cancel()
 

@@ -29,16 +29,17 @@ from scenarios.registry import scenario
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the experiment begun last: of that file's name, in that folder, or of all in results/.",
+    help="Continue the last experiment: the one of that file's name, the one in that folder, or the last in "
+    "results/.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 @progress_option
 @click.pass_context
 def run(ctx: click.Context, file: Path | None, resume: bool, as_json: bool, progress: bool | None) -> None:
-    """Carry out an experiment: clone the site onto each backend, run every scenario there, write the report.
+    """Run an experiment: clone the site onto each backend, run every scenario there, and write the report.
 
-    Each finished run is kept. After Ctrl-C, kill -9 or a loss of power, --resume removes what was left behind
-    and goes on with the next run.
+    Each finished run is kept. After Ctrl-C, kill -9 or a power failure, --resume removes what was left behind
+    and continues with the next run.
 
     \b
     Examples:
@@ -47,7 +48,7 @@ def run(ctx: click.Context, file: Path | None, resume: bool, as_json: bool, prog
         plimsoll run --resume results/one-machine-20261121T040512Z
 
     Exit codes: 0 all runs are finished; 1 some are not, or it was interrupted; 2 lab.yml is wrong, or it
-    cannot begin.
+    cannot start.
     """  # noqa: D301 \b is click's: keep these lines as they are
     try:
         result = _carried_out(file, resume, progress)
@@ -74,7 +75,7 @@ def _carried_out(file: Path | None, resume: bool, progress: bool | None) -> RunR
         with progress_bar(lab.name, "runs", is_shown(progress)) as advance:
             outcome = run_experiment(Experiment(lab, folder, kinds, _say, advance))
     except KeyboardInterrupt:
-        why = f"Interrupted; what was made is removed. Go on: plimsoll run --resume {folder.path}"
+        why = f"Interrupted; nothing is left behind. To continue: plimsoll run --resume {folder.path}"
         _say(why)
         return RunResult(directory=str(folder.path), exit_reason="interrupted", error=why)
     except PlimsollError:
@@ -93,7 +94,7 @@ def _carried_out(file: Path | None, resume: bool, progress: bool | None) -> RunR
 
 def _new(file: Path | None) -> tuple[ExperimentFolder, Lab]:
     if file is None:
-        raise SettingsError("LAB.yml: say which experiment: plimsoll run examples/one-machine.yml")
+        raise SettingsError("LAB.yml: is missing: name the experiment: plimsoll run examples/one-machine.yml")
     lab = read_lab(file)
     traits_of(lab, str(file))  # before a folder is made
     return make_folder(lab), lab
@@ -106,11 +107,11 @@ def _begun(file: Path | None) -> tuple[ExperimentFolder, Lab]:
         return folder, folder.settings()
     if file is not None:
         lab = read_lab(file)
-        found, where = list(folders(lab.out, lab.name)), f"of the name {lab.name} in {lab.out}"
+        found, where = list(folders(lab.out, lab.name)), f"called {lab.name} in {lab.out}"
     else:
         found, where = list(folders(Path("results"))), "in results"
     if not found:
-        raise SettingsError(f"--resume: there is no experiment {where}; begin one: plimsoll run LAB.yml")
+        raise SettingsError(f"--resume: there is no experiment {where}; start one: plimsoll run LAB.yml")
     return found[0], found[0].settings()
 
 
@@ -128,7 +129,7 @@ def _report(folder: ExperimentFolder) -> Path | None:
     try:
         make_report(folder.runs, path, lambda _done, _total: None)
     except PlimsollError as error:
-        _say(f"The report cannot be written: {error}")
+        _say(f"Cannot write the report: {error}")
         return None
     return path
 

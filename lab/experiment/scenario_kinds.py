@@ -42,7 +42,10 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
             problems += [f"{at}.{what}" for what in _replay_problems(choice)]
         elif choice.scenario not in described:
             there = ", ".join([REPLAY, *described])
-            problems.append(f"{path}: scenarios.{i}.scenario: {choice.scenario} is none; there are {there}")
+            problems.append(
+                f"{path}: scenarios.{i}.scenario: there is no scenario {choice.scenario}; choose one of "
+                f"{there}"
+            )
         else:
             about = described[choice.scenario]
             kind = ScenarioTraits(changes=about["changes"] is not None, timed="duration_s" in about["keys"])
@@ -57,7 +60,7 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
 
 def _problems(choice: ScenarioChoice, duration_s: float | None) -> list[str]:
     given = {key: value for key, value in choice.options.items() if key not in _OURS}
-    ours = [f"{key}: is the lab's to say; leave it out" for key in choice.options if key in _OURS]
+    ours = [f"{key}: the lab sets this; leave it out" for key in choice.options if key in _OURS]
     given |= {"target": _NOWHERE} | ({} if duration_s is None else {"duration_s": duration_s})
     found: list[dict[str, str]] = json.loads(_ask(choice.scenario, said=json.dumps(given)))
     return ours + [f"{one['key']}: {one['problem']}" for one in found]
@@ -68,7 +71,8 @@ def _replay_problems(choice: ScenarioChoice) -> list[str]:
         ReplayOptions.model_validate(choice.options)
     except ValidationError as error:
         return [
-            f"{one.key or 'options'}: {one.text}" for one in problems_of(error, "is no option of a replay")
+            f"{one.key or 'options'}: {one.text}"
+            for one in problems_of(error, "is not an option of a replay")
         ]
     return []
 

@@ -31,12 +31,15 @@ class Phases(StrictModel):
     """Before, during and after the saturator: so each run carries its own control."""
 
     before_s: float = Field(
-        30.0, ge=0, le=86400, description="Seconds without the saturator, after the warm-up."
+        30.0, ge=0, le=86400, description="Seconds after the warm-up, without the saturator."
     )
     during_s: float | None = Field(
-        60.0, gt=0, le=86400, description="Seconds with it; null: until the scenario ends by itself."
+        60.0,
+        gt=0,
+        le=86400,
+        description="Seconds with the saturator. null: until the scenario ends by itself.",
     )
-    after_s: float = Field(30.0, ge=0, le=86400, description="Seconds without it again.")
+    after_s: float = Field(30.0, ge=0, le=86400, description="Seconds without the saturator again.")
 
     @model_validator(mode="before")
     @classmethod
@@ -49,34 +52,40 @@ class Phases(StrictModel):
     @model_validator(mode="after")
     def _ends(self) -> "Phases":
         if self.during_s is None and self.after_s:
-            raise ValueError("after_s: nothing comes after a during_s of null; leave it out")
+            raise ValueError("after_s: nothing can follow a during_s of null; leave after_s out")
         return self
 
 
 class Backend(StrictModel):
     """One way of storing the site."""
 
-    name: LabName = Field(description="What it is called in figures and verdicts.")
+    name: LabName = Field(description="Name of the backend in figures and verdicts.")
     host: Name = Field(LOCAL, description="Machine that has the disks: `local`, or one of `hosts`.")
-    disk: AnyDisk | None = Field(None, description="Where the clone is put: see docs/disks.md.")
-    clone: AnyClone = Field(description="How the site is cloned: see below.")
+    disk: AnyDisk | None = Field(None, description="Where to put the clone: see docs/disks.md.")
+    clone: AnyClone = Field(description="How to clone the site: see below.")
     tuning: Tuning = Field(
-        Tuning(), description="Settings of the host while this backend runs: docs/tuning.md."
+        Tuning(), description="Settings of the host while this backend runs: see docs/tuning.md."
     )
-    saturator: AnySaturator | None = Field(None, description="Instead of the experiment's.")
+    saturator: AnySaturator | None = Field(
+        None, description="Saturator for this backend, in place of the experiment's."
+    )
 
 
 class ScenarioChoice(StrictModel):
     """One scenario, with its options."""
 
     scenario: str = Field(
-        description="`replay`, or one that `plimsoll scenario list` names.", pattern=r"^[a-z][a-z-]{0,39}$"
+        description="`replay`, or a scenario from `plimsoll scenario list`.", pattern=r"^[a-z][a-z-]{0,39}$"
     )
-    name: LabName | None = Field(None, description="What it is called here. Default: the scenario.")
+    name: LabName | None = Field(
+        None, description="Name in this experiment. Default: the scenario's own name."
+    )
     options: dict[str, Option] = Field(
-        {}, description="Its settings, with `_`: `rate: 5`, `think_s: 1`. Those of replay are below."
+        {},
+        description="Settings of the scenario, spelled with `_`: `rate: 5`, `think_s: 1`. For replay, see "
+        "below.",
     )
-    phases: Phases | None = Field(None, description="Instead of the experiment's.")
+    phases: Phases | None = Field(None, description="Phases for this scenario, in place of the experiment's.")
 
     @property
     def called(self) -> str:
@@ -91,39 +100,48 @@ class Limits(StrictModel):
         7200.0,
         gt=0,
         le=604_800,
-        description="Seconds that a run may take, or this much more than its phases.",
+        description="Seconds that a run may take in addition to its phases.",
     )
-    failures: int = Field(3, ge=1, le=100, description="Failed runs in a row that set a backend aside.")
-    settle_s: float = Field(2.0, ge=0, le=3600, description="Seconds between a site that serves and its run.")
+    failures: int = Field(
+        3, ge=1, le=100, description="Failed runs in a row after which the lab sets a backend aside."
+    )
+    settle_s: float = Field(
+        2.0, ge=0, le=3600, description="Seconds to wait between the start of a site and its run."
+    )
 
 
 class Lab(StrictModel):
     """The whole file."""
 
-    name: LabName = Field(description="The experiment's label: everything that is made bears it.")
-    site: SiteSettings = Field(SiteSettings(), description="The site that is cloned by `compose`.")
-    hosts: list[HostSettings] = Field([], description="Machines besides this one: the keys of docs/hosts.md.")
-    backends: list[Backend] = Field(min_length=1, description="What is compared.")
-    scenarios: list[ScenarioChoice] = Field(min_length=1, description="What is done to each.")
+    name: LabName = Field(
+        description="Name of the experiment. It is part of the name of everything that the lab makes."
+    )
+    site: SiteSettings = Field(SiteSettings(), description="Site that `compose` clones.")
+    hosts: list[HostSettings] = Field([], description="Other machines: see docs/hosts.md for their keys.")
+    backends: list[Backend] = Field(min_length=1, description="Storage backends to compare.")
+    scenarios: list[ScenarioChoice] = Field(min_length=1, description="Scenarios to run on each backend.")
     saturator: AnySaturator | None = Field(
         None,
-        description="What keeps the disks busy: docs/saturators.md. What it is pointed at may be left out.",
+        description="What keeps the disks busy: see docs/saturators.md. Its target is the clone unless you "
+        "name another.",
     )
-    phases: Phases = Field(Phases(), description="How long the parts of a run are.")
+    phases: Phases = Field(Phases(), description="Lengths of the parts of a run.")
     warmup_s: float = Field(
-        5.0, ge=0, le=86400, description="Seconds at the beginning of a run that count for nothing."
+        5.0, ge=0, le=86400, description="Seconds at the start of a run that figures leave out."
     )
     observe: ObserverSettings = Field(
-        ObserverSettings(), description="What is sampled each second: docs/observers.md."
+        ObserverSettings(), description="What to sample each second: see docs/observers.md."
     )
     repeats: int = Field(
-        4, ge=1, le=1000, description="Runs of each scenario on each backend; 4 let verdicts be given."
+        4, ge=1, le=1000, description="Runs of each scenario on each backend. 4 are enough for a verdict."
     )
     order: Literal["abba", "random"] = Field(
-        "abba", description="`abba`: forth and back; `random`: drawn anew for each repeat, by `seed`."
+        "abba",
+        description="`abba`: forwards and backwards in turn. `random`: a random order for each repeat, from "
+        "`seed`.",
     )
-    seed: int = Field(1, ge=0, description="For all that is drawn at random.")
-    limits: Limits = Field(Limits(), description="When to give up.")
+    seed: int = Field(1, ge=0, description="Seed for everything that is random.")
+    limits: Limits = Field(Limits(), description="Limits at which the lab gives up.")
     work: Folder = Field("/var/lib/plimsoll", description="Folder on each machine for the lab's own files.")
     out: Path = Field(Path("results"), description="Folder for results, on this machine.")
 
@@ -169,17 +187,17 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
         if on_disk and backend.disk is None:
             yield (
                 (*at, "disk"),
-                f"is missing: {backend.clone.driver} puts the clone on it (see docs/disks.md)",
+                f"is missing: {backend.clone.driver} puts the clone on a disk (see docs/disks.md)",
             )
         if not on_disk and backend.disk is not None:
-            yield (*at, "disk"), f"must be left out: {backend.clone.driver} does not put the clone anywhere"
+            yield (*at, "disk"), f"must be left out: {backend.clone.driver} puts the clone on no disk"
 
 
 def _twice(key: str, names: list[str], field: str) -> Iterator[tuple[Location, str]]:
     first: dict[str, int] = {}
     for i, name in enumerate(names):
         if name in first:
-            yield (key, i, field), f"{name} is the name of {key}.{first[name]} already"
+            yield (key, i, field), f"{name} is already the name of {key}.{first[name]}"
         first.setdefault(name, i)
 
 

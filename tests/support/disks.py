@@ -18,8 +18,8 @@ from lab.disks.emulated_settings import EmulatedDisk
 from lab.disks.registry import disk
 from lab.machine import LocalMachine, Machine
 from lab.names.labels import Label
-from lab.steps.runner import StepRunner
 from lab.steps.remains import Remains
+from lab.steps.runner import StepRunner
 from lab.steps.step import Step
 from tests.support.programs import need
 

@@ -153,7 +153,7 @@ def test_two_experiments_on_one_host_exclude_each_other(lab_yml: Path) -> None:
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=120)
     assert second.returncode == 2
-    assert "another experiment is at work here (experiment test-" in second.stderr
+    assert "another experiment uses this machine (experiment test-" in second.stderr
     assert folder(lab_yml)  # the second left none
 
 

@@ -69,7 +69,9 @@ def test_ctrl_c_removes_the_files_and_resume_goes_on(tmp_path: Path) -> None:
 
     kept = cells.read_text(encoding="utf-8")
     again = measure(folder, "--time-s", "2", "--tests", "rndrd,seqrd,rndwr")
-    assert again.returncode and "use --resume to continue" in again.stderr, "nothing is measured twice unasked"
+    assert again.returncode and "use --resume to continue" in again.stderr, (
+        "nothing is measured twice unasked"
+    )
     done = measure(folder, "--time-s", "2", "--tests", "rndrd,seqrd,rndwr", "--resume", "--json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["cells"]) == 3

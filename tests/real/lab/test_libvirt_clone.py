@@ -111,7 +111,9 @@ def test_two_clones_of_one_base_serve_and_leave_nothing(base: Path, tmp_path: Pa
         assert get(f"{url}/cgi-bin/add") == "4\n", "what was written is there after a start"
         for clone in (full, linked):
             await runners[clone].do(clone.reset(restore=True))
-            assert get(f"{clone.target(runners[clone].captured).url}/cgi-bin/add") == "1\n", "as it was created"
+            assert get(f"{clone.target(runners[clone].captured).url}/cgi-bin/add") == "1\n", (
+                "as it was created"
+            )
 
         for clone in (full, linked):
             found = await clone.find(machine)

@@ -18,8 +18,8 @@ from lab.clones.qemu.driver import Qemu
 from lab.clones.qemu.settings import QemuSettings
 from lab.disks.place import Place
 from lab.machine import LocalMachine
-from lab.steps.runner import StepRunner
 from lab.steps.remains import Remains
+from lab.steps.runner import StepRunner
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, free_port, need
 from tests.support.sitestack import ROLES, eventually, make, need_docker, run

@@ -124,7 +124,11 @@ def test_files_are_removed_when_it_is_interrupted(tmp_path: Path) -> None:
     ("status", "out", "says"),
     [
         (127, "", "apt-get install sysbench"),
-        (1, "FATAL: errno = 28 (No space left on device)\nCreating", "cannot write the test files.*No space left"),
+        (
+            1,
+            "FATAL: errno = 28 (No space left on device)\nCreating",
+            "cannot write the test files.*No space left",
+        ),
     ],
 )
 def test_files_that_cannot_be_made_are_told(tmp_path: Path, status: int, out: str, says: str) -> None:

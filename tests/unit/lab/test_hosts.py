@@ -112,7 +112,10 @@ def test_hosts_that_are_not_there(tmp_path: Path) -> None:
         chosen(written(tmp_path, GOOD), ["web-9", "x"], ["mail"])
     assert str(caught.value).splitlines()[0].startswith("--host web-9: ")
     assert str(caught.value).splitlines()[2].endswith("groups: db, old, web")
-    for names, groups, said in (([], [], "--hosts: name the hosts"), (["a"], ["g"], "--group: needs a hosts file")):
+    for names, groups, said in (
+        ([], [], "--hosts: name the hosts"),
+        (["a"], ["g"], "--group: needs a hosts file"),
+    ):
         with pytest.raises(SettingsError, match=said):
             chosen(None, names, groups)
 

@@ -42,20 +42,20 @@ def test_the_examples_are_right(path: Path) -> None:
         (
             "a name with a space",
             GOOD.replace("name: lab", "name: my lab"),
-            ["lab.yml:2: name: must be small letters"],
+            ["lab.yml:2: name: must be lower-case letters"],
         ),
         (
             "no backend",
             "name: lab\nbackends: []\nscenarios: [{scenario: download}]",
             ["lab.yml:2: backends: must not be empty"],
         ),
-        ("an unknown key", GOOD + "repeat: 3\n", ["lab.yml:8: repeat: is no key here (see docs/lab.md)"]),
+        ("an unknown key", GOOD + "repeat: 3\n", ["lab.yml:8: repeat: is not a known key (see docs/lab.md)"]),
         (
             "a backend that stands twice",
             GOOD.replace(
                 "scenarios:", '  - name: a\n    clone: {driver: static, target: "http://h"}\nscenarios:'
             ),
-            ["lab.yml:6: backends.1.name: a is the name of backends.0 already"],
+            ["lab.yml:6: backends.1.name: a is already the name of backends.0"],
         ),
         (
             "a host that there is not",
@@ -65,27 +65,27 @@ def test_the_examples_are_right(path: Path) -> None:
         (
             "compose without a disk",
             GOOD.replace('static, target: "http://127.0.0.1:8080"', "compose"),
-            ["backends.0.disk: is missing: compose puts the clone on it"],
+            ["backends.0.disk: is missing: compose puts the clone on a disk"],
         ),
         (
             "a disk under a clone that is not put anywhere",
             GOOD.replace("    clone", "    disk: {kind: folder, path: /srv}\n    clone"),
-            ["backends.0.disk: must be left out: static does not put the clone anywhere"],
+            ["backends.0.disk: must be left out: static puts the clone on no disk"],
         ),
         (
             "two scenarios of a name",
             GOOD + "  - scenario: download\n",
-            ["scenarios.1.name: download is the name of scenarios.0 already"],
+            ["scenarios.1.name: download is already the name of scenarios.0"],
         ),
         (
             "a phase after one without an end",
             GOOD + "phases: {during_s: null, after_s: 9}\n",
-            ["phases: after_s: nothing comes after a during_s of null"],
+            ["phases: after_s: nothing can follow a during_s of null"],
         ),
         (
             "a reference in a command",
             GOOD.replace(':8080"', ':8080", reset: [["${loop}"]]'),
-            ["must not hold ${"],
+            ["must not contain ${"],
         ),
         (
             "several at once, in the order of the file",
@@ -109,7 +109,7 @@ def test_what_is_wrong_is_said_with_its_line_and_key(what: str, text: str, said:
         (
             "a scenario that there is not",
             "{scenario: uplode}",
-            "scenarios.0.scenario: uplode is none; there are replay, download",
+            "scenarios.0.scenario: there is no scenario uplode; choose one of replay, download",
         ),
         (
             "an option that there is not",
@@ -118,15 +118,15 @@ def test_what_is_wrong_is_said_with_its_line_and_key(what: str, text: str, said:
         ),
         ("a value that cannot be", "{scenario: download, options: {users: 0}}", "scenarios.0.options.users:"),
         (
-            "what is the lab's to say",
+            "what the lab sets this",
             "{scenario: visitors, options: {duration_s: 3}}",
-            "duration_s: is the lab's to say; leave it out",
+            "duration_s: the lab sets this; leave it out",
         ),
         ("a replay without a log", "{scenario: replay}", "scenarios.0.options.log: is missing"),
         (
             "a replay to elsewhere",
             "{scenario: replay, options: {log: a, flags: [--target=http://b]}}",
-            "is the lab's to say",
+            "the lab sets this",
         ),
     ],
 )

@@ -147,7 +147,11 @@ REFUSED = [
     ("no disk", domain(CDROM), "it has no disk that can be copied"),
     ("a path that reads as a reference", domain(DISK.replace("/site.qcow2", "/${x}")), "the path contains"),
     ("a path with a line break", domain(DISK.replace("/site.qcow2", "/a&#10;b")), "the path contains"),
-    ("a disk that is called like a path", domain(DISK.replace("'vda'", "'../x'")), "has no valid name or format"),
+    (
+        "a disk that is called like a path",
+        domain(DISK.replace("'vda'", "'../x'")),
+        "has no valid name or format",
+    ),
     ("no XML", "<domain", "printed no valid XML"),
     ("an entity", "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><x>&e;</x>", "printed no domain"),
     ("no domain", "<network/>", "printed no domain"),

@@ -192,7 +192,9 @@ def test_a_number_that_has_become_somebody_elses_is_left_alone(server: ProxmoxSe
         runner.captured["vmid"] = "131"
         await runner.do(clone.destroy())
 
-    with pytest.raises(LabError, match="name is payroll, not plimsoll-bench--hdd: it does not belong to the lab"):
+    with pytest.raises(
+        LabError, match="name is payroll, not plimsoll-bench--hdd: it does not belong to the lab"
+    ):
         asyncio.run(run())
     assert server.vms[131].running
 
@@ -236,7 +238,11 @@ def test_its_description_is_without_secrets(server: ProxmoxServer) -> None:
 
 WRONG = [
     ("a full clone has to go somewhere", {"storage": None}, "storage: is missing"),
-    ("a linked clone has its template's storage", {"full": False}, "a linked clone stays on its template's storage"),
+    (
+        "a linked clone has its template's storage",
+        {"full": False},
+        "a linked clone stays on its template's storage",
+    ),
     ("a storage is a name", {"storage": "a,b"}, "must be a storage's name"),
     ("a node is a name", {"node": "pve1/../x"}, "must be a node's name"),
     ("a disk is one of a machine's", {"limits": {"net0": {"mbps_rd": 5}}}, "must be a disk of the template"),

@@ -321,7 +321,9 @@ def test_its_fingerprint_is_looked_at_through_a_proxy_too(
 def test_what_answers_is_no_proxmox(server: ProxmoxServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for answer in ("<html>", '["data"]', '{"x": 1}'):
         monkeypatch.setattr("tests.support.proxmox_server.json.dumps", lambda *_, answer=answer, **__: answer)
-        with pytest.raises(LabError, match="the answer does not come from Proxmox's API: are host and port right"):
+        with pytest.raises(
+            LabError, match="the answer does not come from Proxmox's API: are host and port right"
+        ):
             ask(server, NEXT)
 
 
@@ -329,7 +331,12 @@ TOKENS: list[tuple[str, str | None, int, str]] = [
     ("open to others", f"{TOKEN_ID}={SECRET}\n", 0o644, "token_file: .*readable by others; run: chmod 600"),
     ("no secret in it", f"{TOKEN_ID}\n", 0o600, "its first line must be USER@REALM!NAME=SECRET"),
     ("no name in it", f"lab@pve={SECRET}\n", 0o600, "must be USER@REALM!NAME, such as"),
-    ("a secret that breaks lines", f"{TOKEN_ID}=abc\x01defghijkl\n", 0o600, "the secret must have at least 8 letters"),
+    (
+        "a secret that breaks lines",
+        f"{TOKEN_ID}=abc\x01defghijkl\n",
+        0o600,
+        "the secret must have at least 8 letters",
+    ),
     ("no file", None, 0, "cannot be read: No such file"),
 ]
 

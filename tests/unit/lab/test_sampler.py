@@ -168,7 +168,7 @@ def test_all_files_take_one_round_trip_and_what_is_absent_is_said_once() -> None
     assert len(machine.ran) == 3
     assert len(found.columns) == len(set(found.columns)) == len(rows[0])
     assert said == [
-        "zpool: no pool is imported here, so none is observed",
+        "zpool: no pool is imported here, so there is none to observe",
         "arcstats: /proc/spl/kstat/zfs/arcstats cannot be read here; its columns stay empty",
     ]
     by_name = dict(zip(found.columns, rows[2], strict=True))

@@ -120,7 +120,13 @@ def test_all_problems_at_once(at: Path, plimsoll: Plimsoll) -> None:
         "install", "lab.yml", "--name", "../x", "--at", "25:00", "--user", "--", "--no-such-option"
     )
     assert done.exit_code == 2
-    for part in ("backend: is not a known key", "scenarios: is missing", "25:00", "NAME: '../x'", "no-such-option"):
+    for part in (
+        "backend: is not a known key",
+        "scenarios: is missing",
+        "25:00",
+        "NAME: '../x'",
+        "no-such-option",
+    ):
         assert part in done.output, part
     assert not (at / "state").exists()
 
@@ -137,7 +143,11 @@ def test_options_of_scenarios_are_checked(
 
 
 REFUSED = [
-    (["--at", "03:00", "--on-calendar", "04:00", "--user"], "--at: cannot be combined with --on-calendar", "two times"),
+    (
+        ["--at", "03:00", "--on-calendar", "04:00", "--user"],
+        "--at: cannot be combined with --on-calendar",
+        "two times",
+    ),
     (["--cron", "--on-calendar", "03:00 Europe/Berlin"], "no time zones", "a zone for cron"),
     (["--name", "a b", "--user"], "letters, digits", "a name with a space"),
     (["--name", "a%n", "--user"], "letters, digits", "a name that systemd would read"),
