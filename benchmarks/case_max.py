@@ -160,7 +160,7 @@ def _conclude(result: Result, rounds: list[dict[str, Measured | None]], whys: Ma
 
 
 def _disagreement(one: Measured) -> float:
-    """Return how far the server's count is from the tool's, as a share."""
+    """Return the difference between the server's count and the tool's, as a share."""
     return abs(one.by_server / max(_by_tool(one), 1) - 1)
 
 

@@ -41,7 +41,7 @@ def users_command(url: str, users: int, seconds: int, scratch: Path, log: Path) 
 
 
 def summary(out: str) -> dict[str, Any]:
-    """Return what --json prints: summary.json."""
+    """Return the output of --json: summary.json."""
     try:
         data: dict[str, Any] = json.loads(out)
     except ValueError as error:

@@ -32,7 +32,7 @@ def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Return what scenario `name` changes on the site (None: nothing), and its keys with their meanings."""
+    """Return the changes that scenario `name` makes to the site (None: nothing), and its keys explained."""
     scenario = registry.scenario(name)
     keys = {key: field.description for key, field in scenario.load().Settings.model_fields.items()}
     return {"changes": scenario.changes, "keys": keys}

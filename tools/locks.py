@@ -108,7 +108,7 @@ def installed_dists() -> dict[str, Dist]:
 
 
 def check(project: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the locks, one sentence each."""
+    """Return the problems with the locks, one sentence each."""
     about, installed = project["project"], installed_dists()
     extras, python = about["optional-dependencies"], lowest(about["requires-python"])
     wanted = [*about["dependencies"], *project["build-system"]["requires"]]

@@ -62,7 +62,7 @@ def undocumented(root: click.Command) -> list[str]:
 
 
 def replay_help(*names: str) -> str:
-    """Return what `bin/replay NAMES --help` prints."""
+    """Return the output of `bin/replay NAMES --help`."""
     ran = subprocess.run([REPLAY, *names, "--help"], capture_output=True, text=True, check=True, timeout=60)
     return ran.stdout
 

@@ -24,7 +24,7 @@ def client_of(address: bytes, user_agent: bytes) -> int:
 
 
 def place(clients: Clients) -> Clients:
-    """Return where in [0, 1), in units of 2⁻³², each client stands: the finalizer of MurmurHash3 (Appleby).
+    """Return each client's position in [0, 1), in units of 2⁻³²: the finalizer of MurmurHash3 (Appleby).
 
     One to one, so that no two clients come to stand in one place.
     """

@@ -7,7 +7,7 @@ from analysis.statistics.sample import P999, rank
 
 
 def waiting_ns(due_ns: NDArray[np.int64], cost_ns: int) -> NDArray[np.int64]:
-    """Return how long each request waits until those before it are sent, each of which takes `cost_ns`.
+    """Return the time that each request waits for those before it, each of which takes `cost_ns` to send.
 
     Lindley's recursion W₍ₖ₊₁₎ = max(0, Wₖ + cost − (tₖ₊₁ − tₖ)) (Proc. Cambridge Phil. Soc. 48, 1952) in its
     closed form: Wₖ is uₖ less the smallest of u₀ … uₖ, where uₖ = k·cost − tₖ. `due_ns` ascends; shape (n,),

@@ -67,7 +67,7 @@ class Static:
         return []
 
     def target(self, captured: Mapping[str, str]) -> Target:
-        """Return what lab.yml says."""
+        """Return the target that lab.yml names."""
         return Target(self._settings.target, self._settings.connect_to)
 
     def data(self) -> DataLocation:
@@ -75,7 +75,7 @@ class Static:
         return DataLocation()
 
     def describe(self) -> dict[str, Any]:
-        """Return what lab.yml says."""
+        """Return the description of the host from lab.yml."""
         return {"driver": self.driver, "target": self._settings.target}
 
     async def find(self, machine: Machine) -> list[Remains]:

@@ -74,7 +74,7 @@ def own_loops(listing: str, folder: str) -> list[Loop]:
 
 
 def own_mounts(mounts: str, folder: str, devices: set[str]) -> list[tuple[str, str]]:
-    """Return which of `devices` are mounted at the disk's mount point, the last first. Pure."""
+    """Return those of `devices` that are mounted at the disk's mount point, the last first. Pure."""
     found = []
     for line in mounts.splitlines():
         source, _, rest = line.partition(" ")

@@ -63,7 +63,7 @@ class _Lasting:
         yield
 
     async def wait(self) -> int:
-        """Return when it is stopped."""
+        """Wait until it is stopped."""
         await self._stopped.wait()
         return 0
 

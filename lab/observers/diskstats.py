@@ -45,7 +45,7 @@ def read(texts: tuple[str, ...]) -> Reading:
 
 
 def watched(text: str, whole: Iterable[str], chosen: Iterable[str]) -> tuple[str, ...]:
-    """Return which devices of diskstats `text` get columns: the chosen ones, or else all whole disks.
+    """Return the devices of diskstats `text` that get columns: the chosen ones, or else all whole disks.
 
     `whole` are the names in /sys/block, where partitions are not. Loop devices, RAM disks and the like must
     be chosen. A chosen device that is not there yet has columns all the same, empty until it comes.

@@ -287,13 +287,13 @@ def run(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
 
 
 def _program() -> tuple[str, ...]:
-    """Return the words by which systemd and cron call this virtual environment's program; links stay."""
+    """Return the command with which systemd and cron call this virtual environment's program; links stay."""
     program = Path(sys.executable).parent / "plimsoll"
     return (str(program),) if program.exists() else (sys.executable, "-m", "plimsoll")
 
 
 def _unknown(options: tuple[str, ...]) -> list[str]:
-    """Return which of `options` plimsoll regress does not know."""
+    """Return those of `options` that plimsoll regress does not know."""
     if not options:
         return []
     from analysis.history.command import regress  # slow to load, and seldom wanted

@@ -12,7 +12,7 @@ _PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", 
 
 
 def read_environment(path: Path) -> dict[str, str]:
-    """Return what `path` sets, `NAME=VALUE` a line, values as they stand; nothing where there is no file.
+    """Return the variables that `path` sets, one `NAME=VALUE` a line, unchanged; none if there is no file.
 
     Raises SettingsError with all problems; no message shows a value.
     """

@@ -203,7 +203,7 @@ def _experiments(schedule: Timer) -> list[Path]:
 
 
 def _result(path: Path) -> RunResult | None:
-    """Return what `plimsoll run --json` printed to `path`, None where it did not come to that."""
+    """Return the output of `plimsoll run --json` in `path`, None if it printed none."""
     try:
         return RunResult.model_validate_json(path.read_bytes())
     except ValidationError:

@@ -94,7 +94,7 @@ def remove(name: str, place: TimerFolders, found: InstalledTimer, purge: bool) -
 
 
 def systemctl(kind: Kind) -> tuple[str, ...]:
-    """Return the words that call systemctl for units of that kind."""
+    """Return the systemctl command for units of that kind."""
     return ("systemctl", "--user") if kind == "user" else ("systemctl",)
 
 

@@ -94,7 +94,7 @@ def _missed(nights: list[Night], further: str) -> str:
 
 
 def booted_at() -> datetime | None:
-    """Return when this machine was started, None where it does not say."""
+    """Return the time at which this machine was started, None if it is unknown."""
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
         return datetime.fromtimestamp(

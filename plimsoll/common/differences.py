@@ -19,7 +19,7 @@ class Difference:
 
 
 def difference_of(a: object, b: object, expected: Collection[str] = ()) -> list[Difference]:
-    """Return what differs between two, in the order of the facts; see `differing`."""
+    """Return the differences between two, in the order of the facts; see `differing`."""
     return [Difference(key, *values) for key, values in differing([a, b], expected)]
 
 

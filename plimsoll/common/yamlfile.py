@@ -45,7 +45,7 @@ def parse_model(
     manual: str,
     further: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
 ) -> Model:
-    """Return what `text` holds; `name` is the file's, for messages. Raises SettingsError. Pure."""
+    """Return the content of `text`; `name` is the file's, for messages. Raises SettingsError. Pure."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         value = yaml.safe_load(text)

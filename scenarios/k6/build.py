@@ -50,7 +50,7 @@ def pinned_version(go_mod: str) -> str:
 
 
 def version_of(program: Path) -> str | None:
-    """Return what `k6 version` says: `1.4.0`; None if the program is missing or is not k6."""
+    """Return the version that `k6 version` prints: `1.4.0`; None if the program is missing or is not k6."""
     try:
         said = subprocess.run(  # noqa: S603 our own, or the user's
             [program, "version"], capture_output=True, text=True, timeout=60, check=False

@@ -21,7 +21,7 @@ class SiteConfig(BaseModel):
 
 
 def require_consent(settings: ChangingSettings, scenario: str) -> None:
-    """Return if the scenario may change its target. Raises ConsentError, or SettingsError for a bad file."""
+    """Check that the scenario may change its target. Raises ConsentError, or SettingsError for a bad file."""
     if settings.i_may_change_this_site:
         return
     path = settings.site_config or DEFAULT

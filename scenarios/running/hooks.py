@@ -24,7 +24,7 @@ from scenarios.running.work import Work
 
 
 def check_ready(user: type[ScenarioUser], settings: IteratedSettings) -> None:
-    """Return if the scenario may start. Raises SettingsError or ConsentError."""
+    """Check that the scenario may start. Raises SettingsError or ConsentError."""
     if isinstance(settings, AccountSettings) and settings.needs_account:
         credentials(settings)
     if isinstance(settings, ChangingSettings):

@@ -26,7 +26,7 @@ class Editor(Protocol):
 
 
 def lost(sent: str, back: str, mark: str) -> Trouble | None:
-    """Return what is missing of an article `sent` when it came `back`, or None. Pure.
+    """Return the part of an article `sent` that is missing from the one that came `back`, or None. Pure.
 
     A site may filter what is written: a twentieth may be gone, but not the version's `mark`.
     """

@@ -16,7 +16,7 @@ def form_at(reply: Reply, xpath: str) -> Any | None:
 
 
 def fields(form: Any, given: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
-    """Return what a browser would send of `form` when nobody touched it but for the fields `given`.
+    """Return the fields of `form` that a browser would send if its user had filled in only those `given`.
 
     Pairs of name and value, in the form's order; buttons and files are left out.
     """

@@ -60,7 +60,7 @@ def _grained(picture: Image.Image, chance: np.random.Generator) -> Image.Image:
 
 
 def file_of(folder: Path, seed: int, number: int) -> Path:
-    """Return where photograph `number` of `seed` is kept. Pure."""
+    """Return the path of photograph `number` of `seed`. Pure."""
     return folder / f"v{_VERSION}-seed{seed}" / f"photograph-{seed}-{number}.jpg"
 
 

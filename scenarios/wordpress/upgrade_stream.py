@@ -175,7 +175,7 @@ class Upgrade:
 
 
 def upgrade_trouble(upgrade: Upgrade, reply: Reply) -> Trouble | None:
-    """Return why the upgrade with the whole reply `reply` failed; None if it succeeded."""
+    """Return the reason why the upgrade with the whole reply `reply` failed; None if it succeeded."""
     if found := trouble(reply):
         return Trouble(found.kind, _during(upgrade, found.detail))
     if upgrade.done:
