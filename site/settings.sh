@@ -13,7 +13,7 @@ BACKEND_DIR=${BACKEND_DIR:-$project/site-data}
 case $BACKEND_DIR in /*) ;; *) BACKEND_DIR=$PWD/$BACKEND_DIR ;; esac
 BACKEND_DIR=$(realpath -m -- "$BACKEND_DIR")
 case $BACKEND_DIR in
-/ | *[:\"\$\`\\]*) refuse "BACKEND_DIR=$BACKEND_DIR cannot be mounted by Docker: name a folder without : \" \$ \` and \\." ;;
+/ | *[:\"\$\`\\]*) refuse "BACKEND_DIR=$BACKEND_DIR cannot be mounted by Docker: choose a folder without : \" \$ \` and \\." ;;
 esac
 
 marked() { # KEY: its value in the folder's mark
@@ -41,7 +41,7 @@ ours() {
 
 need_docker() {
     command -v docker >/dev/null || refuse "docker is not installed. Debian: apt install docker.io docker-compose"
-    docker info >/dev/null 2>&1 || refuse "the Docker daemon does not answer. Start it (systemctl start docker), or run me as a user who may ask it."
+    docker info >/dev/null 2>&1 || refuse "the Docker daemon does not answer. Start it (systemctl start docker), or run this as a user who may use it."
 }
 
 compose() { "$project/site/compose" "$@"; }

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/** `php fault.php KIND STEP | off`: lets a step of the upgrade fail, again and again, until it is told off. */
+/** `php fault.php KIND STEP | off`: makes a step of the upgrade fail again and again, until you turn it off. */
 
 namespace Forum;
 
@@ -24,6 +24,6 @@ Cli::main(static function () use ($argv): int {
     }
     $settings = new Settings(Database::connect(require __DIR__ . '/config.php'));
     $kind === 'off' ? $settings->remove('fault') : $settings->set('fault', "$kind $step");
-    Cli::say($kind === 'off' ? 'No fault any more.' : "Step $step will meet: " . Fault::KINDS[$kind] . '.');
+    Cli::say($kind === 'off' ? 'The fault is removed.' : "Step $step will meet: " . Fault::KINDS[$kind] . '.');
     return 0;
 });

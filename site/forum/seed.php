@@ -12,9 +12,9 @@ use Forum\Seed\Size;
 require __DIR__ . '/bootstrap.php';
 
 const USAGE = 'usage: php seed.php [--size small|medium|large] [--seed N] [--rows POSTS] [--force] [--wait SECONDS]
-  --rows   so many posts instead, with a thread for every 20 and a member for every 40 of them
-  --force  seed anew although the forum was seeded otherwise before
-  --wait   wait so long for the database (default 0)';
+  --rows   number of posts in place of a size, with a thread for every 20 and a member for every 40
+  --force  seed again, even if the forum was seeded with other settings
+  --wait   seconds to wait for the database (default 0)';
 
 Cli::main(static function () use ($argv): int {
     $options = getopt('', ['size:', 'seed:', 'rows:', 'wait:', 'force'], $rest);
@@ -32,10 +32,10 @@ Cli::main(static function () use ($argv): int {
     $schema = new Schema($db);
     $settings = new Settings($db);
     $what = "posts $size->posts seed $seed";
-    // Written last: a forum whose seeding was interrupted has no such setting, and is made anew.
+    // Written last: a forum whose seeding was interrupted has no such setting, and is made again.
     $before = $schema->hasTable('setting') ? $settings->get('seeded') : null;
     if ($before === $what && !isset($options['force'])) {
-        Cli::say("The forum has $what already.");
+        Cli::say("The forum already has $what.");
         return 0;
     }
     if ($before !== null && !isset($options['force'])) {

@@ -6,7 +6,7 @@ namespace Forum;
 
 use RuntimeException;
 
-/** What the visitor is told in an error box; the code is the page's HTTP status. */
+/** The text that visitors see in an error box; the code is the page's HTTP status. */
 final class Problem extends RuntimeException
 {
     public function __construct(string $message, public readonly int $status = 200)

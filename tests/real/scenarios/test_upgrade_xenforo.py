@@ -71,8 +71,8 @@ def test_a_wrong_password(forum: Forum, tmp_path: Path) -> None:
     ("fault", "step", "kind", "said"),
     [
         ("fatal", "post-index", "php_fatal", "Allowed memory size"),
-        ("error", "post-index", "upgrade_failed", "A fault was ordered"),
-        ("refused", "post-index", "upgrade_failed", "A fault was ordered".lower()),
+        ("error", "post-index", "upgrade_failed", "A fault was requested"),
+        ("refused", "post-index", "upgrade_failed", "A fault was requested".lower()),
         ("stuck", "post-index", "upgrade_failed", "does not advance"),
         ("silent", "search-index", "upgrade_failed", "does not say"),
     ],
@@ -88,7 +88,7 @@ def test_failures_whose_status_may_be_200(
 def test_the_next_run_goes_on_where_a_fault_stopped_one(forum: Forum, tmp_path: Path) -> None:
     forum.must("fault.php", "error", "member-counters")
     scenario = UpgradeCommand(tmp_path, forum.url)
-    failed(scenario, "continue: Rebuilding counters of members", "upgrade_failed", "A fault was ordered")
+    failed(scenario, "continue: Rebuilding counters of members", "upgrade_failed", "A fault was requested")
     forum.must("fault.php", "off")
     done = scenario.run()
     assert done.returncode == 0, done.stdout + done.stderr

@@ -191,7 +191,7 @@ REFUSED = [
     ("site", {"SITE_SEED": "x"}, "SITE_SEED=x", "a seed that is no number"),
     ("site", {"SITE_NAME": "My Site"}, "SITE_NAME=My Site", "a name that Compose would not take"),
     ("site", {"SITE_EDITOR": "vi"}, "block or classic", "an editor that is none"),
-    ("site", {"SITE_PORT": "http"}, "no port number", "a port that is none"),
+    ("site", {"SITE_PORT": "http"}, "not a port number", "a port that is none"),
     (
         "site",
         {"WP_UPGRADE_ZIP": "/no/such.zip"},
@@ -199,7 +199,7 @@ REFUSED = [
         "a package that is not there",
     ),
     ("site", {}, "is neither empty nor a site of ours", "a folder that holds something else"),
-    ("site-down", {}, "is no site of ours", "to end what is no site"),
+    ("site-down", {}, "is not a site of ours", "to end what is no site"),
 ]
 
 
@@ -218,7 +218,7 @@ def test_a_package_that_is_no_wordpress_is_refused(site_block: Site, tmp_path: P
     package.write_text("no zip")
     folder = tmp_path / "data"
     done = make("site", {"BACKEND_DIR": str(folder), "SITE_NAME": "no-zip", "WP_UPGRADE_ZIP": str(package)})
-    assert "is no WordPress zip: it cannot be unpacked" in done.stderr
+    assert "is not a WordPress zip: it cannot be unpacked" in done.stderr
     assert not folder.exists()
     assert left_behind("no-zip") == []
 
@@ -251,10 +251,10 @@ def test_a_seeded_folder_is_not_seeded_otherwise(site_block: Site) -> None:
 
 def test_a_folder_has_one_site_and_a_name_one_folder(site_block: Site, tmp_path: Path) -> None:
     done = make("site", {"BACKEND_DIR": str(site_block.folder), "SITE_NAME": "another"})
-    assert f"the site '{site_block.name}' runs on" in done.stderr
+    assert f"the site '{site_block.name}' already runs on" in done.stderr
     done = make("site", {"BACKEND_DIR": str(tmp_path / "new"), "SITE_NAME": site_block.name})
     assert f"a site named '{site_block.name}' runs on" in done.stderr
     port = {"SITE_PORT": site_block.url.rpartition(":")[2]}
     done = make("site", port | {"BACKEND_DIR": str(tmp_path / "new"), "SITE_NAME": "another"})
-    assert f"port {port['SITE_PORT']} of 127.0.0.1 cannot be had" in done.stderr
+    assert f"port {port['SITE_PORT']} of 127.0.0.1 is not available" in done.stderr
     assert not (tmp_path / "new").exists()

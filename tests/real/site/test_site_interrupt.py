@@ -78,7 +78,7 @@ def test_an_interrupted_site_is_cleaned_up(settings: dict[str, str], tmp_path: P
     assert up.wait(timeout=120) != 0
     (folder / "letter.txt").write_text("mine")
     done = make("site-down", {"BACKEND_DIR": str(folder)})
-    assert "holds files that are not ours; they stay" in done.stderr
+    assert "contains files that are not ours; they stay" in done.stderr
     assert [path.name for path in folder.iterdir()] == ["letter.txt"]
 
 

@@ -14,13 +14,13 @@ SCRIPT = ROOT / "site" / "vm-image"
 @pytest.mark.parametrize(
     ("what", "settings", "message"),
     [
-        ("a size that is none", {"VM_FREE_GIB": "8G"}, "no whole number of GiB"),
-        ("another format", {"VM_IMAGE": "{folder}/site.raw"}, "its name must end so"),
+        ("a size that is none", {"VM_FREE_GIB": "8G"}, "not a whole number of GiB"),
+        ("another format", {"VM_IMAGE": "{folder}/site.raw"}, "the name of the image must end in .qcow2"),
         ("a path that Docker cannot mount", {"VM_IMAGE": "{folder}/a:b.qcow2"}, "cannot be mounted"),
         ("a folder in its place", {"VM_IMAGE": "{folder}/there.qcow2"}, "is a folder"),
         ("a key that is not there", {"VM_SSH_KEY": "{folder}/none"}, "there is no such file"),
         ("the private key", {"VM_SSH_KEY": "{folder}/private"}, "name the public one"),
-        ("something else than a key", {"VM_SSH_KEY": "{folder}/text"}, "holds no public SSH key"),
+        ("something else than a key", {"VM_SSH_KEY": "{folder}/text"}, "contains no public SSH key"),
     ],
 )
 def test_a_wrong_setting_is_refused(

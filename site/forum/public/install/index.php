@@ -43,7 +43,7 @@ function runPage(Upgrader $upgrader, string $owner): State
 {
     [$step, $cursor] = [$_POST['step'] ?? null, $_POST['cursor'] ?? null];
     if (!is_string($step) || !is_string($cursor) || !preg_match('/^\d{1,15}$/', $cursor)) {
-        throw new Problem('The form is not whole. Start again.', 400);
+        throw new Problem('The form is incomplete. Start again.', 400);
     }
     return $upgrader->page($owner, $step, (int) $cursor);
 }
@@ -82,7 +82,7 @@ function startPage(array $session, Upgrader $upgrader): string
     if ($upgrader->isUpToDate()) {
         return Html::page('Upgrade', "<p class=\"up-to-date\">Version $version is already up to date.</p>\n", '../');
     }
-    $where = $upgrader->wasInterrupted() ? 'An upgrade was begun and not finished. It goes on where it stopped.' : '';
+    $where = $upgrader->wasInterrupted() ? 'An upgrade was started and not finished. It continues where it stopped.' : '';
     $hidden = Html::hidden(['_xfToken' => Sessions::token($session), 'action' => 'start']);
     return Html::page(
         'Upgrade',

@@ -36,7 +36,7 @@ final class Seeder
         $this->text = new Text($this->random);
     }
 
-    /** @param callable(int): void $progress Is told how many posts there are. */
+    /** @param callable(int): void $progress Gets the number of posts so far. */
     public function run(callable $progress): void
     {
         $this->db->exec('SET SESSION unique_checks = 0, foreign_key_checks = 0');

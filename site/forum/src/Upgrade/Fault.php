@@ -35,8 +35,8 @@ final class Fault
         }
         match ($this->kind) {
             'fatal' => $this->exhaustMemory(),
-            'error' => throw new RuntimeException('A fault was ordered.'),
-            'refused' => throw new Problem('The upgrade cannot go on: a fault was ordered.'),
+            'error' => throw new RuntimeException('A fault was requested.'),
+            'refused' => throw new Problem('The upgrade cannot continue: a fault was requested.'),
             default => null,
         };
     }

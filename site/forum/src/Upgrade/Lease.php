@@ -28,7 +28,7 @@ final class Lease
         $lock = 'forum-upgrade:' . $this->db->name;
         if ((int) $this->db->value('SELECT GET_LOCK(?, ?)', [$lock, $this->lock_wait_s]) !== 1) {
             throw new Problem(
-                'The upgrade is locked: a step is still being done. Wait until it is over, then start again.',
+                'The upgrade is locked: a step is still running. Wait until it has finished, then start again.',
             );
         }
         try {

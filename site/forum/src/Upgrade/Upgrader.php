@@ -38,7 +38,7 @@ final class Upgrader
         return !$this->isUpToDate() && !$this->journal->isEmpty();
     }
 
-    /** Begins, or goes on where an upgrade was interrupted. Does no step yet. */
+    /** Begins an upgrade, or continues an interrupted one. Does no step yet. */
     public function start(string $owner): State
     {
         $this->refuseWhenUpToDate();
