@@ -29,7 +29,7 @@ class _Scenarios(click.Group):
 
 @click.group(cls=_Scenarios)
 def scenario() -> None:
-    """Do to a site what people do, and record every request.
+    """Use a site as people do, and record every request.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def scenario() -> None:
 @scenario.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
 def list_(as_json: bool) -> None:
-    """Say what each scenario does, needs, and changes on the site.
+    """Show what each scenario does, needs, and changes on the site.
 
     \b
     Example:

@@ -53,13 +53,18 @@ class Settings(ScenarioSettings):
     pages: Path | None = Field(
         None, description="File with one path or address a line; default: pages that the site links to."
     )
-    max_pages: int = Field(200, ge=1, le=10_000, description="Pages to look for on the site, at most.")
+    max_pages: int = Field(
+        200, ge=1, le=10_000, description="Largest number of pages to look for on the site."
+    )
     skew: float = Field(
         1.0, ge=0, le=5, description="Page i is read in proportion to 1/i^skew; 0: all equally."
     )
     no_files: bool = Field(False, description="Request pages without their styles, scripts and images.")
     max_visitors: int | None = Field(
-        None, ge=1, le=100_000, description="Visitors at a time, at most; default: derived from the rate."
+        None,
+        ge=1,
+        le=100_000,
+        description="Largest number of visitors at a time. Default: derived from the rate.",
     )
     max_p999_ms: float | None = Field(
         None, gt=0, description="Exit with 1 unless p99.9 of the pages' response time is below this."

@@ -75,11 +75,11 @@ def connect_trouble(
         return ConnectTrouble(
             "connect_failed",
             f"the host key of {access} is not in {access.known_hosts or '~/.ssh/known_hosts'}: "
-            f"connect once with ssh and compare the key, or say with {known_hosts} where it is",
+            f"connect once with ssh and compare the key, or set {known_hosts} to the file that has it",
         )
     if isinstance(error, asyncssh.PermissionDenied):
         return ConnectTrouble(
-            "login_failed", f"{access} accepted no key: say which with {key}, or load one into the agent"
+            "login_failed", f"{access} accepted no key: name one with {key}, or load one into the agent"
         )
     if isinstance(error, asyncssh.KeyImportError | asyncssh.KeyEncryptionError):
         return ConnectTrouble(
@@ -87,7 +87,7 @@ def connect_trouble(
         )
     if isinstance(error, ConnectionRefusedError):
         return ConnectTrouble(
-            "connect_refused", f"nobody listens at {access}: is sshd running, and is the port right?"
+            "connect_refused", f"nothing listens at {access}: is sshd running, and is the port right?"
         )
     if isinstance(error, TimeoutError):
         return ConnectTrouble(

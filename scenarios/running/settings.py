@@ -93,7 +93,8 @@ class AccountSettings(IteratedSettings):
     """Settings of a scenario that logs in."""
 
     user: str | None = Field(
-        None, description="Account on the site; default: PLIMSOLL_USER. Its password: PLIMSOLL_PASSWORD."
+        None,
+        description="Account on the site. Default: PLIMSOLL_USER. Set its password in PLIMSOLL_PASSWORD.",
     )
     password_file: Path | None = Field(
         None, description="File whose first line is the password; only its owner may read it."

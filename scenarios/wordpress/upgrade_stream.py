@@ -204,8 +204,10 @@ def upgrade_trouble(upgrade: Upgrade, reply: Reply) -> Trouble | None:
     if said:
         return Trouble("upgrade_failed", _during(upgrade, said))
     if last == "start":
-        return Trouble("upgrade_failed", "the site did nothing and gave no reason; the offer may be gone")
-    return Trouble("upgrade_failed", f"the reply ended in phase {last}, without a word of success or failure")
+        return Trouble(
+            "upgrade_failed", "the site did nothing and gave no reason; it may no longer offer the upgrade"
+        )
+    return Trouble("upgrade_failed", f"the reply ended in phase {last} without reporting success or failure")
 
 
 def _is_progress(line: ReplyLine) -> bool:

@@ -107,7 +107,7 @@ UNREACHABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a key that is not accepted", {"key": "other_key"}, "accepted no key"),
     ("a key with a passphrase", {"key": "locked_key"}, "ssh-agent"),
     ("a key that is not there", {"key": Path("/nope")}, "/nope"),
-    ("nobody listens", {"port": 1}, "nobody listens at"),
+    ("nobody listens", {"port": 1}, "nothing listens at"),
     ("no such host", {"address": "no-such-host.invalid"}, "there is no host no-such-host.invalid"),
 ]
 

@@ -230,9 +230,9 @@ FAILED: list[tuple[str, list[bytes | str], str, str]] = [
         "PHP was killed, and the reply ends",
         LINES[:6],
         "upgrade_failed",
-        "ended in phase copy, without a word",
+        "ended in phase copy without reporting success",
     ),
-    ("the site did nothing at all", [], "upgrade_failed", "the offer may be gone"),
+    ("the site did nothing at all", [], "upgrade_failed", "it may no longer offer the upgrade"),
     (
         "PHP may not write, and asks for FTP",
         ['<form><div id="request-filesystem-credentials-form"></div>'],

@@ -117,7 +117,7 @@ def test_ssh_takes_keys_only_and_no_host_that_is_not_known() -> None:
         (asyncssh.HostKeyNotVerifiable("no"), "connect_failed", "--ssh-known-hosts"),
         (asyncssh.PermissionDenied("no"), "login_failed", "--ssh-key"),
         (asyncssh.KeyImportError("Passphrase must be specified"), "login_failed", "ssh-agent"),
-        (ConnectionRefusedError(), "connect_refused", "nobody listens"),
+        (ConnectionRefusedError(), "connect_refused", "nothing listens"),
         (TimeoutError(), "timeout", "no answer"),
         (OSError("No route to host"), "connect_failed", "No route"),
     ],

@@ -33,7 +33,7 @@ CASES = [
         "a key of a part that there is not",
         "form: form.login",
         "forms: x\n  form: form.login",
-        "login.forms: is no key",
+        "login.forms: is not a known key",
     ),
     ("a key that is missing", "  user_field: account\n", "", "login.user_field: is missing"),
     ("a part that is missing", "title: h1\n", "", "title: is missing"),
@@ -74,7 +74,7 @@ CASES = [
         "up_to_date: a",
         "texts.up_to_date: is too short",
     ),
-    ("a key that stands twice", "title: h1", "title: h1\ntitle: h2", "title: stands twice, first in line"),
+    ("a key that stands twice", "title: h1", "title: h1\ntitle: h2", "title: is set twice, first in line"),
     ("a part that holds nothing", "login:", "login: x\nlogging:", "login: must hold further keys"),
 ]
 
