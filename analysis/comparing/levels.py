@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.evidence.run import JUDGED
 from analysis.statistics.measures import summaries
 from analysis.statistics.phases import NEVER_NS, PHASES
-from analysis.statistics.sample import P999, PERCENTILES, Microseconds, Sample, narrow, rank
+from analysis.statistics.sample import PERCENTILES, Microseconds, Sample, narrow, rank
 from plimsoll.common.errors import DamagedFileError, NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event, Saturation, saturation
@@ -142,7 +143,7 @@ def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
 def _percentiles_ms(lag: Microseconds) -> dict[str, float | None]:
     """Return the percentiles that a gate can limit."""
     figures = Sample.of(lag).figures_ms()
-    return {name: figures[name] for name, parts in PERCENTILES.items() if parts <= P999}
+    return {name: figures[name] for name in JUDGED}
 
 
 def _phase(

@@ -26,7 +26,7 @@ def log_findings(runs: Sequence[RunEvidence], side: str, scenario: str) -> Itera
     """Yield how far the answers of one side's runs are from what the log has."""
     total, names = _total(_routes(runs)), tuple(run.name for run in runs)
     if not total.requests:
-        return
+        return  # all were warm-up, or nothing was observed
     strange = total.wrong + total.emptied
     share = strange / total.requests
     if share > _APART:
@@ -36,18 +36,24 @@ def log_findings(runs: Sequence[RunEvidence], side: str, scenario: str) -> Itera
             "status, or no body."
         )
         yield Finding(kind, text, names, scenario)
-    if total.sized and total.odd_sizes > _MANY * total.sized:
+    if total.odd_sizes > _APART * total.requests:
         text = (
-            f"{scenario}: {_percent(total.odd_sizes / total.sized)} of the answers of {side} have another "
+            f"{scenario}: {_percent(total.odd_sizes / total.requests)} of the answers of {side} have another "
             "size than the log has."
         )
         yield Finding(FindingKind.OTHER_SIZES, text, names, scenario)
 
 
 def side_findings(
-    baseline: Sequence[RunEvidence], candidate: Sequence[RunEvidence], scenario: str
+    baseline: Sequence[RunEvidence],
+    candidate: Sequence[RunEvidence],
+    scenario: str,
+    called: tuple[str, str] = ("the baseline", "the candidate"),
 ) -> Iterator[Finding]:
-    """Yield how the answers of the candidate's runs differ from those of the baseline's, route by route."""
+    """Yield how the answers of the candidate's runs differ from those of the baseline's, route by route.
+
+    `called` are the names of both sides in the sentences (hostile).
+    """
     first, second = _routes(baseline), _routes(candidate)
     if not first or not second:
         return
@@ -62,11 +68,11 @@ def side_findings(
             where, shares = apart
             of_first, of_second = shares if kind in _OF_CANDIDATE else shares[::-1]
             text = (
-                f"{scenario}: {_percent(of_second)} of the candidate's requests{where} {words}, and "
-                f"{_percent(of_first)} of the baseline's."
+                f"{scenario}: {_percent(of_second)} of the requests{where} to {called[1]} {words}, and "
+                f"{_percent(of_first)} of those to {called[0]}."
             )
             yield Finding(kind, text, names, scenario, worse=worse)
-    for text in (*_other_classes(first, second), *_other_sizes(first, second)):
+    for text in (*_other_classes(first, second, called), *_other_sizes(first, second, called)):
         yield Finding(FindingKind.OTHER_ANSWERS, f"{scenario}: {text}", names, scenario)
 
 
@@ -99,13 +105,16 @@ def _empty(answers: RouteAnswers) -> float:
     return answers.empty / answers.requests if answers.requests else 0.0
 
 
-def _other_classes(first: Routes, second: Routes) -> Iterator[str]:
+def _other_classes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
     """Yield where other status classes came among the answers that did not fail."""
     places = {"": _distance(_total(first), _total(second))}
     places |= {f" of {name}": _distance(first[name], second[name]) for name in _common(first, second)}
     for where, apart in places.items():
         if apart > (_APART_ROUTE if where else _APART):
-            yield f"{_percent(apart)} of the answers{where} have another status class than on the other side."
+            yield (
+                f"{_percent(apart)} of the answers{where} of {called[1]} have another status class than "
+                f"those of {called[0]}."
+            )
             return
 
 
@@ -114,7 +123,7 @@ def _distance(first: RouteAnswers, second: RouteAnswers) -> float:
     return float(np.abs(shares[0] - shares[1]).sum() / 2) if len(shares) == 2 else 0.0
 
 
-def _other_sizes(first: Routes, second: Routes) -> Iterator[str]:
+def _other_sizes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
     """Yield which routes have bodies of another size."""
     strange = []
     for name in _common(first, second):
@@ -126,7 +135,7 @@ def _other_sizes(first: Routes, second: Routes) -> Iterator[str]:
             strange.append(f"{name} × {significant(ratio)}")
     if strange:
         shown = ", ".join(strange[:_MOST_NAMED])
-        yield f"the candidate's bodies have other sizes than the baseline's: {shown}."
+        yield f"the bodies of {called[1]} have other sizes than those of {called[0]}: {shown}."
 
 
 def _routes(runs: Sequence[RunEvidence]) -> Routes:

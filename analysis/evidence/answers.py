@@ -1,6 +1,7 @@
 """The answers of a run, route by route: status classes, bodies, and how they agree with the log. Pure."""
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,9 @@ from plimsoll.rundir.requestfile import WARMUP, Records
 FAILED, REFUSED = 0, 6
 KINDS = 7
 _TOO_MANY = 429
-_SIZE_TOLERANCE = 0.25  # pages vary: nonces, dates, "3 hours ago"
+_SIZE_TOLERANCE = 4  # a quarter: pages vary: nonces, dates, "3 hours ago"
 _SIZE_SLACK_BYTES = 512
+_ROUTES = 1 << 16
 
 
 @dataclass
@@ -52,14 +54,14 @@ class RouteAnswers:
 class AnswerCounter:
     """Counts the answers of one run, block by block; the warm-up is left out.
 
-    `last_answer_ns` is when the last whole response ended, −1 where there was none; `failures_since` how many
-    requests were due after it, warm-up included.
+    `last_answer_ns` is when the last whole response ended, −1 where there was none.
     """
 
     def __init__(self) -> None:
-        self.routes: dict[int, RouteAnswers] = {}
         self.last_answer_ns = -1
         self.first_due_ns: int | None = None
+        self._codes: dict[int, int] = {}  # how many requests have a code, by route and code
+        self._log_bytes: NDArray[np.float64] = np.zeros(_ROUTES)
         self._failed_due_ns: list[NDArray[np.int64]] = []
 
     def add(self, block: Records) -> None:
@@ -67,12 +69,28 @@ class AnswerCounter:
         if not len(block):
             return
         self._add_ending(block)
-        measured = block[(block["flags"] & WARMUP) == 0]
+        warm = (block["flags"] & WARMUP) != 0
+        measured = block[~warm] if warm.any() else block
         if not len(measured):
             return
         route = measured["route"].astype(np.int64)
-        for number, part in _by_route(route):
-            self.routes.setdefault(number, RouteAnswers()).add(_count(measured[part]))
+        counts = np.bincount(route * _CODES + _codes(measured))
+        for key in np.flatnonzero(counts).tolist():
+            self._codes[key] = self._codes.get(key, 0) + int(counts[key])
+        good = kinds_of(measured) == 2
+        weights = np.where(good, np.log1p(np.maximum(measured["bytes"], 0, dtype=np.float32)), np.float32(0))
+        self._log_bytes += np.bincount(route, weights=weights, minlength=_ROUTES)
+
+    def routes(self) -> dict[int, RouteAnswers]:
+        """Return the answers of each route, by its number."""
+        found: dict[int, RouteAnswers] = {}
+        for key, count in self._codes.items():
+            number, code = divmod(key, _CODES)
+            answers = found.setdefault(number, RouteAnswers(log_bytes=float(self._log_bytes[number])))
+            answers.kinds[code % KINDS] += count
+            for name in _NAMES[code // KINDS]:
+                setattr(answers, name, getattr(answers, name) + count)
+        return found
 
     def failures_since(self) -> NDArray[np.int64]:
         """Return the sorted due instants (ns) of all requests that failed after the last answer."""
@@ -80,62 +98,76 @@ class AnswerCounter:
         return np.sort(due[due > self.last_answer_ns])
 
     def _add_ending(self, block: Records) -> None:
-        due_ns = block["due_ns"]
+        due_ns, failed = np.ascontiguousarray(block["due_ns"]), np.ascontiguousarray(block["error"]) != 0
         first = int(due_ns.min())
         self.first_due_ns = first if self.first_due_ns is None else min(self.first_due_ns, first)
-        whole = block["error"] == 0
-        if whole.any():
-            took_us = block["lag_us"][whole].astype(np.int64) + block["total_us"][whole]
-            self.last_answer_ns = max(self.last_answer_ns, int((due_ns[whole] + took_us * 1000).max()))
-            self._failed_due_ns = [each for each in self._failed_due_ns if each[-1] > self.last_answer_ns]
-        failed = np.sort(due_ns[~whole])
-        failed = failed[failed > self.last_answer_ns]
-        if len(failed):
-            self._failed_due_ns.append(failed)
+        done_ns = due_ns + (block["lag_us"].astype(np.int64) + block["total_us"]) * 1000
+        if not failed.any():
+            self.last_answer_ns = max(self.last_answer_ns, int(done_ns.max()))
+            self._failed_due_ns.clear()
+            return
+        self.last_answer_ns = max(self.last_answer_ns, int(done_ns[~failed].max(initial=-1)))
+        kept = [np.sort(due_ns[failed]), *self._failed_due_ns]
+        kept = [each[np.searchsorted(each, self.last_answer_ns, side="right") :] for each in kept]
+        self._failed_due_ns = [each for each in kept if len(each)]
 
 
-def _by_route(route: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
-    order = np.argsort(route, kind="stable")
-    edges = np.flatnonzero(np.diff(route[order])) + 1
-    return [(int(route[part[0]]), part) for part in np.split(order, edges)]
+# What a request may be beside its kind, and what it then counts as.
+_NAMES: tuple[tuple[str, ...], ...] = (
+    (),
+    ("failures",),
+    ("judged",),
+    ("judged", "wrong"),
+    ("judged", "sized"),
+    ("judged", "sized", "odd_sizes"),
+    ("judged", "sized", "emptied"),
+    ("judged", "sized", "odd_sizes", "emptied"),
+)
+_FULL = len(_NAMES)
+_NAMES = (
+    *_NAMES,
+    *((*names, "bodies") for names in _NAMES),
+    *((*names, "bodies", "empty") for names in _NAMES),
+)
+_CODES = len(_NAMES) * KINDS
 
 
-def _count(records: Records) -> RouteAnswers:
-    status, logged = records["status"].astype(np.int64), records["logged_status"].astype(np.int64)
+def _codes(records: Records) -> NDArray[np.int64]:
+    """Return a number for all that is counted of a request: kind + `KINDS` × place in `_NAMES`."""
+    status, logged, size, logged_size = (
+        np.ascontiguousarray(records[name]) for name in ("status", "logged_status", "bytes", "logged_bytes")
+    )
     kind, failure = kinds_of(records), failures_in(records)
     judged = ~failure & (logged != 0)
-    wrong = judged & (kind != _class(logged))
-    size, logged_size = records["bytes"], records["logged_bytes"]
     sized = judged & (status == logged) & (logged_size >= 0)
-    odd = sized & (np.abs(size - logged_size) > np.maximum(_SIZE_TOLERANCE * logged_size, _SIZE_SLACK_BYTES))
+    room = np.maximum(logged_size // _SIZE_TOLERANCE, _SIZE_SLACK_BYTES)
+    odd = sized & (np.abs(size - logged_size) > room)
+    emptied = sized & (size <= 0) & (logged_size > 0)
+    place = failure + 2 * judged + (judged & (kind != _class(logged))) + 2 * sized + odd + 2 * emptied
     good = kind == 2
-    return RouteAnswers(
-        kinds=np.bincount(kind, minlength=KINDS).astype(np.int64),
-        failures=int(failure.sum()),
-        judged=int(judged.sum()),
-        wrong=int(wrong.sum()),
-        sized=int(sized.sum()),
-        odd_sizes=int(odd.sum()),
-        emptied=int((sized & (size <= 0) & (logged_size > 0)).sum()),
-        bodies=int(good.sum()),
-        empty=int((good & (size <= 0)).sum()),
-        log_bytes=float(np.log1p(np.maximum(size[good], 0)).sum()),
-    )
+    place = place + _FULL * (good.astype(np.int64) + (good & (size <= 0)))
+    codes: NDArray[np.int64] = kind + KINDS * place
+    return codes
 
 
 def kinds_of(records: Records) -> NDArray[np.int64]:
     """Return what each request came to, shape (n,): 0 failed, 1 to 5 the class of its status, 6 a 429."""
-    return np.where(records["error"] != 0, FAILED, _class(records["status"].astype(np.int64)))
+    return np.where(records["error"] != 0, FAILED, _class(records["status"]))
 
 
 def failures_in(records: Records) -> NDArray[np.bool_]:
     """Return which requests failed, shape (n,); see `RouteAnswers`."""
-    status, logged = records["status"].astype(np.int64), records["logged_status"].astype(np.int64)
+    status, logged = np.ascontiguousarray(records["status"]), np.ascontiguousarray(records["logged_status"])
     unasked = (logged != 0) & (logged < 400) & (status >= 400)
     broken = ((status >= 500) | (status == _TOO_MANY)) & (_class(status) != _class(logged))
     failed: NDArray[np.bool_] = (records["error"] != 0) | unasked | broken
     return failed
 
 
-def _class(status: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(status == _TOO_MANY, REFUSED, np.clip(status // 100, 0, 5))
+def _class(status: NDArray[Any]) -> NDArray[np.int64]:
+    classes: NDArray[np.int64] = _CLASSES[np.minimum(status, len(_CLASSES) - 1)]
+    return classes
+
+
+_CLASSES: NDArray[np.int64] = np.minimum(np.arange(1000) // 100, 5)
+_CLASSES[_TOO_MANY] = REFUSED

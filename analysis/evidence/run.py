@@ -6,6 +6,7 @@ from functools import cached_property
 
 from analysis.evidence.answers import AnswerCounter, RouteAnswers
 from analysis.evidence.finding import Finding, FindingKind
+from analysis.statistics.sample import P999, PERCENTILES
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import counted, milliseconds, seconds, share
 from plimsoll.rundir.directory import RunDirectory
@@ -15,6 +16,7 @@ from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
 # The generator is limited where its lag is too long both in itself and beside what it measured.
 LIMIT_LAG_MS = 1.0
 LIMIT_FRACTION = 0.05
+JUDGED = tuple(name for name, parts in PERCENTILES.items() if parts <= P999)  # no gate can limit those above
 _DEAD_REQUESTS = 10
 _DEAD_S = 2.0
 _DEAD_FRACTION = 0.01
@@ -53,7 +55,7 @@ def observe(
         counter.add(block)
         progress(len(block))
     routes: dict[str, RouteAnswers] = {}
-    for number, answers in counter.routes.items():
+    for number, answers in counter.routes().items():
         routes.setdefault(run.route_name(number), RouteAnswers()).add(answers)
     silent = counter.failures_since()
     since_ns = int(silent[0]) if len(silent) else 0
@@ -155,6 +157,8 @@ def late_percentiles(lag_ms: Times, response_ms: Times) -> list[str]:
 
 def _generator(run: RunEvidence) -> _Found:
     facts = run.directory.facts
+    reason = facts.generator_limited_reason
+    remedy = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else None
     if facts.loop == "open":
         for phase, lag_ms in run.lag_ms.items():
             late = late_percentiles(lag_ms, run.response_ms.get(phase, {}))
@@ -165,14 +169,10 @@ def _generator(run: RunEvidence) -> _Found:
                 )
                 where = "" if phase == "whole" else f" {phase} the saturator"
                 text = f"was limited by the load generator{where}: its own lag is {shown}."
-                yield FindingKind.GENERATOR_LIMITED, text, facts.generator_limited_reason
+                yield FindingKind.GENERATOR_LIMITED, text, remedy
                 return
     if facts.generator_limited:
-        yield (
-            FindingKind.GENERATOR_LIMITED,
-            "was limited by the load generator.",
-            facts.generator_limited_reason,
-        )
+        yield FindingKind.GENERATOR_LIMITED, "was limited by the load generator.", remedy
 
 
 def _saturator(run: RunEvidence) -> _Found:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from analysis.evidence.run import Observation
 from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.run import RunFigures
 from plimsoll.rundir.directory import RunDirectory
@@ -62,9 +63,12 @@ class ScenarioRuns:
         return any(len(backend.runs) > 1 for backend in self.backends)
 
 
-def numbered(measured: Sequence[tuple[RunDirectory, RunFigures]]) -> list[MeasuredRun]:
+def numbered(measured: Sequence[tuple[RunDirectory, RunFigures, Observation]]) -> list[MeasuredRun]:
     """Return the runs of a report, numbered, with the colours of their backends."""
-    runs = [MeasuredRun(directory, statistics, n) for n, (directory, statistics) in enumerate(measured)]
+    runs = [
+        MeasuredRun(directory, statistics, number, observation=seen)
+        for number, (directory, statistics, seen) in enumerate(measured)
+    ]
     shades: dict[str, int] = {}
     for run in runs:
         shades.setdefault(_key(run), len(shades))

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from analysis.evidence.agreement import log_findings
+from analysis.evidence.finding import Finding
 from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.sample import P999, fewest
 from plimsoll.common.severity import Severity, gravest_first
-from plimsoll.common.units import counted, milliseconds, share
+from plimsoll.common.units import counted, share
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4
@@ -22,45 +24,25 @@ class Caution:
 
 def cautions_of(run: MeasuredRun) -> list[Caution]:
     """Return the run's cautions, the gravest first. Texts are hostile."""
-    found = _ending(run) + _generator(run) + _sample_size(run) + _failures(run) + _mismatches(run)
-    found += _waiting(run) + _not_sent(run) + _limits(run)
+    found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
+    found += [
+        Caution(finding.level, finding.sentence)
+        for finding in log_findings([run.evidence], "the target", run.directory.facts.scenario)
+    ]
+    found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)
 
 
-def _ending(run: MeasuredRun) -> list[Caution]:
-    reason = run.directory.facts.reason
-    because = f": {reason.rstrip('.')}." if reason else "."
-    if run.directory.killed:
-        records = counted(run.directory.requests.count, "request")
-        text = f"The run was killed. Known of it are the {records} on disk; up to a second is missing."
-        return [Caution(Severity.BAD, text)]
-    if run.status == "running":
-        return [Caution(Severity.WARN, "The run has not ended yet: this is what it wrote so far.")]
-    if run.status == "failed":
-        return [Caution(Severity.BAD, f"The run failed{because}")]
-    if run.status == "interrupted":
-        return [
-            Caution(
-                Severity.WARN,
-                f"The run was interrupted{because} The figures are of what was done until then.",
-            )
-        ]
-    return []
+def said_alone(finding: Finding, run: MeasuredRun) -> str:
+    """Return the sentence where no other run is about: it needs no name."""
+    return finding.sentence.replace(f"{run.evidence.name} ", "The run ", 1)
 
 
-def _generator(run: MeasuredRun) -> list[Caution]:
-    if not run.generator_limited:
+def _killed(run: MeasuredRun) -> list[Caution]:
+    if not run.directory.killed:
         return []
-    lag = milliseconds(run.statistics.samples["lag"].figures_ms()["p99.9"])
-    reason = run.directory.facts.generator_limited_reason or (
-        f"the generator sent one request in a thousand over {lag} late; use a lower speed or rate, stop "
-        "other programs on this machine, or give the generator processor cores of its own"
-    )
-    return [
-        Caution(
-            Severity.BAD, f"These figures are partly the load generator's own doing: {reason.rstrip('.')}."
-        )
-    ]
+    records = counted(run.directory.requests.count, "request")
+    return [Caution(Severity.NOTE, f"Known of it are the {records} on disk; up to a second is missing.")]
 
 
 def _sample_size(run: MeasuredRun) -> list[Caution]:
@@ -86,22 +68,6 @@ def _failures(run: MeasuredRun) -> list[Caution]:
         kinds += f", {counted(others, 'other')}"
     text = f"{counted(errors, 'request')} of {requests:,} failed ({share(errors, requests)}): {kinds}."
     return [Caution(Severity.BAD if errors > requests * _MISMATCH_SHARE else Severity.WARN, text)]
-
-
-def _mismatches(run: MeasuredRun) -> list[Caution]:
-    total, found = run.statistics.total, []
-    answered = total.grinder.tests
-    if total.status_mismatch > answered * _MISMATCH_SHARE:
-        part = share(total.status_mismatch, answered)
-        text = (
-            f"{part} of the responses had another status than the log has: is the target the site of the log?"
-        )
-        found.append(Caution(Severity.WARN, text))
-    if total.bytes_mismatch > answered * _MISMATCH_SHARE:
-        part = share(total.bytes_mismatch, answered)
-        text = f"{part} of the responses had the log's status, but another size."
-        found.append(Caution(Severity.NOTE, text))
-    return found
 
 
 def _waiting(run: MeasuredRun) -> list[Caution]:
@@ -136,13 +102,6 @@ def _not_sent(run: MeasuredRun) -> list[Caution]:
     if summary.requests.unsent:
         text = f"{counted(summary.requests.unsent, 'request')} would have been due after the run ended."
         found.append(Caution(Severity.WARN, text))
-    sent = summary.requests.sent
-    if sent is not None and sent != run.directory.requests.count:
-        text = (
-            f"summary.json says that {counted(sent, 'request')} {_was(sent)} sent, but requests.npy holds "
-            f"{run.directory.requests.count:,}; the figures are of the latter."
-        )
-        found.append(Caution(Severity.BAD, text))
     return found
 
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from analysis.evidence.agreement import side_findings
+from analysis.evidence.finding import FindingKind
+from analysis.evidence.identity import identity_findings
 from analysis.report.backends import ScenarioRuns
 from analysis.report.cautions import Caution
 from analysis.report.measured_run import MeasuredRun
@@ -10,6 +13,7 @@ from plimsoll.common.differences import differing
 from plimsoll.common.severity import Severity, gravest_first
 
 _MOST_KEYS = 5
+_OF_ALL = (FindingKind.SATURATOR_GAVE_UP, FindingKind.TARGET_DIED)  # said of the comparison too
 
 
 def comparison_cautions(
@@ -19,7 +23,7 @@ def comparison_cautions(
     runs = [run for scenario in scenarios for run in scenario.runs]
     found = [Caution(Severity.BAD, f"Left out, since it cannot be read: {problem}") for problem in unreadable]
     found += _emulated(runs)
-    found += _gave_up(runs)
+    found += _findings(scenarios)
     found += _different_scenarios(scenarios)
     found += [caution for scenario in scenarios for caution in _few_repeats(scenario)]
     found += _moving_facts(runs)
@@ -39,15 +43,17 @@ def _emulated(runs: Sequence[MeasuredRun]) -> list[Caution]:
     ]
 
 
-def _gave_up(runs: Sequence[MeasuredRun]) -> list[Caution]:
-    return [
-        Caution(
-            Severity.BAD,
-            f"{run.name}: {busy.name} gave up and the disks were idle from then on: {busy.error}",
-        )
-        for run in runs
-        if (busy := run.saturation) and busy.error
-    ]
+def _findings(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
+    """Return what keeps the runs from being evidence, by themselves and beside one another."""
+    runs = [run for scenario in scenarios for run in scenario.runs]
+    found = [finding for run in runs for finding in run.findings if finding.kind in _OF_ALL]
+    found += identity_findings([run.evidence for run in runs])
+    for scenario in scenarios:
+        named = [backend for backend in scenario.backends if backend.runs[0].directory.facts.backend]
+        for other in named[1:]:
+            sides = [[run.evidence for run in backend.runs] for backend in (named[0], other)]
+            found += side_findings(sides[0], sides[1], scenario.name, (named[0].called, other.called))
+    return [Caution(finding.level, finding.sentence) for finding in found]
 
 
 def _different_scenarios(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:

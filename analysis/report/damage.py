@@ -11,7 +11,6 @@ from analysis.report.measured_run import MeasuredRun
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import counted, seconds
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE
-from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
 
 _MOST_NAMES = 4
 _LARGEST_BYTES = 256 << 20
@@ -21,29 +20,8 @@ _CLOCK_SLACK_S = 1.0
 
 def damage_cautions(run: MeasuredRun) -> list[Caution]:
     """Return what is wrong with the files of `run`, each with what it means. Texts are hostile."""
-    found = (*_records(run), *_events(run), *_host(run), *_clock(run), *_names(run))
+    found = (*_events(run), *_host(run), *_clock(run), *_names(run))
     return [Caution(level, text) for level, text in found]
-
-
-def _records(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
-    directory = run.directory
-    if directory.status != "complete":
-        return
-    if directory.summary is None:
-        yield (
-            Severity.WARN,
-            "It says that it is complete, but summary.json is missing: whether all requests are there, and "
-            "which were never sent, is not known. Run it again if that matters.",
-        )
-    try:
-        beyond = (directory.requests.path.stat().st_size - HEADER_BYTES) % RECORD.itemsize
-    except OSError:
-        return
-    if beyond:
-        yield (
-            Severity.WARN,
-            "The last record of requests.npy is cut off and left out, though the run is complete.",
-        )
 
 
 def _events(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:

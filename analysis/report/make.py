@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from analysis.evidence.run import observe
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.differences import differences_json
 from analysis.report.fileio import VolumeCell, read_fileio
@@ -81,7 +82,7 @@ def make_report(
     measured = []
     for run in directories:
         try:
-            measured.append((run, measure(run, advance, compared=several).condensed()))
+            measured.append((run, measure(run, advance, compared=several).condensed(), observe(run)))
         except RunDirectoryError as error:
             if run.path in found.named or len(directories) == 1:
                 raise

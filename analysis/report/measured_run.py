@@ -1,9 +1,11 @@
 """A run directory and what was measured from it: what the page's sections are made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from analysis.charts.style import RUN_COLOURS, Run
+from analysis.evidence.finding import Finding, FindingKind
+from analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
 from analysis.report.values import MeasuredValues, measured
 from analysis.statistics.measures import summaries
 from analysis.statistics.run import RunFigures
@@ -11,10 +13,6 @@ from plimsoll.common.units import counted, milliseconds
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Saturation, saturation, spans
 from plimsoll.rundir.measures import Measures
-
-# The generator is limited when its own lag is too long both in itself and beside what it measured.
-_LIMIT_LAG_MS = 1.0
-_LIMIT_FRACTION = 0.05
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,7 @@ class MeasuredRun:
     number: int
     shade: int | None = None
     among_scenarios: bool = False
+    observation: Observation = field(default_factory=Observation)
 
     @property
     def name(self) -> str:
@@ -78,16 +77,22 @@ class MeasuredRun:
         """Seconds that the run took: to the end of its last request."""
         return self.statistics.duration_s
 
+    @cached_property
+    def evidence(self) -> RunEvidence:
+        """The run as the gatekeeper knows it."""
+        lag, response = (self.statistics.samples[name].figures_ms() for name in ("lag", "response"))
+        lag = {name: lag[name] for name in JUDGED}
+        return RunEvidence(self.directory, self.observation, {"whole": lag}, {"whole": response})
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What is wrong with it as evidence."""
+        return list(run_findings(self.evidence))
+
     @property
     def generator_limited(self) -> bool:
         """True where run.json says so, or the records do: of a killed run only they can."""
-        if self.directory.facts.generator_limited:
-            return True
-        lag = self.statistics.samples["lag"].figures_ms()["p99.9"]
-        response = self.statistics.samples["response"].figures_ms()["p99.9"]
-        if lag is None or response is None or self.directory.facts.loop == "closed":
-            return False
-        return lag > _LIMIT_LAG_MS and lag > _LIMIT_FRACTION * response
+        return any(finding.kind is FindingKind.GENERATOR_LIMITED for finding in self.findings)
 
     def as_chart_run(self) -> Run:
         """Return the run as the charts know it."""

@@ -20,7 +20,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
 	var shots []*exchange.Shot
 	for i := range 10 {
-		shots = append(shots, get(1, "/", int64(i)*20))
+		shots = append(shots, get(1, "/", int64(i)*100))
 	}
 	rec, _ := replay(t, server.url(), Options{}, shots...)
 	if server.connections() != 1 {
@@ -44,7 +44,7 @@ func TestEachClientHasItsOwnConnections(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
 	var shots []*exchange.Shot
 	for i := range 12 {
-		shots = append(shots, get(uint32(i%4), "/", int64(i)*20))
+		shots = append(shots, get(uint32(i%4), "/", int64(i)*100))
 	}
 	replay(t, server.url(), Options{}, shots...)
 	if server.connections() != 4 {

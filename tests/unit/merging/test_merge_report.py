@@ -7,7 +7,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from analysis.comparing.levels import levels_of
-from analysis.comparing.runs import ComparedRun, unfit
+from analysis.comparing.runs import ComparedRun
+from analysis.evidence.run import observe, unfit
 from analysis.merging.merge import merge
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
@@ -61,7 +62,7 @@ def test_one_whose_instance_sent_late_is_not(tmp_path: Path) -> None:
     instance(tmp_path / "shards" / "2", 2, generator_limited=True, generator_limited_reason="it sent late")
     merge([tmp_path / "shards"], tmp_path / "run")
     assert reasons(tmp_path / "run") == [
-        "was limited by the load generator: instance 3 of 4 (1/2:3/4): it sent late"
+        "was limited by the load generator. Instance 3 of 4 (1/2:3/4): it sent late"
     ]
 
 
@@ -79,4 +80,4 @@ def test_prometheus_is_told_nothing_of_what_nobody_knows(tmp_path: Path) -> None
 
 def reasons(path: Path) -> list[str]:
     run = RunDirectory.open(path)
-    return list(unfit(ComparedRun(run, levels_of(run))))
+    return unfit(ComparedRun(run, levels_of(run), observe(run)).evidence)

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import pytest
 
 from analysis.charts.style import Chart
+from analysis.evidence.run import observe
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.page import page
 from analysis.statistics.run import measure
@@ -34,7 +35,9 @@ HOSTILE = [
 
 def measured(*paths: Path) -> list[MeasuredRun]:
     runs = [RunDirectory.open(path) for path in paths]
-    return [MeasuredRun(run, measure(run), number) for number, run in enumerate(runs)]
+    return [
+        MeasuredRun(run, measure(run), number, observation=observe(run)) for number, run in enumerate(runs)
+    ]
 
 
 def hostile_run(path: Path) -> Path:
@@ -178,12 +181,16 @@ def _text(path: Path) -> str:
 
 
 CAUTIONS: list[tuple[str, dict[str, Any], str]] = [
-    ("failed", {"status": "failed", "reason": "disk full"}, "The run failed: disk full."),
-    ("interrupted", {"status": "interrupted", "reason": "by Ctrl-C"}, "The run was interrupted: by Ctrl-C."),
+    ("failed", {"status": "failed", "reason": "disk full"}, "The run failed (disk full). Run it again"),
+    (
+        "interrupted",
+        {"status": "interrupted", "reason": "by Ctrl-C"},
+        "The run was interrupted (by Ctrl-C).",
+    ),
     (
         "limited",
         {"generator_limited": True, "generator_limited_reason": "too late"},
-        "own doing: too late.",
+        "The run was limited by the load generator. Too late.",
     ),
     ("closed", {"loop": "closed", "speed": "max"}, "A closed loop"),
 ]
@@ -199,19 +206,20 @@ def test_what_makes_a_run_doubtful_is_said(
 def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
     table = records(2000)
     table["error"][:5], table["flags"][5:10], table["flags"][10:14] = 4, 16, 8
-    table["status"][100:130], table["bytes"][200:230] = 500, 1
+    table["status"][100:130], table["bytes"][200:230] = 302, 1
+    table["logged_bytes"][200:230] = 9000
     requests = {"sent": 1999, "skipped": {"cap_reached": 7}, "unsent": 3}
     text = _text(write_run(tmp_path / "run", table, summary={"requests": requests}))
     for says in (
         "5 requests of 1,996 failed (0.251 %): 5 timeout.",
         "5 requests (0.251 %) waited for a free connection",
         "4 requests of the warm-up were left out.",
-        "1.51 % of the responses had another status than the log",
-        "1.51 % of the responses had the log&#39;s status, but another size.",
+        "1.5 % of the answers of the target are not what the log has",
+        "1.5 % of the answers of the target have another size than the log has.",
         "7 requests of the log were not sent: 7 cap reached.",
         "3 requests would have been due after the run ended.",
         "2 log lines did not parse",
-        "summary.json says that 1,999 requests were sent, but requests.npy holds 2,000",
+        "is truncated: 1,999 requests were sent, and requests.npy holds 2,000",
         "1,996 requests give a p99.9, but not how far to trust it",
     ):
         assert says in text

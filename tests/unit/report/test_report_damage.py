@@ -31,6 +31,12 @@ def _cut_off(run: Path) -> None:
     (run / "requests.npy").write_bytes(data[:-20])
 
 
+def _torn(run: Path) -> None:
+    """A part of one more record than the summary counts."""
+    with (run / "requests.npy").open("ab") as file:
+        file.write(b"\0" * 20)
+
+
 def _edit_host(run: Path, line: int, text: str) -> None:
     lines = (run / "host.csv").read_text().splitlines()
     lines[line] = text
@@ -78,10 +84,14 @@ KINDS: list[tuple[str, Spoil, str]] = [
         "summary.json: is no JSON",
     ),
     ("no summary", lambda run: (run / "summary.json").unlink(), "summary.json is missing"),
-    ("a record that is cut off", _cut_off, "The last record of requests.npy is cut off"),
-    ("fewer records than sent", _cut_off, "were sent, but requests.npy holds"),
+    ("a record that is cut off", _torn, "is truncated: the last record of requests.npy is cut off"),
+    ("fewer records than sent", _cut_off, "were sent, and requests.npy holds"),
     ("an interrupted run", lambda run: rewrite(run, status="interrupted"), "The run was interrupted."),
-    ("a failed run", lambda run: rewrite(run, status="failed", reason="no disk"), "The run failed: no disk."),
+    (
+        "a failed run",
+        lambda run: rewrite(run, status="failed", reason="no disk"),
+        "The run failed (no disk)",
+    ),
     ("a run that was killed", lambda run: rewrite(run, status="running"), "The run has not ended yet"),
     ("another scenario", lambda run: rewrite(run, scenario="download"), "download did not run on slow-disk."),
     (

@@ -52,8 +52,8 @@ def test_they_are_folded_by_scenario_and_backend(many: Report) -> None:
 def test_what_many_runs_say_is_said_once(many: Report) -> None:
     text = text_of(many)
     warnings = text[text.index('id="warnings"') : text.index('class="card')]
-    assert warnings.count("The run failed: no disk.") == 1
-    assert "and 97 more:</b> The run failed: no disk." in warnings
+    assert warnings.count("The run failed (no disk). Run it again, or take it out of the folder.") == 1
+    assert "and 97 more:</b> The run failed (no disk)." in warnings
 
 
 def test_only_the_same_words_are_said_once() -> None:
