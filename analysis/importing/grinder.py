@@ -12,7 +12,7 @@ from analysis.importing.grinder_log import DataLog
 from analysis.importing.grinder_names import NamesOfTests, names_beside
 from analysis.importing.grinder_survey import Survey, notes_of, survey
 from analysis.importing.interleaving import merged
-from analysis.importing.lines import each_once, twice_over
+from analysis.importing.lines import each_once, ending_of, twice_over
 from analysis.importing.product import MeasureValue
 from analysis.importing.result import ImportResult
 from analysis.statistics.summary import summarise
@@ -154,9 +154,7 @@ def _us(times_ms: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tupl
 def _ending(whole: Survey) -> tuple[Status, str | None]:
     if whole.cut_off:
         return "interrupted", f"The Grinder was ended while it wrote: {'; '.join(whole.cut_off[:3])}"
-    if whole.broken_count:
-        return "complete", f"{whole.broken_count} lines could not be read"
-    return "complete", None
+    return ending_of(whole.broken_count, sum(log.line for log in whole.logs))
 
 
 def _facts(

@@ -7,7 +7,7 @@ from analysis.importing.deposit import Deposit, limited_reason, peek
 from analysis.importing.k6_assembler import K6Assembler
 from analysis.importing.k6_reader import K6Reader
 from analysis.importing.k6_sample import NS
-from analysis.importing.lines import ImportingError, lines_of
+from analysis.importing.lines import ImportingError, ending_of, lines_of
 from analysis.importing.result import ImportResult
 from analysis.statistics.summary import summarise
 from plimsoll.rundir.folders import directory_name, new_directory, point_latest
@@ -53,9 +53,7 @@ def import_file(
 def _ending(reader: K6Reader) -> tuple[Status, str | None]:
     if reader.cut_off:
         return "interrupted", f"k6 was ended while it wrote: {reader.cut_off}"
-    if reader.broken_count:
-        return "complete", f"{reader.broken_count} lines could not be read"
-    return "complete", None
+    return ending_of(reader.broken_count, reader.line)
 
 
 def _notes(reader: K6Reader, assembler: K6Assembler, deposit: Deposit) -> list[str]:

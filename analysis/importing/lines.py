@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import IO
 
 from plimsoll.common.errors import PlimsollError
+from plimsoll.common.units import counted
+from plimsoll.rundir.writer import Status
 
 LONGEST_BYTES = 1 << 20
 MOST_FILES = 0xFFFF  # a client's number has so much room for the file that it is from
 _CHUNK = 1 << 16
 _TELL_LINES = 1 << 12
+_MOST_BROKEN = 0.01
 _GZIP = b"\x1f\x8b"
 
 
@@ -24,6 +27,14 @@ class ImportingError(PlimsollError):
 
 class CutOffError(Exception):
     """The file ends in the middle, as a killed program leaves it; the message says how."""
+
+
+def ending_of(broken: int, lines: int) -> tuple[Status, str | None]:
+    """Return how an import ends if so many of its `lines` could not be read: over 1 % is no run. Pure."""
+    if not broken:
+        return "complete", None
+    reason = f"{counted(broken, 'line')} of {lines:,} could not be read"
+    return ("failed" if broken > _MOST_BROKEN * lines else "complete"), reason
 
 
 def lines_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.importing.interleaving import merged
-from analysis.importing.lines import ImportingError, each_once, twice_over
+from analysis.importing.lines import ImportingError, each_once, ending_of, twice_over
 from analysis.importing.locust_log import LocustLog
 from analysis.importing.result import ImportResult
 from analysis.statistics.summary import summarise
@@ -103,6 +103,4 @@ def _done_ns(records: Records) -> NDArray[np.int64]:
 def _ending(logs: Sequence[LocustLog]) -> tuple[Status, str | None]:
     if cut_off := [f"{printable(log.path.name)}: {log.cut_off}" for log in logs if log.cut_off]:
         return "interrupted", f"Locust was ended while it wrote: {'; '.join(cut_off[:3])}"
-    if broken := sum(log.broken_count for log in logs):
-        return "complete", f"{broken} lines could not be read"
-    return "complete", None
+    return ending_of(sum(log.broken_count for log in logs), sum(log.line for log in logs))

@@ -25,6 +25,8 @@ def _twice(shards: Sequence[ShardRun]) -> Iterator[str]:
             yield f"{one.path} and {other.path} are one directory: give it once"
         elif one.facts.shard and other.facts.shard and one.facts.shard.index == other.facts.shard.index:
             yield f"{one.path} and {other.path} are both {one.name}: give the right one"
+        elif one.records and one.records == other.records and one.records_sha256 == other.records_sha256:
+            yield f"{one.path} and {other.path} hold the same records: one is a copy; leave it out"
 
 
 def _kinds(shards: Sequence[ShardRun]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from plimsoll.rundir.directory import KILLED_AFTER_S, RunDirectory, read_facts, 
 from plimsoll.rundir.discovery import runs_in
 from plimsoll.rundir.models import RequestCounts, RunFacts, Summary
 from plimsoll.rundir.names import REQUESTS_FILE, SUMMARY_FILE
+from plimsoll.rundir.recordsum import records_sha256
 from plimsoll.rundir.requestfile import RequestFile
 
 
@@ -34,6 +36,11 @@ class ShardRun:
     def records(self) -> int:
         """The number of whole records."""
         return self.requests.count if self.requests else 0
+
+    @cached_property
+    def records_sha256(self) -> str | None:
+        """The sum of its records, by which a copy is known; reads all of them."""
+        return records_sha256(self.requests) if self.requests else None
 
     @property
     def name(self) -> str:

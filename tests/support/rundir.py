@@ -104,7 +104,7 @@ def write_run(
     """Write a run directory. Without `summary` there is no summary.json, as when a run was killed."""
     path.mkdir(parents=True, exist_ok=True)
     if len(table) and not table["client"].any():
-        # no two real runs have the same records
+        table = table.copy()  # no two real runs have the same records
         table["client"] = zlib.crc32(f"{path.name} {facts}".encode())
     (path / "run.json").write_text(json.dumps(run_facts(**facts)))
     (path / "routes.json").write_text(json.dumps(["page", "image", "css-js"] if routes is None else routes))

@@ -97,7 +97,7 @@ def test_the_run_is_complete_only_if_every_shard_is(
 ) -> None:
     shards = [
         shard(tmp_path / "a", 0, [request(1, "x")]),
-        shard(tmp_path / "b", 0, [request(1, "x")], status),
+        shard(tmp_path / "b", 0, [request(2, "x")], status),
     ]
     result = CliRunner().invoke(main, ["merge", *map(str, shards), "--out", str(tmp_path / "run")])
     facts = json.loads((tmp_path / "run" / "run.json").read_text())

@@ -1,6 +1,7 @@
 """Shards that are not of one run are refused, with everything that is wrong in one go."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +182,16 @@ def test_names_from_shards_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     assert "\u202e" not in result.output
     facts = json.loads((tmp_path / "m" / "run.json").read_text())
     assert "\x1b" not in facts["reason"]
+
+
+def test_a_copied_shard_is_refused_by_the_command(tmp_path: Path) -> None:
+    for name in ("0", "1", "2"):
+        table = records(300, client=int(name) + 1)
+        write_run(tmp_path / name, table, summary={"requests": {"sent": 300}}, scenario="visitors")
+    shutil.copytree(tmp_path / "2", tmp_path / "3")
+    line = ["merge", str(tmp_path), "--out", str(tmp_path / "merged")]
+    result = CliRunner().invoke(main, line)
+    assert result.exit_code == 2
+    assert "hold the same records: one is a copy; leave it out" in result.stderr
+    shutil.rmtree(tmp_path / "3")
+    assert CliRunner().invoke(main, line).exit_code == 0

@@ -62,7 +62,7 @@ def test_one_whose_instance_sent_late_is_not(tmp_path: Path) -> None:
     instance(tmp_path / "shards" / "2", 2, generator_limited=True, generator_limited_reason="it sent late")
     merge([tmp_path / "shards"], tmp_path / "run")
     assert reasons(tmp_path / "run") == [
-        "was limited by the load generator. Instance 3 of 4 (1/2:3/4): it sent late"
+        "was limited by the load generator. Instance 3 of 4 (1/2:3/4): it sent late."
     ]
 
 
