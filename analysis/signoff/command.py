@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from analysis.comparing.text import lines
-from analysis.signoff.make import PAGE, PDF, SignOffOptions, sign_off
+from analysis.signoff.make import SignOffOptions, sign_off
+from analysis.signoff.manifest import PAGE, PDF
 from analysis.signoff.verify import verify_signoff
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
@@ -86,6 +87,7 @@ def signoff(
     else:
         click.echo("\n".join(lines(made.found)))
         click.echo("")
+        click.echo(f"on every page: {made.sums_sha256}")
         for name in (PAGE, *([] if made.without_pdf else [PDF])):
             click.echo(f"document: {printable(str(out / name), 4096)}")
     sys.exit(made.found.exit_code)
@@ -97,11 +99,13 @@ def signoff(
     "--allowed-signers",
     metavar="FILE",
     type=_PATH,
-    help="Who may sign, as ssh-keygen reads it: each document must be signed by one of them.",
+    help="Who may sign, as ssh-keygen reads it: one of them must have signed the manifest.",
 )
 @progress_option
 def verify(directory: Path, allowed_signers: Path | None, progress: bool | None) -> None:
-    """Check the sums and signatures of a sign-off and of its raw data.
+    """Check every file of a sign-off and of its raw data, and the signature.
+
+    It names each file that is missing, was added or changed.
 
     Exit codes: 0 all is as it was; 1 something was changed, or is signed by nobody allowed; 2 wrong usage, or
     there is no sign-off.

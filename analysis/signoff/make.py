@@ -13,17 +13,13 @@ from pathlib import Path
 from analysis.comparing.comparison import Comparison, compare, judged_sides
 from analysis.comparing.gates import read_gates
 from analysis.comparing.sides import open_sides
+from analysis.signoff.manifest import DATA, EVIDENCE, GATES, JUDGED_BY, MANIFEST, PAGE, PDF, write_manifest
 from analysis.signoff.page import Document, signoff_page
 from analysis.signoff.pdf import PrintingError, print_pdf
 from analysis.signoff.rawdata import raw_files, sums_of, total_bytes
 from analysis.signoff.signing import sign
-from analysis.signoff.sums import NAME, Sum, sha256_of, sums_text
+from analysis.signoff.sums import Sum, sha256_of, sums_text
 from plimsoll.common.errors import OutputError
-
-PAGE = "signoff.html"
-PDF = "signoff.pdf"
-DATA = "signoff.json"
-GATES = "gates.yml"
 
 Progress = Callable[[int, int], None]
 Bar = Callable[[str, str], AbstractContextManager[Progress]]
@@ -45,10 +41,11 @@ class SignOffOptions:
 
 @dataclass(frozen=True)
 class SignOff:
-    """The comparison, the content of signoff.json, and why there is no PDF, where there is none."""
+    """The comparison, the content of signoff.json, the sum on every page; why there is no PDF, or None."""
 
     found: Comparison
     data: dict[str, object]
+    sums_sha256: str
     without_pdf: str | None
 
 
@@ -88,23 +85,23 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
         (folder / DATA).write_text(json.dumps(data, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         with bar("summing", "bytes") as progress:
             raw = sums_of(files, options.out.parent.resolve() / options.out.name, progress)
-        own = [Sum(name, sha256_of(folder / name)) for name in (GATES, DATA)]
-        (folder / NAME).write_bytes(sums_text([*own, *raw]))
+        own = [Sum(name, sha256_of(folder / name)) for name in JUDGED_BY]
+        (folder / EVIDENCE).write_bytes(sums_text([*own, *raw]))
         document = Document(
             question=str(data["question"]),
             made_at=made_at,
             signers=options.signers,
-            sums_sha256=sha256_of(folder / NAME),
+            sums_sha256=sha256_of(folder / EVIDENCE),
             files=len(files),
             bytes=total_bytes(files),
             signed=options.key is not None,
         )
         (folder / PAGE).write_text(signoff_page(found, document), encoding="utf-8", newline="\n")
         without_pdf = _printed(folder, scratch)
+        write_manifest(folder)
         if options.key is not None:
-            for name in (NAME, PAGE, *([] if without_pdf else [PDF])):
-                sign(options.key, folder / name)
-    return SignOff(found, data, without_pdf)
+            sign(options.key, folder / MANIFEST)
+    return SignOff(found, data, document.sums_sha256, without_pdf)
 
 
 def _data(options: SignOffOptions, found: Comparison, made_at: datetime) -> dict[str, object]:
@@ -116,6 +113,7 @@ def _data(options: SignOffOptions, found: Comparison, made_at: datetime) -> dict
         "question": options.question or usual,
         "made_at": f"{made_at:%Y-%m-%dT%H:%M:%SZ}",
         "signers": list(options.signers),
+        "signed": options.key is not None,
         "comparison": found.as_json(),
     }
 

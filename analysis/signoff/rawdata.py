@@ -28,9 +28,23 @@ def raw_files(directories: Iterable[Path]) -> list[RawFile]:
     """
     found: dict[Path, RawFile] = {}
     for directory in directories:
-        for path in _files_in(directory.resolve()):
+        for path in files_in(directory.resolve()):
             found[path] = _raw_file(path)
     return [found[path] for path in sorted(found)]
+
+
+def files_in(directory: Path) -> list[Path]:
+    """Return all raw data of a run directory, links among them. Raises RunDirectoryError."""
+    found = []
+    try:
+        for folder, folders, names in os.walk(directory, onerror=_raise):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            links = [name for name in folders if (Path(folder) / name).is_symlink()]
+            shown = [name for name in [*names, *links] if not name.startswith(".") and name not in DERIVED]
+            found += [Path(folder) / name for name in shown]
+    except OSError as error:
+        raise RunDirectoryError(f"{directory}: cannot be read: {error.strerror}") from None
+    return found
 
 
 def total_bytes(files: Iterable[RawFile]) -> int:
@@ -63,19 +77,6 @@ def sums_of(files: Sequence[RawFile], beside: Path, progress: Callable[[int, int
                 f"{file.path}: changed while it was read: wait until the run has ended, and sign off then"
             )
         found.append(Sum(os.path.relpath(file.path, beside), digits))
-    return found
-
-
-def _files_in(directory: Path) -> list[Path]:
-    found = []
-    try:
-        for folder, folders, names in os.walk(directory, onerror=_raise):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            links = [name for name in folders if (Path(folder) / name).is_symlink()]
-            shown = [name for name in [*names, *links] if not name.startswith(".") and name not in DERIVED]
-            found += [Path(folder) / name for name in shown]
-    except OSError as error:
-        raise RunDirectoryError(f"{directory}: cannot be read: {error.strerror}") from None
     return found
 
 

@@ -1,9 +1,11 @@
 """Signatures by ssh-keygen. Passwords are asked by it on the terminal, or held by an agent; never by us."""
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from plimsoll.common.hostile import printable
 
 NAMESPACE = "plimsoll"
 _PATIENCE_S = 60
+_LARGEST_BYTES = 1 << 22
+_UNDATED = "a signature bears no date, so it takes one by a key that is valid today"
 
 
 class SigningError(PlimsollError):
@@ -67,17 +71,64 @@ def sign(key: Path, file: Path) -> None:
 
 
 def check(file: Path, allowed: Path | None) -> SignatureCheck:
-    """Check the signature beside `file`. Without a file of `allowed` signers anybody's will do."""
+    """Check the signature beside `file`. Without a file of `allowed` signers anybody's will do.
+
+    Of the allowed signers every one is tried: one key may stand in several lines, of which some have expired
+    or are for other uses.
+    """
     _needed()
-    signature = signature_of(file)
+    ran = _ran(check_command(signature_of(file)), file)
+    if ran.returncode:
+        return SignatureCheck(False, f"it is not of this {file.name}, or is none ({_last_line(ran)})")
     if allowed is None:
-        ran = _ran(check_command(signature), file)
-        return SignatureCheck(ran.returncode == 0, _last_line(ran))
-    who = _ran(principals_command(signature, allowed))
-    if who.returncode or not who.stdout.strip():
-        return SignatureCheck(False, "is of nobody among the allowed signers")
-    ran = _ran(verify_command(signature, allowed, who.stdout.splitlines()[0]), file)
-    return SignatureCheck(ran.returncode == 0, _last_line(ran))
+        return SignatureCheck(True, _last_line(ran))
+    refusals = []
+    for number, line in _lines(allowed):
+        for found in _of_line(file, line):
+            if found.good:
+                return found
+            refusals.append(f"{allowed.name}:{number}: {found.says}")
+    return SignatureCheck(False, "; ".join(refusals) or "it is of nobody among the allowed signers")
+
+
+def _lines(allowed: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with allowed.open("rb") as file:
+            data = file.read(_LARGEST_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(f"{allowed}: cannot be read: {error.strerror}") from None
+    if len(data) > _LARGEST_BYTES:
+        raise SettingsError(
+            f"{allowed}: is larger than {_LARGEST_BYTES >> 20} MiB: give fewer allowed signers"
+        )
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            yield number, line
+
+
+def _of_line(file: Path, line: bytes) -> Iterator[SignatureCheck]:
+    """Yield what one line of allowed signers says of the signature: nothing where it has another key.
+
+    ssh-keygen looks no further than the first line with the key, so each line is asked by itself.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        alone = Path(folder) / "line"
+        alone.write_bytes(line + b"\n")
+        who = _ran(principals_command(signature_of(file), alone))
+        if who.returncode and (why := _refusal(who)):
+            yield SignatureCheck(False, why)
+        for principal in who.stdout.splitlines():
+            ran = _ran(verify_command(signature_of(file), alone, principal), file)
+            yield SignatureCheck(ran.returncode == 0, _refusal(ran) or _last_line(ran))
+
+
+def _refusal(ran: "subprocess.CompletedProcess[str]") -> str | None:
+    """Return why a line with the right key does not count, such as `key has expired: verify time … > …`."""
+    said = re.search(r"^.*line:1: (key .+)$", ran.stderr, re.MULTILINE)
+    if not ran.returncode or said is None:
+        return None
+    says = printable(said.group(1).strip())
+    return f"{says} ({_UNDATED})" if "expired" in says else says
 
 
 def _needed() -> None:

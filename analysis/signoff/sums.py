@@ -9,7 +9,6 @@ from pathlib import Path
 
 from plimsoll.common.errors import SettingsError
 
-NAME = "SHA256SUMS"
 _BLOCK_BYTES = 1 << 20
 _LINE = re.compile(rb"(\\?)([0-9a-f]{64}) [ *](.+)", re.DOTALL)
 _ESCAPES = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}

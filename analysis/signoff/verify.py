@@ -1,17 +1,30 @@
 """Verifies that a sign-off and its evidence are unchanged."""
 
+import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from analysis.signoff.make import DATA, GATES, PAGE, PDF
-from analysis.signoff.signing import check, signature_of
-from analysis.signoff.sums import NAME, Sum, parse_sums, sha256_of
-from plimsoll.common.errors import SettingsError
-from plimsoll.rundir.names import FACTS_FILE, READ
+from analysis.signoff.manifest import (
+    ALWAYS,
+    DATA,
+    EVIDENCE,
+    JUDGED_BY,
+    MANIFEST,
+    PAGE,
+    PDF,
+    SIGNATURE,
+    problems_of,
+)
+from analysis.signoff.rawdata import files_in
+from analysis.signoff.signing import check
+from analysis.signoff.sums import Sum, parse_sums, sha256_of
+from plimsoll.common.errors import RunDirectoryError, SettingsError
+from plimsoll.common.units import counted
+from plimsoll.rundir.names import FACTS_FILE
 
 _LARGEST_BYTES = 1 << 26
 _STATED = re.compile(rb'id="sums-sha256">([0-9a-f]{64})<')
@@ -21,61 +34,83 @@ _STATED = re.compile(rb'id="sums-sha256">([0-9a-f]{64})<')
 class Verification:
     """The problems, what was found good, and what nobody can say. Texts are hostile."""
 
-    problems: list[str]
-    good: list[str]
-    notes: list[str]
+    problems: list[str] = field(default_factory=list)
+    good: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def verify_signoff(
     folder: Path, allowed: Path | None = None, progress: Callable[[int, int], None] = lambda *_: None
 ) -> Verification:
-    """Check sums and signatures of the sign-off in `folder`; `progress` is called with files.
+    """Check sums and signature of the sign-off in `folder`; `progress` is called with files.
 
-    With a file of `allowed` signers every document has to be signed by one of them. Raises SettingsError
-    where `folder` holds no sign-off.
+    With a file of `allowed` signers one of them has to have signed it. Raises SettingsError where `folder`
+    holds no sign-off.
     """
     if allowed is not None and not allowed.is_file():
         raise SettingsError(f"{allowed}: cannot be read: give a file of allowed signers (man ssh-keygen)")
-    listed, page = _read(folder / NAME), _read(folder / PAGE)
-    sums = parse_sums(listed, str(folder / NAME))
-    problems = [*_stated(folder, page), *_own(sums)]
-    for number, each in enumerate(sums, 1):
-        problems += _differs(folder, each)
-        progress(number, len(sums))
-    problems += _added(folder, sums)
-    good = [] if problems else [f"{len(sums):,} sums are right, and the document states that of their list"]
-    notes: list[str] = []
-    for name in (NAME, PAGE, PDF):
-        if (folder / name).exists() or signature_of(folder / name).exists():
-            _check_signature(folder / name, allowed, problems, good, notes)
-    return Verification(problems, good, notes)
+    if not any((folder / name).exists() for name in (MANIFEST, *ALWAYS)):
+        raise SettingsError(f"{folder}: holds no sign-off: give the folder that plimsoll signoff wrote")
+    found = Verification()
+    manifest, evidence = (_listed(folder / name, found.problems) for name in (MANIFEST, EVIDENCE))
+    if manifest:
+        found.problems.extend(problems_of(manifest, [path.name for path in folder.iterdir()]))
+    found.problems.extend(_incomplete(folder, evidence))
+    every = dict.fromkeys([*manifest, *evidence])
+    for number, each in enumerate(every, 1):
+        found.problems.extend(_differs(folder, each))
+        progress(number, len(every))
+    found.problems.extend(_added(folder, evidence))
+    if not found.problems:
+        document, raw = len(manifest), len(evidence) - len(JUDGED_BY)
+        found.good.append(
+            f"{counted(document, 'file')} of the document and {raw:,} of raw data are as {MANIFEST} and "
+            f"{EVIDENCE} have them"
+        )
+        found.good.append(f"the sum on every page is {sha256_of(folder / EVIDENCE)}")
+        if not (folder / PDF).exists():
+            found.notes.append(f"{PDF}: none was made")
+    _check_signature(folder, allowed, found)
+    return found
 
 
 def _read(path: Path) -> bytes:
+    """Return what a file of ours holds. Raises SettingsError."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise SettingsError(f"{path}: is no plain file")
+            raise SettingsError(f"{path.name}: is no plain file")
         with path.open("rb") as file:
             data = file.read(_LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        raise SettingsError(f"{path.name}: is missing") from None
     except OSError as error:
-        raise SettingsError(
-            f"{path}: cannot be read: {error.strerror}: give the folder that plimsoll signoff wrote"
-        ) from None
+        raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
     if len(data) > _LARGEST_BYTES:
-        raise SettingsError(f"{path}: is larger than {_LARGEST_BYTES >> 20} MiB: no sign-off is")
+        raise SettingsError(
+            f"{path.name}: is larger than {_LARGEST_BYTES >> 20} MiB: no sign-off has such a file"
+        )
     return data
 
 
-def _stated(folder: Path, page: bytes) -> Iterator[str]:
-    if [digits.decode() for digits in _STATED.findall(page)] != [sha256_of(folder / NAME)]:
-        yield f"{PAGE} does not state the sum of {NAME}: one of the two was changed"
+def _listed(path: Path, problems: list[str]) -> list[Sum]:
+    try:
+        return parse_sums(_read(path), path.name)
+    except SettingsError as error:
+        problems.append(str(error))
+        return []
 
 
-def _own(sums: list[Sum]) -> Iterator[str]:
-    names = {each.name for each in sums}
-    yield from (
-        f"{name} is not in {NAME}: the list was changed" for name in (GATES, DATA) if name not in names
-    )
+def _incomplete(folder: Path, evidence: Iterable[Sum]) -> Iterator[str]:
+    """Yield where the list of the evidence is not whole, or not the one that the page states the sum of."""
+    names = {each.name for each in evidence}
+    if names:
+        yield from (f"{name}: is not in {EVIDENCE}" for name in JUDGED_BY if name not in names)
+        try:
+            stated = [digits.decode() for digits in _STATED.findall(_read(folder / PAGE))]
+        except SettingsError:
+            return  # the manifest has it, and tells
+        if stated != [sha256_of(folder / EVIDENCE)]:
+            yield f"{PAGE}: does not state the sum of {EVIDENCE}: one was changed, or is another sign-off's"
 
 
 def _differs(folder: Path, each: Sum) -> Iterator[str]:
@@ -91,25 +126,44 @@ def _differs(folder: Path, each: Sum) -> Iterator[str]:
         yield f"{each.name}: cannot be read: {error.strerror}"
 
 
-def _added(folder: Path, sums: list[Sum]) -> Iterator[str]:
-    """Yield files that a run is read from and that have no sum: they came later, and change what it says."""
-    names = {each.name for each in sums}
+def _added(folder: Path, evidence: Iterable[Sum]) -> Iterator[str]:
+    """Yield files of the run directories that have no sum: they came later."""
+    names = {each.name for each in evidence}
     for run in dict.fromkeys(os.path.dirname(name) for name in names if name.endswith(f"/{FACTS_FILE}")):  # noqa: PTH120
-        for part in READ:
-            if f"{run}/{part}" not in names and os.path.lexists(folder / run / part):
-                yield f"{run}/{part}: was added later"
+        directory = folder / run
+        if directory.is_dir():
+            try:
+                there = [f"{run}/{path.relative_to(directory)}" for path in files_in(directory)]
+            except RunDirectoryError as error:
+                yield str(error)
+                continue
+            yield from (f"{name}: was added" for name in sorted({*there} - names))
 
 
-def _check_signature(
-    file: Path, allowed: Path | None, problems: list[str], good: list[str], notes: list[str]
-) -> None:
-    if not file.exists():
-        problems.append(f"{file.name}: is missing, but its signature is there")
-    elif not signature_of(file).exists():
-        (notes if allowed is None else problems).append(f"{file.name}: has no signature")
-    elif (checked := check(file, allowed)).good:
-        good.append(f"{file.name}: {checked.says}")
+def _check_signature(folder: Path, allowed: Path | None, found: Verification) -> None:
+    if not (folder / SIGNATURE).exists():
+        if _was_signed(folder):
+            found.problems.append(f"{SIGNATURE}: is missing: {DATA} says that the document was signed")
+        elif allowed is not None:
+            found.problems.append(f"unsigned: nobody signed {MANIFEST}")
+        else:
+            found.notes.append(
+                f"unsigned: nobody signed {MANIFEST}, so whoever can write here can have changed the "
+                "document and its sums together"
+            )
+    elif (folder / MANIFEST).exists():
+        checked = check(folder / MANIFEST, allowed)
+        if not checked.good:
+            found.problems.append(f"{SIGNATURE}: is not right: {checked.says}")
+            return
+        found.good.append(f"{MANIFEST}: {checked.says}")
         if allowed is None:
-            notes.append(f"{file.name}: whose key that is was not asked: give --allowed-signers")
-    else:
-        problems.append(f"{file.name}: the signature is not right: {checked.says}")
+            found.notes.append(f"{SIGNATURE}: whose key that is was not asked: give --allowed-signers")
+
+
+def _was_signed(folder: Path) -> bool:
+    try:
+        data = json.loads(_read(folder / DATA))
+    except (SettingsError, ValueError, RecursionError):
+        return False  # it is not as it was, which its sum tells
+    return isinstance(data, dict) and data.get("signed") is True

@@ -1,5 +1,6 @@
-"""`plimsoll signoff verify`: whatever was changed since is found, and who signed is known."""
+"""`plimsoll signoff verify`: whatever is missing, was added or was changed since is named."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -8,33 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from analysis.signoff.signing import (
-    check_command,
-    principals_command,
-    sign_command,
-    verify_command,
-)
-from tests.support.comparable import runs_of, write_both
-from tests.support.signing_off import BACKENDS, gates, run, signed_off
-
-MUST_RUN = os.environ.get("CI") == "true" and os.environ.get("PLIMSOLL_LAB") == "1"
-
-
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.signoff.pdf.chromium", lambda: None)
+from analysis.signoff.manifest import write_manifest
+from tests.support.comparable import runs_of
+from tests.support.signing_off import run, signed_off, stand_in_browser
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two sign-offs, each with a PDF: one that passed, one in `failed` that failed."""
+    folder = tmp_path_factory.mktemp("made")
+    browser = stand_in_browser(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("analysis.signoff.pdf.chromium", lambda: None)
-        return signed_off(tmp_path_factory.mktemp("made")).parent
+        patch.setattr("analysis.signoff.pdf.chromium", lambda: str(browser))
+        (folder / "failed").mkdir()
+        signed_off(folder)
+        signed_off(folder / "failed", ratio=1.5)
+    return folder
 
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    """Return a copy of the experiment and its sign-off; relative names go with it."""
+    """Return a copy of both experiments and their sign-offs; relative names go with it."""
     shutil.copytree(made, tmp_path / "there")
     return tmp_path / "there"
 
@@ -66,8 +61,32 @@ def test_what_was_not_touched_is_good(folder: Path) -> None:
     result = run("verify", folder / "signed")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("good: ")
-    assert "sums are right" in result.stdout
-    assert "note: signoff.html: has no signature" in result.stdout
+    assert (
+        "good: 5 files of the document and 48 of raw data are as MANIFEST and SHA256SUMS have"
+        in result.stdout
+    )
+    stated = hashlib.sha256((folder / "signed/SHA256SUMS").read_bytes()).hexdigest()
+    assert f"good: the sum on every page is {stated}" in result.stdout
+    assert "note: unsigned: nobody signed MANIFEST" in result.stdout
+
+
+def test_sha256sum_checks_all_of_it_too(folder: Path) -> None:
+    if shutil.which("sha256sum") is None:
+        pytest.skip("no sha256sum on the path")
+    command = ["sha256sum", "--check", "--strict", "--quiet", "MANIFEST", "SHA256SUMS"]
+    subprocess.run(command, cwd=folder / "signed", check=True, capture_output=True)
+
+
+def others(name: str) -> Callable[[Path], object]:
+    """Put a file of the other sign-off in the place of this one's."""
+    return lambda folder: shutil.copy(folder / "failed/signed" / name, folder / "signed" / name)
+
+
+def _listed_anew(folder: Path) -> None:
+    """Put the other's page in place, and write a manifest that fits it."""
+    others("signoff.html")(folder)
+    (folder / "signed/MANIFEST").unlink()
+    write_manifest(folder / "signed")
 
 
 CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
@@ -75,11 +94,8 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("a fact of a run", lambda f: replace(a_run(f) / "run.json", "4", "5"), "run.json: was changed"),
     ("a file that is gone", lambda f: (a_run(f) / "summary.json").unlink(), "summary.json: is missing"),
     ("a run that is gone", lambda f: shutil.rmtree(a_run(f)), "run.json: is missing"),
-    (
-        "a file that came later",
-        lambda f: (a_run(f) / "host.csv").write_text("t_ns\n"),
-        "host.csv: was added later",
-    ),
+    ("a file that came later", lambda f: (a_run(f) / "host.csv").write_text("t_ns\n"), "host.csv: was added"),
+    ("a file that no run has", lambda f: (a_run(f) / "more.txt").write_text(""), "more.txt: was added"),
     (
         "a folder in its place",
         lambda f: _folder(a_run(f) / "run.json"),
@@ -87,20 +103,54 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
     ),
     ("a link in its place", lambda f: _link(a_run(f) / "run.json"), "run.json: is no plain file any more"),
     ("the gates", lambda f: replace(f / "signed/gates.yml", "1.10", "9.10"), "gates.yml: was changed"),
+    ("figures", lambda f: replace(f / "signed/signoff.json", "PASS", "FAIL"), "signoff.json: was changed"),
     (
-        "the figures",
-        lambda f: replace(f / "signed/signoff.json", "PASS", "FAIL"),
-        "signoff.json: was changed",
+        "a verdict",
+        lambda f: replace(f / "signed/signoff.html", ">PASS<", ">FAIL<"),
+        "signoff.html: was changed",
     ),
+    ("another's page", others("signoff.html"), "signoff.html: was changed"),
+    ("another's page, listed anew", _listed_anew, "signoff.html: does not state the sum of SHA256SUMS"),
+    ("another's PDF", others("signoff.pdf"), "signoff.pdf: was changed"),
+    ("another's evidence", others("SHA256SUMS"), "SHA256SUMS: was changed"),
+    ("another's manifest", others("MANIFEST"), "signoff.pdf: was changed"),
+    ("no PDF any more", lambda f: (f / "signed/signoff.pdf").unlink(), "signoff.pdf: is missing"),
+    ("no page any more", lambda f: (f / "signed/signoff.html").unlink(), "signoff.html: is missing"),
+    ("no evidence any more", lambda f: (f / "signed/SHA256SUMS").unlink(), "SHA256SUMS: is missing"),
+    ("no manifest any more", lambda f: (f / "signed/MANIFEST").unlink(), "MANIFEST: is missing"),
+    ("a second document", lambda f: (f / "signed/signoff-2.pdf").write_text(""), "signoff-2.pdf: was added"),
+    ("a hidden file", lambda f: (f / "signed/.more").write_text(""), ".more: was added"),
+    ("a broken list", lambda f: (f / "signed/SHA256SUMS").write_text("x\n"), "SHA256SUMS:1: is no line"),
+    ("a broken manifest", lambda f: (f / "signed/MANIFEST").write_text("x\n"), "MANIFEST:1: is no line"),
     (
-        "the list",
+        "a line of the list",
         lambda f: without_line(f / "signed/SHA256SUMS", "routes.json"),
-        "does not state the sum of SHA256",
+        "signoff.html: does not state the sum of SHA256SUMS",
     ),
     (
         "the list's own",
         lambda f: without_line(f / "signed/SHA256SUMS", "gates.yml"),
-        "gates.yml is not in SHA256SUMS",
+        "gates.yml: is not in SHA256SUMS",
+    ),
+    (
+        "a line of the manifest",
+        lambda f: without_line(f / "signed/MANIFEST", "signoff.html"),
+        "signoff.html: is not in MANIFEST",
+    ),
+    (
+        "the PDF's line of the manifest",
+        lambda f: without_line(f / "signed/MANIFEST", "signoff.pdf"),
+        "signoff.pdf: was added",
+    ),
+    (
+        "a file elsewhere, in the manifest",
+        lambda f: listed(f / "signed/MANIFEST", "../experiment"),
+        "MANIFEST: ../experiment is no file of this folder",
+    ),
+    (
+        "a file twice in the manifest",
+        lambda f: listed(f / "signed/MANIFEST", "gates.yml"),
+        "MANIFEST: gates.yml is in it twice",
     ),
     (
         "the sum in the document",
@@ -108,6 +158,11 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
         "does not state",
     ),
 ]
+
+
+def listed(path: Path, name: str) -> None:
+    with path.open("a") as file:
+        file.write("0" * 64 + f"  {name}\n")
 
 
 def _folder(path: Path) -> None:
@@ -129,159 +184,47 @@ def test_a_change_is_found(folder: Path, what: str, spoil: Callable[[Path], obje
     assert "good: " not in result.stdout
 
 
+def test_a_fail_that_is_made_a_pass_is_found(folder: Path) -> None:
+    replace(folder / "failed/signed/signoff.html", "FAIL", "PASS")
+    result = run("verify", folder / "failed/signed")
+    assert result.exit_code == 1
+    assert "WRONG: signoff.html: was changed" in result.stdout
+    assert "note: unsigned" in result.stdout
+
+
 def test_a_report_that_came_later_is_no_change(folder: Path) -> None:
     (a_run(folder) / "report.html").write_text("<!DOCTYPE html>")
     assert run("verify", folder / "signed").exit_code == 0
 
 
 def test_a_name_in_the_list_cannot_steer_the_terminal(folder: Path) -> None:
-    with (folder / "signed" / "SHA256SUMS").open("a") as file:
-        file.write("0" * 64 + "  \x1b[31mred\n")
+    listed(folder / "signed/SHA256SUMS", "\x1b[31mred")
     result = run("verify", folder / "signed")
     assert result.exit_code == 1
     assert "\x1b" not in result.stdout
     assert "\\x1b[31mred: is missing" in result.stdout
 
 
-NO_SIGNOFF: list[tuple[str, Callable[[Path], object], str]] = [
-    ("nothing there", lambda f: shutil.rmtree(f / "signed"), "cannot be read: No such file"),
-    ("no list", lambda f: (f / "signed/SHA256SUMS").unlink(), "SHA256SUMS: cannot be read"),
-    ("no document", lambda f: (f / "signed/signoff.html").unlink(), "signoff.html: cannot be read"),
-    ("a broken list", lambda f: (f / "signed/SHA256SUMS").write_text("x\n"), "SHA256SUMS:1: is no line"),
+def _emptied(path: Path) -> None:
+    shutil.rmtree(path)
+    path.mkdir()
+
+
+NO_SIGNOFF: list[tuple[str, Callable[[Path], object]]] = [
+    ("nothing there", lambda f: shutil.rmtree(f / "signed")),
+    ("an empty folder", lambda f: _emptied(f / "signed")),
 ]
 
 
-@pytest.mark.parametrize(("what", "spoil", "says"), NO_SIGNOFF, ids=[row[0] for row in NO_SIGNOFF])
-def test_no_signoff(folder: Path, what: str, spoil: Callable[[Path], object], says: str) -> None:
+@pytest.mark.parametrize(("what", "spoil"), NO_SIGNOFF, ids=[row[0] for row in NO_SIGNOFF])
+def test_no_signoff(folder: Path, what: str, spoil: Callable[[Path], object]) -> None:
     spoil(folder)
     result = run("verify", folder / "signed")
     assert result.exit_code == 2, what
-    assert says in result.stderr
+    assert "signed: holds no sign-off: give the folder that plimsoll signoff wrote" in result.stderr
 
 
 def test_no_file_of_allowed_signers(folder: Path) -> None:
     result = run("verify", folder / "signed", "--allowed-signers", folder / "none")
     assert result.exit_code == 2
     assert "give a file of allowed signers" in result.stderr
-
-
-def test_no_password_is_on_a_command_line() -> None:
-    key, file, signed = Path("k"), Path("f"), Path("f.sig")
-    assert sign_command(key, file) == ["ssh-keygen", "-Y", "sign", "-n", "plimsoll", "-f", "k", "f"]
-    assert check_command(signed) == ["ssh-keygen", "-Y", "check-novalidate", "-n", "plimsoll", "-s", "f.sig"]
-    assert principals_command(signed, key)[2:] == ["find-principals", "-s", "f.sig", "-f", "k"]
-    named = ["-s", "f.sig", "-f", "k", "-I", "a@b"]
-    assert verify_command(signed, key, "a@b") == ["ssh-keygen", "-Y", "verify", "-n", "plimsoll", *named]
-
-
-def keygen(path: Path, password: str = "") -> Path:
-    """Make a key; the password is one of a test."""
-    if shutil.which("ssh-keygen") is None:
-        if MUST_RUN:
-            pytest.fail("no ssh-keygen on the path, and CI with PLIMSOLL_LAB=1 needs one")
-        pytest.skip("no ssh-keygen on the path")
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", password, "-C", "", "-f", str(path)]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    return path
-
-
-def allowed(folder: Path, key: Path) -> Path:
-    path = folder / f"allowed-{key.name}"
-    path.write_text(f'bell@example.com namespaces="plimsoll" {key.with_suffix(".pub").read_text()}')
-    return path
-
-
-@pytest.fixture
-def signed(tmp_path: Path) -> tuple[Path, Path]:
-    """Return a signed sign-off, and its key."""
-    key = keygen(tmp_path / "key")
-    return signed_off(tmp_path, "--key", key), key
-
-
-def test_a_signature_is_checked(signed: tuple[Path, Path], tmp_path: Path) -> None:
-    out, key = signed
-    assert {path.name for path in out.glob("*.sig")} == {"SHA256SUMS.sig", "signoff.html.sig"}
-    anybody = run("verify", out)
-    assert anybody.exit_code == 0
-    assert "whose key that is was not asked: give --allowed-signers" in anybody.stdout
-    known = run("verify", out, "--allowed-signers", allowed(tmp_path, key))
-    assert known.exit_code == 0, known.output
-    assert known.stdout.count('Good "plimsoll" signature for bell@example.com') == 2
-    stranger = run("verify", out, "--allowed-signers", allowed(tmp_path, keygen(tmp_path / "other")))
-    assert stranger.exit_code == 1
-    assert "is of nobody among the allowed signers" in stranger.stdout
-
-
-SIGNED_CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
-    (
-        "the verdict",
-        lambda out: replace(out / "signoff.html", ">PASS<", ">FAIL<"),
-        "the signature is not right",
-    ),
-    (
-        "no signature any more",
-        lambda out: (out / "signoff.html.sig").unlink(),
-        "signoff.html: has no signature",
-    ),
-    ("another's", lambda out: shutil.copy(out / "SHA256SUMS.sig", out / "signoff.html.sig"), "is not right"),
-    (
-        "an empty one",
-        lambda out: (out / "signoff.html.sig").write_text(""),
-        "signoff.html: the signature is not right",
-    ),
-]
-
-
-@pytest.mark.parametrize(("what", "spoil", "says"), SIGNED_CHANGES, ids=[row[0] for row in SIGNED_CHANGES])
-def test_a_change_of_what_is_signed_is_found(
-    signed: tuple[Path, Path], tmp_path: Path, what: str, spoil: Callable[[Path], object], says: str
-) -> None:
-    out, key = signed
-    spoil(out)
-    result = run("verify", out, "--allowed-signers", allowed(tmp_path, key))
-    assert result.exit_code == 1, what
-    assert says in result.stdout
-
-
-def test_a_sign_off_without_signatures_is_not_one_of_allowed_signers(folder: Path, tmp_path: Path) -> None:
-    result = run(
-        "verify", folder / "signed", "--allowed-signers", allowed(tmp_path, keygen(tmp_path / "key"))
-    )
-    assert result.exit_code == 1
-    assert result.stdout.count("has no signature") == 2
-
-
-def test_a_key_that_cannot_sign_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    write_both(tmp_path / "e")
-    keygen(tmp_path / "key")
-    out = tmp_path / "signed"
-    (tmp_path / "key").write_text("no key")
-    result = run(
-        tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out, "--key", tmp_path / "key"
-    )
-    assert result.exit_code == 2
-    assert "cannot sign" in result.stderr
-    assert not out.exists()
-    assert not list(tmp_path.glob(".signed*"))
-
-
-def test_a_key_in_an_agent_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = keygen(tmp_path / "key")
-    agent_program, add_program = shutil.which("ssh-agent"), shutil.which("ssh-add")
-    if agent_program is None or add_program is None:
-        pytest.skip("no ssh-agent on the path")
-    socket = tmp_path / "agent"
-    with subprocess.Popen(
-        [agent_program, "-D", "-a", str(socket)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as agent:
-        try:
-            assert agent.stdout
-            agent.stdout.readline()  # it says where it listens once it does
-            monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
-            subprocess.run([add_program, "-q", str(key)], check=True, stderr=subprocess.DEVNULL)
-            key.unlink()
-            out = signed_off(tmp_path, "--key", key.with_suffix(".pub"))
-        finally:
-            agent.terminate()
-    assert run("verify", out, "--allowed-signers", allowed(tmp_path, key)).exit_code == 0

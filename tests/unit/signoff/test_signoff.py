@@ -62,6 +62,7 @@ def test_without_a_browser_it_says_so_and_writes_the_rest(tmp_path: Path) -> Non
         "plimsoll signoff: without a PDF: no Chromium is installed (Debian: chromium); print signoff.html.\n"
     )
     assert sorted(path.name for path in out.iterdir()) == [
+        "MANIFEST",
         "SHA256SUMS",
         "gates.yml",
         "signoff.html",
@@ -175,7 +176,7 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
     assert places == sorted(places)
     assert set(_figures(page_of(out))) == {"effects", "repeats"}
     data = json.loads((out / "signoff.json").read_text())
-    assert set(data) == {"format", "question", "made_at", "signers", "comparison"}
+    assert set(data) == {"format", "question", "made_at", "signers", "signed", "comparison"}
     assert (data["question"], data["signers"]) == ("May the shop move?", ["A. Bell"])
 
 
