@@ -22,7 +22,7 @@ def test_percentiles_are_numpys_inverted_cdf(values: list[int]) -> None:
         if len(values) * (1_000_000 - ppm) < 1_000_000:
             assert found is None
         else:
-            assert found == np.percentile(values, ppm / 10_000, method="inverted_cdf") / 1000
+            assert found == np.quantile(values, ppm / 1_000_000, method="inverted_cdf") / 1000
 
 
 @given(st.sampled_from(sorted(PERCENTILES.values())), st.integers(0, 10**12))
