@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from analysis.charts.style import Chart, Json, axis, colour_of, layout, log_ticks, points
+from analysis.charts.style import Chart, Json, axis, colour_of, in_lines, layout, log_ticks, points
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import milliseconds
 
+_LETTERS = 80  # that fit beside each other below a chart, on paper
 _SPREAD = 0.7  # how much of a place the backends' columns take
 
 
@@ -57,7 +58,9 @@ def repeats_chart(
     x_axis = axis("") | {
         "tickmode": "array",
         "tickvals": list(range(len(places))),
-        "ticktext": [plotly_text(place, 24) for place in places],
+        "ticktext": [in_lines(place, max(_LETTERS // max(len(places), 1), 10), 4) for place in places],
+        "tickangle": 0,
+        "tickfont": {"size": 10},
         "range": [-0.5, len(places) - 0.5],
         "showgrid": False,
         "zeroline": False,

@@ -1,6 +1,7 @@
 """The style of all charts. Colours are the page's CSS variables: the page knows light from dark."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from plimsoll.rundir.events import Span
 Json = dict[str, Any]
 RUN_COLOURS = 8
 _MOST_SPANS = 40
+_APART = 0.09  # of the width of a chart: as much as a number takes on paper
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,22 @@ def log_ticks(values_ms: Sequence[float]) -> Json:
         "tickmode": "array",
         "tickvals": [float(f"{digit}e{power}") for power in range(low, high + 1) for digit in digits],
     }
+
+
+def apart(ticks: Sequence[float], low: float, high: float) -> list[float]:
+    """Return those of `ticks`, the most wanted first, that a log scale has room for."""
+    kept: list[float] = []
+    least = (math.log(high) - math.log(low)) * _APART
+    for tick in ticks:
+        if low <= tick <= high and all(abs(math.log(tick / other)) >= least for other in kept):
+            kept.append(tick)
+    return sorted(kept)
+
+
+def in_lines(text: str, columns: int, most: int = 3) -> str:
+    """Return a label (hostile) as plotly may have it, in lines of so many characters, `most` at most."""
+    lines = textwrap.wrap(text, columns, max_lines=most, placeholder=" …")
+    return "<br>".join(plotly_text(line, columns) for line in lines)
 
 
 def layout(x_axis: Json, y_axis: Json, **more: Any) -> Json:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from analysis.charts.style import Chart, Json, axis, layout, rounded
+from analysis.charts.style import Chart, Json, apart, axis, in_lines, layout, rounded
 from analysis.comparing.text import effect, interval
 from analysis.comparing.verdicts import GateVerdict
 from plimsoll.common.hostile import plotly_text
@@ -12,8 +12,11 @@ from plimsoll.common.units import significant
 _COLOURS = {"PASS": "var(--good)", "FAIL": "var(--bad)", "INCONCLUSIVE": "var(--warn)"}
 _SYMBOLS = {"PASS": "circle", "FAIL": "x", "INCONCLUSIVE": "diamond-open"}
 _BARE = 5.0  # as much as is drawn of an interval that has no end
-_DECADES = [each * 10.0**power for power in range(-4, 5) for each in (1, 2, 5)]
-_ROUND = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5)
+# ticks, the most wanted first
+_DECADES = [each * 10.0**power for each in (1, 2, 5) for power in range(-4, 5)]
+_ROUND = (1, 2, 0.5, 5, 0.2, 0.1, 3, 0.3, 1.5, 0.7, 1.2, 0.8, 1.1, 0.9, 1.05, 0.95)
+_ROWS = 6  # of a chart as high as others
+_LOOSE = 8  # rows that have room for two lines each
 
 
 def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | None:
@@ -33,18 +36,21 @@ def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | N
             data += _traces(outcome, colour, at)
     ends = [end for each in shown for end in (*_ends(each), each.question.at_most, 1.0)]
     low, high = min(ends) / 1.05, max(ends) * 1.05
-    ticks = [tick for tick in (_ROUND if high / low < 9 else _DECADES) if low <= tick <= high]
+    ticks = apart(_ROUND if high / low < 9 else _DECADES, low, high)
     x_axis = axis("candidate ÷ baseline", "log") | {
         "range": [math.log10(low), math.log10(high)],
         "rangemode": "normal",
         "tickmode": "array",
         "tickvals": [rounded(tick) for tick in ticks],
         "ticktext": [significant(tick) for tick in ticks],
+        "tickangle": 0,
     }
+    letters, lines = (26, 2) if rows <= _LOOSE else (42, 1)
     y_axis = axis("") | {
         "tickmode": "array",
         "tickvals": [str(row) for row in range(rows)],
-        "ticktext": [plotly_text(each.gate.name, 44) for each in reversed(shown)],
+        "ticktext": [in_lines(each.gate.name, letters, lines) for each in reversed(shown)],
+        "tickfont": {"size": 12 if rows <= _LOOSE else 10},
         "type": "category",
         "categoryorder": "array",
         "categoryarray": [str(row) for row in range(rows)],
@@ -67,6 +73,7 @@ def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | N
         layout=layout(
             x_axis, y_axis, shapes=[line | {"line": {"color": "var(--muted)", "width": 1, "dash": "dot"}}]
         ),
+        tall=min((rows - 1) // _ROWS, 4),
     )
 
 

@@ -3,6 +3,8 @@
   const page = document.documentElement;
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const scales = {};
+  const PAPER_PX = 640; // as wide as A4 and Letter are between their margins, less what frames a figure
+  let onPaper = false;
 
   // A figure names its colours as var(--name): the style sheet knows light, dark and paper.
   function coloured(value, style) {
@@ -87,7 +89,10 @@
   function draw(key) {
     const place = placeOf(key);
     const figure = figureOf(key);
-    const narrow = place.clientWidth < 600;
+    const narrow = !onPaper && place.clientWidth < 600;
+    if (onPaper) {
+      figure.layout.width = PAPER_PX;
+    }
     if (narrow) {
       figure.layout.font.size = 11;
       figure.layout.margin.l = 44;
@@ -100,6 +105,7 @@
         }
       });
       Object.values(figure.layout).forEach((axis) => {
+        delete axis.tickangle; // labels that do not fit side by side are turned
         if (axis.anchor === "x2") {
           delete axis.title; // it would stand in the figure on its left, which the caption tells apart
         }
@@ -109,7 +115,7 @@
       responsive: true,
       displaylogo: false,
       showSendToCloud: false, // plotly has a button that would; what is measured here stays here
-      displayModeBar: narrow ? false : "hover",
+      displayModeBar: narrow || onPaper ? false : "hover",
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
       modeBarButtonsToAdd: [
         { name: "svg", title: "Download as SVG", icon: Plotly.Icons.camera, click: () => download(key) },
@@ -135,10 +141,12 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   window.addEventListener("beforeprint", () => {
     page.dataset.scheme = "light";
+    onPaper = true;
     drawAll();
   });
   window.addEventListener("afterprint", () => {
     delete page.dataset.scheme;
+    onPaper = false;
     drawAll();
   });
   drawAll()
