@@ -10,6 +10,7 @@ from analysis.comparing.runs import ComparedRun
 from analysis.evidence.finding import FindingKind
 from analysis.evidence.run import run_findings
 from analysis.report.tables import Row, Table
+from analysis.signoff.words import fewest_runs, seldom
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
 
 _MOST_VALUES = 4
@@ -107,8 +108,8 @@ def lag_table(found: Comparison) -> Table | None:
 
 
 def limits_of(found: Comparison) -> Iterator[str]:
-    """Yield what the evidence cannot show, the comparison's warnings first. Texts are hostile."""
-    yield from found.warnings
+    """Yield what the evidence cannot show, all findings first, the gravest before the others (hostile)."""
+    yield from (finding.sentence for finding in found.findings)
     for side in (found.baseline, found.candidate):
         yield from (
             f"{side.name}: a run cannot be read, so it counts as missing: {each.why}"
@@ -131,11 +132,10 @@ def limits_of(found: Comparison) -> Iterator[str]:
             "Not all runs were made by plimsoll run, so nothing was read of their storage and hosts: what "
             "differs besides what should is not known."
         )
-    judged = {each.gate.scenario for each in found.judged}
-    few = min(len(side.of(scenario)) for side in (found.baseline, found.candidate) for scenario in judged)
+    few = fewest_runs(found)
     yield (
-        f"The run is what is counted, not the request: the least judged side has {counted(few, 'run')}. What "
-        "happens less often than once in so many runs is not seen."
+        f"The run is what is counted, not the request: the least judged side has {counted(few, 'run')}, and "
+        f"{seldom(few)}."
     )
     yield (
         "The verdict holds for these runs: this site, this load, these hosts, at this time. It says nothing "

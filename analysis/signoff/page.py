@@ -15,7 +15,6 @@ from analysis.comparing.page import (
     gate_columns,
     runs_table,
 )
-from analysis.comparing.text import summary
 from analysis.report.shell import rendered
 from analysis.signoff.evidence import (
     circumstances_table,
@@ -24,10 +23,11 @@ from analysis.signoff.evidence import (
     limits_of,
     scenarios_table,
 )
+from analysis.signoff.firstpage import first_page, lines_to_sign
+from analysis.signoff.words import DOUBTS
 from plimsoll.common.units import counted
 
 _OWN = Path(__file__).parent / "templates"
-_LEAST_LINES = 2
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Document:
 
 def signoff_page(found: Comparison, document: Document) -> str:
     """Return the HTML."""
+    evidence = f"{counted(document.files, 'file')} of raw data, {counted(document.bytes, 'byte')}"
+    first = first_page(found, document.signers, f"{evidence}; every page bears their sum at its foot.")
     return rendered(
         "signoff.html",
         comparison_charts(found),
@@ -53,12 +55,12 @@ def signoff_page(found: Comparison, document: Document) -> str:
         styles=["compare.css", "signoff.css"],
         title=f"{found.candidate.name} against {found.baseline.name}",
         verdict=found.verdict,
-        summary=summary(found),
+        first=first,
+        doubts_heading=DOUBTS,
         document=document,
         made_at=f"{document.made_at:%Y-%m-%d %H:%M} UTC",
-        signers=[*document.signers, *[""] * (_LEAST_LINES - len(document.signers))],
-        files=counted(document.files, "file"),
-        size=counted(document.bytes, "byte"),
+        last_signers=[] if first.signers else lines_to_sign(document.signers),
+        evidence=evidence,
         columns=gate_columns(found),
         gates=[(each, gate_cells(each)) for each in found.judged],
         confidence=percent(found.gates.confidence),
@@ -66,6 +68,5 @@ def signoff_page(found: Comparison, document: Document) -> str:
         what=[scenarios_table(found), circumstances_table(found)],
         controls=[table for table in (download_table(found), lag_table(found)) if table],
         limits=list(limits_of(found)),
-        warned=len(found.warnings),
         runs=runs_table(found),
     )

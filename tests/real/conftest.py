@@ -13,7 +13,7 @@ from tests.support.programs import REPLAY, Nginx, Replay, need, open_to_all
 from tests.support.sitestack import Site, end_site, need_docker, running_site, start_site
 
 # Quick, and with programs that many machines have; the others need sites, databases and browsers.
-_QUICK = {"test_interrupt", "test_kill", "test_nginx", "test_signoff_verify"}
+_QUICK = {"test_interrupt", "test_kill", "test_nginx", "test_signoff_signatures", "test_signoff_verify"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,6 +15,10 @@ class Answers(Metric):
     is_share = True
     limits = ("at_most_more", "at_most_share")
 
+    def in_words(self, metric: str, figures: str) -> str:
+        """Return how many answers were not what they should be."""
+        return f"Wrong or missing answers: {figures}"
+
     def value(self, reading: Reading) -> float:
         """Return it, from 0 to 1."""
         share = wrong_share(reading.run.evidence)

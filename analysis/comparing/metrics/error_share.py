@@ -14,6 +14,10 @@ class ErrorShare(Metric):
     is_share = True
     limits = ("at_most_more", "at_most_share")
 
+    def in_words(self, metric: str, figures: str) -> str:
+        """Return how many requests failed."""
+        return f"Requests that failed: {figures}"
+
     def value(self, reading: Reading) -> float:
         """Return it, from 0 to 1."""
         if not reading.phase.requests:

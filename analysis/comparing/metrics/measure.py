@@ -27,6 +27,10 @@ class Measure(Metric):
         """Return it as a median."""
         return f"p50 of {self.subject(metric)}"
 
+    def in_words(self, metric: str, figures: str) -> str:
+        """Return it as what is typical."""
+        return f"“{self.subject(metric)}”, typically: {figures}"
+
     def unit(self, phase: PhaseLevels, metric: str) -> str | None:
         """Return the measure's unit."""
         step = phase.steps.get(self.subject(metric))

@@ -47,6 +47,10 @@ class Metric(ABC):
         """Return what tables call `metric` (hostile)."""
         return metric
 
+    def in_words(self, metric: str, figures: str) -> str:
+        """Return what `figures`, such as `40 ms on nvme`, say to readers who know no statistics (hostile)."""
+        return f"{self.label(metric)}: {figures}"
+
     def unit(self, phase: PhaseLevels, metric: str) -> str | None:
         """Return the figure's unit (hostile), empty for a share; None where the phase has none."""
         return "" if self.is_share else "ms"

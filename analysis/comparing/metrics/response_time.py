@@ -14,6 +14,14 @@ class ResponseTime(Metric):
     meaning = "a percentile, or the mean, of the response time"
     limits = ("at_most_ratio", "at_most_ms")
 
+    def in_words(self, metric: str, figures: str) -> str:
+        """Return how many requests of how many took longer."""
+        if metric not in PERCENTILES:
+            return f"On average a request took {figures}"
+        of = fewest(PERCENTILES[metric])
+        who = "half of the requests" if of == 2 else f"of {of:,} requests, one"
+        return f"{who[0].upper()}{who[1:]} took longer than {figures}"
+
     def value(self, reading: Reading) -> float:
         """Return it in ms."""
         value = reading.phase.times_ms[reading.metric]

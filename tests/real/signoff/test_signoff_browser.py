@@ -1,8 +1,12 @@
 """The sign-off in a real browser: drawn, quiet, deaf to what a run directory says, and printed on A4."""
 
+import hashlib
 import json
 import os
 import re
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +16,10 @@ from playwright.sync_api import Browser
 from analysis.report.chromium import chromium
 from analysis.signoff.pdf import PrintingError, print_command, print_pdf
 from plimsoll.cli import main
-from tests.real.report.test_browser import Opened, browser  # noqa: F401 a fixture
+from tests.real.report.test_browser import MUST_RUN, Opened, browser  # noqa: F401 a fixture
+from tests.support.comparable import change, runs_of, write_both
 from tests.support.paths import DOCS
-from tests.support.signing_off import gates, run, signed_off
+from tests.support.signing_off import BACKENDS, gates, run, signed_off
 from tests.unit.comparing.test_compare_command import hostile_sides
 from tests.unit.report.test_page import HOSTILE
 
@@ -43,6 +48,110 @@ def test_the_document_is_drawn_and_quiet_and_its_pdf_is_on_a4(browser: Browser, 
     assert boxes
     assert {(round(float(width)), round(float(height))) for width, height in boxes} == {(595, 842)}
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+PAPER: list[tuple[str, float, tuple[str, ...], Callable[[Path], object]]] = [
+    ("a PASS with two lines to sign on", 1.0, (), lambda _: None),
+    ("a FAIL with three", 1.5, ("A. Bell", "C. Draper", "E. Fox"), lambda _: None),
+    ("one with many who sign", 1.0, tuple("abcdefgh"), lambda _: None),
+    ("one that is spoilt", 1.0, ("A. Bell", "C. Draper", "E. Fox"), lambda e: _spoil(e)),
+]
+
+
+def _spoil(experiment: Path) -> None:
+    first, second = runs_of(experiment)[:2]
+    change(first, status="interrupted")
+    change(second, host={"hostname": "another"}, program={"name": "replay", "version": "0.9"})
+
+
+@pytest.mark.parametrize(("what", "ratio", "signers", "spoil"), PAPER, ids=[row[0] for row in PAPER])
+def test_on_paper_all_that_a_decision_takes_is_on_the_first_page_and_the_sum_on_every_page(
+    tmp_path: Path, what: str, ratio: float, signers: tuple[str, ...], spoil: Callable[[Path], object]
+) -> None:
+    asked = "gates:\n" + "".join(
+        f"  - {{scenario: replay, phase: {phase}, metric: {metric}, at_most_ratio: 1.1}}\n"
+        for phase in ("before", "during", "whole")
+        for metric in ("p50", "p90", "mean")
+    )
+    write_both(tmp_path / "e", ratio, 6)
+    spoil(tmp_path / "e")
+    out = tmp_path / "signed"
+    by = [part for name in signers for part in ("--signer", name)]
+    question = (
+        "May the shop move to the new disks before Christmas, given that the old ones are five years old?"
+    )
+    run(
+        tmp_path / "e",
+        *BACKENDS,
+        "--gates",
+        gates(tmp_path, asked),
+        "--out",
+        out,
+        "--question",
+        question,
+        *by,
+    )
+    pages = _pages(out / "signoff.pdf")
+    digits = hashlib.sha256((out / "SHA256SUMS").read_bytes()).hexdigest()
+    assert [page.count(digits) > 0 for page in pages] == [True] * len(pages), what
+    assert "What was compared" in pages[0]
+    assert "does not claim" in pages[0]
+    assert "Signed" in pages[0]
+    assert pages[1].lstrip().startswith("The details"), what
+
+
+def _pages(pdf: Path) -> list[str]:
+    """Return the words on every page."""
+    if shutil.which("pdftotext") is None:
+        if MUST_RUN:
+            pytest.fail("no pdftotext on the path, and CI with PLIMSOLL_LAB=1 needs one")
+        pytest.skip("no pdftotext on the path (Debian: poppler-utils)")
+    command = ["pdftotext", "-layout", str(pdf), "-"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return said.split("\f")[:-1]
+
+
+# The labels of each axis that cover one another.
+OVERLAPS = """() => {
+    const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+    const box = (label) => label.getBoundingClientRect();
+    const axes = document.querySelectorAll(".plot .xaxislayer-above, .plot .yaxislayer-above");
+    return [...axes].flatMap((axis) => {
+        const labels = [...axis.querySelectorAll("text")];
+        return labels.flatMap((one, at) => labels.slice(at + 1)
+            .filter((other) => !apart(box(one), box(other)))
+            .map((other) => `${one.textContent} / ${other.textContent}`));
+    });
+}"""
+
+
+def test_on_paper_figures_have_no_toolbar_nor_labels_that_overlap(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+    names = ("replay", "save-article", "upgrade-wordpress")
+    asked = "gates:\n"
+    for place, scenario in enumerate(names):
+        write_both(tmp_path / "e", 1 + place / 20, first=100 * place, scenario=scenario)
+        for metric in ("p99.9", "p99", "p50", "mean"):
+            asked += f"  - {{scenario: {scenario}, phase: during, metric: {metric}, at_most_ratio: 1.05}}\n"
+    out = tmp_path / "signed"
+    run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path, asked), "--out", out)
+    opened = Opened(browser, out / "signoff.html", viewport={"width": 1300, "height": 900})
+    page = opened.page
+    width = "document.querySelector('#figure-effects .main-svg').clientWidth"
+    assert page.evaluate(width) > 1000
+    assert page.locator(".modebar").count() == 2
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    opened.until(f"{width} === 640")
+    opened.until("document.querySelector('#figure-repeats .main-svg').clientWidth === 640")
+    assert page.locator(".modebar:visible").count() == 0
+    assert page.locator(".plot .ytick text").count() > 10
+    assert page.evaluate(OVERLAPS) == []
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    opened.until(f"{width} > 1000")
+    assert page.evaluate(OVERLAPS) == []
+    assert opened.complaints == []
+    page.close()
 
 
 def test_a_hostile_document_executes_nothing(browser: Browser, tmp_path: Path) -> None:  # noqa: F811

@@ -1,5 +1,6 @@
 """`plimsoll signoff`: verdicts, what the document says, and when it refuses."""
 
+import hashlib
 import json
 import os
 import re
@@ -149,10 +150,15 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
     words = shown(out)
     wanted = [
         "Sign-off: nvme against sata",
-        "May the shop move?",
-        "FAIL nvme against sata: 3 limits checked",
-        "The gates",
-        "50 % slower than the baseline",
+        "FAIL May the shop move? nvme breaks 1 of 3 limits.",
+        "What was compared, and on what evidence",
+        "The limits, and what was found",
+        "Of 1,000 requests, one took longer than",
+        "What this document does not claim",
+        "Signed",
+        "A. Bell",
+        "The details The gates",
+        "Each figure is the geometric mean",
         "Candidate against baseline",
         "Every run",
         "What was run",
@@ -167,9 +173,7 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
         "Limits of the evidence",
         "the least judged side has 4 runs",
         "The evidence",
-        "Signed",
-        "A. Bell",
-        "name date signature",
+        "MANIFEST has the sum of every file of this document",
     ]
     places = [words.replace("&#39;", "'").find(part) for part in wanted]
     assert -1 not in places, wanted[places.index(-1)]
@@ -184,11 +188,37 @@ def test_without_a_download_the_document_says_what_that_costs(tmp_path: Path) ->
     assert "The control experiment (download) was not run on both sides" in shown(signed_off(tmp_path))
 
 
-def test_there_are_two_lines_to_sign_on_and_more_for_more(tmp_path: Path) -> None:
-    assert page_of(signed_off(tmp_path)).count("<small>signature</small>") == 2
-    names = [part for name in "abc" for part in ("--signer", name)]
-    (tmp_path / "more").mkdir()
-    assert page_of(signed_off(tmp_path / "more", *names)).count("<small>signature</small>") == 3
+SIGNERS = [
+    ("two lines though nobody is named", "", 2, "first"),
+    ("a line each", "abc", 3, "first"),
+    ("too many for the first page sign on the last", "abcdef", 6, "last"),
+]
+
+
+@pytest.mark.parametrize(("what", "names", "lines", "page"), SIGNERS, ids=[row[0] for row in SIGNERS])
+def test_lines_to_sign_on(tmp_path: Path, what: str, names: str, lines: int, page: str) -> None:
+    text = page_of(signed_off(tmp_path, *(part for name in names for part in ("--signer", name))))
+    assert text.count("</p><p></p><p></p>") == lines, what
+    first, last = text.split('id="details"')
+    assert ('class="lines"' in first, 'class="lines"' in last) == (page == "first", page == "last")
+    assert ("Signed on the last page by 6 people." in first) == (page == "last")
+
+
+def test_the_sum_of_the_evidence_is_on_every_page_and_at_the_end_of_the_command(tmp_path: Path) -> None:
+    write_both(tmp_path / "e")
+    out = tmp_path / "signed"
+    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    digits = hashlib.sha256((out / "SHA256SUMS").read_bytes()).hexdigest()
+    assert f"on every page: {digits}\n" in result.stdout
+    assert f'@page {{ @bottom-left {{ content: "{digits}"; }} }}' in page_of(out)
+    assert f'id="sums-sha256">{digits}<' in page_of(out)
+    listed = (out / "MANIFEST").read_text().splitlines()
+    assert [line.split("  ")[1] for line in listed] == [
+        "SHA256SUMS",
+        "gates.yml",
+        "signoff.html",
+        "signoff.json",
+    ]
 
 
 def refused(tmp_path: Path, *further: str | Path) -> Result:
