@@ -70,7 +70,11 @@ def test_percentiles_are_those_of_all_requests(
 ) -> None:
     folder = tmp_path_factory.mktemp("shards")
     shards = [
-        shard(folder / str(number), number, [request(n, "save", us) for n, us in enumerate(times_us)])
+        shard(
+            folder / str(number),
+            number,
+            [request(n + number / 10, "save", us) for n, us in enumerate(times_us)],
+        )
         for number, times_us in enumerate(dealt)
     ]
     merge(shards, folder / "run")

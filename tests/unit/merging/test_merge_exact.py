@@ -115,6 +115,8 @@ def check_names(
 
 def test_records_are_those_of_the_shards_and_stand_in_the_order_of_their_ends(tmp_path: Path) -> None:
     tables = [random_shard(n, 500) for n in range(OF)]
+    for n, table in enumerate(tables):
+        table["client"] = n + 1
     shards = [instance(tmp_path / str(n), n, tables[n], shard={"planned": [500] * OF}) for n in range(OF)]
     merge(shards, tmp_path / "run")
     found = np.load(tmp_path / "run" / "requests.npy")
