@@ -82,7 +82,9 @@ function startPage(array $session, Upgrader $upgrader): string
     if ($upgrader->isUpToDate()) {
         return Html::page('Upgrade', "<p class=\"up-to-date\">Version $version is already up to date.</p>\n", '../');
     }
-    $where = $upgrader->wasInterrupted() ? 'An upgrade was started and not finished. It continues where it stopped.' : '';
+    $where = $upgrader->wasInterrupted()
+        ? 'An upgrade was started and not finished. It continues where it stopped.'
+        : '';
     $hidden = Html::hidden(['_xfToken' => Sessions::token($session), 'action' => 'start']);
     return Html::page(
         'Upgrade',
