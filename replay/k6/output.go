@@ -180,8 +180,11 @@ func (o *runOutput) StopWithTestError(testErr error) error {
 	case o.dir.Live().Sent == 0:
 		status, reason = record.Failed, "the script sent no HTTP request"
 	}
-	_, err := o.dir.Close(status, reason)
+	summary, err := o.dir.Close(status, reason)
 	o.params.Logger.Infof("plimsoll: run directory %s", o.dir.Path())
+	if err == nil && summary.Status == record.Failed {
+		o.params.Logger.Errorf("plimsoll: the run is %s: %s", summary.Status, summary.Reason)
+	}
 	return err
 }
 

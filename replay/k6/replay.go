@@ -72,8 +72,8 @@ func (i *instance) run(log *openLog) (record.Summary, string, error) {
 	if summary.GeneratorLimited {
 		state.Logger.Warn("plimsoll: " + inCamelCase(plainError(summary.GeneratorLimitedReason)))
 	}
-	if err == nil && status != record.Complete {
-		err = plainError("the run is " + string(status) + ": " + reason)
+	if err == nil && summary.Status != record.Complete {
+		err = plainError("the run is " + string(summary.Status) + ": " + summary.Reason)
 	}
 	return summary, replay.Dir.Path(), err
 }

@@ -1,13 +1,15 @@
 package record
 
 import (
+	"encoding/hex"
 	"errors"
 	"os"
 )
 
 // Close writes what is left, summary.json and the end of run.json. When recording failed before, the status is
-// Failed and the error is returned, whatever the caller says; the summary counts all requests even so. Later
-// calls return what the first one did.
+// Failed and the error is returned, whatever the caller says; the summary counts all requests even so. A run that is
+// said to be complete has failed where its target died. The summary says how it ended. Later calls return what the
+// first one did.
 func (d *Dir) Close(status Status, reason string) (Summary, error) {
 	d.mu.Lock()
 	if d.closed {
@@ -33,7 +35,8 @@ func (d *Dir) Close(status Status, reason string) (Summary, error) {
 	d.tallyMu.Lock()
 	defer d.tallyMu.Unlock()
 	d.summary = summarize(&d.tally, d.unrecorded, d.names())
-	d.closeErr = errors.Join(d.Err(), d.finish(status, reason))
+	d.summary.Records = hex.EncodeToString(d.flush.sum.Sum(nil))
+	d.closeErr = errors.Join(d.Err(), d.finish(ending(status, reason, d.tally.silence.verdict(d.tally.endNS))))
 	return d.summary, d.closeErr
 }
 
@@ -48,6 +51,7 @@ func (d *Dir) finish(status Status, reason string) error {
 	if summaryErr != nil && status == Complete {
 		status, reason = Failed, summaryErr.Error()
 	}
+	d.summary.Status, d.summary.Reason = status, reason
 	d.run.Status, d.run.Reason = status, textOrNull(reason)
 	d.run.EndedAt = Instant{d.now()}
 	if d.limited != "" {

@@ -70,6 +70,7 @@ func Create(path string, run Run, opts Options) (*Dir, error) {
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{}),
 		names:      func() []string { return nil },
 		unrecorded: unrecorded{skipped: map[string]uint64{}},
+		tally:      tally{timeout: run.Load.timeout()},
 	}
 	if err := d.open(opts); err != nil {
 		d.flush.closeFiles()
@@ -251,8 +252,9 @@ func (d *Dir) fail(err error) {
 type Live struct {
 	Sent, Errors   uint64
 	RatePerS       float64  // requests done per second, over the last second
-	ResponseP999MS *float64 // nil for fewer than 1,000 measured requests, as is the next
+	ResponseP999MS *float64 // nil for fewer than 1,000 measured requests, as is LagP999MS
 	LagP999MS      *float64
+	AtLeast        string // stands for ResponseP999MS where that falls on a failed request; "" elsewhere
 }
 
 // Live reports the run so far. Percentiles are up to a second behind the counts.
@@ -262,7 +264,10 @@ func (d *Dir) Live() Live {
 	d.tallyMu.Lock()
 	defer d.tallyMu.Unlock()
 	l.RatePerS = d.ratePerS
-	l.ResponseP999MS = d.tally.response.percentileMS(p999)
+	var censored bool
+	if l.ResponseP999MS, censored = d.tally.response.percentileMS(p999); censored {
+		l.AtLeast = atLeast(d.tally.response.atLeastMS())
+	}
 	l.LagP999MS = d.tally.lag.percentileMS(p999)
 	return l
 }

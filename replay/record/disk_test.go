@@ -71,6 +71,9 @@ func TestFullDiskStopsTheRecords(t *testing.T) {
 	if len(records) != fit || records[fit-1].Line != fit-1 {
 		t.Errorf("%d records are left, want %d", len(records), fit)
 	}
+	if sum := sumOfRecords(t, dir); s.Records != sum {
+		t.Errorf("the sum of the records is %s, want %s of those that are left", s.Records, sum)
+	}
 	if shape := shownShape(t, dir); shape != fit {
 		t.Errorf("the header shows %d records, want %d", shape, fit)
 	}
@@ -102,6 +105,13 @@ func TestNoRoomForTheHeader(t *testing.T) {
 	if _, err := Create(filepath.Join(t.TempDir(), "run"), Run{}, onSmallDisk("requests.npy", 100)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// sumOfRecords is the SHA-256 of all whole records, in hexadecimal.
+func sumOfRecords(t *testing.T, dir string) string {
+	t.Helper()
+	records := readFile(t, filepath.Join(dir, "requests.npy"))[headerSize:]
+	return Digest([]byte(records[:len(records)/Size*Size]))
 }
 
 // shownShape is the number of records that the header of requests.npy shows.

@@ -20,6 +20,13 @@ var fixtureStart = time.Date(2026, time.November, 20, 23, 8, 0, 123456000, time.
 
 // fixtureRun says the same on every machine.
 func fixtureRun() Run {
+	load, err := NewLoad(map[string]any{
+		"program": "replay", "program_version": "0.1.0", "timeout_s": 30.0, "max_connections": nil, "include": []string{"^/<a>&"},
+		"headers": map[string]string{"authorization": Digest([]byte("Basic c2VjcmV0"))},
+	})
+	if err != nil {
+		panic(err)
+	}
 	logStart := Instant{time.Date(2026, time.November, 20, 10, 0, 0, 0, time.UTC)}
 	return Run{
 		Scenario: "replay",
@@ -30,6 +37,7 @@ func fixtureRun() Run {
 			First: logStart, Last: Instant{logStart.Add(7 * time.Second)}}},
 		Program: Program{Name: "replay", Version: "0.1.0", Go: "go1.26.0"},
 		Host:    Host{Hostname: "generator", Kernel: "6.12.0", CPU: "a processor", CPUs: 2, MemoryBytes: 4 << 30},
+		Load:    load,
 	}
 }
 
@@ -110,7 +118,9 @@ func TestRunDirectoryIsTheGoldenOne(t *testing.T) {
 		writeFixture(t, fixtureDir)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	writeFixture(t, dir)
+	if s := writeFixture(t, dir); s.Records != sumOfRecords(t, dir) {
+		t.Errorf("the sum of the records is %s, and theirs %s", s.Records, sumOfRecords(t, dir))
+	}
 	for _, name := range fixtureFiles {
 		golden(t, filepath.Join(fixtureDir, name), readFile(t, filepath.Join(dir, name)))
 	}

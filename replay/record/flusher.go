@@ -1,7 +1,9 @@
 package record
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"path/filepath"
 	"time"
 )
@@ -11,13 +13,15 @@ type flusher struct {
 	records, events, rejects appendFile
 	grinder                  *grinderLog
 	hdr                      *hdrLog
-	shape                    int64 // records that the header of requests.npy shows
-	routes                   int   // names in routes.json
+	sum                      hash.Hash // of all whole records that were written
+	shape                    int64     // records that the header of requests.npy shows
+	routes                   int       // names in routes.json
 	blocks                   []*block
 	packed                   []byte
 }
 
 func (f *flusher) open(dir string, opts Options) error {
+	f.sum = sha256.New()
 	open := func(a *appendFile, name string) error {
 		a.path = filepath.Join(dir, name)
 		opened, err := opts.create(a.path)
@@ -121,7 +125,9 @@ func (d *Dir) flushOnce() {
 	d.write(&f.rejects, rejects)
 	for _, b := range f.blocks {
 		records := b.records[:b.n]
-		d.write(&f.records, f.pack(records))
+		packed := f.pack(records)
+		whole := d.write(&f.records, packed) / Size * Size
+		f.sum.Write(packed[:whole])
 		if f.grinder != nil {
 			d.write(&f.grinder.out, f.grinder.lines(records, started))
 		}
@@ -139,14 +145,16 @@ func (d *Dir) flushOnce() {
 	clear(f.blocks)
 }
 
-// write appends unless recording has failed.
-func (d *Dir) write(a *appendFile, b []byte) {
+// write appends unless recording has failed, and returns how many bytes it wrote.
+func (d *Dir) write(a *appendFile, b []byte) int {
 	if len(b) == 0 || d.Err() != nil {
-		return
+		return 0
 	}
-	if _, err := a.Write(b); err != nil {
+	n, err := a.Write(b)
+	if err != nil {
 		d.fail(err)
 	}
+	return n
 }
 
 func (f *flusher) pack(records []Record) []byte {

@@ -3,6 +3,7 @@ package record
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -82,7 +83,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), 
 
 func TestNothingHasNoStatistics(t *testing.T) {
 	var c histogram
-	if s := c.statistics(); s != (Statistics{}) {
+	if s := c.statistics(); !reflect.DeepEqual(s, Statistics{}) {
 		t.Errorf("statistics of nothing are %+v, want nulls only", s)
 	}
 }

@@ -41,6 +41,18 @@ const (
 // ResponseUS returns done − due, the time that a visitor waits. It takes 33 bits where both parts are saturated.
 func (r *Record) ResponseUS() uint64 { return uint64(r.LagUS) + uint64(r.TotalUS) }
 
+// failed reports whether a request is a failure: it got no whole response, or a wrong answer. That is a status of 500 or
+// more, or 429, where the log has none of the same class; and one of 400 or more where the log has one below 400. The
+// same rule is in analysis/statistics/failures.py.
+func (r *Record) failed() bool {
+	if r.Error != None {
+		return true
+	}
+	overloaded := r.Status >= 500 || r.Status == 429
+	return overloaded && r.Status/100 != r.LoggedStatus/100 ||
+		r.Status >= 400 && r.LoggedStatus != 0 && r.LoggedStatus < 400
+}
+
 // DoneNS returns when the request was done, since the start of the run.
 func (r *Record) DoneNS() int64 { return r.DueNS + int64(r.ResponseUS())*1000 }
 

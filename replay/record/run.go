@@ -48,6 +48,7 @@ type Run struct {
 	LogStart               Instant  `json:"log_start"`
 	Program                Program  `json:"program"`
 	Host                   Host     `json:"host"`
+	Load                   *Load    `json:"load,omitempty"`
 	Shard                  *Shard   `json:"shard,omitempty"`
 }
 

@@ -5,6 +5,7 @@ import "fmt"
 // Summary is summary.json: counts and exact statistics of the whole run.
 type Summary struct {
 	Format    int        `json:"format"`
+	Records   string     `json:"records_sha256"` // of all whole records
 	Requests  Requests   `json:"requests"`
 	DurationS float64    `json:"duration_s"` // start of the run → the last request done
 	Response  Statistics `json:"response_ms"`
@@ -16,6 +17,9 @@ type Summary struct {
 	// Routes are the rows of the table; a reader of the directory takes them from the records.
 	Routes []RouteRow `json:"-"`
 
+	// How the run ended, as it stands in run.json.
+	Status                 Status `json:"-"`
+	Reason                 string `json:"-"`
 	GeneratorLimited       bool   `json:"-"`
 	GeneratorLimitedReason string `json:"-"`
 }
@@ -79,7 +83,11 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		s.Requests.Skipped[reason] = n
 		s.Requests.Total += n
 	}
-	s.GeneratorLimited, s.GeneratorLimitedReason = limited(s.Lag.P999, s.Response.P999)
+	response := s.Response.P999
+	if least, censored := s.Response.Censored["p99.9"]; censored {
+		response = least
+	}
+	s.GeneratorLimited, s.GeneratorLimitedReason = limited(s.Lag.P999, response)
 
 	var total aggregate
 	tt := hoursMinutes(s.DurationS)
@@ -129,7 +137,8 @@ func limited(lagMS, responseMS *float64) (bool, string) {
 }
 
 // Statistics of one kind of time in milliseconds. Percentiles are exact order statistics (nearest rank); a
-// statistic that cannot be given is nil, which is null in JSON.
+// statistic that cannot be given is nil, which is null in JSON. Censored has those that fall on failures: all that
+// is known is that they are no less than this, which is nil where nobody knows the time-out.
 type Statistics struct {
 	Mean   *float64 `json:"mean"`
 	Stddev *float64 `json:"stddev"` // of the population
@@ -141,6 +150,8 @@ type Statistics struct {
 	P999   *float64 `json:"p99.9"`
 	P9999  *float64 `json:"p99.99"`
 	Max    *float64 `json:"max"`
+
+	Censored map[string]*float64 `json:"censored,omitempty"`
 }
 
 func (c *histogram) statistics() Statistics {

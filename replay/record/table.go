@@ -37,8 +37,18 @@ func (g Grinder) cells() []string {
 
 func (s Statistics) cells() []string {
 	var cells []string
-	for _, ms := range []*float64{s.Mean, s.Stddev, s.Min, s.P50, s.P90, s.P95, s.P99, s.P999, s.P9999, s.Max} {
-		cells = append(cells, decimals(ms, 3))
+	for _, one := range []struct {
+		name string
+		ms   *float64
+	}{
+		{"mean", s.Mean}, {"stddev", s.Stddev}, {"min", s.Min}, {"p50", s.P50}, {"p90", s.P90}, {"p95", s.P95},
+		{"p99", s.P99}, {"p99.9", s.P999}, {"p99.99", s.P9999}, {"max", s.Max},
+	} {
+		if least, censored := s.Censored[one.name]; censored {
+			cells = append(cells, atLeast(least))
+		} else {
+			cells = append(cells, decimals(one.ms, 3))
+		}
 	}
 	return cells
 }

@@ -1,5 +1,7 @@
 package record
 
+import "time"
+
 // tally folds records into everything that the summary says about them. It is pure: no clock, no files.
 type tally struct {
 	sent, warmup, ok, errors      uint64
@@ -7,8 +9,11 @@ type tally struct {
 	queued                        uint64
 	firstStartNS, lastDoneNS      int64 // of the measured records
 	endNS                         int64 // of all records
-	response, service, ttfb, lag  histogram
+	response, service             times
+	ttfb, lag                     histogram
 	routes                        []aggregate
+	silence                       silence
+	timeout                       time.Duration // of a request; 0: nobody knows it
 }
 
 // aggregate is what The Grinder's table says of one route.
@@ -22,23 +27,30 @@ type aggregate struct {
 func (t *tally) add(r *Record) {
 	t.sent++
 	t.endNS = max(t.endNS, r.DoneNS())
+	t.silence.add(r)
 	if r.Flags&Warmup != 0 {
 		t.warmup++
 		return
 	}
 	start := r.DueNS + int64(r.LagUS)*1000
-	if t.response.n == 0 || start < t.firstStartNS {
+	if t.response.number() == 0 || start < t.firstStartNS {
 		t.firstStartNS = start
 	}
 	t.lastDoneNS = max(t.lastDoneNS, r.DoneNS())
-	t.response.add(r.ResponseUS())
-	t.service.add(uint64(r.TotalUS))
+	if !r.failed() {
+		t.response.add(r.ResponseUS())
+		t.service.add(uint64(r.TotalUS))
+	} else {
+		timeoutUS := uint64(t.timeout.Microseconds())
+		t.response.addFailed(r.ResponseUS(), timeoutUS)
+		t.service.addFailed(uint64(r.TotalUS), timeoutUS)
+	}
 	if r.Flags&Queued != 0 {
 		t.queued++
 	} else {
 		t.lag.add(uint64(r.LagUS))
 	}
-	if r.TTFBUS > 0 {
+	if r.TTFBUS > 0 && !r.failed() {
 		t.ttfb.add(uint64(r.TTFBUS))
 	}
 	t.judge(r)

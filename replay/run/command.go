@@ -89,7 +89,7 @@ func (c *Command) Run(s Streams) error {
 	progress.stop()
 	summary, err := replay.Dir.Close(status, reason)
 	if err == nil {
-		err = statusError(status, reason)
+		err = statusError(summary.Status, summary.Reason)
 	}
 	return c.conclude(s, replay.Dir, summary, err)
 }

@@ -90,8 +90,12 @@ func (p *progressDisplay) line() string {
 }
 
 func liveText(l record.Live) string {
+	response := milliseconds(l.ResponseP999MS)
+	if l.AtLeast != "" {
+		response = l.AtLeast
+	}
 	return fmt.Sprintf("%d sent, %.0f/s, p99.9 %s, %d errors, lag p99.9 %s",
-		l.Sent, l.RatePerS, milliseconds(l.ResponseP999MS), l.Errors, milliseconds(l.LagP999MS))
+		l.Sent, l.RatePerS, response, l.Errors, milliseconds(l.LagP999MS))
 }
 
 func milliseconds(ms *float64) string {

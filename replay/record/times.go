@@ -1,0 +1,110 @@
+package record
+
+import (
+	"math"
+	"strconv"
+)
+
+// times are response or service times, those of failures among them. A failure is never fast: it counts at its
+// time-out, or at its own time where that is longer. How long a good answer would have taken nobody knows, so a
+// percentile that falls on it has no value: it is censored.
+type times struct {
+	histogram         // of good answers
+	failed    moments // of failures, as they count
+	leastUS   uint64  // the shortest of those
+}
+
+// addFailed counts a request that failed after so long. Where nobody knows its time-out (0), it counts longer than all
+// others.
+func (c *times) addFailed(us, timeoutUS uint64) {
+	counted := max(us, timeoutUS)
+	if timeoutUS == 0 {
+		counted = math.MaxUint64
+	}
+	if c.failed.n == 0 || counted < c.leastUS {
+		c.leastUS = counted
+	}
+	c.failed.add(counted)
+}
+
+// number returns how many requests there are, failures included.
+func (c *times) number() uint64 { return c.n + c.failed.n }
+
+// rankMS returns the order statistic of a rank (from 1 to number) in milliseconds; nil where it is censored.
+func (c *times) rankMS(rank uint64) *float64 {
+	if rank > c.n {
+		return nil
+	}
+	us := c.at(rank)
+	if c.failed.n > 0 && us >= c.leastUS {
+		return nil
+	}
+	return msOf(us)
+}
+
+// percentileMS returns the exact order statistic in milliseconds; nil where there are too few requests, or where it is
+// censored.
+func (c *times) percentileMS(q quantile) (ms *float64, censored bool) {
+	if !q.enough(c.number()) {
+		return nil, false
+	}
+	ms = c.rankMS(q.rank(c.number()))
+	return ms, ms == nil
+}
+
+// atLeastMS returns the lower bound of all that is censored; nil where nobody knows one.
+func (c *times) atLeastMS() *float64 {
+	if c.leastUS == math.MaxUint64 {
+		return nil
+	}
+	return msOf(c.leastUS)
+}
+
+// statistics returns all of them; the mean and the standard deviation count failures as percentiles do, and are nil
+// where no time-out is known.
+func (c *times) statistics() Statistics {
+	var s Statistics
+	n := c.number()
+	if n == 0 {
+		return s
+	}
+	if c.failed.n == 0 || c.leastUS != math.MaxUint64 {
+		all := c.moments
+		all.merge(&c.failed)
+		mean, stddev := all.mean()/1000, all.stddev()/1000
+		s.Mean, s.Stddev = &mean, &stddev
+	}
+	note := func(name string, censored bool) {
+		if !censored {
+			return
+		}
+		if s.Censored == nil {
+			s.Censored = map[string]*float64{}
+		}
+		s.Censored[name] = c.atLeastMS()
+	}
+	s.Min, s.Max = c.rankMS(1), c.rankMS(n)
+	note("min", s.Min == nil)
+	note("max", s.Max == nil)
+	for _, p := range []struct {
+		name string
+		q    quantile
+		into **float64
+	}{
+		{"p50", p50, &s.P50}, {"p90", p90, &s.P90}, {"p95", p95, &s.P95},
+		{"p99", p99, &s.P99}, {"p99.9", p999, &s.P999}, {"p99.99", p9999, &s.P9999},
+	} {
+		ms, censored := c.percentileMS(p.q)
+		*p.into = ms
+		note(p.name, censored)
+	}
+	return s
+}
+
+// atLeast returns what is shown in place of a censored figure: "≥ 30 s", or a dash where nobody knows a bound.
+func atLeast(ms *float64) string {
+	if ms == nil {
+		return "-"
+	}
+	return "≥ " + strconv.FormatFloat(*ms/1000, 'g', 6, 64) + " s"
+}
