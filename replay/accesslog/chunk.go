@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"hash"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -57,9 +58,10 @@ func (c *chunk) release() {
 type cutter struct {
 	file  *openFile
 	index int
-	size  int    // of a chunk, in bytes
-	lines uint64 // so far
-	carry []byte // the beginning of a line whose end is yet to come
+	size  int       // of a chunk, in bytes
+	lines uint64    // so far
+	carry []byte    // the beginning of a line whose end is yet to come
+	sum   hash.Hash // of all text that was read; nil: nobody asked
 }
 
 // next reads the next chunk. Its err is io.EOF when it is the last.
@@ -105,6 +107,7 @@ func (k *cutter) fill(text []byte, limit int) ([]byte, error) {
 	}
 	for len(text) < limit {
 		n, err := k.file.buffer.Read(text[len(text):limit])
+		k.add(text[len(text) : len(text)+n])
 		text = text[:len(text)+n]
 		if err != nil {
 			return text, k.ended(err)
@@ -116,13 +119,21 @@ func (k *cutter) fill(text []byte, limit int) ([]byte, error) {
 // skipLine reads past the end of a line.
 func (k *cutter) skipLine() error {
 	for {
-		_, err := k.file.buffer.ReadSlice('\n')
+		skipped, err := k.file.buffer.ReadSlice('\n')
+		k.add(skipped)
 		switch {
 		case err == nil:
 			return nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return k.ended(err)
 		}
+	}
+}
+
+// add adds text to the sum.
+func (k *cutter) add(text []byte) {
+	if k.sum != nil {
+		k.sum.Write(text)
 	}
 }
 

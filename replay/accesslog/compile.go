@@ -54,6 +54,11 @@ func compileAt(spec Spec, now time.Time) (*Format, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+	p.spec = spec
+	p.spec.Log = p.name
+	if p.location == nil {
+		p.spec.TZ = "UTC"
+	}
 	p.derive()
 	return &Format{program: p}, nil
 }

@@ -3,6 +3,9 @@ package accesslog
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
 	"slices"
 )
 
@@ -26,9 +29,17 @@ func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals
 		c.release()
 	})
 	var err error
+	var sums []string
 	for i := range s.files {
-		if err = p.cut(i, chunkBytes, nil); err != nil {
+		var sum hash.Hash
+		if opts.Sums {
+			sum = sha256.New()
+		}
+		if err = p.cut(i, chunkBytes, nil, sum); err != nil {
 			break
+		}
+		if sum != nil {
+			sums = append(sums, hex.EncodeToString(sum.Sum(nil)))
 		}
 	}
 	close(p.jobs)
@@ -37,7 +48,7 @@ func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals
 		err = ctx.Err()
 	}
 
-	totals := Totals{Files: make([]Counts, len(s.files))}
+	totals := Totals{Files: make([]Counts, len(s.files)), SHA256: sums}
 	var rejects []Reject
 	for _, t := range tallies {
 		for i, counts := range t.files {

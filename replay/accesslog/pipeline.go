@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"context"
+	"hash"
 	"io"
 	"runtime"
 	"sync"
@@ -17,6 +18,8 @@ type ReadOptions struct {
 	Progress func(doneBytes, totalBytes int64)
 	// Workers is the number of goroutines that parse; 0 means one for each core.
 	Workers int
+	// Sums asks Count for the sums of the files.
+	Sums bool
 
 	chunkBytes int // set by tests
 }
@@ -76,9 +79,9 @@ func (p *pipeline) work(f *Format, handle func(worker int, f *Format, c *chunk))
 	}
 }
 
-// cut reads file i and sends its chunks to the workers, and to ordered if that is not nil. It returns at the end of
-// the file, on an error, or when the pipeline is stopped.
-func (p *pipeline) cut(i, size int, ordered chan<- *chunk) error {
+// cut reads file i and sends its chunks to the workers, and to ordered if that is not nil; all text goes into sum, if
+// that is not nil. It returns at the end of the file, on an error, or when the pipeline is stopped.
+func (p *pipeline) cut(i, size int, ordered chan<- *chunk, sum hash.Hash) error {
 	if p.opts.chunkBytes > 0 {
 		size = p.opts.chunkBytes
 	}
@@ -87,7 +90,7 @@ func (p *pipeline) cut(i, size int, ordered chan<- *chunk) error {
 		return err
 	}
 	defer file.Close()
-	k := cutter{file: file, index: i, size: size}
+	k := cutter{file: file, index: i, size: size, sum: sum}
 	total, before := p.source.Size(), int64(0)
 	for {
 		c := k.next()

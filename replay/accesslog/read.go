@@ -204,7 +204,7 @@ func (m *merger) openNext() error {
 	go func() {
 		defer m.wg.Done()
 		defer close(t.chunks)
-		if err := m.cut(i, size, t.chunks); err != nil {
+		if err := m.cut(i, size, t.chunks, nil); err != nil {
 			t.failed <- err
 		}
 	}()

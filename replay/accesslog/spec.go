@@ -46,6 +46,7 @@ func (f *Format) Clone() *Format {
 
 // program is what Compile makes of a Spec; it never changes afterwards.
 type program struct {
+	spec         Spec
 	name         string
 	log          string
 	ops          []op            // of a text format
@@ -65,6 +66,9 @@ type program struct {
 
 // Name returns the preset's name, or the format string itself.
 func (f *Format) Name() string { return f.name }
+
+// Spec returns all that was compiled: what the user said, and what the preset says where the user said nothing.
+func (f *Format) Spec() Spec { return f.spec }
 
 // LogFormat returns the goaccess log-format string that was compiled.
 func (f *Format) LogFormat() string { return f.log }

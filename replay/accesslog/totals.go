@@ -50,5 +50,6 @@ func (c Counts) RejectedShare() float64 {
 // Totals are the counts of a whole log, and of each of its files in the order of Source.Paths.
 type Totals struct {
 	Counts
-	Files []Counts
+	Files  []Counts
+	SHA256 []string // of each file's text, unpacked, in hexadecimal; none where nobody asked for it
 }

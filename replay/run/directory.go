@@ -12,13 +12,17 @@ import (
 
 // createDir makes the run directory and points OUT/latest at it.
 func (c *Command) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*record.Dir, error) {
+	load, err := c.load(setup, l)
+	if err != nil {
+		return nil, err
+	}
 	run := record.Run{
 		Scenario: "replay", Backend: c.Backend, Repeat: c.Repeat,
 		Target:  record.Target{URL: to.URL, Addresses: to.Addresses},
 		Command: record.RedactArgs(os.Args),
 		Seed:    c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
 		Logs:    l.Facts(),
-		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(),
+		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(), Load: load,
 	}
 	if to.ConnectTo != "" {
 		run.Target.ConnectTo = &to.ConnectTo

@@ -67,7 +67,7 @@ func (l *Logs) open(ctx context.Context, paths []string, spec accesslog.Spec, pr
 		return err
 	}
 	l.hasMethod = strings.Contains(l.Format.LogFormat(), "%m") || strings.Contains(l.Format.LogFormat(), "%r")
-	opts := accesslog.ReadOptions{Progress: progress, OnReject: func(r accesslog.Reject) {
+	opts := accesslog.ReadOptions{Progress: progress, Sums: true, OnReject: func(r accesslog.Reject) {
 		l.first = append(l.first, r)
 		l.Rejects = append(l.Rejects, record.Reject{
 			File: l.named[r.File], Line: r.Line,
@@ -120,6 +120,25 @@ func (l *Logs) Close() {
 // span returns the first and the last instant of the logs, and how many requests they hold.
 func (l *Logs) span() (first, last time.Time, valid uint64) {
 	return time.Unix(0, l.Totals.FirstNS), time.Unix(0, l.Totals.LastNS), l.Totals.Valid
+}
+
+// TimesAre returns which instant of a request the logs' times are.
+func (l *Logs) TimesAre() string {
+	if l.Finished {
+		return accesslog.Finished.String()
+	}
+	return accesslog.Received.String()
+}
+
+// Contents returns what is in the logs, by which they are known under any name, packed or not.
+func (l *Logs) Contents() []map[string]any {
+	contents := []map[string]any{}
+	for i, facts := range l.Facts() {
+		contents = append(contents, map[string]any{
+			"sha256": l.Totals.SHA256[i], "lines": facts.Lines, "first": facts.First, "last": facts.Last,
+		})
+	}
+	return contents
 }
 
 // Facts returns the logs as they stand in run.json.

@@ -51,6 +51,23 @@ var framing = map[string]bool{
 	"keep-alive": true, "te": true, "trailer": true, "proxy-connection": true, "expect": true,
 }
 
+// Digests returns the headers by name in small letters, each value as its digest, since it may be a secret. The values of
+// a name that was given more than once are joined by line feeds.
+func (h *Headers) Digests(digest func(text []byte) string) map[string]string {
+	values := map[string][]string{}
+	for i, one := range h.list {
+		values[h.replaced[i]] = append(values[h.replaced[i]], one.value)
+	}
+	if h.host != "" {
+		values["host"] = []string{h.host}
+	}
+	digests := map[string]string{}
+	for name, given := range values {
+		digests[name] = digest([]byte(strings.Join(given, "\n")))
+	}
+	return digests
+}
+
 func (h *Headers) replaces(name string) bool {
 	return len(h.replaced) > 0 && slices.Contains(h.replaced, strings.ToLower(name))
 }
