@@ -8,6 +8,7 @@ require (
 	github.com/grafana/sobek v0.0.0-20251030131753-d05c9166857d
 	github.com/sirupsen/logrus v1.9.3
 	go.k6.io/k6 v1.4.0
+	gopkg.in/guregu/null.v3 v3.3.0
 	plimsoll/replay v0.0.0-00010101000000-000000000000
 )
 
@@ -102,7 +103,6 @@ require (
 	google.golang.org/grpc v1.75.0 // indirect
 	google.golang.org/protobuf v1.36.10 // indirect
 	gopkg.in/cenkalti/backoff.v1 v1.1.0 // indirect
-	gopkg.in/guregu/null.v3 v3.3.0 // indirect
 	gopkg.in/tomb.v1 v1.0.0-20141024135613-dd632973f1e7 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

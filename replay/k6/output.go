@@ -3,6 +3,7 @@ package k6
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -74,8 +75,12 @@ func (o *runOutput) Start() error {
 // facts returns what run.json says. The names of backend and repeat come from the environment, as scripts have no
 // options of ours.
 func (o *runOutput) facts() (record.Run, error) {
+	shaped, err := load(o.params, os.Args)
+	if err != nil {
+		return record.Run{}, err
+	}
 	facts := record.Run{
-		Scenario: "k6", Command: record.RedactArgs(append([]string{"k6", "run"}, scriptName(o.params)...)),
+		Load: shaped, Scenario: "k6", Command: record.RedactArgs(append([]string{"k6", "run"}, scriptName(o.params)...)),
 		Loop: loopOf(o.params.ScriptOptions.Scenarios), Speed: "k6",
 		Target:  record.Target{URL: o.params.Environment["PLIMSOLL_TARGET"]},
 		Program: record.ThisProgram("k6", run.Version), Host: record.ThisHost(),
