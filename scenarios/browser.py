@@ -4,6 +4,7 @@ import io
 import os
 import shlex
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import ClassVar, Self
@@ -13,6 +14,7 @@ from PIL import Image
 from pydantic import Field, model_validator
 
 from plimsoll.common.errors import PlimsollError
+from plimsoll.common.hostile import printable
 from plimsoll.rundir.names import SCREENSHOTS_FOLDER
 from scenarios.k6.build import k6_program
 from scenarios.k6.run import Job, Progress, Say, run_k6
@@ -108,7 +110,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
         )
         if not settings.no_screenshots:
             (directory / SCREENSHOTS_FOLDER).mkdir()
-        run_facts = facts("browser", settings, k6=version)
+        run_facts = facts("browser", settings, k6=version, chromium=chromium_version(chromium))
         return directory, run_k6(job, directory, run_facts, progress, say)
 
 
@@ -166,6 +168,17 @@ def chromium_program(path: Path | None) -> str:
     if path is not None:
         raise NoBrowserError(f"--chromium: {path} is not a program that can be run")
     raise NoBrowserError("Chromium is not installed: install it (Debian: chromium), or set --chromium PATH")
+
+
+def chromium_version(program: str) -> str:
+    """Return what the browser says of its version, such as `Chromium 131.0.6778.85`; `unknown` if nothing."""
+    try:
+        said = subprocess.run(  # noqa: S603 the user's
+            [program, "--version"], capture_output=True, text=True, timeout=60, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return printable(said.strip(), 100) or "unknown"
 
 
 def photograph(seed: int, width: int = 1600, height: int = 1067) -> bytes:

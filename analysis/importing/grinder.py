@@ -62,7 +62,7 @@ def import_grinder(
         workers = [_of_worker(DataLog(path, advance), at) for at, path in enumerate(paths)]
         for tests in merged(workers, done_ms):
             records.add(tests)
-        status, reason = _ending(whole)
+        status, reason = _ending(whole, run.target_died)
         run.finish(status, reason)
     point_latest(directory)
     notes = notes_of(whole, known.composite, known.of) + records.notes()
@@ -151,9 +151,11 @@ def _us(times_ms: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tupl
     return np.minimum(times_ms * _MS_US, _LARGEST_US)
 
 
-def _ending(whole: Survey) -> tuple[Status, str | None]:
+def _ending(whole: Survey, died: str | None) -> tuple[Status, str | None]:
     if whole.cut_off:
         return "interrupted", f"The Grinder was ended while it wrote: {'; '.join(whole.cut_off[:3])}"
+    if died:
+        return "failed", died
     return ending_of(whole.broken_count, sum(log.line for log in whole.logs))
 
 

@@ -43,16 +43,18 @@ def import_file(
             generator_limited_reason=limited,
             ended_at=deposit.ended_at(),
         )
-        status, reason = _ending(reader)
+        status, reason = _ending(reader, run.target_died)
         run.finish(status, reason)
     point_latest(directory)
     notes = _notes(reader, assembler, deposit)
     return ImportResult(str(path), directory, status, reason, assembler.requests, reader.broken_count, notes)
 
 
-def _ending(reader: K6Reader) -> tuple[Status, str | None]:
+def _ending(reader: K6Reader, died: str | None) -> tuple[Status, str | None]:
     if reader.cut_off:
         return "interrupted", f"k6 was ended while it wrote: {reader.cut_off}"
+    if died:
+        return "failed", died
     return ending_of(reader.broken_count, reader.line)
 
 

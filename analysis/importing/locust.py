@@ -58,7 +58,7 @@ def import_locust(
         ]
         for records in merged(files, _done_ns):
             run.records(records)
-        status, reason = _ending(logs)
+        status, reason = _ending(logs, run.target_died)
         run.finish(status, reason)
     point_latest(directory)
     source = str(paths[0]) + (f" and {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else "")
@@ -100,7 +100,9 @@ def _done_ns(records: Records) -> NDArray[np.int64]:
     return done
 
 
-def _ending(logs: Sequence[LocustLog]) -> tuple[Status, str | None]:
+def _ending(logs: Sequence[LocustLog], died: str | None) -> tuple[Status, str | None]:
     if cut_off := [f"{printable(log.path.name)}: {log.cut_off}" for log in logs if log.cut_off]:
         return "interrupted", f"Locust was ended while it wrote: {'; '.join(cut_off[:3])}"
+    if died:
+        return "failed", died
     return ending_of(sum(log.broken_count for log in logs), sum(log.line for log in logs))

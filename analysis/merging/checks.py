@@ -6,6 +6,7 @@ from itertools import combinations
 from analysis.merging.shard import ShardRun
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
+from plimsoll.rundir.load import differing
 from plimsoll.rundir.models import Shard
 
 _Of = Callable[[ShardRun], object]
@@ -42,12 +43,26 @@ def _kinds(shards: Sequence[ShardRun]) -> Iterator[str]:
 
 
 def _different(shards: Sequence[ShardRun]) -> Iterator[str]:
+    yield from _loads(shards)
     instances = [one for one in shards if one.facts.shard]
     keys = _OF_ANY | _OF_INSTANCES if instances else _OF_ANY
     yield from _unlike(shards, keys)
     # Only who went through the log to its end has counted all of it.
     through = [one for one in instances if _shard(one).planned is not None]
     yield from _unlike(through, _OF_WHOLE_LOGS)
+
+
+def _loads(shards: Sequence[ShardRun]) -> Iterator[str]:
+    """Shards of older versions do not say what shaped their load."""
+    known = [(one.path, one.facts.load) for one in shards if one.facts.load]
+    for path, load in known[1:]:
+        first_path, first = known[0]
+        if load and first and load.digest != first.digest:
+            names = ", ".join(differing(load, first)) or "what it is made of"
+            yield (
+                f"{path}: its load is another one than that of {first_path} ({printable(names)}): "
+                "these are no shards of one run"
+            )
 
 
 def _unlike(shards: Sequence[ShardRun], keys: dict[str, _Of]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ class RequestWriter:
         self._path = path
         self._every_s = 0.0 if at_once else _FLUSH_S
         self._waiting = bytearray()
+        self._sum = sha256()
         self._flushed_s = time.monotonic()
         self.count = 0
         try:
@@ -71,11 +73,17 @@ class RequestWriter:
         try:
             while self._waiting:
                 written = self._file.write(self._waiting)
+                self._sum.update(self._waiting[:written])
                 del self._waiting[:written]
             os.pwrite(self._file.fileno(), header(self.count), 0)
         except OSError as error:
             raise unwritable(self._path, error) from None
         self._flushed_s = time.monotonic()
+
+    @property
+    def records_sha256(self) -> str:
+        """The SHA-256 of all records that were written, in hexadecimal: `summary.json` keeps it."""
+        return self._sum.hexdigest()
 
     def close(self) -> None:
         """Flush and close."""

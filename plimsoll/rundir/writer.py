@@ -26,6 +26,7 @@ from plimsoll.rundir.names import (
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.requestfile import RECORD, Records
 from plimsoll.rundir.requestwriter import RequestWriter
+from plimsoll.rundir.silence import Silence
 from plimsoll.rundir.thishost import this_host
 
 Status = Literal["complete", "interrupted", "failed"]
@@ -75,7 +76,7 @@ class RunWriter:
             }
         )
         self.measures, self.unsent, self._routes = Measures(), Unsent(), RouteNames()
-        self.failed_steps = 0
+        self.failed_steps, self._silence = 0, Silence()
         self._finished = False
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -98,11 +99,18 @@ class RunWriter:
 
     def request(self, request: Request) -> None:
         """Append one record; `routes.json` grows when its route is new."""
+        self._silence.take(request)
         self._records.add(request, self.route_number(request.route))
 
     def records(self, records: Records) -> None:
         """Append many records as they are, shape (n,): their routes and errors have this run's numbers."""
+        self._silence.take_all(records)
         self._records.extend(records)
+
+    @property
+    def target_died(self) -> str | None:
+        """Why the target counts as dead when the run ends now; None if it lives."""
+        return self._silence.verdict()
 
     def route_number(self, name: str) -> int:
         """Return the number of route `name`; `routes.json` grows when it is new."""
@@ -168,7 +176,8 @@ class RunWriter:
         self._records.close()
         self._events.close()
         summary = self._summarise(self.directory, self.measures, self.unsent)
-        replace_json(self.directory / SUMMARY_FILE, summary)
+        records_sha256 = self._records.records_sha256
+        replace_json(self.directory / SUMMARY_FILE, summary | {"records_sha256": records_sha256})
         why = None if reason is None else printable(redacted(reason), _LONGEST_DETAIL)
         self.update(status=status, reason=why, ended_at=self.facts.ended_at or datetime.now(UTC))
 

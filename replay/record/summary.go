@@ -30,6 +30,7 @@ type Requests struct {
 	Sent           uint64            `json:"sent"`  // warm-up included
 	OK             uint64            `json:"ok"`
 	Errors         uint64            `json:"errors"`
+	Failures       uint64            `json:"failures"` // errors and wrong answers
 	StatusMismatch uint64            `json:"status_mismatch"`
 	BytesMismatch  uint64            `json:"bytes_mismatch"`
 	Queued         uint64            `json:"queued"`
@@ -69,7 +70,7 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 	s := Summary{
 		Format: Format,
 		Requests: Requests{
-			Sent: t.sent, OK: t.ok, Errors: t.errors, StatusMismatch: t.statusMismatch, BytesMismatch: t.bytesMismatch,
+			Sent: t.sent, OK: t.ok, Errors: t.errors, Failures: t.response.failed.n, StatusMismatch: t.statusMismatch, BytesMismatch: t.bytesMismatch,
 			Queued: t.queued, Retried: o.retried, Warmup: t.warmup, Skipped: map[string]uint64{}, Unsent: o.unsent,
 		},
 		DurationS: float64(t.endNS) / 1e9,

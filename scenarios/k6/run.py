@@ -134,7 +134,7 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
             os.close(descriptor)
             log = _censor(directory / K6_LOG_FILE, job.secrets)
         status, reason = status_and_reason(
-            ending(code, interrupts.count > 0, log), samples, job.one_failure_a_day
+            ending(code, interrupts.count > 0, log), samples, run.target_died, job.one_failure_a_day
         )
         limited = limited_reason(run, samples.assembler, job.remedy)
         run.update(generator_limited=limited is not None, generator_limited_reason=limited)
@@ -153,9 +153,12 @@ class Samples:
 
 
 def status_and_reason(
-    how: tuple[Status, str | None], samples: Samples, one_failure_a_day: bool
+    how: tuple[Status, str | None], samples: Samples, died: str | None, one_failure_a_day: bool
 ) -> tuple[Status, str | None]:
-    """Return status and reason: a run in which nothing succeeded has failed, however k6 ended. Pure."""
+    """Return status and reason: a run in which nothing succeeded has failed, however k6 ended. Pure.
+
+    So has one whose target died, of which `died` says since when.
+    """
     status, reason = how
     deposit, assembler = samples.deposit, samples.assembler
     if samples.reader.broken_count:
@@ -169,6 +172,8 @@ def status_and_reason(
         return "failed", f"no request succeeded{why}"
     if one_failure_a_day and 0 < assembler.iterations <= deposit.failed_checks:
         return "failed", f"no iteration succeeded{why}"
+    if died:
+        return "failed", died
     return status, reason
 
 

@@ -18,7 +18,7 @@ from scenarios.running.headless import Progress, Say, run_headless
 from scenarios.running.options import add_to_locust, from_locust
 from scenarios.running.session import Session, run_directory
 from scenarios.running.settings import AccountSettings, ChangingSettings, IteratedSettings
-from scenarios.running.shards import Master, shard_of, stop_or_quit
+from scenarios.running.shards import Master, shard_of, stop_or_quit, users_of
 from scenarios.running.user import ScenarioUser
 from scenarios.running.work import Work
 
@@ -84,6 +84,8 @@ class _LocustRun:
     def _start(self, environment: Environment) -> None:
         runner, options = environment.runner, vars(environment.parsed_options)
         users = runner.target_user_count if runner and runner.target_user_count else options.get("num_users")
+        if isinstance(runner, WorkerRunner):  # its own users are a share of those that shape the load
+            users = users_of(options) or users
         settings = from_locust(self._user.settings_type, options | {"num_users": users}, environment.host)
         check_ready(self._user, settings)
         if self.master:

@@ -14,9 +14,10 @@ from plimsoll.common.redaction import redacted_command
 from plimsoll.rundir.folders import directory_name, new_directory
 from plimsoll.rundir.models import Program, RunFacts, RunTarget
 from plimsoll.rundir.request import Request
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.writer import RunWriter, Status
 from scenarios.running.client import Sent
 from scenarios.running.errors import StepFailedError
+from scenarios.running.load import load_of_scenario
 from scenarios.running.settings import IteratedSettings
 from scenarios.running.work import Work
 
@@ -42,8 +43,25 @@ def facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str)
                 {"name": "scenario", "version": __version__, "python": platform.python_version(), **program}
             ),
             "scenario_settings": settings.kept(),
+            "load": load_of_scenario(scenario, settings, program),
         }
     )
+
+
+def ending(
+    work: Work, hopeless: str | None, duration_s: float | None, died: str | None
+) -> tuple[Status, str | None]:
+    """Return how a run ended, and why; `died` says that its target did. Pure."""
+    if hopeless:
+        return "failed", hopeless
+    if not work.whole:
+        of = "" if work.mine is None else f" of {work.mine}"
+        return "interrupted", f"{work.done}{of} iterations were done"
+    if work.mine != 0 and not work.begun:
+        return "failed", f"no iteration began within {duration_s:g} s"
+    if work.done and work.failed == work.done:
+        return "failed", "no iteration succeeded; see events.jsonl"
+    return ("failed", died) if died else ("complete", None)
 
 
 def run_directory(results: Path, scenario: str) -> Path:
@@ -129,18 +147,8 @@ class Session:
 
     def finish(self) -> bool:
         """Finish the run directory; return True if all was done without a failed step."""
-        work = self.work
-        if self.hopeless:
-            self.writer.finish("failed", self.hopeless)
-        elif not work.whole:
-            of = "" if work.mine is None else f" of {work.mine}"
-            self.writer.finish("interrupted", f"{work.done}{of} iterations were done")
-        elif work.mine != 0 and not work.begun:
-            self.writer.finish("failed", f"no iteration began within {self.settings.duration_s:g} s")
-        elif work.done and work.failed == work.done:
-            self.writer.finish("failed", "no iteration succeeded; see events.jsonl")
-        else:
-            self.writer.finish("complete")
+        status, reason = ending(self.work, self.hopeless, self.settings.duration_s, self.writer.target_died)
+        self.writer.finish(status, reason)
         return self.well
 
     @property

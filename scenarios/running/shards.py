@@ -14,7 +14,7 @@ from plimsoll.rundir.names import FACTS_FILE, SHARDS_FOLDER
 from scenarios.running.errors import SettingsError
 from scenarios.running.settings import IteratedSettings
 
-_DIRECTORY, _SHARES = "plimsoll_directory", "plimsoll_shares"
+_DIRECTORY, _SHARES, _USERS = "plimsoll_directory", "plimsoll_shares", "plimsoll_users"
 _WAIT_S = 30.0
 
 
@@ -25,6 +25,11 @@ def shard_of(worker: str, options: dict[str, Any]) -> tuple[Path, int, int]:
         raise SettingsError("this worker joined after the test began: it has no share of the iterations")
     index = shares.index(worker)
     return Path(options[_DIRECTORY]) / SHARDS_FOLDER / str(index), index, len(shares)
+
+
+def users_of(options: dict[str, Any]) -> int | None:
+    """Return the number of users of all workers, from the master's options; None without one."""
+    return options.get(_USERS)
 
 
 class Master:
@@ -50,7 +55,7 @@ class Master:
             )
         self._directory, self._shares = directory, shares
         self._done, self._shards = set(), {}
-        options[_DIRECTORY], options[_SHARES] = str(directory), shares
+        options[_DIRECTORY], options[_SHARES], options[_USERS] = str(directory), shares, settings.users
 
     def merge(self) -> bool:
         """Wait for the workers' shards and merge them; return whether all went well."""

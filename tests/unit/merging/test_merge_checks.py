@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from analysis.merging.merge import merge
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
+from plimsoll.rundir.load import load_of
 from tests.support.rundir import records, run_facts, write_run
 from tests.support.sharded import all_of_them, instance, shard_facts
 
@@ -64,6 +66,32 @@ def test_an_instance_of_another_run_is_refused(
     assert result.exit_code == 2, why
     assert f"{tmp_path / '1'}: {sentence}" in result.stderr, why
     assert not (tmp_path / "merged").exists()
+
+
+LOADS: list[tuple[str, dict[str, Any] | None, int]] = [
+    ("of one load", {"timeout_s": 30.0, "include": []}, 0),
+    ("another time-out", {"timeout_s": 1.0, "include": []}, 2),
+    ("an instance of an older version says nothing of its load", None, 0),
+]
+
+
+@pytest.mark.parametrize(("why", "settings", "code"), LOADS)
+def test_instances_of_another_load_are_refused(
+    tmp_path: Path, why: str, settings: dict[str, Any] | None, code: int
+) -> None:
+    load = load_of({"timeout_s": 30.0, "include": []}).model_dump()
+    all_of_them(tmp_path, load=load)
+    instance(tmp_path / "1", 1, load=None if settings is None else load_of(settings).model_dump())
+    result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "merged")])
+    assert result.exit_code == code, why
+    if code:
+        assert f"{tmp_path / '1'}: its load is another one than that of" in result.stderr, why
+        assert "(timeout_s)" in result.stderr, why
+        return
+    assert json.loads((tmp_path / "merged" / "run.json").read_text())["load"] == load
+    written = (tmp_path / "merged" / "requests.npy").read_bytes()[512:]
+    summary = json.loads((tmp_path / "merged" / "summary.json").read_text())
+    assert summary["records_sha256"] == sha256(written).hexdigest(), why
 
 
 def test_a_log_may_lie_in_another_folder_on_each_machine(tmp_path: Path) -> None:

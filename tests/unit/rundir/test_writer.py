@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -70,18 +71,37 @@ def test_the_summary_has_the_keys_of_the_format(tmp_path: Path) -> None:
     fixture = FIXTURES / "run-go" / "summary.json"
     theirs = json.loads(fixture.read_text())
     assert summary.keys() - {"measures"} == theirs.keys()
-    for key in theirs.keys() - {"format", "duration_s"}:
-        assert summary[key].keys() == theirs[key].keys(), key
+    for key in theirs.keys() - {"format", "duration_s", "records_sha256"}:
+        assert summary[key].keys() - {"censored"} == theirs[key].keys() - {"censored"}, key
     ready = {"unit": "ms", "count": 2, "sum": 27.0, "mean": 13.5, "min": 12.5, "max": 14.5}
     assert summary["measures"]["image ready"] == ready | {"p50": 12.5, "p90": None, "p99": None}
     assert summary["response_ms"]["p99.9"] is None
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_summary_has_the_sum_of_all_records(tmp_path: Path, at_once: bool) -> None:
+    with RunWriter(tmp_path, FACTS, summarise, at_once=at_once) as run:
+        for i in range(3):
+            run.request(Request(due_ns=i, total_us=i, route="page"))
+        run.records(np.zeros(5, dtype=run.record_type))
+        run.finish("complete")
+    written = (tmp_path / "requests.npy").read_bytes()[512:]
+    assert len(written) == 8 * 68
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["records_sha256"] == sha256(written).hexdigest()
+
+
+def test_a_run_without_requests_has_the_sum_of_nothing(tmp_path: Path) -> None:
+    RunWriter(tmp_path, FACTS, summarise).finish("failed", "wrong password")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["records_sha256"] == sha256().hexdigest()
 
 
 def test_run_json_has_the_keys_of_the_format(tmp_path: Path) -> None:
     write(tmp_path).finish("complete")
     mine = json.loads((tmp_path / "run.json").read_text())
     theirs = json.loads((FIXTURES / "run-go" / "run.json").read_text())
-    assert mine.keys() - {"scenario_settings"} == theirs.keys()
+    assert mine.keys() - {"scenario_settings"} == theirs.keys() - {"load"}  # it is whose who sends it
     assert mine["started_at"].endswith("Z")
 
 

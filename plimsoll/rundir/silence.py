@@ -1,0 +1,73 @@
+"""Watches for a target that answers no more: a run whose target died is not complete. Pure.
+
+From its last answer to the end of the run nothing came, though requests were sent. `bin/replay` judges the
+same way (replay/record/silence.go).
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from plimsoll.rundir.errorkinds import NAMES
+from plimsoll.rundir.request import Request
+from plimsoll.rundir.requestfile import Records
+
+# A silence says something when so many requests were sent in it, and it lasted so long.
+_FEWEST = 10
+_SHORTEST_NS = 2_000_000_000
+_SHARE = 100  # a hundredth of the run
+
+
+class Silence:
+    """Takes all requests of a run in the order in which they were done, or nearly so."""
+
+    def __init__(self) -> None:
+        self._answered, self._since_ns, self._end_ns = False, 0, 0
+        self._failures: Counter[str] = Counter()
+
+    def take(self, request: Request) -> None:
+        """Take one request."""
+        start_ns = request.due_ns + request.lag_us * 1000
+        done_ns = start_ns + request.total_us * 1000
+        self._end_ns = max(self._end_ns, done_ns)
+        if request.error == "none" or request.status > 0 or request.ttfb_us > 0:
+            self._take_answer(done_ns)
+        elif start_ns >= self._since_ns:  # sent after the last answer, so that nobody had answered since
+            self._take_failures(request.error, 1)
+
+    def take_all(self, records: Records) -> None:
+        """Take a block of records, shape (n,): up to its last answer they only say when that was."""
+        if not len(records):
+            return
+        start_ns = records["due_ns"] + records["lag_us"].astype(np.int64) * 1000
+        done_ns = start_ns + records["total_us"].astype(np.int64) * 1000
+        answered = (records["error"] == 0) | (records["status"] > 0) | (records["ttfb_us"] > 0)
+        self._end_ns = max(self._end_ns, int(done_ns.max()))
+        after = 0
+        if answered.any():
+            after = int(np.flatnonzero(answered)[-1]) + 1
+            self._take_answer(int(done_ns[answered].max()))
+        sent_since = start_ns[after:] >= self._since_ns
+        for number, count in enumerate(np.bincount(records["error"][after:][sent_since]).tolist()):
+            self._take_failures(NAMES[number] if number < len(NAMES) else "other", count)
+
+    def _take_answer(self, done_ns: int) -> None:
+        if not self._answered or done_ns > self._since_ns:
+            self._answered, self._since_ns = True, done_ns
+            self._failures.clear()
+
+    def _take_failures(self, error: str, count: int) -> None:
+        if count and error != "aborted":  # those were given up by us
+            self._failures[error] += count
+
+    def verdict(self) -> str | None:
+        """Return why the target counts as dead when the run ends with what was taken; None if it lives."""
+        requests, lasted_ns = self._failures.total(), self._end_ns - self._since_ns
+        if requests < _FEWEST or lasted_ns < max(_SHORTEST_NS, self._end_ns // _SHARE):
+            return None
+        since = f"after {self._since_ns / 1e9:.1f} s" if self._answered else "at all"
+        kind, count = self._failures.most_common(1)[0]
+        return (
+            f"the target gave no answer {since}: the last {requests} requests failed within "
+            f"{lasted_ns / 1e9:.1f} s, {count} of them with {kind}; see why it ended, and run this again"
+        )
