@@ -120,8 +120,11 @@ def test_a_run_in_which_nothing_succeeded_has_failed(
 ) -> None:
     with RunWriter(tmp_path, RunFacts(scenario="visitors"), summarise) as run:
         run.request(Request(due_ns=0, total_us=1, route="page"))
-        assert status_and_reason(("complete", None), samples(run, **changed), days)[0] == status, why
-        assert status_and_reason(("interrupted", "x"), samples(run, **changed), days) == ("interrupted", "x")
+        seen = samples(run, **changed)
+        assert status_and_reason(("complete", None), seen, None, days)[0] == status, why
+        assert status_and_reason(("complete", None), seen, "the target died", days)[0] == "failed", why
+        for died in (None, "the target died"):
+            assert status_and_reason(("interrupted", "x"), seen, died, days) == ("interrupted", "x")
         run.finish("complete")
 
 
