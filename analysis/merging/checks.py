@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from analysis.merging.shard import ShardRun
+from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.load import differing
 from plimsoll.rundir.models import Shard
 
 _Of = Callable[[ShardRun], object]
@@ -58,7 +58,10 @@ def _loads(shards: Sequence[ShardRun]) -> Iterator[str]:
     for path, load in known[1:]:
         first_path, first = known[0]
         if load and first and load.digest != first.digest:
-            names = ", ".join(differing(load, first)) or "what it is made of"
+            names = (
+                ", ".join(key for key, _ in differing([first.settings, load.settings]))
+                or "what it is made of"
+            )
             yield (
                 f"{path}: its load is another one than that of {first_path} ({printable(names)}): "
                 "these are no shards of one run"

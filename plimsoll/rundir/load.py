@@ -17,9 +17,3 @@ def load_of(settings: Mapping[str, Any]) -> Load:
 def digest_of(text: bytes) -> str:
     """Return the SHA-256 of `text` in hexadecimal."""
     return sha256(text).hexdigest()
-
-
-def differing(one: Load, other: Load) -> list[str]:
-    """Return the names of the settings in which two loads differ."""
-    names = sorted(one.settings.keys() | other.settings.keys())
-    return [name for name in names if one.settings.get(name) != other.settings.get(name)]

@@ -27,6 +27,30 @@ def run(*args: str | Path) -> Result:
     return CliRunner().invoke(main, ["import", "k6", *map(str, args)])
 
 
+def mortal(path: Path, *, comes_back: bool) -> Path:
+    """What k6 writes of a server that answers for five seconds, is killed, and may come back."""
+    lines = []
+    for i in range(100):
+        tags = {"name": "page", "status": "200", "expected_response": "true"}
+        if i >= 50 and not (comes_back and i >= 80):
+            tags = {"name": "page", "status": "0", "error_code": "1212", "error": "dial: connection refused"}
+        for metric, value in (("http_reqs", 1), ("http_req_duration", 1.0), ("http_req_waiting", 0.9)):
+            at = f"2026-11-22T10:00:{i // 10:02d}.{i % 10}00001Z"
+            data = {"time": at, "value": value if tags["status"] == "200" else 0, "tags": tags}
+            lines.append(json.dumps({"metric": metric, "type": "Point", "data": data}))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(("comes_back", "status"), [(False, "failed"), (True, "complete")])
+def test_a_run_whose_target_died_is_not_complete(tmp_path: Path, comes_back: bool, status: str) -> None:
+    run(mortal(tmp_path / "k6.json", comes_back=comes_back), "--out", tmp_path / "results")
+    facts = json.loads((tmp_path / "results" / "latest" / "run.json").read_text())
+    assert facts["status"] == status, facts["reason"]
+    assert (facts["reason"] or "").startswith("the target gave no answer after 6.0 s") == (not comes_back)
+    assert facts.get("load") is None, "nobody knows what shaped it"
+
+
 def test_every_request_of_a_script_is_a_record(tmp_path: Path) -> None:
     imported = import_file(FOREIGN, tmp_path, target="http://127.0.0.1:9911")
     assert imported.whole

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from scenarios.running.session import ending
 from scenarios.running.work import Work
 
 
@@ -77,3 +78,36 @@ def test_failures_are_counted_in_all_and_in_a_row() -> None:
 def test_a_share_outside_the_shares_is_refused() -> None:
     with pytest.raises(ValueError, match="share 2 of 2"):
         Work(1, 2, 2)
+
+
+def work_of(total: int | None, begun: int, failed: int = 0, *, in_time: bool = True) -> Work:
+    work = Work(total)
+    for number in range(begun):
+        work.next()
+        work.count(number >= failed)
+    if not in_time:
+        work.next(in_time=False)
+    return work
+
+
+DIED = "the target gave no answer after 5.0 s"
+ENDINGS: list[tuple[str, Work, str | None, str | None, str, str | None]] = [
+    ("all was done", work_of(3, 3), None, None, "complete", None),
+    ("some of it failed", work_of(3, 3, failed=2), None, None, "complete", None),
+    ("the target died, and some had been done", work_of(30, 30, failed=20), None, DIED, "failed", DIED),
+    ("the time was up, and the target dead", work_of(None, 5, in_time=False), None, DIED, "failed", DIED),
+    ("an interrupt is one, whatever the target did", work_of(3, 2), None, DIED, "interrupted", "2 of 3"),
+    ("nothing succeeded", work_of(3, 3, failed=3), None, None, "failed", "no iteration succeeded"),
+    ("no later step could succeed", work_of(3, 1), "refused", DIED, "failed", "refused"),
+    ("none began", work_of(3, 0, in_time=False), None, None, "failed", "no iteration began within 1 s"),
+]
+
+
+@pytest.mark.parametrize(("why", "work", "hopeless", "died", "status", "said"), ENDINGS)
+def test_how_a_run_ended(
+    why: str, work: Work, hopeless: str | None, died: str | None, status: str, said: str | None
+) -> None:
+    found, reason = ending(work, hopeless, 1.0, died)
+    assert found == status, why
+    assert (reason is None) == (said is None), why
+    assert said is None or said in (reason or ""), why
