@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 
 import pytest
 
@@ -37,6 +38,67 @@ def server(tmp_path: Path) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+class _Mortal:
+    """A server that is killed when it has answered so many requests, and comes back after a pause, if any."""
+
+    def __init__(self, answers: int, pause_s: float | None) -> None:
+        self._left, self._pause_s, self._lock = answers, pause_s, Lock()
+        self._server = self._begun(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def _begun(self, address: tuple[str, int]) -> ThreadingHTTPServer:
+        mortal = self
+
+        class Handler(_Quiet):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Length", "5")
+                self.end_headers()
+                self.wfile.write(b"hello")
+                mortal.answered()
+
+        server = ThreadingHTTPServer(address, Handler)
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return server
+
+    def answered(self) -> None:
+        with self._lock:
+            self._left -= 1
+            dies = self._left == 0
+        if dies:
+            Thread(target=self._die, daemon=True).start()
+
+    def _die(self) -> None:
+        address = self._server.server_address[:2]
+        self.end()
+        if self._pause_s is not None:
+            time.sleep(self._pause_s)
+            self._server = self._begun((str(address[0]), int(address[1])))
+
+    def end(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "status"),
+    [(None, "failed"), (1.0, "complete")],
+    ids=["killed in the run", "back after a second"],
+)
+def test_a_run_whose_target_died_is_not_complete(tmp_path: Path, pause_s: float | None, status: str) -> None:
+    mortal = _Mortal(30, pause_s)
+    try:
+        load = ("--rate", "10", "--duration-s", "8", "--pages-per-visit", "1", "--think-s", "0", "--no-files")
+        run = ran("visitors", mortal.url, tmp_path, *load)
+    finally:
+        if pause_s is not None:
+            mortal.end()
+    assert run.facts["status"] == status, run.said
+    assert (run.facts["reason"] or "").startswith("the target gave no answer after ") == (status == "failed")
+    assert run.summary["requests"]["errors"] >= 5
+    assert run.code == 1 or status == "complete", run.said
 
 
 def numbers(run: Ran) -> list[int]:
@@ -89,6 +151,10 @@ def test_workers_end_when_their_time_is_up(server: str, tmp_path: Path) -> None:
     assert run.facts["status"] == "complete"
     clients = {number % 2 for number in run.iterations}
     assert clients == {0, 1}, "both workers had a share"
+    assert run.facts["load"]["settings"]["users"] == 2, "the load is that of all workers"
+    assert (tmp_path / "latest" / "shards" / "1").is_dir()
+    shards = [json.loads(path.read_text()) for path in (tmp_path / "latest" / "shards").glob("*/run.json")]
+    assert {one["load"]["digest"] for one in shards} == {run.facts["load"]["digest"]}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
