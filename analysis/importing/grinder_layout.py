@@ -72,7 +72,8 @@ class Layout:
         tests = np.zeros(len(values), dtype=TEST)
         for name, place in self.places.items():
             column, (least, most) = values[:, place], _RANGES[name]
-            if not bool(((column >= least) & (column <= most) & (column % 1 == 0)).all()):  # NaN is neither
+            whole = column == np.floor(column)
+            if not bool(((column >= least) & (column <= most) & whole).all()):  # NaN is neither
                 return None
             tests[name] = column
         return tests
