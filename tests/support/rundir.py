@@ -103,7 +103,7 @@ def write_run(
 ) -> Path:
     """Write a run directory. Without `summary` there is no summary.json, as when a run was killed."""
     path.mkdir(parents=True, exist_ok=True)
-    if len(table) and not table["client"].any():
+    if facts and not table["client"].any():
         table = table.copy()  # no two real runs have the same records
         table["client"] = zlib.crc32(f"{path.name} {facts}".encode())
     (path / "run.json").write_text(json.dumps(run_facts(**facts)))
