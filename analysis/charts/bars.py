@@ -1,12 +1,13 @@
 """A bar a backend at each place: the median of its runs, with every run as a point upon it."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from analysis.charts.style import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
 from plimsoll.common.hostile import plotly_text
-from plimsoll.common.units import counted, milliseconds
+from plimsoll.common.units import at_least, counted, milliseconds
 
 _SPREAD = 0.8  # how much of a place the backends' bars take
 _WIDEST = 0.12  # of the figure's width, one bar
@@ -17,11 +18,15 @@ _LOG_FROM = 30  # times as high as the lowest bar
 
 @dataclass(frozen=True)
 class Level:
-    """One run at one place: its name (hostile), its figure, and the number of values behind it."""
+    """One run at one place: its name (hostile), its figure, and the number of values behind it.
+
+    `at_least`: the figure is but a lower bound, without end where even that is not known.
+    """
 
     run: str
     value: float
     n: int
+    at_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ def bars_chart(
     """
     middles = [median(level.value for level in at) for each in backends for at in each.at if at]
     data = bar_traces(backends, places, said)
-    positive = [value for value in middles if value > 0]
+    positive = [value for value in middles if 0 < value < math.inf]
     scale = "log" if positive and max(positive) > _LOG_FROM * min(positive) else "linear"
     return Chart(
         key=key,
@@ -109,9 +114,16 @@ def _bars(
     labelled: bool,
 ) -> Json:
     name = plotly_text(backend.name)
-    shown = [(place, at, median(level.value for level in at)) for place, at in enumerate(backend.at) if at]
-    text: Json = {
-        "text": [said(level) for *_, level in shown],
+    shown = [
+        (place, at, middle_value)
+        for place, at in enumerate(backend.at)
+        if at and not math.isinf(middle_value := median(level.value for level in at))
+    ]
+    texts = [
+        _said(level, any(one.at_least and one.value <= level for one in at), said) for _, at, level in shown
+    ]
+    labels: Json = {
+        "text": texts,
         "textposition": "inside",
         "insidetextanchor": "start",
         "textangle": 0,
@@ -126,12 +138,12 @@ def _bars(
         "width": round(step * 0.9, 4),
         "marker": {"color": colour_of(backend.shade), "opacity": 0.55},
         "hovertext": [
-            f"{name}: <b>{said(level)}</b><br>{plotly_text(places[place])}<br>"
+            f"{name}: <b>{text}</b><br>{plotly_text(places[place])}<br>"
             f"{'median of ' if len(at) > 1 else ''}{counted(len(at), 'run')}"
-            for place, at, level in shown
+            for (place, at, _), text in zip(shown, texts, strict=True)
         ],
         "hoverinfo": "text",
-        **(text if labelled else {}),
+        **(labels if labelled else {}),
     }
 
 
@@ -143,15 +155,21 @@ def _points(
     texts: list[str] = []
     for place, at in enumerate(backend.at):
         for number, level in enumerate(at):
+            if math.isinf(level.value):
+                continue
             apart = (number - (len(at) - 1) / 2) * min(step / max(len(at), 1), step / 6) * 0.8
             x.append(round(place + middle + apart, 4))
             y.append(level.value)
             texts.append(
-                f"{plotly_text(level.run)}: <b>{said(level.value)}</b><br>{plotly_text(places[place])}<br>"
-                f"n = {level.n:,}"
+                f"{plotly_text(level.run)}: <b>{_said(level.value, level.at_least, said)}</b><br>"
+                f"{plotly_text(places[place])}<br>n = {level.n:,}"
             )
     look = {"size": 8, "color": colour_of(backend.shade), "line": {"width": 1, "color": "var(--card)"}}
     name = plotly_text(backend.name)
     return points(
         name, x, y, mode="markers", marker=look, hovertext=texts, hoverinfo="text", showlegend=False
     )
+
+
+def _said(value: float, bound: bool, said: Callable[[float], str]) -> str:
+    return at_least(said(value)) if bound else said(value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.charts.failures import failures_note
 from analysis.charts.style import (
     Chart,
     Json,
@@ -38,7 +39,8 @@ def heat_chart(run: Run, alone: Sequence[Run]) -> Chart:
     return Chart(
         key=f"heat-{run.number}",
         title="All response times" + ("" if len(alone) == 1 else f" of {run.name}"),
-        caption="The stronger the colour, the more requests took that long at that time.",
+        caption="The stronger the colour, the more requests took that long at that time."
+        + failures_note([run]),
         data=[trace],
         layout=layout(time_axis(unit), y_axis, **span_shapes([run], unit)),
         scale="log",
@@ -47,7 +49,7 @@ def heat_chart(run: Run, alone: Sequence[Run]) -> Chart:
 
 def heat_charts(runs: Sequence[Run]) -> list[Chart]:
     """Return a heat map of each of the first runs."""
-    return [heat_chart(run, runs) for run in runs[:_MOST_MAPS]]
+    return [heat_chart(run, runs) for run in runs[:_MOST_MAPS] if run.statistics.timeline.heat.any()]
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,12 @@ class Slices:
 
 
 def pooled_heat_chart(
-    key: str, title: str, since: str, busy_s: float | None, runs: Sequence[Slices]
+    key: str, title: str, since: str, busy_s: float | None, runs: Sequence[Slices], failures: str = ""
 ) -> Chart:
     """Return one heat map of all `runs` together, over the time since `since`.
 
     A slice counts in the column in which its middle lies; columns are no narrower than the widest slice.
+    `failures` ends the caption.
     """
     first_s = min(-run.zero_s for run in runs)
     last_s = max(len(run.heat) * run.width_s - run.zero_s for run in runs)
@@ -90,7 +93,8 @@ def pooled_heat_chart(
         key=key,
         title=title,
         caption="The stronger the colour, the more requests of all repeats together took that long then."
-        + (" Between the dashed lines the saturator ran." if busy_s is not None else ""),
+        + (" Between the dashed lines the saturator ran." if busy_s is not None else "")
+        + failures,
         data=[trace],
         layout=layout(x_axis, axis("response time (ms)", "log") | log_ticks(trace["y"]), **more),
         scale="log",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from analysis.charts.failures import failures_note
 from analysis.charts.style import (
     Chart,
     Json,
@@ -46,7 +47,8 @@ def percentile_chart(runs: Sequence[Run]) -> Chart:
             "At 99.9 % stands the time that all but one in a thousand requests took at most. Response time "
             "counts from the instant a request was due, service time from when it was sent; where they "
             "part, requests waited before they were sent."
-        ),
+        )
+        + failures_note(runs),
         data=data,
         layout=layout(
             x_axis,
@@ -57,10 +59,12 @@ def percentile_chart(runs: Sequence[Run]) -> Chart:
     )
 
 
-def pooled_chart(key: str, title: str, curves: Sequence[tuple[str, int, list[tuple[float, float]]]]) -> Chart:
+def pooled_chart(
+    key: str, title: str, curves: Sequence[tuple[str, int, list[tuple[float, float]]]], failures: str = ""
+) -> Chart:
     """Return the response time of each backend at every percentile, of all its repeats together.
 
-    `curves` are names (hostile), colours and points (1/(1−q), ms).
+    `curves` are names (hostile), colours and points (1/(1−q), ms); `failures` ends the caption.
     """
     data = [
         points(
@@ -85,6 +89,7 @@ def pooled_chart(key: str, title: str, curves: Sequence[tuple[str, int, list[tup
         caption=(
             "At 99.9 % stands the time that all but one in a thousand requests took at most, from the "
             "instant at which they were due. All repeats of a backend together."
+            f"{failures}"
         ),
         data=data,
         layout=layout(

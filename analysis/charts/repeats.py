@@ -1,24 +1,37 @@
 """Every repeat as a point: how far runs of one backend lie apart, beside how far the backends do."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from analysis.charts.style import Chart, Json, axis, colour_of, in_lines, layout, log_ticks, points
 from plimsoll.common.hostile import plotly_text
-from plimsoll.common.units import milliseconds
+from plimsoll.common.units import at_least, counted, milliseconds
 
 _LETTERS = 80  # that fit beside each other below a chart, on paper
 _SPREAD = 0.7  # how much of a place the backends' columns take
 
 
+class RunPoint(NamedTuple):
+    """One run's figure, by the run's name (hostile); without end where nobody knows how long failures took.
+
+    `at_least`: the figure is but a lower bound.
+    """
+
+    run: str
+    ms: float
+    at_least: bool = False
+
+
 @dataclass(frozen=True)
 class Repeats:
-    """One backend's figures at each place: (name of the run, ms); names are hostile."""
+    """One backend's figures at each place; its name is hostile."""
 
     name: str
     shade: int
-    at: list[list[tuple[str, float]]]
+    at: list[list[RunPoint]]
 
 
 def repeats_chart(
@@ -26,21 +39,25 @@ def repeats_chart(
 ) -> Chart:
     """Return a column of points a backend at each of `places` (hostile names), with a bar at the median."""
     data: list[Json] = []
-    values = [value for backend in backends for at in backend.at for _, value in at if value > 0]
+    values = [each.ms for backend in backends for at in backend.at for each in at if 0 < each.ms < math.inf]
     step = _SPREAD / len(backends)
     for column, backend in enumerate(backends):
         middle = (column - (len(backends) - 1) / 2) * step
-        x, y, texts = [], [], []
+        x, y, texts, symbols = [], [], [], []
         for place, at in enumerate(backend.at):
-            for number, (name, value) in enumerate(at):
+            for number, each in enumerate(at):
+                if math.isinf(each.ms):
+                    continue
                 apart = (number - (len(at) - 1) / 2) * min(step / max(len(at), 1), step / 6) * 0.8
                 x.append(round(place + middle + apart, 4))
-                y.append(value or None)
-                texts.append(
-                    f"{plotly_text(name)}: <b>{milliseconds(value)}</b><br>{plotly_text(places[place])}"
-                )
+                y.append(each.ms or None)
+                shown = at_least(milliseconds(each.ms)) if each.at_least else milliseconds(each.ms)
+                texts.append(f"{plotly_text(each.run)}: <b>{shown}</b><br>{plotly_text(places[place])}")
+                symbols.append("triangle-up" if each.at_least else "circle")
         group: Json = {"legendgroup": f"backend {backend.shade}"}
-        look = {"size": 10, "color": colour_of(backend.shade), "opacity": 0.75}
+        look: Json = {"size": 10, "color": colour_of(backend.shade), "opacity": 0.75}
+        if "triangle-up" in symbols:
+            look["symbol"] = symbols
         data.append(
             points(
                 plotly_text(backend.name),
@@ -69,11 +86,23 @@ def repeats_chart(
     return Chart(
         key=key,
         title=title,
-        caption=caption,
+        caption=caption + _failed(backends),
         data=data,
         layout=layout(x_axis, axis("ms", scale) | log_ticks(values)),
         scale=scale,
     )
+
+
+def _failed(backends: Sequence[Repeats]) -> str:
+    """Return what the caption says of figures that are failures'; empty where there is none."""
+    points = [each for backend in backends for at in backend.at for each in at]
+    said = ""
+    if any(each.at_least and not math.isinf(each.ms) for each in points):
+        said += " A triangle is a failure, at its time-out: a lower bound."
+    if unknown := sum(math.isinf(each.ms) for each in points):
+        are = "is a failure" if unknown == 1 else "are failures"
+        said += f" {counted(unknown, 'figure')} {are} of unknown time-out: above all others, and not drawn."
+    return said
 
 
 def _medians(backend: Repeats, middle: float, step: float, group: Json) -> Json:
@@ -82,7 +111,9 @@ def _medians(backend: Repeats, middle: float, step: float, group: Json) -> Json:
     for place, at in enumerate(backend.at):
         if not at:
             continue
-        level = median(value for _, value in at)
+        level = median(each.ms for each in at)
+        if math.isinf(level):
+            continue
         x += [round(place + middle - step * 0.42, 4), round(place + middle + step * 0.42, 4), place + middle]
         y += [level or None, level or None, None]
     return points(

@@ -24,13 +24,14 @@ from analysis.charts.style import (
 )
 from analysis.statistics.phasewindows import PhaseWindow, line_of
 from plimsoll.common.hostile import plotly_text
-from plimsoll.common.units import counted, milliseconds, seconds, significant
+from plimsoll.common.units import at_least, counted, milliseconds, seconds, significant
 
 _LINE_POINTS = 40  # a straight line is a curve on a log scale
 _MOST_BINS = 240
 _ASIDE = 0.3  # of a window's width
 # So that backends can be told apart without colours; each has an open form for widened windows.
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
+_FAILED = "arrow-up"  # a lower bound: the failure that it is stands at its time-out
 # The place of each row of the chart, from the bottom, by how many rows there are below the first.
 _GAP, _LOWER = 0.055, 0.15
 
@@ -63,7 +64,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Scatter:
-    """The parts of the chart. `saturators` is empty where time counts from the start of the run."""
+    """The parts of the chart. `saturators` is empty where time counts from the start of the run.
+
+    `failures` ends the caption.
+    """
 
     key: str
     of: str
@@ -73,6 +77,7 @@ class Scatter:
     left_out: int
     saturators: list[str]
     busy_s: float | None
+    failures: str = ""
 
 
 def scatter_chart(scatter: Scatter) -> Chart:
@@ -93,7 +98,7 @@ def scatter_chart(scatter: Scatter) -> Chart:
         data += _line(backend, scatter, unit)
         for place, row in enumerate(rows, 2):
             data += row_traces(backend, backend.rows[row], place, (first_s, last_s), unit)
-    values = [window.value_ms for window in every if window.value_ms > 0]
+    values = [value for window in every if (value := window.drawn_ms)]
     scale = _scale(values)
     return Chart(
         key=scatter.key,
@@ -110,20 +115,23 @@ def _points(backend: Shown, scatter: Scatter, unit: TimeUnit, aside_s: float) ->
     found = []
     symbol = _SYMBOLS[backend.shade % len(_SYMBOLS)]
     size = 9 if len(backend.windows) <= 150 else 6 if len(backend.windows) <= 600 else 4
+    drawn = [(name, w) for name, windows in backend.repeats for w in windows if w.drawn_ms is not None]
     for widened in (False, True):
-        some = [(name, w) for name, windows in backend.repeats for w in windows if w.widened is widened]
+        some = [(name, w) for name, w in drawn if w.widened is widened]
         if not some and widened:
             continue
+        form = "-open" if widened else ""
+        forms = [(symbol if w.value_ms is not None else _FAILED) + form for _, w in some]
         look = {
             "size": size,
             "color": colour_of(backend.shade),
-            "symbol": symbol + ("-open" if widened else ""),
+            "symbol": symbol + form if set(forms) <= {symbol + form} else forms,
         }
         found.append(
             points(
                 plotly_text(backend.name),
                 [unit.of(window.middle_s + aside_s) for _, window in some],
-                [window.value_ms or None for _, window in some],
+                [window.drawn_ms or None for _, window in some],
                 mode="markers",
                 marker=look | {"line": {"width": 1.5 if widened else 0}, "opacity": 0.8},
                 hovertext=[_hover(name, window, scatter) for name, window in some],
@@ -207,14 +215,20 @@ def seconds_of(t_s: float) -> str:
 
 def _hover(name: str, window: PhaseWindow, scatter: Scatter) -> str:
     interval = ""
-    if window.lower_ms is not None:
+    if window.value_ms is None:
+        interval = "a failure, at its time-out<br>"
+    elif window.lower_ms is not None:
         upper = (
-            "unknown, it takes more requests" if window.upper_ms is None else milliseconds(window.upper_ms)
+            "unknown, it takes more requests or fewer failures"
+            if window.upper_ms is None
+            else milliseconds(window.upper_ms)
         )
         interval = f"95 % interval: {milliseconds(window.lower_ms)} to {upper}<br>"
     shown = "slowest" if scatter.shown == "max" else scatter.shown
+    took = milliseconds(window.drawn_ms)
+    took = at_least(took) if window.value_ms is None else took
     return (
-        f"{plotly_text(name)}, {window.phase}<br>{shown} <b>{milliseconds(window.value_ms)}</b><br>{interval}"
+        f"{plotly_text(name)}, {window.phase}<br>{shown} <b>{took}</b><br>{interval}"
         f"n = {counted(window.n, 'request')}<br>{seconds_of(window.start_s)} to {seconds_of(window.stop_s)}"
         f"{' (widened)' if window.widened else ''}"
     )
@@ -249,7 +263,9 @@ def _caption(scatter: Scatter, every: Sequence[PhaseWindow]) -> str:
         text += " A p99.9 needs at least 1,000 requests, and most runs have fewer."
     if scatter.left_out:
         text += f" {counted(scatter.left_out, 'phase')} of runs had too few requests for a point."
-    return text
+    if any(window.value_ms is None and window.drawn_ms is not None for window in every):
+        text += " An arrow is a failure, at its time-out: a lower bound."
+    return text + scatter.failures
 
 
 def _scale(values: list[float]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from analysis.charts.failures import failures_note
 from analysis.charts.style import (
     Chart,
     Json,
@@ -16,8 +17,10 @@ from analysis.charts.style import (
     time_unit,
     trace_name,
 )
+from analysis.statistics.timeline import Timeline
+from analysis.statistics.times import NEVER_US
 from analysis.statistics.windows import Window
-from plimsoll.common.units import counted, milliseconds, seconds
+from plimsoll.common.units import at_least, counted, milliseconds, seconds
 
 _LINE_POINTS = 60  # a straight line is a curve on a log scale
 
@@ -63,6 +66,9 @@ def _caption(runs: Sequence[Run]) -> str:
     text += "."
     if any(windows.shown != "p99.9" for windows in all_windows):
         text += " A p99.9 needs at least 1,000 requests."
+    if any(windows.is_censored(window) for windows in all_windows for window in windows.windows):
+        text += " A triangle is a failure, at its time-out: a lower bound."
+    text += failures_note(runs)
     lines = [_average(run, runs) for run in runs if run.statistics.windows.line is not None]
     return text + (f" The straight average line goes from {'; '.join(lines)}." if lines else "")
 
@@ -78,7 +84,7 @@ def _average(run: Run, runs: Sequence[Run]) -> str:
 
 def _windows(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
     windows = run.statistics.windows
-    shown = [window for window in windows.windows if windows.value_ms(window) is not None]
+    shown = [window for window in windows.windows if windows.drawn_ms(window) is not None]
     name = "slowest" if windows.shown == "max" else windows.shown
     size = 9 if len(shown) <= 120 else 6
     found = []
@@ -86,11 +92,19 @@ def _windows(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
         some = [window for window in shown if window.merged is merged]
         if not some:
             continue
-        marker = {"size": size, "color": run.colour, "symbol": symbol, "line": {"width": 2 if merged else 0}}
+        symbols = [
+            symbol.replace("circle", "triangle-up") if windows.is_censored(w) else symbol for w in some
+        ]
+        marker = {
+            "size": size,
+            "color": run.colour,
+            "symbol": symbol if set(symbols) == {symbol} else symbols,
+            "line": {"width": 2 if merged else 0},
+        }
         trace = points(
             trace_name(run, runs, label),
             [unit.of(window.middle_s) for window in some],
-            [windows.value_ms(window) for window in some],
+            [windows.drawn_ms(window) for window in some],
             mode="markers",
             hovertext=[_hover(run, runs, window) for window in some],
             hoverinfo="text",
@@ -122,7 +136,7 @@ def _line(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
 
 def _slowest(run: Run, unit: TimeUnit) -> Json:
     timeline = run.statistics.timeline
-    slots = [slot for slot in range(timeline.used) if timeline.due[slot]]
+    slots = [slot for slot in range(timeline.used) if timeline.due[slot] and not _unknown(timeline, slot)]
     values = [float(timeline.slowest_us[slot]) / 1000 for slot in slots]
     return points(
         f"slowest of each {seconds(timeline.width_s)}",
@@ -130,7 +144,8 @@ def _slowest(run: Run, unit: TimeUnit) -> Json:
         list(values),
         mode="markers",
         hovertext=[
-            f"the slowest: {milliseconds(value)}<br>at {seconds(slot * timeline.width_s)}"
+            f"the slowest: {_slowest_of(value, bool(timeline.failed[slot]))}<br>"
+            f"at {seconds(slot * timeline.width_s)}"
             for slot, value in zip(slots, values, strict=True)
         ],
         hoverinfo="text",
@@ -138,13 +153,23 @@ def _slowest(run: Run, unit: TimeUnit) -> Json:
     )
 
 
+def _unknown(timeline: Timeline, slot: int) -> bool:
+    """Return whether nobody knows how long the slowest of a slice took, since it failed."""
+    return bool(timeline.failed[slot]) and int(timeline.slowest_us[slot]) >= NEVER_US
+
+
+def _slowest_of(value_ms: float, failed: bool) -> str:
+    return at_least(milliseconds(value_ms)) if failed else milliseconds(value_ms)
+
+
 def _hover(run: Run, runs: Sequence[Run], window: Window) -> str:
     windows = run.statistics.windows
     whose = "" if len(runs) == 1 else f"{run.label}<br>"
     merged = " (wider)" if window.merged else ""
+    times = window.figures
     return (
-        f"{whose}{windows.shown} <b>{milliseconds(windows.value_ms(window))}</b><br>"
-        f"p50 {milliseconds(window.p50_ms)}, slowest {milliseconds(window.max_ms)}<br>"
+        f"{whose}{windows.shown} <b>{times.shown(windows.shown)}</b><br>"
+        f"p50 {times.shown('p50')}, slowest {times.shown('max')}<br>"
         f"{counted(window.n, 'request')}, {seconds(window.start_s)} to {seconds(window.stop_s)}{merged}"
     )
 
@@ -155,7 +180,7 @@ def _scale(runs: Sequence[Run]) -> str:
         value
         for run in runs
         for window in run.statistics.windows.windows
-        if (value := run.statistics.windows.value_ms(window))
+        if (value := run.statistics.windows.drawn_ms(window))
     ]
     values.sort()
     return "log" if values and values[-1] > 8 * values[len(values) // 2] else "linear"

@@ -43,12 +43,13 @@ def _metric(runs: Sequence[ComparedRun], phase: Phase) -> str | None:
         if requests >= fewest(PERCENTILES[tail]):
             return tail
     everywhere = set.intersection(*(set(each.steps) for each in levels))
+    # A step that is censored counts as its lower bound: it must not be passed over for failing.
     # What takes longest, over both sides alike: choosing by one side's figures would favour one.
     longest = [
-        (each[0].measure, fmean(math.log(step.median) for step in each), name)
+        (each[0].measure, fmean(math.log(step.least) for step in each), name)
         for name in sorted(everywhere)
         if (each := [level.steps[name] for level in levels])
-        if all(step.unit == "ms" and step.median > 0 for step in each)
+        if all(step.unit == "ms" and step.least > 0 for step in each)
     ]
     if longest:
         return f"{MEASURE}{max(longest)[2]}"

@@ -1,15 +1,19 @@
 """The figures of one run, a number each and phase by phase. The records are read once and not kept."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.evidence.run import JUDGED
+from analysis.statistics.failures import counted_us, failed, timeout_us
+from analysis.statistics.figures import TimeFigures
 from analysis.statistics.measures import summaries
 from analysis.statistics.phases import NEVER_NS, PHASES
-from analysis.statistics.sample import PERCENTILES, Microseconds, Sample, narrow, rank
+from analysis.statistics.sample import PERCENTILES, Sample, rank
+from analysis.statistics.times import Microseconds, Times, narrow
 from plimsoll.common.errors import DamagedFileError, NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event, Saturation, saturation
@@ -17,7 +21,6 @@ from plimsoll.rundir.measures import Measures
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
 
 WHOLE = "whole"
-SERVER_ERROR = 500
 _LATEST_NS = 1 << 61
 _P50 = PERCENTILES["p50"]
 
@@ -26,18 +29,29 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class StepLevel:
-    """The median of a step, or of a measure, and its unit."""
+    """The median of a step, or of a measure, and its unit.
 
-    median: float
+    The median is None where it is censored: then it is at least `at_least`, None where that is not known.
+    """
+
+    median: float | None
     unit: str
     measure: bool
+    at_least: float | None = None
+
+    @property
+    def least(self) -> float:
+        """The least that the median can be: endless where half failed, and their time-out is not known."""
+        found = self.at_least if self.median is None else self.median
+        return math.inf if found is None else found
 
 
 @dataclass(frozen=True)
 class PhaseLevels:
     """One phase of one run. Times are exact order statistics in ms, None of too few requests.
 
-    `errors` counts requests without a whole response, and responses with a status of 500 or more. `steps` are
+    `errors` counts failures: requests without a whole response, and wrong answers. A time that is a failure's
+    is None too; `at_least_ms` has the lower bound of each of those, None where it is not known. `steps` are
     routes and measures by name (hostile).
     """
 
@@ -45,6 +59,17 @@ class PhaseLevels:
     errors: int
     times_ms: dict[str, float | None]
     steps: dict[str, StepLevel]
+    at_least_ms: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def censored(self) -> frozenset[str]:
+        """The names of the times of which only a lower bound is known, or not even that."""
+        return frozenset(self.at_least_ms)
+
+    @property
+    def times(self) -> TimeFigures:
+        """The times with their lower bounds, as tables show them."""
+        return TimeFigures(self.times_ms, self.at_least_ms)
 
 
 @dataclass(frozen=True)
@@ -69,7 +94,8 @@ class Levels:
 
 
 class _Columns:
-    def __init__(self, busy: Saturation | None) -> None:
+    def __init__(self, busy: Saturation | None, timeout_us: int | None) -> None:
+        self.timeout_us = timeout_us
         self.start_ns = busy.start_ns if busy else NEVER_NS
         self.stop_ns = NEVER_NS if busy is None or busy.stop_ns is None else max(busy.stop_ns, busy.start_ns)
         self.response: list[Microseconds] = []
@@ -92,15 +118,17 @@ class _Columns:
             block, due_ns = block[measured], due_ns[measured]
         whole = block["error"] == 0
         judged = whole & (block["logged_status"] != 0)
-        self.response.append(narrow(block["lag_us"].astype(np.uint64) + block["total_us"]))
-        self.service.append(block["total_us"].copy())
+        failures = failed(block)
+        took_us = narrow(block["lag_us"].astype(np.uint64) + block["total_us"])
+        self.response.append(counted_us(took_us, failures, self.timeout_us))
+        self.service.append(counted_us(block["total_us"].copy(), failures, self.timeout_us))
         self.lag.append(block["lag_us"].copy())
         self.own.append((block["flags"] & QUEUED) == 0)
         self.phase.append(
             ((due_ns >= self.start_ns).astype(np.uint8) + (due_ns >= self.stop_ns)).astype(np.uint8)
         )
         self.route.append(block["route"].copy())
-        self.failed.append(~whole | (block["status"] >= SERVER_ERROR))
+        self.failed.append(failures)
         self.judged += int(judged.sum())
         self.mismatches += int((judged & (block["status"] != block["logged_status"])).sum())
         self.body_bytes += int(np.maximum(block["bytes"], 0).sum())
@@ -109,12 +137,12 @@ class _Columns:
 def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
     """Read every record of `run` once. Raises RunDirectoryError where there is nothing to judge by."""
     busy = saturation(run.events)
-    columns = _Columns(busy)
+    columns = _Columns(busy, timeout_us(run.facts))
     for block in run.requests.blocks():
         columns.add(block)
         progress(len(block))
     response, phase = np.concatenate(columns.response), np.concatenate(columns.phase)
-    route, failed = np.concatenate(columns.route), np.concatenate(columns.failed)
+    route, failures = np.concatenate(columns.route), np.concatenate(columns.failed)
     if not len(response):
         raise NoRequestsError(
             f"{run.path}: every request belongs to the warm-up, so there is nothing to compare"
@@ -125,13 +153,15 @@ def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
     if busy:
         chosen |= {name: phase == number for number, name in enumerate(PHASES)}
     phases = {
-        name: _phase(response[mask], route[mask], failed[mask], names, _measured(run.events, name, columns))
+        name: _phase(response[mask], route[mask], failures[mask], names, _measured(run.events, name, columns))
         for name, mask in chosen.items()
     }
     lag, own = np.concatenate(columns.lag), np.concatenate(columns.own)
     return Levels(
         phases=phases,
-        service_p50_ms=Sample.of(np.concatenate(columns.service)).percentile_ms(_P50),
+        service_p50_ms=Sample.of_times(Times.of(np.concatenate(columns.service), failures)).percentile_ms(
+            _P50
+        ),
         lag_ms={name: _percentiles_ms(lag[mask & own]) for name, mask in chosen.items()},
         mismatches=columns.mismatches,
         judged=columns.judged,
@@ -149,7 +179,7 @@ def _percentiles_ms(lag: Microseconds) -> dict[str, float | None]:
 def _phase(
     response: Microseconds,
     route: NDArray[np.uint16],
-    failed: NDArray[np.bool_],
+    failures: NDArray[np.bool_],
     names: dict[int, str],
     measures: Measures,
 ) -> PhaseLevels:
@@ -161,10 +191,14 @@ def _phase(
     order = np.argsort(route, kind="stable")
     edges = np.flatnonzero(np.diff(route[order])) + 1
     for part in np.split(order, edges) if len(order) else []:
+        times = Times.of(response[part], failures[part])
         position = rank(_P50, len(part)) or 1  # the only one is the median
-        median_ms = float(np.partition(response[part], position - 1)[position - 1]) / 1000
-        steps.setdefault(names[int(route[part[0]])], StepLevel(median_ms, "ms", measure=False))
-    return PhaseLevels(len(response), int(failed.sum()), Sample.of(response).figures_ms(), steps)
+        median_us = int(np.partition(times.values_us, position - 1)[position - 1])
+        found = TimeFigures.of({"p50": median_us}, times.failed_from_us)
+        level = StepLevel(found["p50"], "ms", measure=False, at_least=found.censored.get("p50"))
+        steps.setdefault(names[int(route[part[0]])], level)
+    figures = Sample.of_times(Times.of(response, failures)).figures()
+    return PhaseLevels(len(response), int(failures.sum()), figures.ms, steps, figures.censored)
 
 
 def _measured(events: list[Event], phase: str, columns: _Columns) -> Measures:

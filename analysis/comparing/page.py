@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.charts.repeats import Repeats, repeats_chart
+from analysis.charts.repeats import Repeats, RunPoint, repeats_chart
 from analysis.charts.style import Chart
 from analysis.comparing.comparison import Comparison
 from analysis.comparing.decision import percent
@@ -12,7 +12,7 @@ from analysis.comparing.text import effect, figure, interval, interval_heading, 
 from analysis.comparing.verdicts import GateVerdict
 from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
-from plimsoll.common.units import ABSENT, count, milliseconds, significant
+from plimsoll.common.units import ABSENT, count, significant
 
 TEMPLATES = Path(__file__).parent / "templates"
 _MOST_PLACES = 8
@@ -65,7 +65,7 @@ def _repeats(comparison: Comparison, shown: Sequence[GateVerdict]) -> Chart:
             side.name,
             shade,
             [
-                [(f"{side.name}, run {n}", value) for n, value in enumerate(values, 1)]
+                [RunPoint(f"{side.name}, run {n}", value) for n, value in enumerate(values, 1)]
                 for each in shown
                 for values in [(each.question.baseline, each.question.candidate)[shade]]
             ],
@@ -103,7 +103,7 @@ def runs_table(comparison: Comparison) -> Table:
     for side in (comparison.baseline, comparison.candidate):
         for run in side.runs:
             whole = run.levels.phases["whole"]
-            times = [milliseconds(whole.times_ms[name]) for name in ("p50", "p99", "p99.9")]
+            times = [whole.times.shown(name) for name in ("p50", "p99", "p99.9")]
             cells = [
                 side.name,
                 run.scenario,
@@ -113,5 +113,10 @@ def runs_table(comparison: Comparison) -> Table:
             ]
             rows.append(Row(run.name, [*cells, *times]))
         rows += [Row("cannot be read", [side.name, each.why], "amiss") for each in side.unreadable]
-    columns = ["run", "side", "scenario", "", "requests", "errors", "p50", "p99", "p99.9"]
-    return Table("The runs", "Response times of each whole run.", columns, rows)
+    columns = ["run", "side", "scenario", "", "requests", "failed", "p50", "p99", "p99.9"]
+    return Table(
+        "The runs",
+        "Response times of each whole run; a failure counts at its time-out, so ≥ is a lower bound.",
+        columns,
+        rows,
+    )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.statistics.failures import failed
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.requestfile import HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
 
@@ -43,7 +44,11 @@ COLUMNS = {
     "route": ("", "kind of request, or step"),
     "status": ("", "HTTP status; absent when no response came"),
     "logged_status": ("", "status in the log; absent if unknown"),
-    "error": ("", "kind of failure, or none"),
+    "error": ("", "why there was no whole response, or none"),
+    "failed": (
+        "",
+        "a failure: no whole response, or a wrong answer; it counts at its time-out",
+    ),
     "reused": ("", "on a connection that was open already"),
     "http2": ("", "by HTTP/2"),
     "tls": ("", "over TLS"),
@@ -64,6 +69,7 @@ def columns(run: RunDirectory, block: Records) -> dict[str, ColumnValues]:
     found["log"], found["line"] = _origin(run, _copy(block, "line"))
     found["route"] = _named(_copy(block, "route"), run.route_name)
     found["error"] = _named(_copy(block, "error"), run.error_name)
+    found["failed"] = ColumnValues(failed(block))
     flags = _copy(block, "flags")
     for name, flag in (
         ("reused", REUSED),

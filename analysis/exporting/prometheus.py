@@ -11,6 +11,7 @@ import numpy as np
 
 from analysis.exporting.exposition import Labels, MetricFamily
 from analysis.exporting.format import Advance, Format, Writer
+from analysis.statistics.figures import TimeFigures
 from analysis.statistics.routes import RouteFigures
 from analysis.statistics.run import Progress, RunStatistics, measure
 from analysis.statistics.sample import Sample
@@ -79,7 +80,13 @@ def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[M
     requests = MetricFamily("plimsoll_run_requests", "Requests outside the warm-up, by outcome.")
     requests.add(figures.total.grinder.tests, {**labels, "outcome": "ok"})
     requests.add(figures.total.errors, {**labels, "outcome": "error"})
-    errors = MetricFamily("plimsoll_run_errors", "Requests that failed, by kind of error.")
+    failures = _one(
+        "plimsoll_run_failed_requests",
+        "Requests without a whole response, and wrong answers: they count at their time-out.",
+        figures.failures,
+        labels,
+    )
+    errors = MetricFamily("plimsoll_run_errors", "Requests without a whole response, by kind of error.")
     for kind, count in figures.errors.items():
         errors.add(count, {**labels, "kind": kind})
     responses = MetricFamily("plimsoll_run_responses", "Responses, by status.")
@@ -92,7 +99,7 @@ def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[M
             unsent.add(count, {**labels, "reason": reason})
         unsent.add(run.summary.requests.unsent, {**labels, "reason": "run_ended"})
     warmup = _one("plimsoll_run_warmup_requests", "Requests of the warm-up.", figures.warmup, labels)
-    return [requests, warmup, errors, responses, unsent]
+    return [requests, failures, warmup, errors, responses, unsent]
 
 
 def _times(figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
@@ -103,12 +110,18 @@ def _times(figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
     mean = MetricFamily("plimsoll_time_mean_seconds", "Means.")
     largest = MetricFamily("plimsoll_time_max_seconds", "Maxima.")
     percentiles = MetricFamily("plimsoll_time_percentile_seconds", "Percentiles: exact order statistics.")
+    bounds = MetricFamily(
+        "plimsoll_time_percentile_at_least_seconds",
+        "Lower bounds of percentiles that are a failure's, which have no figure.",
+    )
     for name, sample in figures.samples.items():
         of_time = {**labels, "time": name}
         mean.add(_s(sample.mean_ms), of_time)
         largest.add(_s(sample.max_ms), of_time)
-        _percentiles(percentiles, sample.figures_ms(), of_time)
-    return [*histograms, mean, largest, percentiles]
+        figures_of = sample.tail()
+        _percentiles(percentiles, figures_of.ms, of_time)
+        _percentiles(bounds, _bounds(figures_of), of_time)
+    return [*histograms, mean, largest, percentiles, bounds]
 
 
 def _histogram(name: str, help_: str, sample: Sample, labels: Labels) -> MetricFamily:
@@ -118,16 +131,22 @@ def _histogram(name: str, help_: str, sample: Sample, labels: Labels) -> MetricF
     for bound, count in zip(BOUNDS_S, below.tolist(), strict=True):
         metric.add(count, {**labels, "le": repr(bound)}, "_bucket")
     metric.add(sample.n, {**labels, "le": "+Inf"}, "_bucket")
-    metric.add(int(sample.sorted_us.sum(dtype=np.uint64)) / 1e6, labels, "_sum")
+    # with failures whose time-out is not known there is no sum
+    metric.add(int(sample.sorted_us.sum(dtype=np.uint64)) / 1e6 if sample.all_known else None, labels, "_sum")
     metric.add(sample.n, labels, "_count")
     return metric
 
 
 def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[MetricFamily]:
     requests = MetricFamily("plimsoll_route_requests", "Requests, by route.")
-    errors = MetricFamily("plimsoll_route_errors", "Requests that failed, by route.")
+    failures = MetricFamily("plimsoll_route_failed_requests", "Requests that failed, by route.")
+    errors = MetricFamily("plimsoll_route_errors", "Requests without a whole response, by route.")
     percentiles = MetricFamily(
         "plimsoll_route_response_percentile_seconds", "Percentiles of response times, by route."
+    )
+    bounds = MetricFamily(
+        "plimsoll_route_response_percentile_at_least_seconds",
+        "Lower bounds of percentiles that are a failure's, by route.",
     )
     seen: Counter[str] = Counter()
     for numbered, figures in routes.items():
@@ -136,8 +155,10 @@ def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[MetricFa
         of_route = {**labels, "route": name if seen[name] == 1 else f"{name} ({numbered.partition(' ')[0]})"}
         requests.add(figures.requests, of_route)
         errors.add(figures.errors, of_route)
-        _percentiles(percentiles, figures.response_ms, of_route)
-    return [requests, errors, percentiles]
+        failures.add(figures.failures, of_route)
+        _percentiles(percentiles, figures.response_ms.ms, of_route)
+        _percentiles(bounds, _bounds(figures.response_ms), of_route)
+    return [requests, errors, failures, percentiles, bounds]
 
 
 def _measures(measures: Mapping[str, MeasureSummary], labels: Labels) -> list[MetricFamily]:
@@ -164,6 +185,11 @@ def _percentiles(metric: MetricFamily, figures_ms: Mapping[str, float | None], l
     for name, value_ms in figures_ms.items():
         if name.startswith("p"):
             metric.add(_s(value_ms), {**labels, "percentile": name[1:]})
+
+
+def _bounds(figures: TimeFigures) -> dict[str, float | None]:
+    """Return the lower bounds of what is censored; the largest is the hundredth percentile."""
+    return {"p100" if name == "max" else name: value_ms for name, value_ms in figures.censored.items()}
 
 
 def _s(value_ms: float | None) -> float | None:

@@ -23,7 +23,11 @@ class NightRow:
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run without its figures. Names are hostile."""
+    """A run without its figures. Names are hostile.
+
+    `censored` has the (phase, metric) of figures that are failures', of which no more than a lower bound is
+    known.
+    """
 
     id: int
     night: int
@@ -38,6 +42,7 @@ class RunRow:
     size_bytes: int
     readable: bool
     pruned: bool
+    censored: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def name(self) -> str:

@@ -112,7 +112,7 @@ def _tails(past: Past) -> Iterator[NightSeries]:
         ]
         there = {run.night for run in fit}
         recent = {night.id for night in past.nights[-_SETTLED:]} & there or there
-        metric = _chosen(metrics, [run for run in fit if run.night in recent], units)
+        metric = _chosen(metrics, [run for run in fit if run.night in recent], units, phase)
         key = SeriesKey(past.experiment, scenario, backend, phase, metric)
         yield NightSeries(key, units[metric], _nights(past, key, metrics[metric]))
 
@@ -129,12 +129,18 @@ def _error_shares(past: Past) -> Iterator[NightSeries]:
         yield NightSeries(key, "", _nights(past, key, values))
 
 
-def _chosen(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], units: dict[str, str]) -> str:
-    """Return the highest percentile that most runs have; else what takes longest; else the median."""
+def _chosen(
+    metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], units: dict[str, str], phase: str
+) -> str:
+    """Return the highest percentile that most runs have; else what takes longest; else the median.
+
+    A run has one that is censored too: a night of failures does not make another figure the one to watch.
+    """
     ids = {run.id for run in runs}
-    common = [name for name, values in metrics.items() if 2 * len(ids & values.keys()) > len(ids)] or list(
-        metrics
-    )
+    censored = {name: {run.id for run in runs if (phase, name) in run.censored} for name in metrics}
+    common = [
+        name for name, values in metrics.items() if 2 * len(ids & (values.keys() | censored[name])) > len(ids)
+    ] or list(metrics)
     for tail in _TAILS:
         if tail in common:
             return tail
@@ -152,13 +158,22 @@ def _nights(past: Past, key: SeriesKey, values: dict[int, float]) -> list[NightV
     found: list[NightValue] = []
     for night in past.nights:
         repeats = tuple(values[run.id] for run in mine[night.id] if run.id in values)
+        if _censored(mine[night.id], key):
+            repeats = ()  # the others alone would make a night faster for having failed
         if repeats or found:
             found.append(NightValue(night, repeats, "" if repeats else _why(mine[night.id], key)))
     return found
 
 
+def _censored(runs: Sequence[RunRow], key: SeriesKey) -> list[RunRow]:
+    return [run for run in runs if not run.unfit and (key.phase, key.metric) in run.censored]
+
+
 def _why(runs: Sequence[RunRow], key: SeriesKey) -> str:
     if not runs:
         return "did not run"
+    if failing := _censored(runs, key):
+        names = ", ".join(run.name for run in failing[:3])
+        return f"{names} failed so often that the {key.metric} is a failure's"
     unfit = [f"{run.name} {run.unfit[0]}" for run in runs if run.unfit]
     return "; ".join(unfit[:3]) if unfit else f"{counted(len(runs), 'run')} without a {key.metric}"

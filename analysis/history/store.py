@@ -90,6 +90,7 @@ class History:
             rows += [
                 (run, name, _text(MEASURE + step), one.median, _text(one.unit), 1 + one.measure)
                 for step, one in phase.steps.items()
+                if one.median is not None
             ]
             self.connection.executemany("INSERT OR REPLACE INTO figure VALUES (?, ?, ?, ?, ?, ?)", rows)
 
@@ -138,6 +139,7 @@ class History:
                 row["bytes"],
                 bool(row["whole"]),
                 row["pruned_at"] is not None,
+                _censored_names(row["whole"]),
             )
             for row in rows
         ]
@@ -180,7 +182,14 @@ class History:
         phases = {}
         for phase in self.connection.execute("SELECT * FROM phase WHERE run = ?", (run.id,)).fetchall():
             times: dict[str, float | None] = dict.fromkeys(whole["times"])
-            steps = {}
+            censored = _censored(whole).get(phase["phase"], {})
+            times |= {name: None for name in censored if not name.startswith(MEASURE)}
+            steps = {
+                name.removeprefix(MEASURE): StepLevel(None, "ms", measure=False, at_least=at_least)
+                for name, at_least in censored.items()
+                if name.startswith(MEASURE)
+            }
+            bounds = {name: ms for name, ms in censored.items() if not name.startswith(MEASURE)}
             for figure in self.connection.execute(
                 "SELECT * FROM figure WHERE run = ? AND phase = ?", (run.id, phase["phase"])
             ):
@@ -189,7 +198,7 @@ class History:
                     steps[name] = StepLevel(figure["value"], figure["unit"], figure["measure"] == 2)
                 else:
                     times[figure["metric"]] = figure["value"]
-            phases[phase["phase"]] = PhaseLevels(phase["requests"], phase["errors"], times, steps)
+            phases[phase["phase"]] = PhaseLevels(phase["requests"], phase["errors"], times, steps, bounds)
         levels = Levels(
             phases=phases,
             service_p50_ms=whole["service_p50_ms"],
@@ -281,6 +290,7 @@ def _columns(run: RunDigest) -> list[object]:
                 "judged": levels.judged,
                 "body_bytes": levels.body_bytes,
                 "damaged_measures": sorted(levels.damaged_measures),
+                "censored": {name: _bounds(phase) for name, phase in levels.phases.items()},
             }
         )
     events = [[event.t_ns, event.name, event.phase, event.further] for event in run.events]
@@ -303,6 +313,25 @@ def _columns(run: RunDigest) -> list[object]:
         run.stamp,
         run.size_bytes,
     ]
+
+
+def _bounds(phase: PhaseLevels) -> dict[str, float | None]:
+    """Return the lower bounds of the figures of a phase that are censored, by metric."""
+    steps = {
+        _text(MEASURE + name): step.at_least for name, step in phase.steps.items() if step.median is None
+    }
+    return phase.at_least_ms | steps
+
+
+def _censored(whole: dict[str, Any]) -> dict[str, dict[str, float | None]]:
+    """Return the same of all phases, from the column `whole`; none of what older versions wrote."""
+    found: dict[str, dict[str, float | None]] = whole.get("censored", {})
+    return found
+
+
+def _censored_names(whole: str) -> frozenset[tuple[str, str]]:
+    phases = _censored(json.loads(whole)) if whole else {}
+    return frozenset((phase, metric) for phase, bounds in phases.items() for metric in bounds)
 
 
 def _text(text: str) -> str:

@@ -98,7 +98,7 @@ def limited_reason(run: RunWriter, assembler: K6Assembler, remedy: str) -> str |
         samples = measure(RunDirectory.open(run.directory)).samples
     except NoRequestsError:
         return None
-    lag_ms, response_ms = (samples[name].figures_ms()["p99.9"] for name in ("lag", "response"))
+    lag_ms, response_ms = (samples[name].tail().least_ms("p99.9") for name in ("lag", "response"))
     if lag_ms is None or response_ms is None or lag_ms <= max(1.0, 0.05 * response_ms):
         return None
     return (

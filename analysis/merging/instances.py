@@ -6,7 +6,9 @@ import numpy as np
 
 from analysis.merging.ending import Ending
 from analysis.merging.shard import ShardRun
-from analysis.statistics.sample import P999, Microseconds, Sample, narrow
+from analysis.statistics.failures import counted_us, failed, timeout_us
+from analysis.statistics.sample import Sample
+from analysis.statistics.times import Microseconds, Times, narrow
 from plimsoll.common.units import significant
 from plimsoll.rundir.models import Instance, InstanceTimes
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, RequestFile
@@ -30,10 +32,10 @@ def instance_of(ending: Ending, progress: Progress) -> Instance:
             planned=ending.planned,
             unsent=ending.unsent,
         )
-    lag, response, errors = _times(shard.requests, progress)
+    lag, response, errors = _times(shard.requests, timeout_us(shard.facts), progress)
     facts = shard.facts
     open_loop = facts.loop == "open"
-    late = open_loop and is_late(lag.percentile_ms(P999), response.percentile_ms(P999))
+    late = open_loop and is_late(lag.tail().least_ms("p99.9"), response.tail().least_ms("p99.9"))
     return Instance(
         name=ending.name,
         index=ending.index,
@@ -91,23 +93,23 @@ def _sent_late(lag_ms: float | None, response_ms: float | None) -> str:
     )
 
 
-def _times(requests: RequestFile | None, progress: Progress) -> tuple[Sample, Sample, int]:
+def _times(
+    requests: RequestFile | None, timeout_us: int | None, progress: Progress
+) -> tuple[Sample, Sample, int]:
     """Return lag (of those not queued), response times and the number of errors, without the warm-up."""
     lag: list[Microseconds] = []
-    response: list[Microseconds] = []
+    response: list[Times] = []
     errors = 0
     for block in requests.blocks() if requests else ():
         progress(len(block))
         measured = block[(block["flags"] & WARMUP) == 0]
         lag_us = np.ascontiguousarray(measured["lag_us"])
         lag.append(lag_us[(measured["flags"] & QUEUED) == 0])
-        response.append(narrow(lag_us.astype(np.uint64) + measured["total_us"]))
+        took_us, failures = narrow(lag_us.astype(np.uint64) + measured["total_us"]), failed(measured)
+        response.append(Times.of(counted_us(took_us, failures, timeout_us), failures))
         errors += int(np.count_nonzero(measured["error"]))
-    return _sample(lag), _sample(response), errors
-
-
-def _sample(parts: list[Microseconds]) -> Sample:
-    return Sample.of(np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32))
+    lags = Times.joined([Times(part) for part in lag])
+    return Sample.of_times(lags), Sample.of_times(Times.joined(response)), errors
 
 
 def _figures(sample: Sample) -> InstanceTimes:

@@ -1,14 +1,16 @@
 """The charts that compare the backends of one scenario; analysis/report/charts.py has their order."""
 
+import math
 from collections.abc import Sequence
 
+from analysis.charts.failures import note_of
 from analysis.charts.heatmap import Slices, pooled_heat_chart
 from analysis.charts.percentiles import pooled_chart
-from analysis.charts.repeats import Repeats, repeats_chart
+from analysis.charts.repeats import Repeats, RunPoint, repeats_chart
 from analysis.charts.scatter import Scatter, Shown, Strip, scatter_chart
 from analysis.charts.style import Chart
 from analysis.report.measured_run import MeasuredRun
-from analysis.report.phase_figures import BackendFigures, ScenarioFigures
+from analysis.report.phase_figures import BackendFigures, RepeatFigures, ScenarioFigures
 from analysis.report.step_charts import is_scripted, steps_chart
 from analysis.statistics.sample import PERCENTILES, fewest
 
@@ -27,6 +29,7 @@ def scatter_of(figures: ScenarioFigures, of: str) -> Chart:
             shown=figures.windows.shown,
             width_s=figures.windows.width_s,
             left_out=figures.windows.left_out,
+            failures=note_of(run.statistics for run in figures.scenario.runs),
             saturators=figures.scenario.saturators,
             busy_s=figures.scenario.busy_s,
         )
@@ -36,12 +39,15 @@ def scatter_of(figures: ScenarioFigures, of: str) -> Chart:
 def curves_of(figures: ScenarioFigures, of: str) -> Chart | None:
     """Return the percentile curve of each backend, in the phase that matters most."""
     when = "while the saturator ran" if figures.saturated else "of the whole run"
+    failures = note_of(run.statistics for run in figures.scenario.runs)
     curves = [
         (each.backend.called, each.backend.shade, each.curve) for each in figures.backends if each.curve
     ]
     if not curves:
         return None
-    return pooled_chart(f"curves-{figures.scenario.number}", f"How slow, for how many, {when}{of}", curves)
+    return pooled_chart(
+        f"curves-{figures.scenario.number}", f"How slow, for how many, {when}{of}", curves, failures
+    )
 
 
 def heat_of(figures: ScenarioFigures, of: str) -> list[Chart]:
@@ -57,8 +63,10 @@ def heat_of(figures: ScenarioFigures, of: str) -> list[Chart]:
             since,
             figures.scenario.busy_s,
             [_slices(run) for run in each.backend.runs],
+            note_of(run.statistics for run in each.backend.runs),
         )
         for place, each in enumerate(figures.backends[:_MOST_HEAT_MAPS])
+        if any(run.statistics.timeline.heat.any() for run in each.backend.runs)
     ]
 
 
@@ -108,10 +116,9 @@ def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Chart
             each.backend.shade,
             [
                 [
-                    (repeat.run.name, value)
+                    point
                     for repeat in each.repeats
-                    if phase in repeat.phases
-                    and (value := repeat.phases[phase].response_ms[shown]) is not None
+                    if phase in repeat.phases and (point := _point(repeat, phase, shown))
                 ]
                 for phase in figures.phases
             ],
@@ -123,3 +130,11 @@ def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Chart
         "the points of two backends overlap, the runs do not tell the backends apart."
     )
     return repeats_chart(key, f"Every repeat, {shown}{of}", caption, figures.phases, backends)
+
+
+def _point(repeat: RepeatFigures, phase: str, shown: str) -> RunPoint | None:
+    times = repeat.phases[phase].response_ms
+    if times[shown] is None and shown not in times.censored:
+        return None
+    least_ms = times.least_ms(shown)
+    return RunPoint(repeat.run.name, math.inf if least_ms is None else least_ms, shown in times.censored)

@@ -59,15 +59,26 @@ def _sample_size(run: MeasuredRun) -> list[Caution]:
 
 
 def _failures(run: MeasuredRun) -> list[Caution]:
-    errors, requests = run.statistics.total.errors, run.statistics.requests
-    if not errors:
+    figures = run.statistics
+    failures, requests = figures.failures, figures.requests
+    if not failures:
         return []
-    by_kind = sorted(run.statistics.errors.items(), key=lambda item: -item[1])
-    kinds = ", ".join(f"{count:,} {name}" for name, count in by_kind[:_MOST_KINDS])
+    by_kind = sorted(figures.errors.items(), key=lambda item: -item[1])
+    kinds = [f"{count:,} {name}" for name, count in by_kind[:_MOST_KINDS]]
     if others := sum(count for _, count in by_kind[_MOST_KINDS:]):
-        kinds += f", {counted(others, 'other')}"
-    text = f"{counted(errors, 'request')} of {requests:,} failed ({share(errors, requests)}): {kinds}."
-    return [Caution(Severity.BAD if errors > requests * _MISMATCH_SHARE else Severity.WARN, text)]
+        kinds.append(counted(others, "other"))
+    if wrong := failures - figures.total.errors:
+        kinds.append(counted(wrong, "wrong answer"))
+    counts = (
+        "Since run.json does not say at which time-out, they count as slower than every answer."
+        if figures.timeout_ms is None
+        else f"They count as {milliseconds(figures.timeout_ms)}, their time-out, or what they took if more."
+    )
+    text = (
+        f"{counted(failures, 'request')} of {requests:,} failed ({share(failures, requests)}): "
+        f"{', '.join(kinds)}. {counts}"
+    )
+    return [Caution(Severity.BAD if failures > requests * _MISMATCH_SHARE else Severity.WARN, text)]
 
 
 def _waiting(run: MeasuredRun) -> list[Caution]:

@@ -1,13 +1,15 @@
 """Many runs on one page: folded by scenario and backend, and what many of them say, said once."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean
 
 from analysis.report.backends import ScenarioRuns
 from analysis.report.cautions import Caution
 from analysis.report.measured_run import MeasuredRun
-from plimsoll.common.units import counted, milliseconds
+from analysis.statistics.figures import TimeFigures
+from plimsoll.common.units import at_least, counted, milliseconds
 
 MOST_IN_ONE_TABLE = 12  # runs; more are folded by backend
 _MOST_SAYING = 4  # runs that say the same, each by itself
@@ -54,15 +56,33 @@ def _sentence(runs: Sequence[MeasuredRun]) -> str:
     """Return how many runs there are, how far their tails lie apart, and how many are not complete."""
     text = counted(len(runs), "run")
     for name in ("p99.9", "p99", "p50"):
-        values = sorted(
-            value for run in runs if (value := run.statistics.samples["response"].figures_ms()[name])
-        )
+        figures = [run.statistics.samples["response"].figures() for run in runs]
+        values = sorted(_level(each, name) for each in figures if each[name] or name in each.censored)
         if len(values) * 2 > len(runs):
-            span = f"{milliseconds(values[0])} to {milliseconds(values[-1])}"
-            text += f", {name} {milliseconds(median(values))} (median; {span})"
+            span = f"{_shown(values[0])} to {_shown(values[-1])}"
+            text += f", {name} {_shown(_median(values))} (median; {span})"
             break
     amiss = sum(run.status != "complete" for run in runs)
     return text + (f", {amiss} not complete" if amiss else "")
+
+
+def _level(figures: TimeFigures, name: str) -> tuple[float, bool]:
+    """Return a figure, or its lower bound, and whether it is that; without end where none is known."""
+    least_ms = figures.least_ms(name)
+    return math.inf if least_ms is None else least_ms, name in figures.censored
+
+
+def _median(levels: Sequence[tuple[float, bool]]) -> tuple[float, bool]:
+    """Return the median of sorted `levels`: a lower bound where one in the middle is that."""
+    middle = levels[(len(levels) - 1) // 2 : len(levels) // 2 + 1]
+    return fmean(value for value, _ in middle), any(censored for _, censored in middle)
+
+
+def _shown(level: tuple[float, bool]) -> str:
+    value_ms, censored = level
+    if math.isinf(value_ms):
+        return "unknown (failed)"
+    return at_least(milliseconds(value_ms)) if censored else milliseconds(value_ms)
 
 
 def said_once(said: Iterable[tuple[str, Caution]]) -> list[tuple[str, Caution]]:

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from analysis.report.measured_run import MeasuredRun
-from plimsoll.common.units import milliseconds, significant
+from analysis.statistics.figures import TimeFigures
+from analysis.statistics.sample import P999, fewest
+from plimsoll.common.units import milliseconds, share, significant
 
 
 @dataclass(frozen=True)
@@ -18,27 +20,54 @@ class Big:
 
 def big_figures(run: MeasuredRun) -> list[Big]:
     """Return p50, p99, p99.9 and the slowest response time."""
-    response = run.statistics.samples["response"].figures_ms()
-    median, tail, upper = response["p50"], response["p99.9"], run.statistics.p999_upper_ms
-    below = "needs 1,000 requests" if tail is None else f"at most {milliseconds(upper)} *" if upper else ""
+    response = run.statistics.samples["response"].figures()
+    median, upper = response["p50"], run.statistics.p999_upper_ms
     return [
-        Big("p50", milliseconds(median), "half were faster"),
-        Big("p99", milliseconds(response["p99"]), _times(response["p99"], median)),
-        Big("p99.9", milliseconds(tail), below, first=True),
-        Big("slowest", milliseconds(response["max"]), _times(response["max"], median)),
+        Big("p50", response.shown("p50"), _failure(response, "p50") or "half were faster"),
+        Big("p99", response.shown("p99"), _failure(response, "p99") or _times(response["p99"], median)),
+        Big(
+            "p99.9",
+            response.shown("p99.9"),
+            _failure(response, "p99.9")
+            or ("needs 1,000 requests" if response["p99.9"] is None else "")
+            or (f"at most {milliseconds(upper)} *" if upper else ""),
+            first=True,
+        ),
+        Big("slowest", response.shown("max"), _failure(response, "max") or _times(response["max"], median)),
     ]
 
 
 def sentence(run: MeasuredRun) -> str:
-    """Return what the figures mean."""
-    response = run.statistics.samples["response"].figures_ms()
+    """Return what the figures mean; where requests failed, that first."""
+    response = run.statistics.samples["response"].figures()
     tail, median = response["p99.9"], response["p50"]
+    failures, requests = run.statistics.failures, run.statistics.requests
+    failed = f"{share(failures, requests)} of requests failed" if failures else ""
+    for name in ("p99.9", "max"):
+        if name in response.censored and (name == "max") == (requests < fewest(P999)):
+            return f"{failed}: {_at_least(response, name)}."
+    begun = f"{failed}. " if failed else ""
     if tail is None:
         slowest = milliseconds(response["max"])
-        return f"Too few requests for the slowest in a thousand; the slowest of all took {slowest}."
-    text = f"The slowest request in a thousand took {milliseconds(tail)} or more"
+        return f"{begun}Too few requests for the slowest in a thousand; the slowest of all took {slowest}."
+    text = f"{begun}The slowest request in a thousand took {milliseconds(tail)} or more"
     times = _times(tail, median)
     return text + (f": {times}, {milliseconds(median)}." if times else ".")
+
+
+def _at_least(response: TimeFigures, name: str) -> str:
+    what = "the slowest" if name == "max" else name
+    least_ms = response.least_ms(name)
+    if least_ms is None:
+        return f"{what} is one of them, and how long it would have taken is not known"
+    return f"{what} is at least {milliseconds(least_ms)}"
+
+
+def _failure(response: TimeFigures, name: str) -> str:
+    """Return what stands below a figure that is a failure's; empty where it is none."""
+    if name not in response.censored:
+        return ""
+    return "failed" if response.least_ms(name) is None else "failed, at its time-out"
 
 
 def footnote(run: MeasuredRun) -> str:

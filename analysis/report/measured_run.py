@@ -9,7 +9,7 @@ from analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
 from analysis.report.values import MeasuredValues, measured
 from analysis.statistics.measures import summaries
 from analysis.statistics.run import RunFigures
-from plimsoll.common.units import counted, milliseconds
+from plimsoll.common.units import counted
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Saturation, saturation, spans
 from plimsoll.rundir.measures import Measures
@@ -127,7 +127,7 @@ class MeasuredRun:
 
     def one_line(self) -> str:
         """Return the headline in one line (hostile)."""
-        response = self.statistics.samples["response"].figures_ms()
-        shown = ", ".join(f"{name} {milliseconds(response[name])}" for name in ("p50", "p99", "p99.9", "max"))
-        failed = f", {self.statistics.total.errors:,} failed" if self.statistics.total.errors else ""
+        response = self.statistics.samples["response"].figures()
+        shown = ", ".join(f"{name} {response.shown(name)}" for name in ("p50", "p99", "p99.9", "max"))
+        failed = f", {self.statistics.failures:,} failed" if self.statistics.failures else ""
         return f"{self.name}: {self.status}, {counted(self.statistics.requests, 'request')}{failed}, {shown}"

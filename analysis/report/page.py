@@ -32,7 +32,6 @@ from analysis.report.tables import (
     status_table,
 )
 from plimsoll.common.severity import Severity, gravest_first
-from plimsoll.common.units import milliseconds
 
 _NO_CELLS = Cells([], [])
 _MOST_OPEN = 4  # runs whose own tables are open at once
@@ -132,7 +131,7 @@ def _tables(run: MeasuredRun) -> list[Table | None]:
 
 def _run(run: MeasuredRun) -> dict[str, Any]:
     cautions = gravest_first([*cautions_of(run), *merge_cautions(run), *damage_cautions(run)])
-    response = run.statistics.samples["response"].figures_ms()
+    response = run.statistics.samples["response"].figures()
     target = run.directory.facts.target
     return {
         "name": run.name,
@@ -143,8 +142,8 @@ def _run(run: MeasuredRun) -> dict[str, Any]:
         "target": target.url if target else "",
         "started_at": run.directory.facts.started_at,
         "requests": run.statistics.requests,
-        "errors": run.statistics.total.errors,
-        "times": [milliseconds(response[name]) for name in ("p50", "p99", "p99.9", "max")],
+        "failures": run.statistics.failures,
+        "times": [response.shown(name) for name in ("p50", "p99", "p99.9", "max")],
         "big": big_figures(run),
         "sentence": sentence(run),
         "footnote": footnote(run),

@@ -8,9 +8,11 @@ import numpy as np
 from analysis.report.backends import BackendRuns, ScenarioRuns
 from analysis.report.host_series import Series, disk_latency_of, done_of, send_of
 from analysis.report.measured_run import MeasuredRun
+from analysis.statistics.figures import TimeFigures
 from analysis.statistics.phases import PHASES, WHOLE
 from analysis.statistics.phasewindows import PhaseWindow, PhaseWindows, line_of, make_phase_windows
 from analysis.statistics.sample import P99, P999, PERCENTILES, Sample
+from analysis.statistics.times import Times
 
 P50 = PERCENTILES["p50"]
 SHOWN = {"p50": P50, "p99": P99, "p99.9": P999}
@@ -18,11 +20,15 @@ SHOWN = {"p50": P50, "p99": P99, "p99.9": P999}
 
 @dataclass(frozen=True)
 class PhaseFigures:
-    """One phase: its requests, how many a second, and their response times; None where there are too few."""
+    """One phase: its requests, how many a second, and their response times."""
 
     requests: int
     per_s: float | None
-    response_ms: dict[str, float | None]
+    response_ms: TimeFigures
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints of the phase."""
+        return {**asdict(self), "response_ms": self.response_ms.as_json()}
 
 
 @dataclass(frozen=True)
@@ -132,12 +138,12 @@ def _phases_of(backend: BackendRuns) -> list[str]:
 def _pooled(runs: list[MeasuredRun], phase: str) -> tuple[Sample, float]:
     """Return the response times of one phase of all runs, and how long it lasted in all."""
     slices = [each for run in runs if (each := run.statistics.phases) and phase in each.names]
-    sample = Sample.of(np.concatenate([each.all_of(phase) for each in slices]))
+    sample = Sample.of_times(Times.joined([each.all_of(phase) for each in slices]))
     return sample, sum(each.lasted_s(phase) for each in slices)
 
 
 def _figures(sample: Sample, lasted_s: float) -> PhaseFigures:
-    times = {name: sample.percentile_ms(ppm) for name, ppm in SHOWN.items()}
+    times = sample.percentiles(SHOWN)
     return PhaseFigures(sample.n, sample.n / lasted_s if lasted_s > 0 and sample.n else None, times)
 
 
@@ -169,7 +175,7 @@ def _backend_json(each: BackendFigures) -> dict[str, object]:
         "backend": each.backend.name,
         "emulated": each.backend.emulated,
         "runs": len(each.repeats),
-        "phases": {name: asdict(figures) for name, figures in each.phases.items()},
+        "phases": {name: figures.as_json() for name, figures in each.phases.items()},
         "during_over_before": each.ratios,
         "send_bytes_per_s": each.send_bytes_per_s,
         "disk_read_latency_ms": each.disk_read_latency_ms,
@@ -179,7 +185,7 @@ def _backend_json(each: BackendFigures) -> dict[str, object]:
                 "name": repeat.run.name,
                 "directory": repeat.run.directory.path.resolve().name,
                 "repeat": repeat.run.directory.facts.repeat,
-                "phases": {name: asdict(figures) for name, figures in repeat.phases.items()},
+                "phases": {name: figures.as_json() for name, figures in repeat.phases.items()},
                 "windows": [asdict(window) for window in repeat.windows],
             }
             for repeat in each.repeats

@@ -1,13 +1,19 @@
 """The table of before, during and after, as rows of ready text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.charts.style import RUN_COLOURS
-from analysis.report.phase_figures import BackendFigures, PhaseFigures, ScenarioFigures
+from analysis.report.phase_figures import SHOWN, BackendFigures, PhaseFigures, ScenarioFigures
+from analysis.statistics.figures import TimeFigures
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
 
 COLUMNS = ["requests", "requests/s", "p50", "p99", "p99.9", "against before", "throughput", "disk reads"]
 
+FAILURES_COUNT = (
+    "A failure counts at its time-out, so a figure that lands on one is a lower bound (≥), or a dash where "
+    "the time-out is not known."
+)
 _MOST_NAMED = 4  # backends in one sentence
 
 
@@ -53,6 +59,8 @@ def phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
             "p50, where there were too few). Throughput is that of the saturator; disk reads are the mean "
             "time of one."
         )
+    if any(phase.response_ms.censored for each in figures.backends for phase in each.phases.values()):
+        caption += f" {FAILURES_COUNT} Where that is what a percentile lands on, there is no ratio."
     caption += " How far single runs lie apart is in the figure of the repeats."
     return PhaseTable(
         title=title if alone else f"{title}: {figures.scenario.name}",
@@ -68,14 +76,35 @@ def _sentence(figures: ScenarioFigures) -> str:
     while_ = " and ".join(_spoken(saturator) for saturator in figures.scenario.saturators)
     for name, among in (("p99.9", "a thousand"), ("p99", "a hundred")):
         found = [
-            (value, f"{milliseconds(value)} on {each.backend.called}{_against(each.ratios[name])}")
+            (each, times)
             for each in figures.backends
-            if "during" in each.phases and (value := each.phases["during"].response_ms[name]) is not None
+            if "during" in each.phases
+            and ((times := each.phases["during"].response_ms)[name] is not None or name in times.censored)
         ]
         if 0 < len(found) == len(figures.backends) <= _MOST_NAMED:
-            parts = [part for _, part in sorted(found, key=lambda pair: -pair[0])]
-            return f"While {while_} ran, the slowest request in {among} took {', and '.join(parts)}."
+            return f"While {while_} ran, the slowest request in {among} {_outcomes(found, name)}."
     return ""
+
+
+def _outcomes(found: Sequence[tuple[BackendFigures, TimeFigures]], name: str) -> str:
+    """Return where it failed, and how long it took where it did not, the slowest first."""
+    failed = [
+        f"on {each.backend.called}" + ("" if (ms := times.censored[name]) is None else f" {_no_sooner(ms)}")
+        for each, times in found
+        if name in times.censored
+    ]
+    took = [
+        (value, f"{milliseconds(value)} on {each.backend.called}{_against(each.ratios[name])}")
+        for each, times in found
+        if (value := times[name]) is not None
+    ]
+    parts = [part for _, part in sorted(took, key=lambda pair: -pair[0])]
+    said = [f"failed {', and '.join(failed)}"] if failed else []
+    return ", and ".join([*said, f"took {', and '.join(parts)}"] if parts else said)
+
+
+def _no_sooner(bound_ms: float) -> str:
+    return f"(at least {milliseconds(bound_ms)})"
 
 
 def _against(ratio: float | None) -> str:
@@ -101,7 +130,7 @@ def _cells(each: BackendFigures, phase: str, figures: PhaseFigures) -> list[str]
     return [
         count(figures.requests),
         ABSENT if figures.per_s is None else significant(figures.per_s),
-        *(milliseconds(value) for value in figures.response_ms.values()),
+        *(figures.response_ms.shown(name) for name in SHOWN),
         _ratio(each, phase),
         ABSENT if send is None else f"{significant(send / 1e6)} MB/s",
         milliseconds(each.disk_read_latency_ms[phase]),
@@ -114,6 +143,8 @@ def _ratio(each: BackendFigures, phase: str) -> str:
         return ABSENT
     before, now = each.phases["before"].response_ms, each.phases[phase].response_ms
     for name, star in (("p99.9", ""), ("p99", " *"), ("p50", " **")):
+        if name in before.censored or name in now.censored:
+            return ABSENT  # a lower percentile would hide the failures that this one is of
         if (b := before[name]) and (n := now[name]) is not None:
             return f"{significant(n / b, 2)} ×{star}"
     return ABSENT

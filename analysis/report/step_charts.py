@@ -1,6 +1,8 @@
 """The charts of a scripted scenario: phases, page vitals, steps and rates, by backend and run."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from analysis.charts.bars import Bars, Level, bars_chart
 from analysis.charts.style import Chart
@@ -8,7 +10,7 @@ from analysis.charts.vitals import VITALS, PageVitals, vitals_chart
 from analysis.report.backends import ScenarioRuns
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.values import MeasuredValues
-from plimsoll.common.units import significant
+from plimsoll.common.units import counted, significant
 
 _MOST_STEPS, _MOST_MEASURES = 10, 6
 _MOST_PHASES = 16
@@ -39,6 +41,14 @@ def steps_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
         f"Each point is {each}, each bar the median of a backend's runs. First comes what took more than one "
         "request, then the steps that took longest."
     )
+    failed = [level for each in backends for at in each.at for level in at if level.at_least]
+    if any(not math.isinf(level.value) for level in failed):
+        caption += " ≥: half of those requests failed, and count at their time-out."
+    if unknown := sum(math.isinf(level.value) for level in failed):
+        caption += (
+            f" {counted(unknown, 'point')} {'is' if unknown == 1 else 'are'} missing, above all others: half "
+            "of those requests failed, and their time-out is not known."
+        )
     title = (
         f"How long each step took{of}" if is_scripted(scenario) else f"Medians of the kinds of request{of}"
     )
@@ -128,9 +138,11 @@ def _steps(run: MeasuredRun) -> Levels:
     for name, route in run.statistics.routes.items():
         times = route.response_ms
         # the only one is the median
-        median_ms = times["max"] if times["p50"] is None else times["p50"]
-        if median_ms is not None:
-            found.setdefault(name.partition(" ")[2], Level("", median_ms, route.requests))
+        shown = "p50" if times["p50"] is not None or "p50" in times.censored else "max"
+        least_ms, censored = times.least_ms(shown), shown in times.censored
+        if least_ms is not None or censored:
+            level = Level("", math.inf if least_ms is None else least_ms, route.requests, censored)
+            found.setdefault(name.partition(" ")[2], level)
     return found
 
 
@@ -150,7 +162,7 @@ def _bars(scenario: ScenarioRuns, names: Sequence[str], of: Callable[[MeasuredRu
             backend.shade,
             [
                 [
-                    Level(run.name, level.value, level.n)
+                    replace(level, run=run.name)
                     for run in backend.runs
                     if (level := levels[run.number].get(name))
                 ]

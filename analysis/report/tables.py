@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from analysis.report.measured_run import MeasuredRun
+from analysis.report.phase_table import FAILURES_COUNT
 from analysis.statistics.routes import GrinderRow, RouteFigures
 from plimsoll.common.units import ABSENT, count, decimal, hours_minutes, plain_ms, share, significant
 
@@ -39,19 +40,24 @@ _MEASURE_COLUMNS = ("mean", "min", "p50", "p90", "p99", "max", "sum")
 
 def percentile_table(run: MeasuredRun) -> Table:
     """Return all percentiles of all four times."""
-    figures = {name: run.statistics.samples[name].figures_ms() for name in _SAMPLES}
-    columns = list(figures["response"])
+    figures = {name: run.statistics.samples[name].figures() for name in _SAMPLES}
+    columns = list(figures["response"].ms)
     rows = [
-        Row(_SAMPLES[name], [plain_ms(values[column]) for column in columns])
+        Row(_SAMPLES[name], [values.shown(column, plain_ms) for column in columns])
         for name, values in figures.items()
     ]
     caption = (
         "Milliseconds. Response: from the instant a request was due to its last byte. Service: from the "
         "instant it was sent to its last byte. First byte: from the instant it was sent. Lag: how late it "
-        "was sent, where it did not wait for a connection. Exact order statistics of all requests, "
-        "failed ones included."
+        "was sent, where it did not wait for a connection. Exact order statistics of all requests; of the "
+        f"first byte, of those that were answered well.{_failures(run)}"
     )
     return Table("Percentiles", caption, ["", *columns], rows)
+
+
+def _failures(run: MeasuredRun) -> str:
+    """Return how failures count in a table of times; empty where there is none."""
+    return f" {FAILURES_COUNT}" if run.statistics.failures else ""
 
 
 def route_table(run: MeasuredRun) -> Table:
@@ -60,25 +66,27 @@ def route_table(run: MeasuredRun) -> Table:
     logged = bool(run.directory.facts.logs)
     rows = [_route(name.partition(" ")[2], figures, logged) for name, figures in routes]
     rows.append(_route("all", run.statistics.total, logged, "total"))
-    columns = ["", "requests", *_ROUTE_PERCENTILES, "errors"]
+    columns = ["", "requests", *_ROUTE_PERCENTILES, "failed"]
     if not run.directory.facts.logs:
-        return Table(
-            "By step", "Response times in milliseconds, the most frequent step first.", columns, rows
-        )
+        caption = f"Response times in milliseconds, the most frequent step first.{_failures(run)}"
+        return Table("By step", caption, columns, rows)
     caption = (
-        "Kinds of request, the most frequent first; response times in milliseconds. Other status, other "
-        "size: responses that differ from the log's."
+        "Kinds of request, the most frequent first; response times in milliseconds. Failed: without a whole "
+        "response, or with a status that is an error where the log has none. Other status, other size: "
+        f"responses that differ from the log's.{_failures(run)}"
     )
     return Table("By kind of request", caption, [*columns, "other status", "other size"], rows)
 
 
 def _route(name: str, figures: RouteFigures, logged: bool, look: str = "") -> Row:
-    times = [plain_ms(figures.response_ms[percentile]) for percentile in _ROUTE_PERCENTILES]
+    times = [figures.response_ms.shown(percentile, plain_ms) for percentile in _ROUTE_PERCENTILES]
     amiss = [
         f"{count(number)} ({share(number, figures.requests)})" if number else "0"
-        for number in (figures.errors, figures.status_mismatch, figures.bytes_mismatch)[: 3 if logged else 1]
+        for number in (figures.failures, figures.status_mismatch, figures.bytes_mismatch)[
+            : 3 if logged else 1
+        ]
     ]
-    return Row(name, [count(figures.requests), *times, *amiss], look or ("amiss" if figures.errors else ""))
+    return Row(name, [count(figures.requests), *times, *amiss], look or ("amiss" if figures.failures else ""))
 
 
 def measure_table(run: MeasuredRun) -> Table | None:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.statistics.failures import counted_us, failed
 from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.routes import RouteTotals
-from analysis.statistics.sample import Microseconds, Sample, narrow
+from analysis.statistics.sample import Sample
 from analysis.statistics.timeline import Timeline
+from analysis.statistics.times import Microseconds, Times, narrow
 from plimsoll.common.errors import DamagedFileError
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
 
@@ -24,10 +26,15 @@ class Collection:
     `first_start_ns` and `last_done_ns` are of those outside the warm-up.
     """
 
-    def __init__(self, phases: PhaseSlices | None = None) -> None:
-        """Begin with nothing; `phases`, where given, gets the response times too."""
+    def __init__(self, phases: PhaseSlices | None = None, timeout_us: int | None = None) -> None:
+        """Begin with nothing; `phases`, where given, gets the response times too.
+
+        Failures count at `timeout_us`; where that is None, as slower than every answer.
+        """
         self.phases = phases
+        self.timeout_us = timeout_us
         self.requests = 0
+        self.failures = 0
         self.warmup = 0
         self.queued = 0
         self.end_ns = 0
@@ -37,7 +44,7 @@ class Collection:
         self.status_counts: NDArray[np.int64] = np.zeros(1 << 16, dtype=np.int64)
         self.timeline = Timeline()
         self.routes = RouteTotals()
-        self._service: list[Microseconds] = []
+        self._service: list[Times] = []
         self._ttfb: list[Microseconds] = []
 
     def add(self, block: Records) -> None:
@@ -59,51 +66,55 @@ class Collection:
     def _add(self, block: Records, due_ns: NDArray[np.int64], queued: NDArray[np.bool_]) -> None:
         lag_us, total_us = _column(block, "lag_us"), _column(block, "total_us")
         ttfb_us, error = _column(block, "ttfb_us"), _column(block, "error")
-        response_us = narrow(lag_us.astype(np.uint64) + total_us)
-        failed = error != 0
+        took_us = narrow(lag_us.astype(np.uint64) + total_us)
+        failures = failed(block)
+        response_us = counted_us(took_us, failures, self.timeout_us)
         self.requests += len(block)
+        self.failures += int(failures.sum())
         self.queued += int(queued.sum())
         start_ns = int((due_ns + lag_us.astype(np.int64) * 1000).min())
         self.first_start_ns = start_ns if self.first_start_ns is None else min(start_ns, self.first_start_ns)
-        self.last_done_ns = max(self.last_done_ns, int((due_ns + response_us.astype(np.int64) * 1000).max()))
+        self.last_done_ns = max(self.last_done_ns, int((due_ns + took_us.astype(np.int64) * 1000).max()))
         self.end_ns = max(self.end_ns, self.last_done_ns)
-        self._service.append(total_us)
-        self._ttfb.append(ttfb_us[ttfb_us > 0])
-        self.timeline.add(due_ns, response_us, lag_us, queued, failed)
+        self._service.append(Times.of(counted_us(total_us, failures, self.timeout_us), failures))
+        self._ttfb.append(ttfb_us[(ttfb_us > 0) & ~failures])
+        self.timeline.add(due_ns, took_us, response_us, lag_us, queued, failures)
         if self.phases is not None:
-            self.phases.add(due_ns, response_us)
-        self._add_to_routes(block, response_us, total_us, ttfb_us, failed)
+            self.phases.add(due_ns, response_us, failures)
+        self._add_to_routes(block, response_us, failures, error != 0)
         self.error_counts += np.bincount(error, minlength=256)
 
     def _add_to_routes(
         self,
         block: Records,
         response_us: Microseconds,
-        total_us: NDArray[np.uint32],
-        ttfb_us: NDArray[np.uint32],
-        failed: NDArray[np.bool_],
+        failures: NDArray[np.bool_],
+        broken: NDArray[np.bool_],
     ) -> None:
-        route, status, logged_status, body_bytes, logged_bytes = (
-            _column(block, name) for name in ("route", "status", "logged_status", "bytes", "logged_bytes")
+        route, status, logged_status, body_bytes, logged_bytes, total_us, ttfb_us = (
+            _column(block, name)
+            for name in ("route", "status", "logged_status", "bytes", "logged_bytes", "total_us", "ttfb_us")
         )
-        judged = ~failed & (logged_status != 0)
+        judged = ~broken & (logged_status != 0)
         same = status == logged_status
         status_mismatch = judged & ~same
         bytes_mismatch = judged & same & (logged_bytes >= 0) & (body_bytes != logged_bytes)
-        self.routes.add(route, response_us, np.maximum(body_bytes, 0), status_mismatch, bytes_mismatch)
+        self.routes.add(
+            route, response_us, failures, np.maximum(body_bytes, 0), status_mismatch, bytes_mismatch
+        )
         self.status_counts += np.bincount(status, minlength=1 << 16)
-        if failed.any():
-            route, total_us, ttfb_us = route[~failed], total_us[~failed], ttfb_us[~failed]
+        if broken.any():
+            route, total_us, ttfb_us = route[~broken], total_us[~broken], ttfb_us[~broken]
         if len(route):
             self.routes.add_services(route, total_us, ttfb_us)
 
     def samples(self) -> dict[str, Sample]:
-        """Return `response`, `service`, `lag` (of what was not queued) and `ttfb` (of what had a first byte).
+        """Return `response`, `service`, `lag` (of what was not queued) and `ttfb` (of answers).
 
         May be called once: the gathered service times and first bytes are given away.
         """
-        service, self._service = _joined(self._service), []
-        ttfb, self._ttfb = _joined(self._ttfb), []
+        service, self._service = Times.joined(self._service), []
+        ttfb, self._ttfb = Times.joined([Times(part) for part in self._ttfb]), []
         values = {
             "response": self.timeline.response.everything(),
             "service": service,
@@ -111,7 +122,7 @@ class Collection:
             "ttfb": ttfb,
         }
         with ThreadPoolExecutor(2) as pool:  # sorting lets go of the interpreter's lock
-            return dict(zip(values, pool.map(Sample.of, values.values()), strict=True))
+            return dict(zip(values, pool.map(Sample.of_times, values.values()), strict=True))
 
     @property
     def elapsed_s(self) -> float:
@@ -119,9 +130,9 @@ class Collection:
         return 0.0 if self.first_start_ns is None else (self.last_done_ns - self.first_start_ns) / 1e9
 
 
-def collect(blocks: Iterable[Records]) -> Collection:
+def collect(blocks: Iterable[Records], timeout_us: int | None = None) -> Collection:
     """Gather all blocks."""
-    collection = Collection()
+    collection = Collection(timeout_us=timeout_us)
     for block in blocks:
         collection.add(block)
     return collection
@@ -135,7 +146,3 @@ def _done_ns(block: Records) -> NDArray[np.int64]:
     took_us: NDArray[np.int64] = _column(block, "lag_us").astype(np.int64) + _column(block, "total_us")
     due_ns: NDArray[np.int64] = _column(block, "due_ns")
     return due_ns + took_us * 1000
-
-
-def _joined(parts: list[Microseconds]) -> Microseconds:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32)

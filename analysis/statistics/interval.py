@@ -10,23 +10,23 @@ def upper_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float 
 
     The smallest order statistic X₍ᵣ₎ with P(Bin(n, q) ≤ r−1) ≥ 1 − (1−confidence)/2 (Hahn, Meeker and
     Escobar, Statistical Intervals, 2nd ed., 5.2). None where even the largest is not enough: at 95 % and
-    p99.9, under 3,688 requests. Latencies follow one another, so the true interval is wider: this is a
-    least one.
+    p99.9, under 3,688 requests; and where it is a failure. Latencies follow one another, so the true interval
+    is wider: this is a least one.
     """
     above = largest_count_above(sample.n, ppm, (1 - confidence) / 2)
-    return None if above is None else float(sample.sorted_us[sample.n - above - 1]) / 1000
+    return None if above is None else sample.exact_ms(sample.n - above)
 
 
 def lower_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float | None:
     """Return the lower end of the same interval: the largest X₍ᵣ₎ with P(Bin(n, q) ≤ r−1) ≤ (1−confidence)/2.
 
-    None where even the smallest is not enough.
+    None where even the smallest is not enough, and where it is a failure.
     """
     above, alpha, cumulated, k = 1 - ppm / MILLION, (1 - confidence) / 2, 0.0, 0
     while k < sample.n:
         cumulated += math.exp(_log_binomial(sample.n, k, above))
         if 1 - cumulated <= alpha:
-            return float(sample.sorted_us[sample.n - k - 1]) / 1000
+            return sample.exact_ms(sample.n - k)
         k += 1
     return None
 

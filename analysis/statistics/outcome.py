@@ -10,7 +10,7 @@ from plimsoll.common.units import ABSENT, count, plain_ms, significant
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.names import FACTS_FILE
 
-_HEAD = f"{'step':<34} {'requests':>9} {'errors':>7} {'p50 ms':>11} {'p99 ms':>11} {'max ms':>11}"
+_HEAD = f"{'step':<34} {'requests':>9} {'failed':>7} {'p50 ms':>11} {'p99 ms':>11} {'max ms':>11}"
 
 
 def outcome_lines(directory: Path) -> list[str]:
@@ -27,8 +27,8 @@ def outcome_lines(directory: Path) -> list[str]:
         times = route.response_ms
         step = printable(name.partition(" ")[2], 34)
         lines.append(
-            f"{step:<34} {count(route.requests):>9} {count(route.errors):>7} "
-            f"{plain_ms(times['p50']):>11} {plain_ms(times['p99']):>11} {plain_ms(times['max']):>11}"
+            f"{step:<34} {count(route.requests):>9} {count(route.failures):>7} "
+            + " ".join(f"{times.shown(name, plain_ms):>11}" for name in ("p50", "p99", "max"))
         )
     measures = run.summary.measures if run.summary else {}
     if measures:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.statistics.groups import Groups
-from analysis.statistics.sample import Microseconds
 from analysis.statistics.timeline import FACTORS, MOST_BINS, NARROWEST_NS
+from analysis.statistics.times import Microseconds, Times
 
 PHASES = ("before", "during", "after")
 WHOLE = ("whole run",)
@@ -39,25 +39,37 @@ class PhaseSlices:
         """The phases, in order of time."""
         return PHASES if self.saturated else WHOLE
 
-    def add(self, due_ns: _Instants, response_us: Microseconds) -> None:
-        """Add a block of requests outside the warm-up; both have shape (n,), n > 0."""
+    def add(
+        self, due_ns: _Instants, response_us: Microseconds, failures: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Add a block of requests outside the warm-up, times as they count; all have shape (n,), n > 0."""
         self.first_due_ns = min(self.first_due_ns, int(due_ns.min()))
         self.last_due_ns = max(self.last_due_ns, int(due_ns.max()))
         if not self.saturated:
-            self._add("whole run", due_ns, response_us)
+            self._add("whole run", due_ns, response_us, failures)
             return
         before, after = due_ns < self.start_ns, due_ns >= self.stop_ns
         during = ~before & ~after
-        self._add("before", self.start_ns - 1 - due_ns[before], response_us[before])
-        self._add("during", due_ns[during] - self.start_ns, response_us[during])
-        self._add("after", due_ns[after] - self.stop_ns, response_us[after])
+        for phase, within, distance_ns in (
+            ("before", before, self.start_ns - 1 - due_ns),
+            ("during", during, due_ns - self.start_ns),
+            ("after", after, due_ns - self.stop_ns),
+        ):
+            bad = None if failures is None else failures[within]
+            self._add(phase, distance_ns[within], response_us[within], bad)
 
-    def _add(self, phase: str, distance_ns: _Instants, response_us: Microseconds) -> None:
+    def _add(
+        self,
+        phase: str,
+        distance_ns: _Instants,
+        response_us: Microseconds,
+        failures: NDArray[np.bool_] | None,
+    ) -> None:
         if not len(distance_ns):
             return
         while int(distance_ns.max()) // self.width_ns >= MOST_BINS:
             self.fold(next(self._factors))
-        self._groups[phase].add(distance_ns // self.width_ns, response_us)
+        self._groups[phase].add(distance_ns // self.width_ns, response_us, failures)
 
     def fold(self, factor: int) -> None:
         """Make every slice `factor` times as wide."""
@@ -65,11 +77,11 @@ class PhaseSlices:
         for groups in self._groups.values():
             groups.fold(factor)
 
-    def all_of(self, phase: str) -> Microseconds:
+    def all_of(self, phase: str) -> Times:
         """Return all response times of a phase as a new array; none where the run has no such phase."""
         return self._groups[phase].everything() if phase in self._groups else Groups().everything()
 
-    def within(self, phase: str, start: int, stop: int) -> Microseconds:
+    def within(self, phase: str, start: int, stop: int) -> Times:
         """Return the response times in slices `start` … `stop`−1 of a phase as a new array."""
         return self._groups[phase].of(start, stop)
 

@@ -21,8 +21,9 @@ _MOST_OF_SLOWEST = 60  # of one run, where each window shows but its slowest req
 class PhaseWindow:
     """One slice of a phase, in seconds since the saturator started, and its `n` requests due in it.
 
+    `value_ms` is None where it is censored: then it is at least `at_least_ms`, None where that is not known.
     `lower_ms` and `upper_ms` bound what is shown, at 95 %, if requests were independent; None where there are
-    too few. `widened`: it is wider than the others, since they held too few requests there.
+    too few, or a failure is there. `widened`: it is wider than the others, since they held too few there.
     """
 
     phase: str
@@ -30,14 +31,20 @@ class PhaseWindow:
     stop_s: float
     n: int
     widened: bool
-    value_ms: float
+    value_ms: float | None
     lower_ms: float | None
     upper_ms: float | None
+    at_least_ms: float | None = None
 
     @property
     def middle_s(self) -> float:
         """The instant at which the window's point is drawn."""
         return (self.start_s + self.stop_s) / 2
+
+    @property
+    def drawn_ms(self) -> float | None:
+        """Where its point stands: at what is shown, or at the least that it can be."""
+        return self.at_least_ms if self.value_ms is None else self.value_ms
 
 
 @dataclass(frozen=True)
@@ -86,14 +93,22 @@ def make_phase_windows(runs: Sequence[PhaseSlices]) -> PhaseWindows:
 
 
 def line_of(windows: Sequence[PhaseWindow]) -> AverageLine | None:
-    """Return the weighted least-squares line through `windows`; level where they are too few for a slope."""
-    if not windows:
+    """Return the weighted least-squares line through `windows`; level where they are too few for a slope.
+
+    Failures count at their time-outs; None where one is not known, since a line without them would be lower.
+    """
+    points = [
+        (window.middle_s, value_ms, window.n)
+        for window in windows
+        if (value_ms := window.drawn_ms) is not None
+    ]
+    if not points or len(points) < len(windows):
         return None
-    line = average_line([(window.middle_s, window.value_ms, window.n) for window in windows])
+    line = average_line(points)
     if line is not None:
         return line
-    requests = sum(window.n for window in windows)
-    return AverageLine(sum(window.value_ms * window.n for window in windows) / requests, 0.0)
+    requests = sum(n for *_, n in points)
+    return AverageLine(sum(value_ms * n for _, value_ms, n in points) / requests, 0.0)
 
 
 def _align(runs: Sequence[PhaseSlices]) -> None:
@@ -118,9 +133,9 @@ def _slices_per_window(counts: Sequence[Sequence[int]], enough: int, most_window
 
 def _window(run: PhaseSlices, phase: str, edge: tuple[int, int], widened: bool, shown: str) -> PhaseWindow:
     start, stop = edge
-    sample = Sample.of(run.within(phase, start, stop))
+    sample = Sample.of_times(run.within(phase, start, stop))
     ppm = PERCENTILES.get(shown)
-    value_ms = sample.max_ms if ppm is None else sample.percentile_ms(ppm)
+    found = sample.tail()
     start_s, stop_s = run.span_s(phase, start, stop)
     return PhaseWindow(
         phase=phase,
@@ -128,7 +143,8 @@ def _window(run: PhaseSlices, phase: str, edge: tuple[int, int], widened: bool, 
         stop_s=stop_s,
         n=sample.n,
         widened=widened,
-        value_ms=value_ms or 0.0,
+        value_ms=found[shown],
+        at_least_ms=found.censored.get(shown),
         lower_ms=None if ppm is None else lower_bound_ms(sample, ppm),
         upper_ms=None if ppm is None else upper_bound_ms(sample, ppm),
     )

@@ -1,12 +1,14 @@
 """Totals of each kind of request: counts, sums, and The Grinder's columns."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.statistics.figures import TimeFigures
 from analysis.statistics.groups import Groups
-from analysis.statistics.sample import PERCENTILES, Microseconds, Sample
+from analysis.statistics.sample import Sample
+from analysis.statistics.times import Microseconds
 
 _NUMBERS = 1 << 16  # a route is a 16-bit number
 
@@ -26,14 +28,22 @@ class GrinderRow:
 
 @dataclass(frozen=True)
 class RouteFigures:
-    """One route (or all of them). Response times count failed requests too, like everywhere."""
+    """One route (or all of them). Response times count failures at their time-out, like everywhere.
+
+    `errors` counts requests without a whole response, `failures` wrong answers too.
+    """
 
     requests: int
     errors: int
+    failures: int
     status_mismatch: int
     bytes_mismatch: int
-    response_ms: dict[str, float | None]
+    response_ms: TimeFigures
     grinder: GrinderRow
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `plimsoll report --json` prints of the route."""
+        return {**asdict(self), "response_ms": self.response_ms.as_json()}
 
 
 class RouteTotals:
@@ -42,6 +52,7 @@ class RouteTotals:
     def __init__(self) -> None:
         self.requests = np.zeros(_NUMBERS, dtype=np.int64)
         self.tests = np.zeros(_NUMBERS, dtype=np.int64)
+        self.failures = np.zeros(_NUMBERS, dtype=np.int64)
         self.status_mismatch = np.zeros(_NUMBERS, dtype=np.int64)
         self.bytes_mismatch = np.zeros(_NUMBERS, dtype=np.int64)
         self.body_bytes = np.zeros(_NUMBERS)
@@ -55,16 +66,18 @@ class RouteTotals:
         self,
         route: NDArray[np.uint16],
         response_us: Microseconds,
+        failures: NDArray[np.bool_],
         body_bytes: NDArray[np.int64],
         status_mismatch: NDArray[np.bool_],
         bytes_mismatch: NDArray[np.bool_],
     ) -> None:
-        """Add a block of requests, failed ones included; all arrays have shape (n,)."""
+        """Add a block of requests, `response_us` as they count; all arrays have shape (n,)."""
         self.requests += np.bincount(route, minlength=_NUMBERS)
         self.body_bytes += np.bincount(route, body_bytes, _NUMBERS)
         self.status_mismatch += np.bincount(route[status_mismatch], minlength=_NUMBERS)
         self.bytes_mismatch += np.bincount(route[bytes_mismatch], minlength=_NUMBERS)
-        self.response.add(route, response_us)
+        self.failures += np.bincount(route[failures], minlength=_NUMBERS)
+        self.response.add(route, response_us, failures)
 
     def add_services(
         self,
@@ -94,7 +107,7 @@ class RouteTotals:
 
     def figures(self, number: int, elapsed_s: float) -> RouteFigures:
         """Return the figures of one route; `elapsed_s` is the time that the whole run took."""
-        return self._figures(np.array([number]), Sample.of(self.response.of(number)), elapsed_s)
+        return self._figures(np.array([number]), Sample.of_times(self.response.of(number)), elapsed_s)
 
     def all_figures(self, response: Sample, elapsed_s: float) -> RouteFigures:
         """Return the figures of all routes together; `response` is every response time of the run."""
@@ -106,10 +119,10 @@ class RouteTotals:
         return RouteFigures(
             requests=requests,
             errors=requests - tests,
+            failures=int(self.failures[numbers].sum()),
             status_mismatch=int(self.status_mismatch[numbers].sum()),
             bytes_mismatch=int(self.bytes_mismatch[numbers].sum()),
-            response_ms={name: response.percentile_ms(ppm) for name, ppm in PERCENTILES.items()}
-            | {"max": response.max_ms},
+            response_ms=response.tail(),
             grinder=self._grinder(numbers, tests, requests - tests, elapsed_s),
         )
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 
 from analysis.statistics.collect import Collection
+from analysis.statistics.failures import timeout_us
 from analysis.statistics.interval import upper_bound_ms
 from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.routes import RouteFigures
@@ -21,9 +22,15 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class RunFigures:
-    """One run's figures. Times by name (`response`, `service`, `lag`, `ttfb`) are exact order statistics."""
+    """One run's figures. Times by name (`response`, `service`, `lag`, `ttfb`) are exact order statistics.
+
+    `failures` counts requests without a whole response and wrong answers: they count at `timeout_ms`, None
+    where that is not known.
+    """
 
     requests: int
+    failures: int
+    timeout_ms: float | None
     warmup: int
     queued: int
     duration_s: float
@@ -47,11 +54,12 @@ class RunFigures:
                 "queued": self.queued,
                 "ok": self.total.grinder.tests,
                 "errors": self.total.errors,
+                "failures": self.failures,
                 "status_mismatch": self.total.status_mismatch,
                 "bytes_mismatch": self.total.bytes_mismatch,
             },
             "duration_s": self.duration_s,
-            **{f"{name}_ms": sample.figures_ms() for name, sample in self.samples.items()},
+            **{f"{name}_ms": sample.figures().as_json() for name, sample in self.samples.items()},
             "response_p99.9_upper_ms": self.p999_upper_ms,
             "windows": {
                 "width_s": self.windows.width_s,
@@ -59,8 +67,8 @@ class RunFigures:
                 "line": None if line is None else asdict(line),
                 "windows": [asdict(window) for window in self.windows.windows],
             },
-            "routes": {name: asdict(figures) for name, figures in self.routes.items()},
-            "total": asdict(self.total),
+            "routes": {name: figures.as_json() for name, figures in self.routes.items()},
+            "total": self.total.as_json(),
             "errors": self.errors,
             "statuses": {str(status): count for status, count in self.statuses.items()},
         }
@@ -89,7 +97,7 @@ def measure(
     """
     busy = saturation(run.events)
     phases = PhaseSlices(busy.start_ns, busy.stop_ns) if busy else PhaseSlices() if compared else None
-    collection = Collection(phases)
+    collection = Collection(phases, timeout_us(run.facts))
     for block in run.requests.blocks():
         collection.add(block)
         progress(len(block))
@@ -110,6 +118,8 @@ def figures_of(
     collection.timeline.forget_times()
     return RunStatistics(
         requests=collection.requests,
+        failures=collection.failures,
+        timeout_ms=None if collection.timeout_us is None else collection.timeout_us / 1000,
         warmup=collection.warmup,
         queued=collection.queued,
         duration_s=collection.end_ns / 1e9,

@@ -2,14 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Microseconds = NDArray[np.unsignedinteger[Any]]
+from analysis.statistics.figures import TimeFigures
+from analysis.statistics.times import NEVER_US, Microseconds, Times
 
 MILLION = 1_000_000
 # Percentiles in millionths, since 0.999 is no number that a computer holds exactly.
@@ -41,16 +41,15 @@ def fewest(ppm: int) -> int:
     return -(-MILLION // (MILLION - ppm))
 
 
-def narrow(values: NDArray[Any]) -> Microseconds:
-    """Return whole, not negative `values` as 32-bit integers if they all fit, else as 64-bit."""
-    fits = not len(values) or int(values.max()) <= 0xFFFF_FFFF
-    return values.astype(np.uint32 if fits else np.uint64)
-
-
 class OrderStatistics(ABC):
-    """Figures of a set of times: exact order statistics, a mean, a standard deviation."""
+    """Figures of a set of times: exact order statistics, a mean, a standard deviation.
+
+    `failed_from_us` is the least time at which a failure stands: order statistics from there on are lower
+    bounds, and no figures. The mean counts failures at their time-outs; it is None where one is not known.
+    """
 
     n: int
+    failed_from_us: int | None
     mean_ms: float | None
     stddev_ms: float | None
 
@@ -58,42 +57,64 @@ class OrderStatistics(ABC):
     def at(self, position: int) -> int:
         """Return the value of rank `position` (from 1 to n), in microseconds."""
 
-    def percentile_ms(self, ppm: int) -> float | None:
-        """Return the order statistic of rank ⌈q·n⌉, q = `ppm`/10⁶; None where n < 1/(1−q).
+    def exact_ms(self, position: int) -> float | None:
+        """Return the value of rank `position`; None where a failure is at or below it."""
+        return TimeFigures.of({"": self.at(position)}, self.failed_from_us)[""]
 
-        Hyndman and Fan's definition 1 (The American Statistician 50, 1996), numpy's `inverted_cdf`.
+    def percentile_ms(self, ppm: int) -> float | None:
+        """Return the order statistic of rank ⌈q·n⌉, q = `ppm`/10⁶.
+
+        None where n < 1/(1−q), and where a failure is at or below that rank. Hyndman and Fan's definition 1
+        (The American Statistician 50, 1996), numpy's `inverted_cdf`.
         """
         position = rank(ppm, self.n)
-        return None if position is None else self.at(position) / 1000
+        return None if position is None else self.exact_ms(position)
 
     @property
     def min_ms(self) -> float | None:
         """The smallest."""
-        return self.at(1) / 1000 if self.n else None
+        return self.exact_ms(1) if self.n else None
 
     @property
     def max_ms(self) -> float | None:
         """The largest."""
-        return self.at(self.n) / 1000 if self.n else None
+        return self.exact_ms(self.n) if self.n else None
+
+    def percentiles(self, wanted: Mapping[str, int]) -> TimeFigures:
+        """Return the percentiles that are `wanted`: millionths by name."""
+        return self._of_ranks({name: rank(ppm, self.n) for name, ppm in wanted.items()})
+
+    def tail(self) -> TimeFigures:
+        """Return all percentiles and the largest, as `max`."""
+        return self._of_ranks(self._tail())
+
+    def figures(self) -> TimeFigures:
+        """Return mean, stddev, min, the percentiles and max, under the names that summary.json uses."""
+        ordered = self._of_ranks({"min": 1 if self.n else None} | self._tail())
+        moments = {"mean": self.mean_ms, "stddev": self.stddev_ms}
+        return TimeFigures(moments | ordered.ms, ordered.censored)
+
+    def _tail(self) -> dict[str, int | None]:
+        return {name: rank(ppm, self.n) for name, ppm in PERCENTILES.items()} | {"max": self.n or None}
+
+    def _of_ranks(self, ranks: Mapping[str, int | None]) -> TimeFigures:
+        values_us = {name: None if at is None else self.at(at) for name, at in ranks.items()}
+        return TimeFigures.of(values_us, self.failed_from_us)
 
     def figures_ms(self) -> dict[str, float | None]:
-        """Return mean, stddev, min, the percentiles and max, under the names that summary.json uses."""
-        percentiles = {name: self.percentile_ms(ppm) for name, ppm in PERCENTILES.items()}
-        return {
-            "mean": self.mean_ms,
-            "stddev": self.stddev_ms,
-            "min": self.min_ms,
-            **percentiles,
-            "max": self.max_ms,
-        }
+        """Return the figures alone; one that is censored is None."""
+        return self.figures().ms
 
     def curve(self) -> list[tuple[float, float]]:
         """Return the percentile curve as (1/(1−q), milliseconds), at most 240 points, even on a log scale.
 
         Each point is an order statistic: the k-th largest of n stands at n/k, so the largest ends the curve
-        at n. The abscissa reads "one request in …".
+        at n. The abscissa reads "one request in …". Failures stand at their time-outs; those of which none is
+        known are left out.
         """
-        return [(self.n / k, self.at(self.n - k + 1) / 1000) for k in _curve_of(self.n)]
+        ranked = ((self.n / k, self.at(self.n - k + 1)) for k in _curve_of(self.n))
+        known = self.failed_from_us is None
+        return [(one_in, us / 1000) for one_in, us in ranked if known or us != NEVER_US]
 
 
 @dataclass(frozen=True)
@@ -101,6 +122,7 @@ class Sample(OrderStatistics):
     """Times in microseconds, sorted, shape (n,)."""
 
     sorted_us: Microseconds
+    failed_from_us: int | None = None
 
     @classmethod
     def of(cls, values_us: Microseconds) -> "Sample":
@@ -108,15 +130,31 @@ class Sample(OrderStatistics):
         values_us.sort()
         return cls(values_us)
 
+    @classmethod
+    def of_times(cls, times: Times) -> "Sample":
+        """Make a sample of `times`. Their array is sorted in place and kept."""
+        times.values_us.sort()
+        return cls(times.values_us, times.failed_from_us)
+
     @property
     def n(self) -> int:  # type: ignore[override]
         """The number of times."""
         return len(self.sorted_us)
 
     @cached_property
+    def all_known(self) -> bool:
+        """Whether every time is known, or at least a time-out."""
+        if self.failed_from_us is None:
+            return True
+        at = int(np.searchsorted(self.sorted_us, NEVER_US))
+        return at == self.n or self.at(at + 1) != NEVER_US
+
+    @cached_property
     def mean_ms(self) -> float | None:  # type: ignore[override]
         """The mean, from the exact sum."""
-        return int(self.sorted_us.sum(dtype=np.uint64)) / self.n / 1000 if self.n else None
+        if not self.n or not self.all_known:
+            return None
+        return int(self.sorted_us.sum(dtype=np.uint64)) / self.n / 1000
 
     @cached_property
     def stddev_ms(self) -> float | None:  # type: ignore[override]
@@ -138,7 +176,8 @@ class Sample(OrderStatistics):
         wanted |= {self.n - k + 1 for k in _curve_of(self.n)}
         if self.n:
             wanted |= {1, self.n}
-        return Condensed(self.n, self.mean_ms, self.stddev_ms, {each: self.at(each) for each in wanted})
+        ranked_us = {each: self.at(each) for each in wanted}
+        return Condensed(self.n, self.mean_ms, self.stddev_ms, ranked_us, self.failed_from_us)
 
 
 @dataclass(frozen=True)
@@ -152,6 +191,7 @@ class Condensed(OrderStatistics):
     mean_ms: float | None
     stddev_ms: float | None
     ranked_us: dict[int, int]
+    failed_from_us: int | None = None
 
     def at(self, position: int) -> int:
         """Return the value of rank `position`, in microseconds. Raises KeyError for one that was not kept."""

@@ -43,10 +43,10 @@ def summarise(directory: Path, measures: Measures, unsent: Unsent) -> dict[str, 
     }
 
 
-def _times_ms(run: RunStatistics | None, name: str) -> dict[str, float | None]:
+def _times_ms(run: RunStatistics | None, name: str) -> dict[str, object]:
     if run is None:
         return dict.fromkeys(("mean", "stddev", "min", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"))
-    return run.samples[name].figures_ms()
+    return run.samples[name].figures().as_json()
 
 
 def _grinder(run: RunStatistics | None) -> dict[str, object] | None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.statistics.groups import Groups
-from analysis.statistics.sample import Microseconds
+from analysis.statistics.times import NEVER_US, Microseconds
 
 Counts = NDArray[np.int64]
 
@@ -24,9 +24,10 @@ FACTORS = (2, 5, 2, 5, 2, 3, 2, 5, 2, 3)
 class Timeline:
     """The run by slices of time. Slices start narrow and fold into wider ones as the run proves longer.
 
-    `due` and `done` count requests by their due instant and by the instant of their end; `slowest_us` and
-    `latest_us` are the largest response time and lag of those due in the slice; `heat[slice, row]` counts
-    response times, row r from 10^(r/12) µs.
+    `due`, `failed` and `done` count requests by their due instant and by the instant of their end;
+    `slowest_us` and `latest_us` are the largest response time and lag of those due in the slice, `NEVER_US`
+    where a failure has no time-out that is known; `heat[slice, row]` counts response times, row r from
+    10^(r/12) µs, without such failures.
     """
 
     def __init__(self) -> None:
@@ -50,13 +51,17 @@ class Timeline:
     def add(
         self,
         due_ns: NDArray[np.int64],
+        took_us: Microseconds,
         response_us: Microseconds,
         lag_us: Microseconds,
         queued: NDArray[np.bool_],
         failed: NDArray[np.bool_],
     ) -> None:
-        """Add a block of requests; all arrays have shape (n,), n > 0. Lag counts where not `queued`."""
-        done_ns = due_ns + response_us.astype(np.int64) * 1000
+        """Add a block of requests; all arrays have shape (n,), n > 0. Lag counts where not `queued`.
+
+        They ended after `took_us`; `response_us` is that as it counts, of a failure its time-out.
+        """
+        done_ns = due_ns + took_us.astype(np.int64) * 1000
         last_ns = int(done_ns.max())
         while last_ns // self.width_ns >= MOST_BINS:
             self._fold(next(self._factors))
@@ -67,8 +72,10 @@ class Timeline:
         self.failed += np.bincount(slot[failed], minlength=MOST_BINS)
         np.maximum.at(self.slowest_us, slot, response_us.astype(np.uint64))
         cells = slot * HEAT_ROWS + _heat_row(response_us)
+        if failed.any():
+            cells = cells[~failed | (response_us != NEVER_US)]
         self.heat += np.bincount(cells, minlength=MOST_BINS * HEAT_ROWS).reshape(self.heat.shape)
-        self.response.add(slot, response_us)
+        self.response.add(slot, response_us, failed)
         if queued.any():
             slot, lag_us = slot[~queued], lag_us[~queued]
         np.maximum.at(self.latest_us, slot, lag_us.astype(np.uint64))

@@ -1,10 +1,11 @@
 """A run in slices of time that hold enough requests for a p99.9 each, and the straight line through them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.statistics.sample import P99, P999, PERCENTILES, Microseconds, fewest, rank
+from analysis.statistics.figures import TimeFigures
+from analysis.statistics.sample import P99, P999, PERCENTILES, fewest, rank
 from analysis.statistics.timeline import Timeline
 
 MOST_WINDOWS = 300
@@ -13,13 +14,16 @@ SHOWN = ("p99.9", "p99")
 # Slices per window: numbers that make a width which people can read (15 s rather than 13 s).
 ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500)
 
+_SHOWN = {"p50": PERCENTILES["p50"], "p99": P99, "p99.9": P999}
+
 
 @dataclass(frozen=True)
 class Window:
     """One slice, from `start_s` to `stop_s` after the start of the run, and its `n` requests due in it.
 
     `merged`: it is wider than the others, since they held too few requests there. A statistic is None where n
-    is too small for it.
+    is too small for it, and where it is censored: then `censored` has its lower bound, by `p50`, `p99`,
+    `p99.9` or `max`, None where that is not known.
     """
 
     start_s: float
@@ -29,12 +33,19 @@ class Window:
     p50_ms: float | None
     p99_ms: float | None
     p999_ms: float | None
-    max_ms: float
+    max_ms: float | None
+    censored: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def middle_s(self) -> float:
         """The instant at which the window's point is drawn."""
         return (self.start_s + self.stop_s) / 2
+
+    @property
+    def figures(self) -> TimeFigures:
+        """Its statistics by name."""
+        named = {"p50": self.p50_ms, "p99": self.p99_ms, "p99.9": self.p999_ms, "max": self.max_ms}
+        return TimeFigures(named, self.censored)
 
 
 @dataclass(frozen=True)
@@ -59,8 +70,16 @@ class Windows:
     line: AverageLine | None
 
     def value_ms(self, window: Window) -> float | None:
-        """Return the statistic that is shown."""
-        return {"p99.9": window.p999_ms, "p99": window.p99_ms, "max": window.max_ms}[self.shown]
+        """Return the statistic that is shown; None where it is censored."""
+        return window.figures[self.shown]
+
+    def is_censored(self, window: Window) -> bool:
+        """Return whether only a lower bound of what is shown is known, or not even that."""
+        return self.shown in window.censored
+
+    def drawn_ms(self, window: Window) -> float | None:
+        """Return where a window's point stands: at what is shown, or at the least that it can be."""
+        return window.figures.least_ms(self.shown)
 
 
 def make_windows(timeline: Timeline) -> Windows:
@@ -82,8 +101,10 @@ def make_windows(timeline: Timeline) -> Windows:
         for start, stop in edges
     ]
     found = Windows(slices * timeline.width_s, shown, windows, None)
-    points = [(w.middle_s, value, w.n) for w in windows if (value := found.value_ms(w)) is not None]
-    return Windows(found.width_s, shown, windows, average_line(points))
+    points = [(w.middle_s, value, w.n) for w in windows if (value := found.drawn_ms(w)) is not None]
+    # without failures whose time-out is not known a line would be lower than what was seen
+    unknown = any(found.is_censored(w) and found.drawn_ms(w) is None for w in windows)
+    return Windows(found.width_s, shown, windows, None if unknown else average_line(points))
 
 
 def merged_edges(counts: list[int], slices: int, enough: int) -> list[tuple[int, int]]:
@@ -132,21 +153,20 @@ def _slices_per_window(counts: list[int], enough: int) -> int:
 
 
 def _window(timeline: Timeline, start: int, stop: int, *, merged: bool) -> Window:
-    values_us = timeline.response.of(start, stop)
-    wanted = {ppm: rank(ppm, len(values_us)) for ppm in (PERCENTILES["p50"], P99, P999)}
-    values_us.partition([position - 1 for position in wanted.values() if position is not None] + [-1])
-    p50_ms, p99_ms, p999_ms = (_at_ms(values_us, position) for position in wanted.values())
+    times = timeline.response.of(start, stop)
+    values_us = times.values_us
+    wanted = {name: rank(ppm, len(values_us)) for name, ppm in _SHOWN.items()} | {"max": len(values_us)}
+    values_us.partition([position - 1 for position in wanted.values() if position is not None])
+    values = {name: None if at is None else int(values_us[at - 1]) for name, at in wanted.items()}
+    figures = TimeFigures.of(values, times.failed_from_us)
     return Window(
         start_s=start * timeline.width_s,
         stop_s=stop * timeline.width_s,
         n=len(values_us),
         merged=merged,
-        p50_ms=p50_ms,
-        p99_ms=p99_ms,
-        p999_ms=p999_ms,
-        max_ms=float(values_us[-1]) / 1000,
+        p50_ms=figures["p50"],
+        p99_ms=figures["p99"],
+        p999_ms=figures["p99.9"],
+        max_ms=figures["max"],
+        censored=figures.censored,
     )
-
-
-def _at_ms(values_us: Microseconds, position: int | None) -> float | None:
-    return None if position is None else float(values_us[position - 1]) / 1000

@@ -21,6 +21,11 @@ def plain_ms(value_ms: float | None) -> str:
     return f"{value_ms:,.1f}" if value_ms >= 100 else f"{value_ms:,.2f}"
 
 
+def at_least(shown: str) -> str:
+    """Return a figure of which only a lower bound is known: `≥ 30 s`."""
+    return f"≥ {shown}"
+
+
 def seconds(value_s: float) -> str:
     """Return a duration: `0.4 s`, `48 s`, `2 min 5 s`, `3 h 20 min`."""
     if value_s < 9.95:

@@ -31,11 +31,12 @@ def write_comparable(
     count: int = REQUESTS,
     saturator: str | None = "zfs-send",
     errors: int = 0,
+    timeout_s: float | None = 30.0,
     measures: Sequence[tuple[str, float]] = (),
     **facts: Any,
 ) -> Path:
     """Write a run: 1 ms each, but for the slowest of a hundred, which take `tail_ms`; it is saturated from
-    0.2 s on, while its last 1,300 requests are due."""
+    0.2 s on, while its last 1,300 requests are due. `errors` requests at its start fail at once."""
     table = records(count)
     table["total_us"][::100] = round(tail_ms * 1000)
     table["error"][:errors] = 5
@@ -47,6 +48,8 @@ def write_comparable(
         events.append({"t_ns": 200_000_000, "event": saturator, "phase": "start"})
     summary = {"requests": {"total": count, "sent": count}, "duration_s": 1.5}
     times: dict[str, Any] = {"started_at": instant(2 * place), "ended_at": instant(2 * place + 1)}
+    if timeout_s is not None:
+        facts = {"load": {"digest": "d", "settings": {"timeout_s": timeout_s}}} | facts
     named: dict[str, Any] = {"scenario": scenario, "backend": backend, "repeat": repeat}
     return write_run(path, table, events=events, summary=summary, **(named | times | facts))
 

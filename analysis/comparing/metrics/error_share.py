@@ -7,10 +7,10 @@ MORE_ERRORS = 0.001
 
 
 class ErrorShare(Metric):
-    """Requests without a whole response, or with a status of 500 or more, by all requests."""
+    """Requests without a whole response, and wrong answers, by all requests."""
 
     names = (ERROR_SHARE,)
-    meaning = "the share of requests without a whole response, or with a status of 500 or more"
+    meaning = "the share of requests that failed: without a whole response, or with a wrong status"
     is_share = True
     limits = ("at_most_more", "at_most_share")
 

@@ -3,7 +3,7 @@
 import re
 
 from analysis.comparing.levels import PhaseLevels
-from analysis.comparing.metrics.metric import Metric, NoFigureError, Reading
+from analysis.comparing.metrics.metric import Metric, NoFigureError, Reading, censored
 
 MEASURE = "measure "
 
@@ -47,4 +47,6 @@ class Measure(Metric):
         if step is None:
             has = ", ".join(list(reading.phase.steps)[:6]) or "none"
             raise NoFigureError(f"{run.name} has no {name} {reading.when} (it has: {has})")
+        if step.median is None:
+            raise censored(reading, self.label(reading.metric), step.at_least)
         return step.median

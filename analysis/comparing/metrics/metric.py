@@ -6,12 +6,36 @@ from typing import ClassVar, Literal
 
 from analysis.comparing.levels import PhaseLevels
 from analysis.comparing.runs import ComparedRun
+from plimsoll.common.units import counted, milliseconds
 
 Limit = Literal["at_most_ratio", "at_most_more", "at_most_ms", "at_most_share"]
 
 
 class NoFigureError(Exception):
     """A run has no such figure; the message says why (hostile)."""
+
+
+class CensoredError(NoFigureError):
+    """A run's figure is a failure's: all that is known is that it is at least `at_least`, if that."""
+
+    def __init__(self, message: str, at_least: float | None) -> None:
+        super().__init__(message)
+        self.at_least = at_least
+
+
+def censored(reading: "Reading", what: str, at_least_ms: float | None) -> CensoredError:
+    """Return the error of a figure, called `what` (hostile), of which only a lower bound is known."""
+    known = (
+        "how long it would have taken is not known"
+        if at_least_ms is None
+        else f"all that is known is that it is at least {milliseconds(at_least_ms)}"
+    )
+    return CensoredError(
+        f"{reading.run.name} has {counted(reading.phase.errors, 'failure')} among "
+        f"{counted(reading.phase.requests, 'request')} {reading.when}, and its {what} is one of them: "
+        f"{known}; mend what fails, and run it again",
+        at_least_ms,
+    )
 
 
 @dataclass(frozen=True)
@@ -57,4 +81,4 @@ class Metric(ABC):
 
     @abstractmethod
     def value(self, reading: Reading) -> float:
-        """Return the figure. Raises NoFigureError."""
+        """Return the figure. Raises NoFigureError, and CensoredError where a failure has that rank."""

@@ -1,6 +1,6 @@
 """Percentiles and the mean of response times."""
 
-from analysis.comparing.metrics.metric import Metric, NoFigureError, Reading
+from analysis.comparing.metrics.metric import Metric, NoFigureError, Reading, censored
 from analysis.statistics.sample import PERCENTILES, fewest
 from plimsoll.common.units import counted
 
@@ -11,7 +11,7 @@ class ResponseTime(Metric):
     """A percentile of the response times, or their mean."""
 
     names = (*PERCENTILE_METRICS, "mean")
-    meaning = "a percentile, or the mean, of the response time"
+    meaning = "a percentile, or the mean, of the response time; failures count at their time-out"
     limits = ("at_most_ratio", "at_most_ms")
 
     def in_words(self, metric: str, figures: str) -> str:
@@ -24,7 +24,14 @@ class ResponseTime(Metric):
 
     def value(self, reading: Reading) -> float:
         """Return it in ms."""
-        value = reading.phase.times_ms[reading.metric]
+        value, phase = reading.phase.times_ms[reading.metric], reading.phase
+        if reading.metric in phase.censored:
+            raise censored(reading, reading.metric, phase.at_least_ms[reading.metric])
+        if value is None and reading.metric == "mean" and phase.errors:
+            raise NoFigureError(
+                f"{reading.run.name} has {counted(phase.errors, 'failure')} {reading.when}, and run.json "
+                "does not say at which time-out they count in the mean: ask for a percentile"
+            )
         if value is None:
             needs = fewest(PERCENTILES[reading.metric]) if reading.metric in PERCENTILES else 1
             raise NoFigureError(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from analysis.statistics.collect import collect
 from analysis.statistics.routes import RouteFigures
 from analysis.statistics.run import figures_of, measure
+from analysis.statistics.times import NEVER_US
 from plimsoll.common.errors import DamagedFileError, NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import records, write_run
@@ -24,8 +25,8 @@ row = st.fixed_dictionaries(
         "bytes": st.integers(0, 10**9),
         "logged_bytes": st.integers(-1, 3),
         "route": st.integers(0, 3),
-        "status": st.sampled_from([0, 200, 404]),
-        "logged_status": st.sampled_from([0, 200, 404]),
+        "status": st.sampled_from([0, 200, 404, 429, 500]),
+        "logged_status": st.sampled_from([0, 200, 404, 503]),
         "error": st.sampled_from([0, 0, 0, 1, 4]),
         "flags": st.sampled_from([0, 1, 8, 16, 24]),
     }
@@ -33,27 +34,52 @@ row = st.fixed_dictionaries(
 
 
 @settings(max_examples=80)
-@given(st.lists(row, min_size=1, max_size=50), st.integers(1, 20))
+@given(st.lists(row, min_size=1, max_size=50), st.integers(1, 20), st.none() | st.integers(1, 10**9))
 def test_counts_and_the_grinders_table_are_those_of_a_plain_loop(
-    rows: list[dict[str, int]], block: int
+    rows: list[dict[str, int]], block: int, timeout_us: int | None
 ) -> None:
     table = records(len(rows), **{name: [r[name] for r in rows] for name in rows[0]})
     kept = [r for r in rows if not r["flags"] & 8]
-    collection = collect(table[start : start + block] for start in range(0, len(table), block))
+    collection = collect((table[start : start + block] for start in range(0, len(table), block)), timeout_us)
     figures = figures_of(collection, lambda n: f"r{n}", lambda n: f"e{n}")
     assert (figures.requests, figures.warmup) == (len(kept), len(rows) - len(kept))
     assert figures.queued == sum(bool(r["flags"] & 16) for r in kept)
     response = figures.samples["response"]
-    assert response.sorted_us.tolist() == sorted(r["lag_us"] + r["total_us"] for r in kept)
-    assert figures.samples["service"].sorted_us.tolist() == sorted(r["total_us"] for r in kept)
+    bad = [r for r in kept if _is_failure(r)]
+    assert figures.failures == len(bad)
+    for name, took_us in (
+        ("response", lambda r: r["lag_us"] + r["total_us"]),
+        ("service", lambda r: r["total_us"]),
+    ):
+        counts = {id(r): NEVER_US if timeout_us is None else max(took_us(r), timeout_us) for r in bad}
+        values = [counts.get(id(r), took_us(r)) for r in kept]
+        assert figures.samples[name].sorted_us.tolist() == sorted(values)
+        assert figures.samples[name].failed_from_us == min(counts.values(), default=None)
+        mean_ms = figures.samples[name].mean_ms
+        if bad and NEVER_US in values:  # or as long as a record can say
+            assert mean_ms is None
+        elif kept:
+            assert mean_ms == pytest.approx(sum(values) / len(values) / 1000)
+    assert response.n == len(kept)
     lags = sorted(r["lag_us"] for r in kept if not r["flags"] & 16)
     assert figures.samples["lag"].sorted_us.tolist() == lags
-    assert figures.samples["ttfb"].sorted_us.tolist() == sorted(r["ttfb_us"] for r in kept if r["ttfb_us"])
+    assert figures.samples["ttfb"].sorted_us.tolist() == sorted(
+        r["ttfb_us"] for r in kept if r["ttfb_us"] and not _is_failure(r)
+    )
     _check_table(figures.total, kept, kept)
     for number in {r["route"] for r in kept}:
         _check_table(
             figures.routes[f"{number + 1} r{number}"], [r for r in kept if r["route"] == number], kept
         )
+
+
+def _is_failure(r: dict[str, int]) -> bool:
+    """The rule in words: no whole response, or an error where the log has none of its class."""
+    if r["error"]:
+        return True
+    if r["status"] >= 500 or r["status"] == 429:
+        return r["status"] // 100 != r["logged_status"] // 100
+    return r["status"] >= 400 and 0 < r["logged_status"] < 400
 
 
 def _check_table(figures: RouteFigures, rows: list[dict[str, int]], everything: list[dict[str, int]]) -> None:
@@ -62,6 +88,7 @@ def _check_table(figures: RouteFigures, rows: list[dict[str, int]], everything: 
     same = [r for r in good if r["logged_status"] and r["status"] == r["logged_status"]]
     other_size = [r for r in same if r["logged_bytes"] >= 0 and r["bytes"] != r["logged_bytes"]]
     grinder = figures.grinder
+    assert figures.failures == sum(map(_is_failure, rows))
     assert (figures.requests, figures.errors) == (len(rows), len(rows) - len(good))
     assert (figures.status_mismatch, figures.bytes_mismatch) == (len(other_status), len(other_size))
     assert (grinder.tests, grinder.errors) == (len(good), len(rows) - len(good))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.statistics.interval import largest_count_above, upper_bound_ms
-from analysis.statistics.sample import P999, PERCENTILES, Sample, fewest, narrow, rank
+from analysis.statistics.sample import P999, PERCENTILES, Sample, fewest, rank
+from analysis.statistics.times import narrow
 
 times = st.lists(st.integers(0, 2**33), min_size=1, max_size=300)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.statistics.timeline import HEAT_ROWS, MOST_BINS, Timeline, heat_edge_ms
+from analysis.statistics.times import NEVER_US
 from analysis.statistics.windows import average_line, make_windows, merged_edges
 
 requests = st.lists(
@@ -23,7 +24,8 @@ def _timeline(rows: list[tuple[int, int, int, bool]], block: int) -> Timeline:
         due, response, lag, queued = (
             np.array(column) for column in zip(*rows[start : start + block], strict=True)
         )
-        timeline.add(due, response.astype(np.uint64), lag.astype(np.uint32), queued, queued)
+        took = response.astype(np.uint64)
+        timeline.add(due, took, took, lag.astype(np.uint32), queued, queued)
     return timeline
 
 
@@ -37,6 +39,8 @@ def test_slices_hold_what_falls_into_them_however_they_folded(
     due, done = [0] * MOST_BINS, [0] * MOST_BINS
     slowest: dict[int, int] = {}
     responses: dict[int, list[int]] = {}
+    failures: dict[int, list[int]] = {}
+    heat = [0] * MOST_BINS
     lags: dict[int, list[int]] = {}
     for due_ns, response_us, lag_us, queued in rows:
         slot = due_ns // timeline.width_ns
@@ -44,16 +48,21 @@ def test_slices_hold_what_falls_into_them_however_they_folded(
         done[(due_ns + response_us * 1000) // timeline.width_ns] += 1
         slowest[slot] = max(slowest.get(slot, 0), response_us)
         responses.setdefault(slot, []).append(response_us)
-        if not queued:
+        heat[slot] += not queued or response_us != NEVER_US
+        if queued:  # those that failed, too
+            failures.setdefault(slot, []).append(response_us)
+        else:
             lags.setdefault(slot, []).append(lag_us)
     assert timeline.due.tolist() == due
     assert timeline.done.tolist() == done
-    assert timeline.heat.sum(axis=1).tolist() == due
+    assert timeline.heat.sum(axis=1).tolist() == heat
+    assert timeline.failed.tolist() == [len(failures.get(slot, [])) for slot in range(MOST_BINS)]
     for slot, values in responses.items():
-        assert sorted(timeline.response.of(slot).tolist()) == sorted(values)
+        assert sorted(timeline.response.of(slot).values_us.tolist()) == sorted(values)
+        assert timeline.response.of(slot).failed_from_us == min(failures.get(slot, []), default=None)
         assert timeline.slowest_us[slot] == slowest[slot]
     for slot, values in lags.items():
-        assert sorted(timeline.lag.of(slot).tolist()) == sorted(values)
+        assert sorted(timeline.lag.of(slot).values_us.tolist()) == sorted(values)
         assert timeline.latest_us[slot] == max(values)
 
 

@@ -1,0 +1,140 @@
+"""Which requests are failures, how long they count, and what is left of a percentile that lands on one."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.statistics.failures import counted_us, failed, timeout_us
+from analysis.statistics.interval import lower_bound_ms, upper_bound_ms
+from analysis.statistics.run import measure
+from analysis.statistics.sample import P99, P999, Sample
+from analysis.statistics.times import NEVER_US, Times
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.models import Load, RunFacts
+from tests.support.rundir import records, write_run
+
+RULE = [
+    ("an answer as in the log", 200, 200, 0, False),
+    ("another answer that is none of an error", 301, 200, 0, False),
+    ("no whole response", 200, 200, 4, True),
+    ("no response at all", 0, 200, 1, True),
+    ("not found, where the log has a page", 404, 200, 0, True),
+    ("not found, as in the log", 404, 404, 0, False),
+    ("forbidden, where the log has not found", 403, 404, 0, False),
+    ("not found, where the log says nothing", 404, 0, 0, False),
+    ("overloaded, where the log has a page", 503, 200, 0, True),
+    ("overloaded, where the log says nothing", 500, 0, 0, True),
+    ("overloaded, as in the log", 500, 503, 0, False),
+    ("overloaded, where the log has not found", 500, 404, 0, True),
+    ("too many requests, where the log has a page", 429, 200, 0, True),
+    ("too many requests, where the log says nothing", 429, 0, 0, True),
+    ("too many requests, where the log has not found", 429, 404, 0, True),
+    ("too many requests, as in the log", 429, 429, 0, False),
+    ("too many requests, where the log has one of the server's", 429, 503, 0, True),
+    ("a page, where the log has an error", 200, 500, 0, False),
+]
+
+
+@pytest.mark.parametrize(("what", "status", "logged", "error", "bad"), RULE, ids=[row[0] for row in RULE])
+def test_what_is_a_failure(what: str, status: int, logged: int, error: int, bad: bool) -> None:
+    table = records(3, status=[200, status, 200], logged_status=[200, logged, 200], error=[0, error, 0])
+    assert failed(table).tolist() == [False, bad, False], what
+
+
+TIMEOUTS: list[tuple[str, dict[str, Any] | None, int | None]] = [
+    ("as run.json has it", {"timeout_s": 30}, 30_000_000),
+    ("a part of a second", {"timeout_s": 0.25}, 250_000),
+    ("an older run", None, None),
+    ("settings without one", {"speed": "1"}, None),
+    ("no number", {"timeout_s": "30s"}, None),
+    ("neither is this", {"timeout_s": True}, None),
+    ("nothing", {"timeout_s": 0}, None),
+    ("not a number", {"timeout_s": float("nan")}, None),
+    ("more than records can hold", {"timeout_s": 1e308}, None),
+]
+
+
+@pytest.mark.parametrize(("what", "settings", "us"), TIMEOUTS, ids=[row[0] for row in TIMEOUTS])
+def test_the_time_out_of_a_run(what: str, settings: dict[str, Any] | None, us: int | None) -> None:
+    load = None if settings is None else Load(digest="d", settings=settings)
+    assert timeout_us(RunFacts(scenario="replay", load=load)) == us, what
+
+
+def test_a_failure_counts_at_its_time_out_or_at_what_it_took() -> None:
+    took, failures = np.array([5, 10, 40], dtype=np.uint32), np.array([False, True, True])
+    assert counted_us(took, failures, 30).tolist() == [5, 30, 40]
+    assert counted_us(took, failures, None).tolist() == [5, NEVER_US, NEVER_US]
+    assert counted_us(took, failures & False, None) is took, "nothing is copied where nothing failed"
+
+
+def _sample(answers: int, failures: int, timeout: int | None = 30_000_000) -> Sample:
+    took = np.full(answers + failures, 1000, dtype=np.uint32)
+    bad = np.arange(answers + failures) >= answers
+    return Sample.of_times(Times.of(counted_us(took, bad, timeout), bad))
+
+
+def test_a_percentile_that_is_a_failure_is_no_figure() -> None:
+    figures = _sample(990, 10).figures()
+    assert (figures["p99"], figures["p99.9"], figures["max"]) == (1.0, None, None)
+    assert figures.censored == {"p99.9": 30_000.0, "max": 30_000.0}
+    assert [figures.shown(name) for name in ("p99", "p99.9", "p99.99")] == ["1 ms", "≥ 30 s", "–"]
+    assert figures["mean"] == pytest.approx(1 * 0.99 + 30_000 * 0.01), "the mean counts them as well"
+    assert figures.as_json()["censored"] == figures.censored
+
+
+def test_without_a_time_out_it_is_withheld() -> None:
+    sample = _sample(990, 10, None)
+    figures = sample.figures()
+    assert figures.censored == {"p99.9": None, "max": None}
+    assert figures.shown("p99.9") == "–"
+    assert figures["mean"] is figures["stddev"] is None
+    assert figures["p99"] == 1.0
+    assert {ms for _, ms in sample.curve()} == {1.0}, "failures have no place on the curve"
+
+
+def test_an_answer_slower_than_a_failure_gives_but_a_lower_bound() -> None:
+    # rank 1,000 of 1,000 is an answer; had the failure waited on, it would be there
+    took = np.full(1000, 1000, dtype=np.uint32)
+    took[0] = 50_000_000
+    bad = np.arange(1000) == 1
+    figures = Sample.of_times(Times.of(counted_us(took, bad, 30_000_000), bad)).figures()
+    assert (figures["max"], figures.censored["max"]) == (None, 50_000.0)
+
+
+def test_no_bound_of_an_interval_is_a_failure() -> None:
+    few = _sample(9996, 4)
+    assert few.percentile_ms(P999) == 1.0
+    assert lower_bound_ms(few, P999) == 1.0
+    assert upper_bound_ms(few, P999) is None
+    assert upper_bound_ms(few, P99) == 1.0
+
+
+def test_a_server_that_refuses_at_once_is_not_fast(tmp_path: Path) -> None:
+    table = records(2000)
+    table["status"][::2], table["total_us"][::2] = 503, 100
+    load = {"digest": "d", "settings": {"timeout_s": 10.0}}
+    figures = measure(RunDirectory.open(write_run(tmp_path / "run", table, load=load)), compared=True)
+    said = figures.as_json()
+    assert said["requests"]["failures"] == 1000  # type: ignore[index]
+    assert figures.samples["response"].figures().shown("p99") == "≥ 10 s"
+    assert figures.samples["service"].figures().shown("p99") == "≥ 10 s"
+    assert figures.samples["ttfb"].n == 1000, "the first byte of a wrong answer says nothing"
+    assert figures.total.response_ms.censored["p99.9"] == 10_000.0
+    assert figures.total.grinder.errors == 0, "The Grinder's table keeps its own definitions"
+    assert {window.censored["p99.9"] for window in figures.windows.windows} == {10_000.0}
+    assert {window.p999_ms for window in figures.windows.windows} == {None}
+    assert figures.phases is not None
+    assert figures.phases.all_of("whole run").failed_from_us == 10_000_000
+    assert figures.duration_s < 3, "a failure ended when it failed"
+
+
+def test_a_window_without_failures_keeps_its_figure(tmp_path: Path) -> None:
+    table = records(4000)
+    table["error"][:10] = 1
+    figures = measure(RunDirectory.open(write_run(tmp_path / "run", table)))
+    first, *others = figures.windows.windows
+    assert (first.p999_ms, first.censored["p99.9"]) == (None, None)
+    assert {window.p999_ms for window in others} == {1.0}
+    assert figures.windows.line is None, "a line through the others would be too low"
