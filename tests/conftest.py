@@ -84,4 +84,5 @@ def busy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         routes=["page", "image", "css-js", "admin-ajax"],
         events=events,
         summary={"requests": requests, "duration_s": 600.0},
+        load={"digest": "d", "settings": {"timeout_s": 30.0}},
     )

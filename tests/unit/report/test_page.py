@@ -211,7 +211,8 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
     requests = {"sent": 1999, "skipped": {"cap_reached": 7}, "unsent": 3}
     text = _text(write_run(tmp_path / "run", table, summary={"requests": requests}))
     for says in (
-        "5 requests of 1,996 failed (0.251 %): 5 timeout.",
+        "35 requests of 1,996 failed (1.75 %): 5 timeout, 30 wrong answers. "
+        "Since run.json does not say at which time-out, they count as slower than every answer.",
         "5 requests (0.251 %) waited for a free connection",
         "4 requests of the warm-up were left out.",
         "1.5 % of the answers of the target are not what the log has",
