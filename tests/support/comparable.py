@@ -31,7 +31,7 @@ def write_comparable(
     count: int = REQUESTS,
     saturator: str | None = "zfs-send",
     errors: int = 0,
-    timeout_s: float | None = 30.0,
+    timeout_s: float | None = None,
     measures: Sequence[tuple[str, float]] = (),
     **facts: Any,
 ) -> Path:

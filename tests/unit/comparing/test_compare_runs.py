@@ -364,7 +364,6 @@ def test_errors_fail_however_fast_they_come(tmp_path: Path) -> None:
         (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + data.tobytes())
     found = judged(tmp_path)
     assert [each.verdict.outcome for each in found.judged] == ["FAIL", "FAIL", "FAIL", "FAIL"]
-    assert "its p99.9 is one of them" in reasons(found)
     assert found.exit_code == 1
 
 

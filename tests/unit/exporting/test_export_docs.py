@@ -22,7 +22,9 @@ def test_every_metric_is_documented(tmp_path: Path) -> None:
         "load": {"unit": "ms", "count": 1, "max": 1.0},
         "cls": {"unit": "score", "count": 1, "max": 1.0},
     }
-    run = write_run(tmp_path / "run", traffic(60, 60), summary={"requests": {}, "measures": measures})
+    load = {"digest": "d", "settings": {"timeout_s": 30}}
+    summary = {"requests": {}, "measures": measures}
+    run = write_run(tmp_path / "run", traffic(60, 60), summary=summary, load=load)
     _, text = prometheus_text(RunDirectory.open(run))
     names = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
     assert len(names) > 15

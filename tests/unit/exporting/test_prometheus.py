@@ -40,16 +40,25 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         },
     }
     return write_run(
-        tmp_path_factory.mktemp("runs") / "a", traffic(60, 100), summary=summary, backend="nvme", repeat=2
+        tmp_path_factory.mktemp("runs") / "a",
+        traffic(60, 100),
+        summary=summary,
+        backend="nvme",
+        repeat=2,
+        load={"digest": "d", "settings": {"timeout_s": 30}},
     )
 
 
 def test_figures_are_those_of_the_report(run: Path) -> None:
     figures, found = measure(RunDirectory.open(run)), samples(run)
     response = figures.samples["response"]
-    p999_ms = response.figures_ms()["p99.9"]
-    assert p999_ms is not None
-    assert found["plimsoll_time_percentile_seconds", "response", "99.9"] == pytest.approx(p999_ms / 1000)
+    p99_ms = response.figures_ms()["p99"]
+    assert p99_ms is not None
+    assert found["plimsoll_time_percentile_seconds", "response", "99"] == pytest.approx(p99_ms / 1000)
+    assert ("plimsoll_time_percentile_seconds", "response", "99.9") not in found, "it is a failure's"
+    assert found["plimsoll_time_percentile_at_least_seconds", "response", "99.9"] == 30
+    assert found["plimsoll_time_percentile_at_least_seconds", "response", "100"] == 30
+    assert found["plimsoll_run_failed_requests",] == figures.failures > 0
     assert found["plimsoll_run_requests", "ok"] == figures.total.grinder.tests
     assert found["plimsoll_run_requests", "error"] == figures.total.errors > 0
     assert found["plimsoll_run_unsent_requests", "method_not_allowed"] == 32
