@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from analysis.exporting.format import Format, by_blocks
 from analysis.exporting.histogram import LARGEST, encoded, highest, slots
-from analysis.statistics.failures import counted_us, failed, timeout_us
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.requestfile import WARMUP, Records
 
@@ -32,20 +31,16 @@ def header(started_at: datetime | None) -> str:
 def hdr_blocks(run: RunDirectory) -> Iterator[tuple[int, bytes]]:
     """Yield how many records a piece of the file holds, and the piece. Warm-up is left out."""
     yield 0, header(run.facts.started_at).encode("ascii")
-    intervals = _Intervals(timeout_us(run.facts))
+    intervals = _Intervals()
     for block in run.requests.blocks():
         yield len(block), intervals.add(block[(block["flags"] & WARMUP) == 0]).encode("ascii")
     yield 0, intervals.close().encode("ascii")
 
 
 class _Intervals:
-    """Counts by second in which requests were done; one that is recorded late counts in the open second.
+    """Counts by second in which requests were done; one that is recorded late counts in the open second."""
 
-    A failure counts at its time-out, and as `LARGEST` where that is not known.
-    """
-
-    def __init__(self, timeout_us: int | None) -> None:
-        self._timeout_us = timeout_us
+    def __init__(self) -> None:
         self._second = 0
         self._counts = {tag: np.zeros(_SLOTS, dtype=np.int64) for tag in TAGS}
 
@@ -53,14 +48,12 @@ class _Intervals:
         """Take records; return the lines of the seconds that they close."""
         if not len(block):
             return ""
-        failures = failed(block)
-        service_us = block["total_us"].astype(np.uint64)
+        service_us = block["total_us"].astype(np.int64)
         response_us = service_us + block["lag_us"]
-        done_ns = block["due_ns"] + response_us.astype(np.int64) * 1000
-        seconds = np.maximum.accumulate(done_ns // 10**9)
+        seconds = np.maximum.accumulate((block["due_ns"] + response_us * 1000) // 10**9)
         found = {
-            name: slots(np.minimum(counted_us(took_us, failures, self._timeout_us), LARGEST))
-            for name, took_us in (("response", response_us), ("service", service_us))
+            "response": slots(np.minimum(response_us, LARGEST)),
+            "service": slots(np.minimum(service_us, LARGEST)),
         }
         seconds = np.maximum(seconds, self._second)
         changes = np.flatnonzero(np.diff(seconds, prepend=self._second))
