@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics.times import NEVER_US, Microseconds, narrow
+from analysis.statistics.times import NEVER_US, Microseconds
 from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.requestfile import Records
 
@@ -43,11 +43,12 @@ def counted_us(took_us: Microseconds, failures: NDArray[np.bool_], timeout_us: i
 
     Without a `timeout_us` a failure counts as `NEVER_US`. All have shape (n,).
     """
-    if not failures.any():
+    at = np.flatnonzero(failures)
+    if not len(at):
         return took_us
-    if timeout_us is None:
-        return np.where(failures, np.asarray(NEVER_US, dtype=took_us.dtype), took_us)
-    return narrow(np.where(failures, np.maximum(took_us.astype(np.uint64), np.uint64(timeout_us)), took_us))
+    counted, number = took_us.copy(), took_us.dtype.type
+    counted[at] = number(NEVER_US) if timeout_us is None else np.maximum(took_us[at], number(timeout_us))
+    return counted
 
 
 def timeout_us(facts: RunFacts) -> int | None:
