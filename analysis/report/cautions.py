@@ -7,7 +7,7 @@ from analysis.evidence.finding import Finding
 from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.sample import P999, fewest
 from plimsoll.common.severity import Severity, gravest_first
-from plimsoll.common.units import counted, share
+from plimsoll.common.units import counted, milliseconds, share
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4

@@ -80,7 +80,10 @@ class MeasuredRun:
     @cached_property
     def evidence(self) -> RunEvidence:
         """The run as the gatekeeper knows it."""
-        lag, response = (self.statistics.samples[name].figures_ms() for name in ("lag", "response"))
+        lag, response = (
+            {name: figures.least_ms(name) for name in figures.ms}
+            for figures in (self.statistics.samples[name].figures() for name in ("lag", "response"))
+        )
         lag = {name: lag[name] for name in JUDGED}
         return RunEvidence(self.directory, self.observation, {"whole": lag}, {"whole": response})
 

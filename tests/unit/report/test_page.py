@@ -208,10 +208,11 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
     table["error"][:5], table["flags"][5:10], table["flags"][10:14] = 4, 16, 8
     table["status"][100:130], table["bytes"][200:230] = 302, 1
     table["logged_bytes"][200:230] = 9000
+    table["status"][300:304] = 500
     requests = {"sent": 1999, "skipped": {"cap_reached": 7}, "unsent": 3}
     text = _text(write_run(tmp_path / "run", table, summary={"requests": requests}))
     for says in (
-        "35 requests of 1,996 failed (1.75 %): 5 timeout, 30 wrong answers. "
+        "9 requests of 1,996 failed (0.451 %): 5 timeout, 4 wrong answers. "
         "Since run.json does not say at which time-out, they count as slower than every answer.",
         "5 requests (0.251 %) waited for a free connection",
         "4 requests of the warm-up were left out.",

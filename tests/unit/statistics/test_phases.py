@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from analysis.evidence.run import observe
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.host_series import disk_latency_of, send_of
 from analysis.report.make import make_report
@@ -40,7 +41,7 @@ START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
 
 def compared(*paths: Path) -> list[ScenarioFigures]:
     opened = [RunDirectory.open(path) for path in paths]
-    runs = numbered([(run, measure(run, compared=len(paths) > 1)) for run in opened])
+    runs = numbered([(run, measure(run, compared=len(paths) > 1), observe(run)) for run in opened])
     return [found for scenario in by_scenario(runs) if (found := figures_of_scenario(scenario))]
 
 
