@@ -58,7 +58,7 @@ def changes_of(values: Sequence[float]) -> list[Change]:
                 float(after.mean()),
                 len(before),
                 len(after),
-                _p(before, after),
+                p_of_shift(before, after),
             )
         )
     return found
@@ -98,21 +98,28 @@ def _places(look: NDArray[np.float64]) -> list[int]:
     return sorted({int(change.index) for change in found} - {0, len(look)})
 
 
-def _p(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+def p_of_shift(
+    before: NDArray[np.float64], after: NDArray[np.float64], *others: NDArray[np.float64]
+) -> float:
+    """Return the one-sided p of the shift from `before` to `after`, this way.
+
+    `others` are further stretches, each of one level: they say how much nights of one level differ. Pure.
+    """
     from scipy.special import stdtr  # comes with Otava
 
-    count = len(before) + len(after)
-    if count < 4:
+    stretches = [side for side in (before, after, *others) if len(side)]
+    count = sum(map(len, stretches))
+    if count < len(stretches) + 2:
         return 1.0
     shift = float(after.mean() - before.mean())
-    rests = (before - before.mean(), after - after.mean())
+    rests = [side - side.mean() for side in stretches]
     squares = sum(float((rest**2).sum()) for rest in rests)
     products = sum(float((rest[1:] * rest[:-1]).sum()) for rest in rests)
     alike = products / squares if squares > 0 else 0.0
     alike = min(max((alike * count + 2) / (count - 3), 0.0), _MOST_ALIKE)  # its bias is about −(1 + 3φ)/n
-    freedom = count - 2
+    freedom = count - len(stretches)
     variance = max(squares / freedom, _LEAST_SPREAD**2)
-    spread = math.sqrt(variance * sum(_inflation(len(side), alike) / len(side) for side in rests))
+    spread = math.sqrt(variance * sum(_inflation(len(side), alike) / len(side) for side in (before, after)))
     freedom_left = max(freedom * (1 - alike) / (1 + alike), 2.0)
     return float(stdtr(freedom_left, -abs(shift) / spread))
 

@@ -2,27 +2,30 @@
 
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from analysis.comparing.gates import Gates, read_gates
+from analysis.comparing.gates import read_gates
 from analysis.exporting.outfile import written
 from analysis.history.changes import need_otava
 from analysis.history.channels import channel_options, open_channels
 from analysis.history.data import as_json
+from analysis.history.deciding import deciding_of, deciding_options
 from analysis.history.intake import IntakeResult, add_runs
-from analysis.history.judgement import EXIT_CODES, Judgement, overall
+from analysis.history.judgement import EXIT_CODES, Judgement, Terms, overall
 from analysis.history.junit import junit
 from analysis.history.markdown import markdown
 from analysis.history.notification import Message
 from analysis.history.outbox import announce, deliver
 from analysis.history.page import history_page
 from analysis.history.pruning import PruningResult, prune
-from analysis.history.store import History, history
+from analysis.history.store import history
 from analysis.history.text import lines, news
-from analysis.history.tonight import judge_tonight, set_baseline
+from analysis.history.tonight import judge_tonight
+from plimsoll.common.durations import parse_duration_s
 from plimsoll.common.errors import OutputError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
@@ -31,23 +34,30 @@ _PATH = click.Path(path_type=Path)
 DEFAULT = Path("results/history.sqlite")
 
 
+def _duration(_: click.Context, __: click.Parameter, text: str) -> float:
+    try:
+        return parse_duration_s(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 @click.command()
 @click.argument("runs", metavar="[RUNS]...", nargs=-1, type=_PATH)
 @click.option(
     "--history", "file", metavar="FILE", type=_PATH, default=DEFAULT, show_default=True, help="The history."
 )
-@click.option(
-    "--set-baseline",
-    "baseline",
-    metavar="NIGHT",
-    is_flag=False,
-    flag_value="latest",
-    help="Make this night and those before it the baseline: `latest`, or its name.",
-)
+@deciding_options
 @click.option("--gates", metavar="FILE", type=_PATH, help="Limits against the baseline (docs/compare.md).")
 @click.option(
-    "--accept", "accepts", is_flag=True, help="Accept the changes reported so far as the new level."
+    "--stale-after",
+    "stale_after_s",
+    metavar="DURATION",
+    default="36h",
+    show_default=True,
+    callback=_duration,
+    help="A newest night that began longer ago than this cannot be judged.",
 )
+@click.option("--tell-once", is_flag=True, help="End with 1 only in the night that reports a change.")
 @click.option("--junit", "junit_file", metavar="FILE", type=_PATH, help="Write JUnit XML.")
 @click.option("--markdown", "markdown_file", metavar="FILE", type=_PATH, help="Write a summary in Markdown.")
 @click.option("--html", metavar="FILE", type=_PATH, help="Write the history as a page.")
@@ -62,9 +72,9 @@ DEFAULT = Path("results/history.sqlite")
 def regress(
     runs: tuple[Path, ...],
     file: Path,
-    baseline: str | None,
     gates: Path | None,
-    accepts: bool,
+    stale_after_s: float,
+    tell_once: bool,
     junit_file: Path | None,
     markdown_file: Path | None,
     html: Path | None,
@@ -73,20 +83,23 @@ def regress(
     dry_run: bool,
     prints_json: bool,
     progress: bool | None,
-    **channel_settings: Any,
+    **further: Any,
 ) -> None:
     """Add RUNS to the history and judge the last night by those before it.
 
     RUNS are run directories, folders of them, or experiments' folders, each added once. Without RUNS the last
     night of every experiment in the history is judged.
 
-    Exit codes: 0 nothing worse; 1 something is; 3 tonight cannot be judged; 2 wrong usage.
+    Exit codes: 0 nothing worse; 1 something is, until it is mended or accepted; 3 something cannot be judged;
+    2 wrong usage.
 
     \b
     Examples:
         plimsoll regress results/one-machine-20261121T040512Z
         plimsoll regress results/one-machine-* --set-baseline latest
         plimsoll regress --junit regress.xml --markdown regress.md --html history.html
+        plimsoll regress --accept --note 'the new kernel costs that much; we keep it'
+        plimsoll regress --drop sata --note 'sold in October'
         plimsoll regress results/last --notify-command 'mail -s regression ops@example.org' --keep-raw-days 30
     """  # noqa: D301 \b is click's: keep these lines as they are
     need_otava()
@@ -94,14 +107,18 @@ def regress(
         if path is not None and path.is_dir():
             raise OutputError(f"{path}: is a directory; give the name of a file")
     limits = None if gates is None else read_gates(gates)
-    channels = open_channels(channel_settings)
+    channels = open_channels(further)
+    deciding = deciding_of(further)
+    terms = Terms(datetime.now(UTC), stale_after_s, tell_once)
     with history(file) as kept:
         intake = None
         if runs:
             with progress_bar("reading", "runs", is_shown(progress)) as advance:
                 intake = add_runs(kept, runs, advance)
         with kept.transaction():  # a change that is noted as reported has its message
-            judged = _judged(kept, intake, baseline, accepts, limits)
+            names = kept.experiments() if intake is None else intake.experiments
+            idle = deciding.carry_out(kept, names, limits)
+            judged = [found for name in names if (found := judge_tonight(kept, name, limits, terms))]
             for each in judged:
                 if each.has_news:
                     announce(kept, _key(each), _message(each), list(channels))
@@ -117,25 +134,14 @@ def regress(
         click.echo(json.dumps(as_json(judged), indent=2, allow_nan=False))
     else:
         click.echo("\n".join(lines(judged)))
-    _report(intake, problems, pruned, dry_run)
+    _report(intake, [*idle, *problems], pruned, dry_run)
     sys.exit(EXIT_CODES[overall(judged)])
-
-
-def _judged(
-    kept: History, intake: IntakeResult | None, baseline: str | None, accepts: bool, limits: Gates | None
-) -> list[Judgement]:
-    names = kept.experiments() if intake is None else intake.experiments
-    if baseline is not None:
-        set_baseline(kept, names, baseline, limits)
-    if accepts:
-        for name in names:
-            kept.accept_changes(name)
-    return [found for name in names if (found := judge_tonight(kept, name, limits))]
 
 
 def _key(judgement: Judgement) -> str:
     """Return what tells this night's message from all others."""
-    return f"{judgement.experiment}\n{judgement.night.name}\n{judgement.verdict}"
+    late = "\nstale" if judgement.is_stale else ""
+    return f"{judgement.experiment}\n{judgement.night.name}\n{judgement.verdict}{late}"
 
 
 def _message(judgement: Judgement) -> Message:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from analysis.history.baseline import as_json as gate_json
 from analysis.history.judgement import EXIT_CODES, Judgement, SeriesResult, overall
+from analysis.history.rows import Decision
 
 
 def as_json(judgements: Sequence[Judgement]) -> dict[str, object]:
@@ -23,15 +24,26 @@ def _experiment(judgement: Judgement) -> dict[str, object]:
         "night": judgement.night.name,
         "nights": judgement.nights,
         "verdict": judgement.verdict,
-        "series": [_series(each) for each in judgement.series],
+        "series": [_series(each, judgement.is_red(each)) for each in judgement.series],
         "baseline": [night.name for night in judgement.baseline],
         "gates": [gate_json(each) for each in judgement.gates],
         "unjudged": judgement.unjudged,
         "notes": judgement.notes,
+        "decisions": [_decision(each) for each in judgement.decisions],
     }
 
 
-def _series(result: SeriesResult) -> dict[str, object]:
+def _decision(decided: Decision) -> dict[str, object]:
+    return {
+        "kind": decided.kind,
+        "name": decided.name,
+        "at": decided.at,
+        "by": decided.by or None,
+        "note": decided.note or None,
+    }
+
+
+def _series(result: SeriesResult, fails: bool) -> dict[str, object]:
     key = result.series.key
     return {
         "scenario": key.scenario,
@@ -40,6 +52,7 @@ def _series(result: SeriesResult) -> dict[str, object]:
         "metric": key.metric,
         "unit": result.series.unit,
         "state": result.state,
+        "fails": fails,
         "says": result.says,
         "tonight": result.tonight,
         "before": result.level,

@@ -1,25 +1,40 @@
 """The judgement of a night: series, gates, what cannot be judged, and one verdict. Texts are hostile."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from analysis.comparing.decision import Verdict
 from analysis.comparing.gates import Gate
-from analysis.history.rows import NightRow
+from analysis.history.rows import Decision, NightRow
 from analysis.history.series import NightSeries
 
-# steady: no news. news: worse since tonight. known: worse, reported before. better: since tonight.
-# young: too few nights. missing: no value tonight.
-SeriesState = Literal["steady", "news", "known", "better", "young", "missing"]
+# steady: no news. news: worse since tonight. known: worse, reported before. recovered: as before again, found
+# tonight. better: since tonight. young: too few nights. missing: no value tonight.
+SeriesState = Literal["steady", "news", "known", "recovered", "better", "young", "missing"]
 NightVerdict = Literal["worse", "unjudged", "steady"]
 EXIT_CODES: dict[NightVerdict, int] = {"steady": 0, "worse": 1, "unjudged": 3}
+STALE_AFTER_S = 36 * 3600.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a night is judged: at which instant, after how long the newest night is stale, what stays red.
+
+    `tell_once`: a regression is no failure any more from the night on after the one that reported it.
+    """
+
+    at: datetime
+    stale_after_s: float = STALE_AFTER_S
+    tell_once: bool = False
 
 
 @dataclass(frozen=True)
 class SeriesResult:
     """One series and what is to be said of it. `level`: of the nights before, since the last change.
 
-    `changes`: the places of the nights that a page marks; `since`: when the news began.
+    `changes`: the places of the nights that a page marks; `since`: when the news began; `is_open`: what was
+    reported before tonight was neither accepted nor mended.
     """
 
     series: NightSeries
@@ -29,6 +44,7 @@ class SeriesResult:
     level: float | None
     changes: list[int] = field(default_factory=list)
     since: str | None = None
+    is_open: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,7 @@ class GateResult:
     verdict: Verdict
     nights: tuple[int, int]
     is_news: bool = False
+    is_recovered: bool = False
 
     @property
     def name(self) -> str:
@@ -52,7 +69,10 @@ class GateResult:
 
 @dataclass(frozen=True)
 class Judgement:
-    """One experiment's last night, judged. `unjudged` says why it cannot be; `notes` forbid nothing."""
+    """One experiment's last night, judged. `unjudged` says why it cannot be; `notes` forbid nothing.
+
+    `decisions` are those that somebody took and that still hold; `is_stale`: a newer night is overdue.
+    """
 
     experiment: str
     night: NightRow
@@ -62,11 +82,28 @@ class Judgement:
     unjudged: list[str]
     notes: list[str]
     baseline: list[NightRow]
+    decisions: list[Decision] = field(default_factory=list)
+    tell_once: bool = False
+    is_stale: bool = False
 
     @property
     def news(self) -> list[SeriesResult]:
         """The regressions of tonight."""
         return [each for each in self.series if each.state == "news"]
+
+    @property
+    def recovered(self) -> list[SeriesResult]:
+        """The series that are found tonight to be as before a regression."""
+        return [each for each in self.series if each.state == "recovered"]
+
+    @property
+    def red(self) -> list[SeriesResult]:
+        """The series that fail: by what is news, and by what is neither accepted nor mended."""
+        return [each for each in self.series if self.is_red(each)]
+
+    def is_red(self, result: SeriesResult) -> bool:
+        """Return whether a series fails."""
+        return result.state == "news" or (result.is_open and not self.tell_once)
 
     @property
     def failed(self) -> list[GateResult]:
@@ -76,14 +113,15 @@ class Judgement:
     @property
     def verdict(self) -> NightVerdict:
         """The verdict on tonight."""
-        if self.news or self.failed:
+        if self.red or self.failed:
             return "worse"
         return "unjudged" if self.unjudged else "steady"
 
     @property
     def has_news(self) -> bool:
         """True where there is news to send."""
-        return bool(self.news or any(each.is_news for each in self.gates) or self.unjudged)
+        gates = any(each.is_news or each.is_recovered for each in self.gates)
+        return bool(self.news or self.recovered or gates or self.unjudged)
 
 
 def overall(judgements: list[Judgement]) -> NightVerdict:

@@ -23,7 +23,7 @@ def junit(judgements: Sequence[Judgement]) -> bytes:
             case = _case(suite, f"{title(each)} is complete", each)
             _outcome(case, "error", "unjudged", unjudged)
         for result in each.series:
-            _series(_case(suite, result.series.key.name, each), result)
+            _series(_case(suite, result.series.key.name, each), result, each.is_red(result))
         for gate in each.gates:
             _gate(_case(suite, f"{gate.name} ({gate.limit})", each), gate)
         counts = {name: len(suite.findall(f"testcase/{name}")) for name in ("failure", "error", "skipped")}
@@ -42,11 +42,11 @@ def _case(suite: ET.Element, name: str, judgement: Judgement) -> ET.Element:
     return ET.SubElement(suite, "testcase", name=_text(name), classname=_text(classname), time="0")
 
 
-def _series(case: ET.Element, result: SeriesResult) -> None:
+def _series(case: ET.Element, result: SeriesResult, is_red: bool) -> None:
     figures = (
         f"tonight {figure(result, result.tonight)}, before {figure(result, result.level)} ({against(result)})"
     )
-    if result.state == "news":
+    if is_red:
         _outcome(case, "failure", "regression", f"{result.says}: {figures}")
     elif result.state == "missing":
         _outcome(case, "skipped", "", f"no figure tonight: {result.says}")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from analysis.history.judgement import Judgement
-from analysis.history.text import against, figure, gate_effect, state, subject, title
+from analysis.history.text import against, figure, gate_effect, last_decisions, state, subject, title
 from plimsoll.common.hostile import printable
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~^:@$=])")
@@ -33,7 +33,8 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
             yield from _row("", "series", "tonight", "before", "effect", "nights", "")
             yield "| --- | --- | ---: | ---: | ---: | ---: | --- |"
             for one in each.series:
-                mark = f"**{state(one)}**" if one.state in ("news", "missing") else state(one)
+                bold = each.is_red(one) or one.state in ("recovered", "missing")
+                mark = f"**{state(one)}**" if bold else state(one)
                 figures = (figure(one, one.tonight), figure(one, one.level), against(one))
                 yield from _row(
                     mark,
@@ -60,7 +61,9 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
             yield f"- Cannot be judged: {escaped(problem, 1000)}"
         for note in each.notes:
             yield f"- {escaped(note, 1000)}"
-        if each.unjudged or each.notes:
+        for decided in last_decisions(each):
+            yield f"- Decided: {escaped(decided, 1000)}"
+        if each.unjudged or each.notes or each.decisions:
             yield ""
 
 

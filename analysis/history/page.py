@@ -6,10 +6,11 @@ from pathlib import Path
 from analysis.comparing.metrics.error_share import ERROR_SHARE
 from analysis.comparing.page import TEMPLATES as COMPARING
 from analysis.history.judgement import Judgement, overall
-from analysis.history.text import against, figure, gate_effect, state, subject, title
+from analysis.history.text import DECIDED, against, figure, gate_effect, state, subject, title
 from analysis.history.trends import trend_charts
 from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
+from plimsoll.common.units import ABSENT
 
 _OWN = Path(__file__).parent / "templates"
 _LAST = 30
@@ -21,7 +22,10 @@ def history_page(judgements: Sequence[Judgement]) -> str:
     """Return the HTML."""
     verdict = overall(list(judgements))
     parts = [
-        (each, title(each), _series(each), _gates(each), trend_charts(number, each), _missing(each))
+        (
+            *(each, title(each), _series(each), _gates(each), trend_charts(number, each)),
+            *(_missing(each), _decisions(each)),
+        )
         for number, each in enumerate(judgements)
     ]
     return rendered(
@@ -49,7 +53,7 @@ def _series(judgement: Judgement) -> Table:
                 str(len(each.series.values)),
                 each.says,
             ],
-            "amiss" if each.state in ("news", "missing") else "",
+            "amiss" if judgement.is_red(each) or each.state == "missing" else "",
         )
         for each in judgement.series
     ]
@@ -77,6 +81,18 @@ def _gates(judgement: Judgement) -> Table | None:
     first, last = judgement.baseline[0].name, judgement.baseline[-1].name
     caption = f"The last nights against the baseline's, {first} to {last}. A night is one value."
     return Table("Against the baseline", caption, ["gate", "verdict", "effect", "limit", "nights", ""], rows)
+
+
+def _decisions(judgement: Judgement) -> Table | None:
+    """Return what was decided, the last first."""
+    if not judgement.decisions:
+        return None
+    rows = [
+        Row(each.at[:10], [DECIDED[each.kind], each.name, each.by or ABSENT, each.note or ABSENT])
+        for each in reversed(judgement.decisions)
+    ]
+    caption = "What somebody accepted, set or dropped: it is no failure any more because of that."
+    return Table("Decisions", caption, ["day", "", "what", "who", "why"], rows)
 
 
 def _missing(judgement: Judgement) -> Table | None:

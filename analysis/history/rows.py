@@ -64,7 +64,8 @@ class FigureRow(NamedTuple):
 class ChangeRow:
     """A change that was reported: whose it is, its first night, the night that found it, both levels.
 
-    `kind`: `worse` and `better` are changes of a series, `baseline` is a gate that failed.
+    `kind`: `worse` and `better` are changes of a series, `baseline` is a gate that failed. `recovered` is the
+    first night on which it was mended, `recovery_found` the one that found that; None while it is not.
     """
 
     kind: Literal["worse", "better", "baseline"]
@@ -78,11 +79,29 @@ class ChangeRow:
     after: float
     p: float
     accepted: bool = False
+    recovered: int | None = None
+    recovery_found: int | None = None
 
     @property
     def group(self) -> tuple[str, str]:
         """The scenario and backend that one regression moves at once."""
         return self.scenario, self.backend
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody decided, and why: `accept` changes, set a `baseline`, `drop` what runs no more.
+
+    `name` is what is accepted or dropped, or the baseline's night; `night` was the last one then (None:
+    nobody knows). Texts are hostile.
+    """
+
+    kind: Literal["accept", "baseline", "drop"]
+    name: str
+    night: int | None
+    at: str
+    by: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -95,3 +114,4 @@ class Past:
     figures: Sequence[FigureRow]
     error_shares: Sequence[tuple[int, float]]
     changes: Sequence[ChangeRow]
+    decisions: Sequence[Decision] = ()

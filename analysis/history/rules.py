@@ -10,6 +10,7 @@ from analysis.history.series import NightSeries
 MARGIN = 0.10  # a change under 10 % is no news, however sure it is
 MORE_ERRORS_MARGIN = 10 * MORE_ERRORS  # of error shares: one request in a hundred more
 P_LIMIT = 1e-6
+WEAK_P = 0.01  # what moved with something that is sure need be no surer
 LEAST_BEFORE = 10  # nights in all before the change
 LEAST_SINCE = 5  # nights between the change before and this one
 LEAST_AFTER = 3  # nights that are other

@@ -100,6 +100,25 @@ MIGRATIONS = (
         PRIMARY KEY (message, channel)
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE change ADD COLUMN recovered INTEGER REFERENCES night (id);       -- the first one as before
+    ALTER TABLE change ADD COLUMN recovery_found INTEGER REFERENCES night (id);  -- the one that found that
+    CREATE TABLE decision (                -- what somebody decided, and why
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,                -- accept, baseline, drop
+        experiment TEXT NOT NULL,
+        name TEXT NOT NULL,                -- what was accepted or dropped, or the night of the baseline
+        night INTEGER REFERENCES night (id),  -- the last one then; NULL where nobody knows
+        made_at TEXT NOT NULL,
+        made_by TEXT NOT NULL,             -- empty where nobody knows
+        note TEXT NOT NULL
+    );
+    INSERT INTO decision (kind, experiment, name, made_at, made_by, note)
+        SELECT 'accept', experiment,
+            group_concat(DISTINCT scenario || CASE backend WHEN '' THEN '' ELSE ' on ' || backend END),
+            accepted_at, '', ''
+        FROM change WHERE accepted_at IS NOT NULL GROUP BY experiment, accepted_at ORDER BY accepted_at;
+    """,
 )
 VERSION = len(MIGRATIONS)
 

@@ -12,7 +12,7 @@ from analysis.comparing.levels import Levels, PhaseLevels, StepLevel
 from analysis.comparing.metrics.measure import MEASURE
 from analysis.comparing.runs import ComparedRun
 from analysis.history.night import NightFacts, NightKey, RunDigest, instant
-from analysis.history.rows import ChangeRow, FigureRow, NightRow, RunRow
+from analysis.history.rows import ChangeRow, Decision, FigureRow, NightRow, RunRow
 from analysis.history.schema import open_database, transaction
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event
@@ -21,7 +21,10 @@ from plimsoll.rundir.names import REQUESTS_FILE
 from plimsoll.rundir.requestfile import RequestFile
 
 _LAST_RUNS = 100
-_CHANGE = ("kind", "scenario", "backend", "phase", "metric", "night", "found", "before", "after", "p")
+_CHANGE = (
+    *("kind", "scenario", "backend", "phase", "metric", "night", "found", "before", "after", "p"),
+    *("recovered", "recovery_found"),
+)
 
 
 class History:
@@ -243,20 +246,48 @@ class History:
         ]
 
     def note_changes(self, experiment: str, changes: Sequence[ChangeRow]) -> None:
-        """Note that `changes` are reported; one that is noted already stays as it is."""
+        """Note that `changes` are reported, or mended; one that is noted already only when it was mended."""
         with self.transaction():
             self.connection.executemany(
-                f"INSERT OR IGNORE INTO change (experiment, {', '.join(_CHANGE)}) "  # noqa: S608 our own names
-                f"VALUES (?{', ?' * len(_CHANGE)})",
+                f"INSERT INTO change (experiment, {', '.join(_CHANGE)}) "  # noqa: S608 our own names
+                f"VALUES (?{', ?' * len(_CHANGE)}) "
+                "ON CONFLICT (kind, experiment, scenario, backend, phase, metric, night) DO UPDATE SET "
+                "recovered = excluded.recovered, recovery_found = excluded.recovery_found",
                 [(experiment, *(getattr(change, name) for name in _CHANGE)) for change in changes],
             )
 
-    def accept_changes(self, experiment: str) -> None:
-        """Accept every change that was reported: it is the new level."""
+    def accept_changes(self, experiment: str, at: str) -> None:
+        """Accept every change that was reported and not mended: it is the new level from `at` on."""
         with self.transaction():
             self.connection.execute(
-                "UPDATE change SET accepted_at = ? WHERE experiment = ? AND accepted_at IS NULL",
-                (now(), experiment),
+                "UPDATE change SET accepted_at = ? WHERE experiment = ? AND accepted_at IS NULL "
+                "AND recovered IS NULL",
+                (at, experiment),
+            )
+
+    def decisions(self, experiment: str) -> list[Decision]:
+        """Return what was decided, the oldest first."""
+        rows = self.connection.execute(
+            "SELECT kind, name, night, made_at, made_by, note FROM decision WHERE experiment = ? ORDER BY id",
+            (experiment,),
+        )
+        return [Decision(*row) for row in rows]
+
+    def note_decision(self, experiment: str, decision: Decision) -> None:
+        """Note what somebody decided."""
+        with self.transaction():
+            self.connection.execute(
+                "INSERT INTO decision (experiment, kind, name, night, made_at, made_by, note) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    _text(experiment),
+                    decision.kind,
+                    _text(decision.name),
+                    decision.night,
+                    decision.at,
+                    _text(decision.by),
+                    _text(decision.note),
+                ),
             )
 
     def mark_pruned(self, run: int) -> None:

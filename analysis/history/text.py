@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from analysis.comparing.text import share
 from analysis.history.judgement import GateResult, Judgement, NightVerdict, SeriesResult, overall
+from analysis.history.rows import Decision
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, counted, milliseconds
 
@@ -13,11 +14,14 @@ _NOTHING = 1e-9
 _STATES = {
     "news": "WORSE",
     "known": "still worse",
+    "recovered": "recovered",
     "better": "better",
     "steady": "steady",
     "young": "young",
     "missing": "missing",
 }
+DECIDED = {"accept": "accepted", "baseline": "baseline set to", "drop": "dropped"}
+LAST_DECISIONS = 5
 _HEADLINES: dict[NightVerdict, str] = {
     "worse": "WORSE",
     "unjudged": "CANNOT BE JUDGED",
@@ -55,7 +59,7 @@ def subject(judgements: Sequence[Judgement]) -> str:
     reasons = []
     for each in judgements:
         if each.verdict == word:
-            reasons += [f"{one.series.key.name} {one.says}" for one in each.news]
+            reasons += [f"{one.series.key.name} {one.says}" for one in _news_first(each)]
             reasons += [f"{one.name} breaks its limit" for one in each.failed]
             reasons += each.unjudged if word == "unjudged" else []
     if not reasons:
@@ -65,18 +69,40 @@ def subject(judgements: Sequence[Judgement]) -> str:
     return f"{'worse' if word == 'worse' else 'cannot be judged'}: {reasons[0]}{more}"
 
 
+def _news_first(judgement: Judgement) -> list[SeriesResult]:
+    """Return the series that fail, those with news before those that were reported before."""
+    return sorted(judgement.red, key=lambda each: each.state != "news")
+
+
 def news(judgement: Judgement) -> str:
     """Return what a message of tonight is about, in one line (hostile)."""
-    reported = [f"{each.series.key.name} {each.says}" for each in judgement.news]
-    reported += [f"{each.name} breaks its limit" for each in judgement.failed if each.is_news]
-    word = "worse" if reported else "cannot be judged"
-    reported = reported or judgement.unjudged
+    worse = [f"{each.series.key.name} {each.says}" for each in judgement.news]
+    worse += [f"{each.name} breaks its limit" for each in judgement.failed if each.is_news]
+    recovered = [f"{each.series.key.name} {each.says}" for each in judgement.recovered]
+    recovered += [f"{each.name} keeps its limit again" for each in judgement.gates if each.is_recovered]
+    word = "worse" if worse else "cannot be judged" if judgement.unjudged else "recovered"
+    reported = [*worse, *judgement.unjudged, *recovered]
     more = f" (and {len(reported) - 1} more)" if len(reported) > 1 else ""
     return (
         f"{judgement.experiment or 'plimsoll'} {word}: {reported[0]}{more}"
         if reported
         else subject([judgement])
     )
+
+
+def decision(decided: Decision) -> str:
+    """Return what was decided, when, by whom, and why (hostile)."""
+    by = f" by {decided.by}" if decided.by else ""
+    why = f": {decided.note.rstrip('.')}" if decided.note else ""
+    return f"{DECIDED[decided.kind]} {decided.name}, {decided.at[:10]}{by}{why}"
+
+
+def last_decisions(judgement: Judgement) -> Iterator[str]:
+    """Yield the last decisions, the newest first, and how many there were before (hostile)."""
+    yield from map(decision, reversed(judgement.decisions[-LAST_DECISIONS:]))
+    earlier = len(judgement.decisions) - LAST_DECISIONS
+    if earlier > 0:
+        yield f"{counted(earlier, 'decision')} before these: --html or --json has them"
 
 
 def title(judgement: Judgement) -> str:
@@ -148,13 +174,14 @@ def _one(judgement: Judgement) -> Iterator[str]:
         ]
         for says in filter(None, dict.fromkeys(said)):
             yield from _wrapped(says, "  ")
-    problems = [*judgement.unjudged, *judgement.notes]
-    if problems:
+    if judgement.unjudged or judgement.notes or judgement.decisions:
         yield ""
     for problem in judgement.unjudged:
         yield from _wrapped(f"{problem}.", "cannot be judged: ")
     for note in judgement.notes:
         yield from _wrapped(f"{note}.", "note: ")
+    for decided in last_decisions(judgement):
+        yield from _wrapped(f"{decided}.", "decided: ")
 
 
 def _table(rows: Sequence[Sequence[str]], left: Sequence[int]) -> Iterator[str]:

@@ -31,7 +31,7 @@ NightOutcome = Literal[
     "skipped",
     "missed",
 ]
-BAD = frozenset({"regression", "failed", "wrong", "interrupted", "killed"})
+BAD = frozenset({"regression", "undecided", "failed", "wrong", "interrupted", "killed"})
 AGAIN = frozenset({"interrupted", "killed"})  # after these, the night is not done
 
 

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from analysis.comparing.decision import Question
 from analysis.history import changes, rules
 from analysis.history.baseline import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly
 from analysis.history.changes import changes_of
+from analysis.history.judge import judge
 from analysis.history.night import NightFacts, NightKey
-from analysis.history.rows import NightRow
+from analysis.history.rows import ChangeRow, FigureRow, NightRow, Past, RunRow
 from analysis.history.series import NightSeries, NightValue, SeriesKey
 
 NIGHTS = 100
@@ -147,6 +148,80 @@ def fails(
     return found
 
 
+def nightly(logs: Logs, first: int, accepted: frozenset[int] = frozenset()) -> Iterator[str]:
+    """Yield the state of the series on each night from `first` on, as a history goes that is judged nightly.
+
+    What was reported is accepted after the nights `accepted`.
+    """
+    nights = [
+        NightRow(at, NightFacts(NightKey("study", str(at)), f"{at:06}", None, ""), baseline=False)
+        for at in range(len(logs))
+    ]
+    runs = [
+        RunRow(at, at, "replay", "nvme", "1", (), "", "", str(at), f"{at:06}", 0, True, False)
+        for at in range(len(logs))
+    ]
+    figures = [FigureRow(at, "whole", "p99.9", 50 * math.exp(log), "ms") for at, log in enumerate(logs)]
+    noted: dict[tuple[str, int], ChangeRow] = {}
+    for count in range(first + 1, len(logs) + 1):
+        past = Past(
+            "study", nights[:count], runs[:count], figures[:count], [], list(noted.values()), decisions=()
+        )
+        judgement, changes = judge(past, {})
+        noted |= {(change.kind, change.night): change for change in changes}
+        if count - 1 in accepted:
+            noted = {
+                key: row if row.recovered is not None else replace(row, accepted=True)
+                for key, row in noted.items()
+            }
+        yield judgement.series[0].state
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What a history told of a step that was mended and came back: after how many nights; None: never.
+
+    `false_mends` counts the recoveries that were told while the step lasted.
+    """
+
+    told: int | None
+    mended: int | None
+    told_again: int | None
+    false_mends: int
+
+
+def episode(logs: Logs, worse: range, again: range, accepts: bool = False) -> Episode:
+    """Judge `logs` night by night, which are slower in the nights `worse` and `again`."""
+    accepted = frozenset({worse.stop - 1} if accepts else ())
+    states = dict(enumerate(nightly(logs, worse.start, accepted), worse.start))
+
+    def first(state: str, start: int, stop: int) -> int | None:
+        return next((at - start + 1 for at in range(start, stop) if states[at] == state), None)
+
+    return Episode(
+        first("news", worse.start, worse.stop),
+        first("recovered", worse.stop, again.start),
+        first("news", again.start, again.stop),
+        sum(states[at] == "recovered" for at in worse),
+    )
+
+
+def episodes(
+    noise: Noise, ratio: float, lasts: int, gap: int, histories: int, accepts: bool = False, seed: int = 6
+) -> list[Episode]:
+    """Return so many histories of a step that lasts some nights, is mended for some, and comes back."""
+    random = np.random.default_rng(seed)
+    worse = range(QUIET_BEFORE, QUIET_BEFORE + lasts)
+    again = range(worse.stop + gap, worse.stop + gap + rules.RECENT)
+    found = []
+    for _ in range(histories):
+        logs = noise.of(random, again.stop)
+        for nights in (worse, again):
+            logs[nights.start : nights.stop] += math.log(ratio)
+        found.append(episode(logs, worse, again, accepts))
+    return found
+
+
 def otava_alone(histories: int) -> Iterator[list[str]]:
     yield ["nights", "Otava's p 0.001 alone", "any of 8 series"]
     for noise in (normal(0.2), alike(0.5, 0.1)):
@@ -200,11 +275,28 @@ def against_baseline(histories: int) -> Iterator[list[str]]:
         yield [noise.name, *cells]
 
 
+def mended(histories: int) -> Iterator[list[str]]:
+    yield ["nights, step", "told", "mend told", "return told", "wrongly mended"]
+    for noise in [*PLAIN, alike(0.5, 0.1)]:
+        for ratio in (1.2, 1.5, 2.0):
+            every = episodes(noise, ratio, lasts=30, gap=15, histories=histories)
+            told = [one for one in every if one.told is not None]
+            cells = [f"{100 * len(told) / histories:.0f} %"]
+            for nights in ([one.mended for one in told], [one.told_again for one in told]):
+                seen = [night for night in nights if night is not None]
+                after = f", {np.median(seen):.0f} nights" if seen else ""
+                cells.append(f"{100 * len(seen) / len(told):.0f} %{after}" if told else "–")
+            wrong = sum(one.false_mends > 0 for one in told)
+            cells.append(f"{100 * wrong / len(told):.0f} %" if told else "–")
+            yield [f"{noise.name}, × {ratio:.2f}", *cells]
+
+
 TABLES: dict[str, tuple[Callable[[int], Iterator[list[str]]], int]] = {
     "otava": (otava_alone, 100),
     "quiet": (quiet, 800),
     "power": (power, 200),
     "baseline": (against_baseline, 40),
+    "mended": (mended, 40),
 }
 
 

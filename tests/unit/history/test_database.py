@@ -1,5 +1,6 @@
 """The history's file: nothing lost, nothing doubled, whoever dies or writes at the same time."""
 
+import json
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.history import schema
 from analysis.history.intake import add_runs
 from analysis.history.night import identity_of
 from analysis.history.schema import APPLICATION_ID, MIGRATIONS, VERSION
@@ -27,6 +29,7 @@ ADDING = """
 import sys
 import tempfile
 from pathlib import Path
+from analysis.history import schema
 from analysis.history.intake import add_runs
 from analysis.history.store import history
 with history(Path(sys.argv[1])) as kept:
@@ -227,6 +230,45 @@ def test_runs_without_an_experiment_go_by_their_day(tmp_path: Path) -> None:
         added = add_runs(kept, [run for run in tmp_path.iterdir() if (run / "run.json").exists()])
         assert added.experiments == [""]
         assert [night.name for night in kept.nights("")] == [f"{FIRST:%Y-%m-%d}"]
+
+
+def test_a_history_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """What was accepted stays so, by whom nobody knows; what was not is red until it is, or is mended."""
+    nights = [write_night(tmp_path, at, {"nvme": 50.0 * (2 if at > 13 else 1)}) for at in range(20)]
+    file, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
+    for night in nights:
+        code = regress(file, night).exit_code
+    assert code == 1
+    with sqlite3.connect(old) as connection:
+        for statement in schema._statements(MIGRATIONS[0]):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("ATTACH ? AS new", (str(file),))
+        for table in ("night", "run", "phase", "figure", "change"):
+            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")  # noqa: S608
+    connection.close()
+    accepted = tmp_path / "accepted.sqlite"
+    accepted.write_bytes(old.read_bytes())
+    with sqlite3.connect(accepted) as connection:
+        connection.execute("UPDATE change SET accepted_at = '2026-01-20T05:00:00.000000Z'")
+    connection.close()
+    assert regress(old).exit_code == 1, "it was neither accepted nor mended"
+    result = regress(accepted, "--json")
+    assert result.exit_code == 0
+    (decision,) = json.loads(result.stdout)["experiments"][0]["decisions"]
+    assert decision == {
+        "kind": "accept",
+        "name": "replay on nvme",
+        "at": "2026-01-20T05:00:00.000000Z",
+        "by": None,
+        "note": None,
+    }
+    for path in (old, accepted):
+        with history(path) as kept:
+            assert kept.connection.execute("PRAGMA user_version").fetchone()[0] == VERSION
+            assert kept.connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 def _zeros(file: Path) -> None:

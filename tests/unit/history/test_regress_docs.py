@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from analysis.history import baseline, judge, notification, outbox, rules
+from analysis.history import baseline, notification, outbox, recovery, rules, text
+from analysis.history.judgement import STALE_AFTER_S
 from tests.support.nights import regress, write_night
 from tests.support.paths import DOCS
 
@@ -34,7 +35,11 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"within {rules.SAME} nights of it",
         f"the last {baseline.LAST_NIGHTS} nights after the baseline",
         f"against its {baseline.BASELINE_NIGHTS} nights",
-        f"one of the last {judge.MISSED} nights has none",
+        f"the last {rules.LEAST_AFTER} nights or more are not worse than before the change by "
+        f"{100 * rules.MARGIN:g} %",
+        f"(p 10⁻⁴ or less, or {rules.RECENT} nights)" if recovery.P_LIMIT == 1e-4 else "?",
+        f"began over {STALE_AFTER_S / 3600:g} hours ago",
+        f"show the last {text.LAST_DECISIONS}, page and JSON all",
         f"{outbox.MOST_ATTEMPTS} times at most",
         f"It has {notification.TIMEOUT_S:g} s",
     ):
