@@ -60,7 +60,7 @@ def compared_nights(nights: Sequence[NightRow]) -> tuple[list[NightRow], list[Ni
 def compared_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[RunRow]:
     """Return the runs of those nights by which gates are judged."""
     wanted = {night.id for side in compared_nights(nights) for night in side}
-    return [run for run in runs if run.night in wanted and not run.unfit and run.readable]
+    return [run for run in runs if run.night in wanted and run.is_fit and run.readable]
 
 
 def gate_results(past: Past, compared: Mapping[int, ComparedRun], gates: Gates | None) -> list[GateResult]:

@@ -22,9 +22,7 @@ def runs_around_news(
     for group, since in {
         each.series.key.group: each.since for each in series if each.state == "news"
     }.items():
-        mine = [
-            run for run in runs if (run.scenario, run.backend) == group and run.readable and not run.unfit
-        ]
+        mine = [run for run in runs if run.group == group and run.readable and run.is_fit]
         before = [run for run in mine if since is not None and run.started_at < since]
         if before:
             found[group] = before[-1], mine[-1]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from analysis.history.baseline import as_json as gate_json
 from analysis.history.judgement import EXIT_CODES, Judgement, SeriesResult, overall
-from analysis.history.rows import Decision
+from analysis.history.rows import Decision, NightFinding
 
 
 def as_json(judgements: Sequence[Judgement]) -> dict[str, object]:
@@ -28,8 +28,19 @@ def _experiment(judgement: Judgement) -> dict[str, object]:
         "baseline": [night.name for night in judgement.baseline],
         "gates": [gate_json(each) for each in judgement.gates],
         "unjudged": judgement.unjudged,
+        "findings": [_finding(each) for each in judgement.findings],
         "notes": judgement.notes,
         "decisions": [_decision(each) for each in judgement.decisions],
+    }
+
+
+def _finding(found: NightFinding) -> dict[str, object]:
+    return {
+        "name": found.name,
+        "level": found.level.value,
+        "worse": found.worse,
+        "text": found.text,
+        "remedy": found.remedy,
     }
 
 

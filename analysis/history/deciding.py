@@ -4,14 +4,14 @@ import getpass
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from analysis.comparing.gates import Gates
 from analysis.history.baseline import chosen_nights
 from analysis.history.dropping import group_name, names_that_drop
-from analysis.history.rows import Decision, Past
+from analysis.history.rows import Decision
 from analysis.history.series import series_of
 from analysis.history.store import History, now
 from analysis.history.tonight import judge_tonight, past_of
@@ -69,16 +69,27 @@ class Deciding:
     def _accept(self, history: History, experiment: str) -> bool:
         """Accept what was reported of `experiment`; return whether there was anything."""
         past = past_of(history, experiment)
+        seen = [night for night in past.nights if night.findings is not None]  # others were just added
+        if not seen:
+            return False
         names = {night.id: night.name for night in past.nights}
         what = [
             f"{group_name(row.group)} since {names[row.night]}"
             for row in past.changes
             if not row.accepted and row.recovered is None and row.kind != "better"
         ]
-        at = now()
-        history.accept_changes(experiment, at)
+        what += [
+            f"{found.name} ({found.text.rstrip('.')})"
+            for found in seen[-1].findings or ()
+            if found.disqualifies
+        ]
         if what:
-            self._note(history, past, "accept", "; ".join(dict.fromkeys(what)), at)
+            at, last = now(), seen[-1].id
+            history.accept_changes(experiment, at)
+            history.note_decision(
+                experiment, self._decision("accept", "; ".join(dict.fromkeys(what)), last, at)
+            )
+            history.look_again([last])
         return bool(what)
 
     def _set_baseline(
@@ -96,7 +107,7 @@ class Deciding:
                 history.set_baseline(chosen, name)
                 history.accept_changes(name, at)
                 last = next(each.name for each in nights if each.id == chosen[-1])
-                self._note(history, past_of(history, name), "baseline", last, at)
+                history.note_decision(name, self._decision("baseline", last, nights[-1].id, at))
                 done += 1
         if not done:
             last_nights = [each.name for name in experiments for each in history.nights(name)][-5:]
@@ -117,11 +128,13 @@ class Deciding:
                     f"--drop {printable(name, 80)}: there is nothing of this name; there are: {has}"
                 )
             for past in mine:
-                self._note(history, past, "drop", name, now())
+                drop = self._decision("drop", name, past.nights[-1].id, now())
+                history.note_decision(past.experiment, drop)
 
-    def _note(self, history: History, past: Past, kind: Any, name: str, at: str) -> None:
-        last = past.nights[-1].id if past.nights else None
-        history.note_decision(past.experiment, Decision(kind, name, last, at, self.by, self.note))
+    def _decision(
+        self, kind: Literal["accept", "baseline", "drop"], name: str, night: int, at: str
+    ) -> Decision:
+        return Decision(kind, name, night, at, self.by, self.note)
 
 
 def deciding_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import saturation
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, REQUESTS_FILE, SUMMARY_FILE
+from plimsoll.rundir.recordsum import records_sha256
 
 
 def stamp_of(run: SelectedRun) -> str:
@@ -30,7 +31,9 @@ def digest_of(run: SelectedRun, progress: Callable[[int], None] = lambda _: None
     stamp = stamp_of(run)
     try:
         directory = RunDirectory.open(run.path)
-        compared = ComparedRun(directory, levels_of(directory, progress), observe(directory))
+        compared = ComparedRun(
+            directory, levels_of(directory, progress), observe(directory, records_sha256(directory.requests))
+        )
     except RunDirectoryError as error:
         return RunDigest(
             night=run.night,
@@ -54,6 +57,7 @@ def digest_of(run: SelectedRun, progress: Callable[[int], None] = lambda _: None
         root=str(run.root),
         stamp=stamp,
         size_bytes=size_bytes(run),
+        observation=compared.observation,
         events=tuple(each for each in directory.events if busy and each.name == busy.name and each.phase),
     )
 

@@ -20,7 +20,7 @@ def group_name(group: Group) -> str:
 
 def groups_of(past: Past) -> list[Group]:
     """Return every scenario and backend that ever ran, in order."""
-    return sorted({(run.scenario, run.backend) for run in past.runs})
+    return sorted({run.group for run in past.runs})
 
 
 def names_that_drop(past: Past, series: list[NightSeries]) -> list[str]:
@@ -44,7 +44,7 @@ def without_dropped(past: Past) -> Past:
         gone = {group for group in groups_of(past) if _group_is_dropped(past, group)}
     if not gone:
         return past
-    runs = [run for run in past.runs if (run.scenario, run.backend) not in gone]
+    runs = [run for run in past.runs if run.group not in gone]
     ids = {run.id for run in runs}
     return replace(
         past,
@@ -64,7 +64,7 @@ def series_is_dropped(past: Past, series: NightSeries) -> bool:
 
 def _group_is_dropped(past: Past, group: Group) -> bool:
     place = {night.id: at for at, night in enumerate(past.nights)}
-    last = max(place[run.night] for run in past.runs if (run.scenario, run.backend) == group)
+    last = max(place[run.night] for run in past.runs if run.group == group)
     names = _of_group(group)
     return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
 

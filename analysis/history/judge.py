@@ -17,11 +17,10 @@ from analysis.history.dropping import (
 from analysis.history.failures import Failures
 from analysis.history.judgement import Judgement, SeriesResult, Terms
 from analysis.history.look import Look
-from analysis.history.rows import ChangeRow, Past, RunRow
-from analysis.history.series import series_of
+from analysis.history.rows import ChangeRow, NightFinding, Past, RunRow
+from analysis.history.series import series_of, why_unfit
 from plimsoll.common.durations import duration_text
-
-_MOST_NAMED = 3
+from plimsoll.common.severity import gravest_first
 
 
 def judge(
@@ -52,6 +51,7 @@ def judge(
         unjudged=[*([stale] if stale else []), *_unjudged(past, left, series)],
         notes=[*_unfit_runs(left), *failures.mended],
         baseline=base,
+        findings=_findings(left),
         decisions=list(past.decisions),
         tell_once=terms is not None and terms.tell_once,
         is_stale=bool(stale),
@@ -101,26 +101,30 @@ def _missed(past: Past, group: Group, series: Sequence[SeriesResult]) -> Iterato
         is_whole = len(missed) == len(tails)
         yield f"{name}: no figure tonight: {why.rstrip('.')}{_ending(past, group, name, last, is_whole)}"
     elif not mine and not any(_had_figures(past, group)):
-        runs = [run for run in past.runs if run.night == past.nights[-1].id]
-        unfit = [
-            f"{run.name} {run.unfit[0]}" for run in runs if (run.scenario, run.backend) == group and run.unfit
-        ]
-        why = "; ".join(unfit[:_MOST_NAMED]) or "no run of it gave one"
+        tonight = past.nights[-1].id
+        runs = [run for run in past.runs if run.night == tonight and run.group == group]
+        why = why_unfit(runs) or "no run of it gave one"
         yield f"{group_name(group)}: there was never a figure: {why.rstrip('.')}"
 
 
 def _had_figures(past: Past, group: Group) -> Iterator[bool]:
-    mine = {run.id for run in past.runs if (run.scenario, run.backend) == group and not run.unfit}
+    mine = {run.id for run in past.runs if run.group == group and run.is_fit}
     yield from (row.run in mine for row in past.figures)
 
 
 def _ending(past: Past, group: Group, name: str, last: str, is_whole: bool) -> str:
     """Return since when it is missed, and how to drop what is gone for good."""
     tonight = past.nights[-1].id
-    if is_whole and any(run.night == tonight and (run.scenario, run.backend) == group for run in past.runs):
+    if is_whole and any(run.night == tonight and run.group == group for run in past.runs):
         return f"; the last was {last}"  # it runs, but not well: there is nothing to drop
     dropped = group_name(group) if is_whole else name
     return f"; the last was {last}. If it is gone for good: --drop '{dropped}' --note WHY"
+
+
+def _findings(past: Past) -> list[NightFinding]:
+    """Return what the gatekeeper found on tonight's runs, the gravest first."""
+    ids = {run.id for run in past.runs}
+    return gravest_first(each for each in past.nights[-1].findings or () if ids & set(each.runs))
 
 
 def _unfit_runs(past: Past) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from analysis.comparing.decision import Verdict
 from analysis.comparing.gates import Gate
-from analysis.history.rows import Decision, NightRow
+from analysis.history.rows import Decision, NightFinding, NightRow
 from analysis.history.series import NightSeries
 
 # steady: no news. news: worse since tonight. known: worse, reported before. recovered: as before again, found
@@ -71,7 +71,8 @@ class GateResult:
 class Judgement:
     """One experiment's last night, judged. `unjudged` says why it cannot be; `notes` forbid nothing.
 
-    `decisions` are those that somebody took and that still hold; `is_stale`: a newer night is overdue.
+    `decisions` are those that somebody took; `is_stale`: a newer night is overdue; `findings` are the
+    gatekeeper's on tonight's runs, beside those of the nights before.
     """
 
     experiment: str
@@ -85,6 +86,7 @@ class Judgement:
     decisions: list[Decision] = field(default_factory=list)
     tell_once: bool = False
     is_stale: bool = False
+    findings: list[NightFinding] = field(default_factory=list)
 
     @property
     def news(self) -> list[SeriesResult]:
@@ -111,9 +113,14 @@ class Judgement:
         return [each for each in self.gates if each.verdict.outcome == "FAIL"]
 
     @property
+    def shown_worse(self) -> list[NightFinding]:
+        """The findings that show the site to be worse."""
+        return [each for each in self.findings if each.disqualifies and each.worse]
+
+    @property
     def verdict(self) -> NightVerdict:
         """The verdict on tonight."""
-        if self.red or self.failed:
+        if self.red or self.failed or self.shown_worse:
             return "worse"
         return "unjudged" if self.unjudged else "steady"
 
@@ -121,7 +128,7 @@ class Judgement:
     def has_news(self) -> bool:
         """True where there is news to send."""
         gates = any(each.is_news or each.is_recovered for each in self.gates)
-        return bool(self.news or self.recovered or gates or self.unjudged)
+        return bool(self.news or self.recovered or gates or self.unjudged or self.shown_worse)
 
 
 def overall(judgements: list[Judgement]) -> NightVerdict:

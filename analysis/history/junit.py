@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from analysis.history.judgement import GateResult, Judgement, SeriesResult
+from analysis.history.rows import NightFinding
 from analysis.history.text import against, figure, title
 from plimsoll.common.hostile import printable
 
@@ -22,6 +23,8 @@ def junit(judgements: Sequence[Judgement]) -> bytes:
         for unjudged in each.unjudged:
             case = _case(suite, f"{title(each)} is complete", each)
             _outcome(case, "error", "unjudged", unjudged)
+        for finding in each.findings:
+            _finding(_case(suite, f"evidence: {finding.name}", each), finding)
         for result in each.series:
             _series(_case(suite, result.series.key.name, each), result, each.is_red(result))
         for gate in each.gates:
@@ -54,6 +57,16 @@ def _series(case: ET.Element, result: SeriesResult, is_red: bool) -> None:
         _outcome(case, "skipped", "", result.says)
     else:
         ET.SubElement(case, "system-out").text = _text(f"{figures} {result.says}".strip())
+
+
+def _finding(case: ET.Element, finding: NightFinding) -> None:
+    says = f"{finding.text} {finding.remedy}"
+    if finding.disqualifies and finding.worse:
+        _outcome(case, "failure", "evidence", says)
+    elif finding.disqualifies:
+        _outcome(case, "error", "evidence", says)
+    else:
+        ET.SubElement(case, "system-out").text = _text(says)
 
 
 def _gate(case: ET.Element, gate: GateResult) -> None:

@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from analysis.history.judgement import Judgement
-from analysis.history.text import against, figure, gate_effect, last_decisions, state, subject, title
+from analysis.history.text import (
+    against,
+    figure,
+    finding_word,
+    gate_effect,
+    last_decisions,
+    state,
+    subject,
+    title,
+)
 from plimsoll.common.hostile import printable
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~^:@$=])")
@@ -59,11 +68,14 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
             yield ""
         for problem in each.unjudged:
             yield f"- Cannot be judged: {escaped(problem, 1000)}"
+        for finding in each.findings:
+            word = finding_word(finding).capitalize()
+            yield f"- {word}: {escaped(f'{finding.text} {finding.remedy}', 1000)}"
         for note in each.notes:
             yield f"- {escaped(note, 1000)}"
         for decided in last_decisions(each):
             yield f"- Decided: {escaped(decided, 1000)}"
-        if each.unjudged or each.notes or each.decisions:
+        if each.unjudged or each.findings or each.notes or each.decisions:
             yield ""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from analysis.comparing.levels import Levels
+from analysis.evidence.run import Observation
 from plimsoll.rundir.events import Event
 from plimsoll.rundir.models import RunFacts
 
@@ -33,7 +34,7 @@ class RunDigest:
     """One run, as it is kept: without its raw data. `levels` is None where the run cannot be read.
 
     `unfit`: why nothing can be decided by it; none where it is fit. `stamp` tells whether the directory
-    changed. Names are hostile.
+    changed. `observation` is what its records show. Names are hostile.
     """
 
     night: NightFacts
@@ -45,6 +46,7 @@ class RunDigest:
     root: str
     stamp: str
     size_bytes: int
+    observation: Observation | None = None
     events: tuple[Event, ...] = field(default=())
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 from analysis.comparing.metrics.error_share import ERROR_SHARE
 from analysis.comparing.page import TEMPLATES as COMPARING
 from analysis.history.judgement import Judgement, overall
-from analysis.history.text import DECIDED, against, figure, gate_effect, state, subject, title
+from analysis.history.text import DECIDED, against, figure, finding_word, gate_effect, state, subject, title
 from analysis.history.trends import trend_charts
 from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
@@ -37,6 +37,7 @@ def history_page(judgements: Sequence[Judgement]) -> str:
         look=_LOOKS[verdict],
         word=_WORDS[verdict],
         subject=subject(judgements),
+        finding_word=finding_word,
         parts=parts,
     )
 

@@ -5,15 +5,40 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from analysis.history.night import NightFacts
+from plimsoll.common.severity import Severity
+
+
+@dataclass(frozen=True)
+class NightFinding:
+    """What the gatekeeper found on runs of a night, by their numbers. `text` and `remedy` are hostile.
+
+    `worse` says that it shows the site to be worse than in the nights before.
+    """
+
+    name: str
+    level: Severity
+    text: str
+    remedy: str
+    worse: bool
+    runs: tuple[int, ...]
+
+    @property
+    def disqualifies(self) -> bool:
+        """True where its runs are no evidence."""
+        return self.level is Severity.BAD
 
 
 @dataclass(frozen=True)
 class NightRow:
-    """A night with its number in the history, and whether the baseline begins or ends with it."""
+    """A night with its number in the history, and whether the baseline begins or ends with it.
+
+    `findings` is None where the gatekeeper has not looked at it yet.
+    """
 
     id: int
     facts: NightFacts
     baseline: bool
+    findings: tuple[NightFinding, ...] | None = ()
 
     @property
     def name(self) -> str:
@@ -27,6 +52,7 @@ class RunRow:
 
     `censored` has the (phase, metric) of figures that are failures', of which no more than a lower bound is
     known.
+    `unfit` says why nothing can be decided by it, and `refused` why not beside the nights before.
     """
 
     id: int
@@ -43,6 +69,17 @@ class RunRow:
     readable: bool
     pruned: bool
     censored: frozenset[tuple[str, str]] = frozenset()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def is_fit(self) -> bool:
+        """True where it enters its series."""
+        return not self.unfit and not self.refused
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Its scenario and backend."""
+        return self.scenario, self.backend
 
     @property
     def name(self) -> str:

@@ -103,6 +103,9 @@ MIGRATIONS = (
     """
     ALTER TABLE change ADD COLUMN recovered INTEGER REFERENCES night (id);       -- the first one as before
     ALTER TABLE change ADD COLUMN recovery_found INTEGER REFERENCES night (id);  -- the one that found that
+    ALTER TABLE run ADD COLUMN observed TEXT;      -- JSON: its answers, route by route, and the records' sum
+    ALTER TABLE night ADD COLUMN findings TEXT;    -- JSON: of the gatekeeper; NULL until it has looked
+    UPDATE night SET findings = '[]';
     CREATE TABLE decision (                -- what somebody decided, and why
         id INTEGER PRIMARY KEY,
         kind TEXT NOT NULL,                -- accept, baseline, drop

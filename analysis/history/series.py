@@ -13,6 +13,7 @@ from plimsoll.common.units import counted
 
 _TAILS = ("p99.9", "p99")
 PERCENTILES = (*_TAILS, "p50")  # of which one becomes a series; beside them measures that are times
+_MOST_NAMED = 3
 _SETTLED = 30  # nights that say which figure a series has
 
 
@@ -103,13 +104,11 @@ def _tails(past: Past) -> Iterator[NightSeries]:
     units: dict[str, str] = {}
     for row in past.figures:
         run = by_run[row.run]
-        if not run.unfit and row.value > 0 and row.phase in ("during", "whole"):
+        if run.is_fit and row.value > 0 and row.phase in ("during", "whole"):
             figures[run.scenario, run.backend, row.phase][row.metric][row.run] = row.value
             units[row.metric] = row.unit
     for (scenario, backend, phase), metrics in sorted(figures.items()):
-        fit = [
-            run for run in past.runs if (run.scenario, run.backend) == (scenario, backend) and not run.unfit
-        ]
+        fit = [run for run in past.runs if run.group == (scenario, backend) and run.is_fit]
         there = {run.night for run in fit}
         recent = {night.id for night in past.nights[-_SETTLED:]} & there or there
         metric = _chosen(metrics, [run for run in fit if run.night in recent], units, phase)
@@ -122,7 +121,7 @@ def _error_shares(past: Past) -> Iterator[NightSeries]:
     shares: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for run_id, share in past.error_shares:
         run = by_run[run_id]
-        if not run.unfit:
+        if run.is_fit:
             shares[run.scenario, run.backend][run_id] = share
     for (scenario, backend), values in sorted(shares.items()):
         key = SeriesKey(past.experiment, scenario, backend, "whole", ERROR_SHARE)
@@ -175,5 +174,10 @@ def _why(runs: Sequence[RunRow], key: SeriesKey) -> str:
     if failing := _censored(runs, key):
         names = ", ".join(run.name for run in failing[:3])
         return f"{names} failed so often that the {key.metric} is a failure's"
+    return why_unfit(runs) or f"{counted(len(runs), 'run')} without a {key.metric}"
+
+
+def why_unfit(runs: Sequence[RunRow]) -> str:
+    """Return why none of `runs` is fit (hostile); empty where that is not why there is no figure."""
     unfit = [f"{run.name} {run.unfit[0]}" for run in runs if run.unfit]
-    return "; ".join(unfit[:3]) if unfit else f"{counted(len(runs), 'run')} without a {key.metric}"
+    return "; ".join([*unfit, *dict.fromkeys(run.refused[0] for run in runs if run.refused)][:_MOST_NAMED])

@@ -12,7 +12,8 @@ from analysis.comparing.levels import Levels, PhaseLevels, StepLevel
 from analysis.comparing.metrics.measure import MEASURE
 from analysis.comparing.runs import ComparedRun
 from analysis.history.night import NightFacts, NightKey, RunDigest, instant
-from analysis.history.rows import ChangeRow, Decision, FigureRow, NightRow, RunRow
+from analysis.history.observed import findings_text, night_findings, observation_of, observation_text
+from analysis.history.rows import ChangeRow, Decision, FigureRow, NightFinding, NightRow, RunRow
 from analysis.history.schema import open_database, transaction
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event
@@ -54,10 +55,11 @@ class History:
         with self.transaction():
             night = self._night(run.night)
             self.connection.execute("DELETE FROM run WHERE identity = ?", (run.identity,))
+            self.connection.execute("UPDATE night SET findings = NULL WHERE id = ?", (night,))
             cursor = self.connection.execute(
                 "INSERT INTO run (identity, night, scenario, backend, repeat, started_at, status, "
                 "generator_limited, unfit, program, version, host, facts, events, whole, path, root, stamp, "
-                "bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "bytes, observed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [run.identity, night, *_columns(run)],
             )
             if run.levels is not None and cursor.lastrowid is not None:
@@ -116,6 +118,7 @@ class History:
                     NightKey(row["experiment"], row["name"]), row["started_at"], row["planned"], row["path"]
                 ),
                 bool(row["baseline"]),
+                None if row["findings"] is None else night_findings(row["findings"]),
             )
             for row in rows
         ]
@@ -123,8 +126,8 @@ class History:
     def runs(self, experiment: str | None = None) -> list[RunRow]:
         """Return the runs of an experiment, or all, in order of time."""
         rows = self.connection.execute(
-            "SELECT run.* FROM run JOIN night ON night.id = run.night WHERE ? IS NULL OR experiment = ? "
-            "ORDER BY run.started_at, run.identity",
+            "SELECT run.*, night.findings FROM run JOIN night ON night.id = run.night "
+            "WHERE ? IS NULL OR experiment = ? ORDER BY run.started_at, run.identity",
             (experiment, experiment),
         )
         return [
@@ -143,6 +146,11 @@ class History:
                 bool(row["whole"]),
                 row["pruned_at"] is not None,
                 _censored_names(row["whole"]),
+                tuple(
+                    each.text
+                    for each in night_findings(row["findings"])
+                    if each.disqualifies and row["id"] in each.runs
+                ),
             )
             for row in rows
         ]
@@ -225,7 +233,7 @@ class History:
             summary=None,
             killed=False,
         )
-        return ComparedRun(directory, levels)
+        return ComparedRun(directory, levels, observation_of(row["observed"]))
 
     def set_baseline(self, nights: Sequence[int], experiment: str) -> None:
         """Make these nights the baseline of an experiment."""
@@ -263,6 +271,20 @@ class History:
                 "UPDATE change SET accepted_at = ? WHERE experiment = ? AND accepted_at IS NULL "
                 "AND recovered IS NULL",
                 (at, experiment),
+            )
+
+    def note_findings(self, night: int, findings: Sequence[NightFinding]) -> None:
+        """Note what the gatekeeper found on a night."""
+        with self.transaction():
+            self.connection.execute(
+                "UPDATE night SET findings = ? WHERE id = ?", (findings_text(findings), night)
+            )
+
+    def look_again(self, nights: Sequence[int]) -> None:
+        """Note that the gatekeeper is to look at these nights again."""
+        with self.transaction():
+            self.connection.executemany(
+                "UPDATE night SET findings = NULL WHERE id = ?", [(night,) for night in nights]
             )
 
     def decisions(self, experiment: str) -> list[Decision]:
@@ -343,6 +365,7 @@ def _columns(run: RunDigest) -> list[object]:
         _text(run.root),
         run.stamp,
         run.size_bytes,
+        None if run.observation is None else observation_text(run.observation),
     ]
 
 

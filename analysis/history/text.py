@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from analysis.comparing.text import share
 from analysis.history.judgement import GateResult, Judgement, NightVerdict, SeriesResult, overall
-from analysis.history.rows import Decision
+from analysis.history.rows import Decision, NightFinding
 from plimsoll.common.hostile import printable
+from plimsoll.common.severity import Severity
 from plimsoll.common.units import ABSENT, counted, milliseconds
 
 _WIDTH = 108
@@ -61,6 +62,7 @@ def subject(judgements: Sequence[Judgement]) -> str:
         if each.verdict == word:
             reasons += [f"{one.series.key.name} {one.says}" for one in _news_first(each)]
             reasons += [f"{one.name} breaks its limit" for one in each.failed]
+            reasons += [one.text.rstrip(".") for one in each.shown_worse]
             reasons += each.unjudged if word == "unjudged" else []
     if not reasons:
         nights = ", ".join(f"{title(each)}" for each in judgements) or "no night"
@@ -78,6 +80,7 @@ def news(judgement: Judgement) -> str:
     """Return what a message of tonight is about, in one line (hostile)."""
     worse = [f"{each.series.key.name} {each.says}" for each in judgement.news]
     worse += [f"{each.name} breaks its limit" for each in judgement.failed if each.is_news]
+    worse += [each.text.rstrip(".") for each in judgement.shown_worse]
     recovered = [f"{each.series.key.name} {each.says}" for each in judgement.recovered]
     recovered += [f"{each.name} keeps its limit again" for each in judgement.gates if each.is_recovered]
     word = "worse" if worse else "cannot be judged" if judgement.unjudged else "recovered"
@@ -88,6 +91,13 @@ def news(judgement: Judgement) -> str:
         if reported
         else subject([judgement])
     )
+
+
+def finding_word(finding: NightFinding) -> str:
+    """Return what a finding of the gatekeeper comes to."""
+    if finding.disqualifies:
+        return "worse" if finding.worse else "no evidence"
+    return "doubt" if finding.level is Severity.WARN else "note"
 
 
 def decision(decided: Decision) -> str:
@@ -174,10 +184,12 @@ def _one(judgement: Judgement) -> Iterator[str]:
         ]
         for says in filter(None, dict.fromkeys(said)):
             yield from _wrapped(says, "  ")
-    if judgement.unjudged or judgement.notes or judgement.decisions:
+    if judgement.unjudged or judgement.findings or judgement.notes or judgement.decisions:
         yield ""
     for problem in judgement.unjudged:
         yield from _wrapped(f"{problem}.", "cannot be judged: ")
+    for finding in judgement.findings:
+        yield from _wrapped(f"{finding.text} {finding.remedy}", f"{finding_word(finding)}: ")
     for note in judgement.notes:
         yield from _wrapped(f"{note}.", "note: ")
     for decided in last_decisions(judgement):

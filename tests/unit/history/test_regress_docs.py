@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from analysis.history import baseline, notification, outbox, recovery, rules, text
+from analysis.history import baseline, evidence, notification, outbox, recovery, rules, text
 from analysis.history.judgement import STALE_AFTER_S
 from tests.support.nights import regress, write_night
 from tests.support.paths import DOCS
@@ -31,6 +31,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"{rules.LEAST_BEFORE} nights or more came before it, {rules.LEAST_SINCE} since the change before, "
         f"and {rules.LEAST_AFTER} or more after",
         f"within the last {rules.RECENT} nights",
+        f"beside those of the last {evidence.NIGHTS} nights",
         f"first {rules.LEAST_BEFORE + rules.LEAST_AFTER - 1} nights tell nothing",
         f"within {rules.SAME} nights of it",
         f"the last {baseline.LAST_NIGHTS} nights after the baseline",
