@@ -97,6 +97,7 @@ def test_a_night_that_was_done_is_not_done_again_but_by_hand(tmp_path: Path) -> 
 
 TOLD = [
     ({"run": 0, "regress": 1}, 1, "regression", True, "a regression"),
+    ({"run": 0, "regress": 3}, 3, "undecided", True, "not all of the night could be judged"),
     ({"run": 1, "regress": 0}, 3, "failed", True, "an experiment that did not finish is judged all the same"),
     ({"run": 2}, 2, "wrong", False, "an experiment that could not begin leaves nothing to judge"),
 ]
