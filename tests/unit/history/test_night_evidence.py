@@ -71,7 +71,7 @@ def test_wrong_answers_are_never_better(
         result = regress(history, rewritten(write_night(tmp_path / "results", number, {"nvme": 40}), how))
         assert result.exit_code == code, f"{what}, night {number}"
     junit, html, markdown = (tmp_path / name for name in ("junit", "html", "markdown"))
-    words = ["--junit", junit, "--html", html, "--markdown", markdown]
+    words: list[str | Path] = ["--junit", junit, "--html", html, "--markdown", markdown]
     document = json.loads(regress(history, "--json", *words).stdout)
     (experiment,) = document["experiments"]
     assert names <= {each["name"] for each in experiment["findings"]}
