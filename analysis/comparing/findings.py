@@ -7,7 +7,7 @@ from analysis.comparing.decision import level_of, percent
 from analysis.comparing.default_gates import CONTROL
 from analysis.comparing.gates import Gates
 from analysis.comparing.order import Order
-from analysis.comparing.questions import Side
+from analysis.comparing.questions import Side, is_censored
 from analysis.comparing.runs import ComparedRun
 from analysis.comparing.sides import OpenedSide
 from analysis.evidence.finding import Finding, FindingKind
@@ -50,6 +50,7 @@ def _of_scenario(
         [run.evidence for run in baseline], [run.evidence for run in candidate], names
     ):
         yield finding if gates.answers or finding.kind not in ANSWERS else replace(finding, demoted=True)
+    yield from _censored(sides, gates, scenario)
     yield from _counts(sides, gates, scenario)
     yield from _requests(scenario, [*baseline, *candidate])
     if order is not None:
@@ -58,6 +59,21 @@ def _of_scenario(
         if gates.interleaved and not order.interleaved:
             text = "The sides' runs do not alternate in time, which the gates ask for."
             yield Finding(FindingKind.NOT_INTERLEAVED, text, (), scenario)
+
+
+def _censored(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:
+    """Yield which gates have runs in which so many requests failed that the figure is a failure's."""
+    for gate in (gate for gate in gates.gates if gate.scenario == scenario):
+        failing = [[run.name for run in side.of(scenario) if is_censored(run, gate)] for side in sides]
+        if any(failing):
+            baseline, candidate = failing
+            where = sides[1 if candidate else 0].name
+            text = (
+                f"{gate.name}: so many requests failed on {where} that the figure is a failure's: it is at "
+                "least the time-out, and has no ratio."
+            )
+            runs, worse = tuple(candidate or baseline), bool(candidate) and not baseline
+            yield Finding(FindingKind.CENSORED, text, runs, scenario, worse=worse)
 
 
 def _counts(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from analysis.comparing.decision import Question
 from analysis.comparing.gates import LIMITS, Gate, Gates
-from analysis.comparing.metrics.metric import Limit, NoFigureError, Reading
+from analysis.comparing.metrics.metric import CensoredError, Limit, NoFigureError, Reading
 from analysis.comparing.order import Order, RunPlace, order_of
 from analysis.comparing.runs import ComparedRun
 from analysis.comparing.sides import UnreadableRun
@@ -85,6 +85,17 @@ def value_of(run: ComparedRun, gate: Gate) -> float:
     if not metric.is_share and not value > 0:
         raise NoFigureError(f"{run.name}: {gate.metric} is {value:g}, which has no ratio to anything")
     return value
+
+
+def is_censored(run: ComparedRun, gate: Gate) -> bool:
+    """Return whether a gate's figure of a run is a failure's: no more than its lower bound is known."""
+    try:
+        value_of(run, gate)
+    except CensoredError:
+        return True
+    except NoFigureError:
+        pass
+    return False
 
 
 def _when(gate: Gate) -> str:

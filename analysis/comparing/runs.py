@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.comparing.levels import Levels
 from analysis.evidence.load import load_of
-from analysis.evidence.run import Observation, RunEvidence
+from analysis.evidence.run import JUDGED, Observation, RunEvidence
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Saturation, saturation
 
@@ -59,5 +59,8 @@ class ComparedRun:
     @cached_property
     def evidence(self) -> RunEvidence:
         """The run as the gatekeeper knows it."""
-        times = {name: phase.times_ms for name, phase in self.levels.phases.items()}
+        times = {
+            name: {each: phase.times.least_ms(each) for each in JUDGED}
+            for name, phase in self.levels.phases.items()
+        }
         return RunEvidence(self.directory, self.observation, self.levels.lag_ms, times)

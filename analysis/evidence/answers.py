@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.statistics.failures import TOO_MANY, failed
 from plimsoll.rundir.requestfile import WARMUP, Records
 
 # What a request came to: 0 without a whole response, else the class of its status; 6 is "too many requests".
 FAILED, REFUSED = 0, 6
 KINDS = 7
-_TOO_MANY = 429
 _SIZE_TOLERANCE = 4  # a quarter: pages vary: nonces, dates, "3 hours ago"
 _SIZE_SLACK_BYTES = 512
 _ROUTES = 1 << 16
@@ -137,7 +137,7 @@ def _codes(records: Records) -> NDArray[np.int64]:
     status, logged, size, logged_size = (
         np.ascontiguousarray(records[name]) for name in ("status", "logged_status", "bytes", "logged_bytes")
     )
-    kind, failure = kinds_of(records), failures_in(records)
+    kind, failure = kinds_of(records), failed(records)
     judged = ~failure & (logged != 0)
     sized = judged & (status == logged) & (logged_size >= 0)
     room = np.maximum(logged_size // _SIZE_TOLERANCE, _SIZE_SLACK_BYTES)
@@ -155,19 +155,10 @@ def kinds_of(records: Records) -> NDArray[np.int64]:
     return np.where(records["error"] != 0, FAILED, _class(records["status"]))
 
 
-def failures_in(records: Records) -> NDArray[np.bool_]:
-    """Return which requests failed, shape (n,); see `RouteAnswers`."""
-    status, logged = np.ascontiguousarray(records["status"]), np.ascontiguousarray(records["logged_status"])
-    unasked = (logged != 0) & (logged < 400) & (status >= 400)
-    broken = ((status >= 500) | (status == _TOO_MANY)) & (_class(status) != _class(logged))
-    failed: NDArray[np.bool_] = (records["error"] != 0) | unasked | broken
-    return failed
-
-
 def _class(status: NDArray[Any]) -> NDArray[np.int64]:
     classes: NDArray[np.int64] = _CLASSES[np.minimum(status, len(_CLASSES) - 1)]
     return classes
 
 
 _CLASSES: NDArray[np.int64] = np.minimum(np.arange(1000) // 100, 5)
-_CLASSES[_TOO_MANY] = REFUSED
+_CLASSES[TOO_MANY] = REFUSED

@@ -182,7 +182,7 @@ class FindingKind(Enum):
     CENSORED = Rule(
         "censored",
         Severity.BAD,
-        "A percentile of the candidate is its time-out: how slow it was, nobody knows.",
+        "So many requests failed that a gated figure is a failure's: it is at least the time-out.",
         "Look at the errors; a longer time-out shows more.",
     )
     NOT_RUN = Rule(

@@ -12,7 +12,8 @@ from analysis.comparing.metrics.registry import metric_of
 from analysis.comparing.runs import ComparedRun
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
-from tests.support.comparable import write_both, write_comparable
+from tests.support.comparable import runs_of, write_both, write_comparable
+from tests.support.rundir import records
 
 # 10 of 1,500 requests fail at once, all of them before the saturator starts.
 FIGURES: list[tuple[str, str, str, float | None, str, str | None]] = [
@@ -67,7 +68,23 @@ def test_two_sides_that_fail_alike_are_not_compared_by_how_fast_they_did(tmp_pat
         main, ["compare", str(tmp_path), "--baseline", "sata", "--candidate", "nvme", "--gates", str(gates)]
     )
     assert done.exit_code == 3, done.output
-    assert "its p99.9 is one of them: all that is known is that it is at least 30 s" in done.output
+    said = " ".join(done.output.split())
+    assert "its p99.9 is one of them: all that is known is that it is at least 30 s" in said
+    assert "the figure is a failure's: it is at least the time-out, and has no ratio" in said
+
+
+def test_a_candidate_that_alone_fails_so_often_is_worse(tmp_path: Path) -> None:
+    write_both(tmp_path, timeout_s=30.0)
+    for path in runs_of(tmp_path):
+        table = np.fromfile(path / "requests.npy", dtype=records(0).dtype, offset=512)
+        table["error"][:10] = 5
+        (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + table.tobytes())
+    gates = tmp_path / "gates.yml"
+    gates.write_text("gates:\n- {scenario: replay, metric: p99.9, at_most_ratio: 100}\n")
+    done = CliRunner().invoke(
+        main, ["compare", str(tmp_path), "--baseline", "sata", "--candidate", "nvme", "--gates", str(gates)]
+    )
+    assert done.exit_code == 1, done.output
 
 
 def test_figures_are_those_of_a_plain_loop(tmp_path: Path) -> None:

@@ -42,6 +42,10 @@ def not_found(table: Records) -> None:
     quick["status"], quick["bytes"], quick["total_us"] = 404, 10, 300
 
 
+def redirected(table: Records) -> None:
+    table["status"][: len(table) * 9 // 10] = 302
+
+
 def empty(table: Records) -> None:
     table["bytes"], table["total_us"] = 0, 300
 
@@ -90,7 +94,7 @@ def test_wrong_answers_are_never_better(
 def test_gates_without_answers_make_doubts_of_them(tmp_path: Path) -> None:
     history, gates = history_of(tmp_path), tmp_path / "gates.yml"
     gates.write_text("answers: false\ngates:\n  - {scenario: replay, metric: p50, at_most_ratio: 1.2}\n")
-    night = rewritten(write_night(tmp_path / "results", NIGHTS, {"nvme": 40}), not_found)
+    night = rewritten(write_night(tmp_path / "results", NIGHTS, {"nvme": 40}), redirected)
     result = regress(history, night, "--gates", gates)
     assert result.exit_code == 0
     assert "doubt: replay: " in result.output

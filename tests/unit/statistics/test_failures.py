@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.evidence.answers import failures_in
 from analysis.statistics.failures import counted_us, failed, timeout_us
 from analysis.statistics.interval import lower_bound_ms, upper_bound_ms
 from analysis.statistics.run import measure
@@ -139,11 +138,3 @@ def test_a_window_without_failures_keeps_its_figure(tmp_path: Path) -> None:
     assert (first.p999_ms, first.censored["p99.9"]) == (None, None)
     assert {window.p999_ms for window in others} == {1.0}
     assert figures.windows.line is None, "a line through the others would be too low"
-
-
-def test_the_gatekeeper_has_the_same_rule() -> None:
-    statuses = [0, 200, 204, 301, 400, 404, 428, 429, 430, 499, 500, 503, 599]
-    grid = [(status, logged, error) for status in statuses for logged in statuses for error in (0, 3)]
-    status, logged, error = (list(column) for column in zip(*grid, strict=True))
-    table = records(len(grid), status=status, logged_status=logged, error=error)
-    assert failed(table).tolist() == failures_in(table).tolist()
