@@ -14,7 +14,7 @@ from analysis.history.changes import need_otava
 from analysis.history.channels import channel_options, open_channels
 from analysis.history.data import as_json
 from analysis.history.deciding import deciding_of, deciding_options
-from analysis.history.intake import IntakeResult, add_runs
+from analysis.history.intake import IntakeResult, add_runs, select_readable
 from analysis.history.judgement import EXIT_CODES, Judgement, Terms, overall
 from analysis.history.junit import junit
 from analysis.history.markdown import markdown
@@ -26,7 +26,7 @@ from analysis.history.store import history
 from analysis.history.text import lines, news
 from analysis.history.tonight import judge_tonight
 from plimsoll.common.durations import parse_duration_s
-from plimsoll.common.errors import OutputError
+from plimsoll.common.errors import HistoryError, OutputError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
@@ -46,6 +46,7 @@ def _duration(_: click.Context, __: click.Parameter, text: str) -> float:
 @click.option(
     "--history", "file", metavar="FILE", type=_PATH, default=DEFAULT, show_default=True, help="The history."
 )
+@click.option("--new", is_flag=True, help="Begin the history with RUNS; there is none at that place yet.")
 @deciding_options
 @click.option("--gates", metavar="FILE", type=_PATH, help="Limits against the baseline (docs/compare.md).")
 @click.option(
@@ -72,6 +73,7 @@ def _duration(_: click.Context, __: click.Parameter, text: str) -> float:
 def regress(
     runs: tuple[Path, ...],
     file: Path,
+    new: bool,
     gates: Path | None,
     stale_after_s: float,
     tell_once: bool,
@@ -95,7 +97,7 @@ def regress(
 
     \b
     Examples:
-        plimsoll regress results/one-machine-20261121T040512Z
+        plimsoll regress results/one-machine-20261121T040512Z --new
         plimsoll regress results/one-machine-* --set-baseline latest
         plimsoll regress --junit regress.xml --markdown regress.md --html history.html
         plimsoll regress --accept --note 'the new kernel costs that much; we keep it'
@@ -110,11 +112,13 @@ def regress(
     channels = open_channels(further)
     deciding = deciding_of(further)
     terms = Terms(datetime.now(UTC), stale_after_s, tell_once)
+    _check_place(file, new, bool(runs))
+    selected = select_readable(runs) if runs else None
     with history(file) as kept:
         intake = None
-        if runs:
+        if selected is not None:
             with progress_bar("reading", "runs", is_shown(progress)) as advance:
-                intake = add_runs(kept, runs, advance)
+                intake = add_runs(kept, selected, advance)
         with kept.transaction():  # a change that is noted as reported has its message
             names = kept.experiments() if intake is None else intake.experiments
             idle = deciding.carry_out(kept, names, limits)
@@ -136,6 +140,16 @@ def regress(
         click.echo("\n".join(lines(judged)))
     _report(intake, [*idle, *problems], pruned, dry_run)
     sys.exit(EXIT_CODES[overall(judged)])
+
+
+def _check_place(file: Path, new: bool, has_runs: bool) -> None:
+    """Return if a history is where one is to be read, or none where one is to begin. Raises HistoryError."""
+    if not new and not file.exists():
+        raise HistoryError(f"{file}: there is no history: correct the path, or begin one there with --new")
+    if new and file.exists():
+        raise HistoryError(f"{file}: is there already, so it cannot begin: leave out --new")
+    if new and not has_runs:
+        raise HistoryError(f"{file}: cannot begin without a run: give RUNS, too")
 
 
 def _key(judgement: Judgement) -> str:

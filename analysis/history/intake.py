@@ -1,15 +1,18 @@
 """Adds runs to the history: each once, whole or not at all."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.history.digest import digest_of, stamp_of
 from analysis.history.night import identity_of
-from analysis.history.selection import select_runs
+from analysis.history.selection import RunSelection, select_runs
 from analysis.history.store import History
-from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.errors import NoRequestsError, RunDirectoryError
 from plimsoll.common.hostile import printable
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.discovery import is_run
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,25 @@ class IntakeResult:
     experiments: list[str]
 
 
-def add_runs(
-    history: History, paths: Sequence[Path], progress: Callable[[int, int], None] = lambda *_: None
-) -> IntakeResult:
-    """Add the runs that `paths` stand for. Raises RunDirectoryError where there is none at all."""
+def select_readable(paths: Sequence[Path]) -> RunSelection:
+    """Return the runs that `paths` stand for. Raises RunDirectoryError, also for one named itself.
+
+    A run in which nothing was answered belongs to its night; files that no run wrote do not.
+    """
     found = select_runs(paths)
     if not found.nights:
         raise RunDirectoryError("\n".join(found.unreadable) or f"{printable(str(paths[0]))}: holds no run")
+    for path in paths:
+        if is_run(path):
+            with suppress(NoRequestsError):
+                RunDirectory.open(path)
+    return found
+
+
+def add_runs(
+    history: History, found: RunSelection, progress: Callable[[int, int], None] = lambda *_: None
+) -> IntakeResult:
+    """Add the runs that were `found`."""
     for night in found.nights:
         history.keep_night(night)
     new = 0

@@ -35,6 +35,7 @@ YOUNG = timedelta(days=1)  # an older interrupted experiment is not resumed
 PATIENCE_S = 3600.0  # to wait for another experiment on the same machines
 _EACH_S = 60.0
 _LONGEST = 2000
+_JUDGED = (0, 1, 3)  # the exit codes of regress after which there is a history
 
 
 @dataclass
@@ -112,8 +113,9 @@ def _run(schedule: Timer, place: TimerFolders, night: Night, lock: int, patience
         further = read_environment(place.folder(schedule.name) / "environment")
         out.mkdir(parents=True, exist_ok=True)
         children = Children(environment(os.environ, further), schedule.folder, lock)
+        begins = not any(one.regress in _JUDGED for one in Nights(place.folder(schedule.name)).read())
         with children.stoppable():
-            return _nightly(schedule, night, children, patience_s)
+            return _nightly(schedule, night, children, patience_s, begins)
     except PlimsollError as error:
         return night.model_copy(update={"outcome": "wrong", "exit": 2, "said": _short(str(error))})
     except OSError as error:
@@ -121,7 +123,7 @@ def _run(schedule: Timer, place: TimerFolders, night: Night, lock: int, patience
         return night.model_copy(update={"outcome": "wrong", "exit": 2, "said": _short(said)})
 
 
-def _nightly(schedule: Timer, night: Night, children: Children, patience_s: float) -> Night:
+def _nightly(schedule: Timer, night: Night, children: Children, patience_s: float, begins: bool) -> Night:
     waited_s = 0.0
     while True:
         begun = _begun(schedule, night.began or now())
@@ -147,7 +149,7 @@ def _nightly(schedule: Timer, night: Night, children: Children, patience_s: floa
         return night.model_copy(
             update={"outcome": outcome(done.status, None), "exit": code, "said": done.said}
         )
-    status, said = _regress(schedule, children, done.folder)
+    status, said = _regress(schedule, children, done.folder, begins)
     if children.stopped.is_set():
         said = "interrupted during the judgement"
         return night.model_copy(update={"outcome": "interrupted", "exit": 3, "said": said, "regress": status})
@@ -210,8 +212,10 @@ def _result(path: Path) -> RunResult | None:
         return None
 
 
-def _regress(schedule: Timer, children: Children, folder: Path) -> tuple[int, str]:
+def _regress(schedule: Timer, children: Children, folder: Path, begins: bool) -> tuple[int, str]:
+    """Judge the night in `folder`. The history `begins` with the first one; later it has to be there."""
     place = Path(schedule.out)
+    new = ["--new"] if begins and not Path(schedule.history).exists() else []
     files = [
         f"--{kind}={place / name}"
         for kind, name in (("junit", "junit.xml"), ("markdown", "summary.md"), ("html", "history.html"))
@@ -221,6 +225,7 @@ def _regress(schedule: Timer, children: Children, folder: Path) -> tuple[int, st
         "regress",
         "--history",
         schedule.history,
+        *new,
         *files,
         *schedule.options,
         "--",

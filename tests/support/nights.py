@@ -64,6 +64,10 @@ def write_night(
 
 
 def regress(history: Path, *arguments: str | Path) -> Result:
-    """Run the command; the nights are of a past that is not stale, unless the arguments say when it is."""
-    words = ["regress", "--history", str(history), *OLD_IS_FINE, *map(str, arguments)]
+    """Run the command; the nights are of a past that is not stale, unless the arguments say when it is.
+
+    A history that is not there begins.
+    """
+    new = [] if history.exists() else ["--new"]
+    words = ["regress", "--history", str(history), *new, *OLD_IS_FINE, *map(str, arguments)]
     return CliRunner().invoke(main, words)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.history import schema
-from analysis.history.intake import add_runs
+from analysis.history.intake import add_runs, select_readable
 from analysis.history.night import identity_of
 from analysis.history.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from analysis.history.store import history
@@ -30,11 +30,11 @@ import sys
 import tempfile
 from pathlib import Path
 from analysis.history import schema
-from analysis.history.intake import add_runs
+from analysis.history.intake import add_runs, select_readable
 from analysis.history.store import history
 with history(Path(sys.argv[1])) as kept:
     print("open", flush=True)
-    add_runs(kept, [Path(sys.argv[2])], lambda done, total: print(done, flush=True))
+    add_runs(kept, select_readable([Path(sys.argv[2])]), lambda done, total: print(done, flush=True))
 """
 RUNS = 24
 
@@ -101,7 +101,7 @@ def test_kill_9_while_the_file_is_made(tmp_path: Path) -> None:
             process.send_signal(signal.SIGKILL)
             process.communicate()
     with history(file) as kept:
-        add_runs(kept, [results])
+        add_runs(kept, select_readable([results]))
     assert len(contents(file)) == 2
 
 
@@ -119,7 +119,8 @@ def test_two_that_write_at_once_both_get_their_turn(tmp_path: Path) -> None:
 def test_adding_twice_is_harmless_and_cheap(tmp_path: Path) -> None:
     results, file = results_of(tmp_path, 3), tmp_path / "history.sqlite"
     with history(file) as kept:
-        first, again = add_runs(kept, [results]), add_runs(kept, [results, folder_of(results, 1)])
+        first = add_runs(kept, select_readable([results]))
+        again = add_runs(kept, select_readable([results, folder_of(results, 1)]))
     assert (first.new, first.known) == (6, 0)
     assert (again.new, again.known) == (0, 6)
 
@@ -127,8 +128,8 @@ def test_adding_twice_is_harmless_and_cheap(tmp_path: Path) -> None:
 def test_a_copy_elsewhere_is_the_same_run(tmp_path: Path) -> None:
     file = tmp_path / "history.sqlite"
     with history(file) as kept:
-        add_runs(kept, [write_night(tmp_path / "here", 0, {"nvme": 50})])
-        add_runs(kept, [write_night(tmp_path / "there", 0, {"nvme": 50})])
+        add_runs(kept, select_readable([write_night(tmp_path / "here", 0, {"nvme": 50})]))
+        add_runs(kept, select_readable([write_night(tmp_path / "there", 0, {"nvme": 50})]))
         assert [Path(run.path).parents[2].name for run in kept.runs()] == ["there"]
 
 
@@ -137,10 +138,10 @@ def test_a_run_that_went_on_is_read_again(tmp_path: Path) -> None:
     run = next((night / "runs").iterdir())
     change(run, status="running")
     with history(file) as kept:
-        add_runs(kept, [night])
+        add_runs(kept, select_readable([night]))
         assert kept.runs()[0].unfit
         change(run, status="complete")
-        add_runs(kept, [night])
+        add_runs(kept, select_readable([night]))
         assert kept.runs()[0].unfit == ()
 
 
@@ -211,6 +212,7 @@ def test_what_names_no_run_is_said(tmp_path: Path) -> None:
         result = regress(tmp_path / "history.sqlite", tmp_path / path)
         assert result.exit_code == 2
         assert says in result.stderr
+        assert not (tmp_path / "history.sqlite").exists(), "nothing begins without a run"
 
 
 def test_a_run_without_a_date_has_no_place(tmp_path: Path) -> None:
@@ -227,7 +229,8 @@ def test_runs_without_an_experiment_go_by_their_day(tmp_path: Path) -> None:
         change(run, experiment=None)
         run.rename(tmp_path / run.name)
     with history(tmp_path / "history.sqlite") as kept:
-        added = add_runs(kept, [run for run in tmp_path.iterdir() if (run / "run.json").exists()])
+        runs = [run for run in tmp_path.iterdir() if (run / "run.json").exists()]
+        added = add_runs(kept, select_readable(runs))
         assert added.experiments == [""]
         assert [night.name for night in kept.nights("")] == [f"{FIRST:%Y-%m-%d}"]
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from plimsoll.cli import main
 from tests.support.comparable import change
 from tests.support.nights import folder_of, regress, write_night
 
@@ -282,7 +284,33 @@ def test_two_experiments_of_one_history_are_judged_apart(tmp_path: Path) -> None
     ]
 
 
+PLACES = [
+    ("typo/h.sqlite", ["RUNS"], "typo/h.sqlite: there is no history", "a mistyped path with runs"),
+    ("typo/h.sqlite", [], "typo/h.sqlite: there is no history", "a mistyped path without any"),
+    ("there.sqlite", ["RUNS", "--new"], "there.sqlite: is there already", "what is to begin and is there"),
+    ("new/h.sqlite", ["--new"], "new/h.sqlite: cannot begin without a run", "nothing to begin with"),
+    ("new/h.sqlite", ["RUN", "--new"], "routes.json: is a device", "a run that cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("file", "words", "says", "why"), PLACES, ids=[row[3] for row in PLACES])
+def test_a_history_begins_only_where_it_is_told_to(
+    tmp_path: Path, file: str, words: list[str], says: str, why: str
+) -> None:
+    night = write_night(tmp_path, 0, {"nvme": 40})
+    assert regress(tmp_path / "there.sqlite", night).exit_code == 0
+    spoilt = next((write_night(tmp_path, 1, {"nvme": 40}) / "runs").iterdir())
+    (spoilt / "routes.json").unlink()
+    (spoilt / "routes.json").symlink_to("/dev/zero")
+    named = [{"RUNS": str(night), "RUN": str(spoilt)}.get(word, word) for word in words]
+    result = CliRunner().invoke(main, ["regress", "--history", str(tmp_path / file), *named])
+    assert (result.exit_code, result.stdout) == (2, ""), why
+    assert says in result.stderr
+    assert file == "there.sqlite" or not (tmp_path / file).parent.exists(), "nothing is left behind"
+
+
 def test_a_history_without_a_night_says_so(tmp_path: Path) -> None:
+    (tmp_path / "history.sqlite").touch()
     result = regress(tmp_path / "history.sqlite")
     assert (result.exit_code, "no night yet" in result.output) == (0, True)
 

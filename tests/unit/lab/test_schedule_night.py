@@ -75,11 +75,23 @@ def test_a_night(tmp_path: Path) -> None:
     assert run == ["run", "--json", "--no-progress", str(tmp_path / "lab.yml")]
     out = tmp_path / "nights" / "quiet"
     assert regress == [
-        *("regress", "--history", f"{out}/history.sqlite", f"--junit={out}/junit.xml"),
+        *("regress", "--history", f"{out}/history.sqlite", "--new", f"--junit={out}/junit.xml"),
         *(f"--markdown={out}/summary.md", f"--html={out}/history.html", "--keep-raw-days", "30"),
         *("--", done.folder),
     ]
     assert Path(str(done.folder)).parent == tmp_path / "results"
+
+
+def test_only_the_first_night_that_is_judged_begins_the_history(tmp_path: Path) -> None:
+    program(tmp_path, run=2)
+    schedule, place = scheduled(tmp_path)
+    assert carry_out(schedule, place, True, _clock("2026-11-02T03:00:00")) is not None  # nothing to judge
+    for regress, day in ((2, 3), (0, 4), (0, 5)):  # it could not be judged; it was; its history is gone
+        time.sleep(1)  # folders of experiments bear the second
+        program(tmp_path, regress=regress)
+        assert carry_out(schedule, place, True, _clock(f"2026-11-{day:02}T03:00:00")) is not None
+    judged = [words for words in called(tmp_path) if words[0] == "regress"]
+    assert ["--new" in words for words in judged] == [True, True, False]
 
 
 def test_a_night_that_was_done_is_not_done_again_but_by_hand(tmp_path: Path) -> None:
