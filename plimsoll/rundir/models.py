@@ -3,11 +3,20 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
 
 from plimsoll.common.severity import Severity
 
 FORMAT = 1
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
 
 
 def _is_format(value: object) -> object:
@@ -18,10 +27,20 @@ def _is_format(value: object) -> object:
 
 def _instant(value: datetime | None) -> str | None:
     """Instants are in UTC with six decimals (docs/run-format.md)."""
-    return None if value is None else f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    return None if value is None else f"{value:%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
-Instant = Annotated[datetime | None, PlainSerializer(_instant)]
+def _utc(value: datetime | None) -> datetime | None:
+    if value is None:
+        return None
+    if not _FIRST_YEAR <= value.year <= _LAST_YEAR:
+        raise ValueError(f"is in the year {value.year}, when no run was")
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+Instant = Annotated[datetime | None, AfterValidator(_utc), PlainSerializer(_instant)]
+Count = Annotated[int, Field(ge=0, le=1 << 62)]
+Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class _Model(BaseModel):
@@ -41,10 +60,10 @@ class Log(_Model):
 
     path: str
     format: str | None = None
-    lines: int | None = None
-    valid: int | None = None
-    failed: int | None = None
-    ignored: int | None = None
+    lines: Count | None = None
+    valid: Count | None = None
+    failed: Count | None = None
+    ignored: Count | None = None
     first: str | None = None
     last: str | None = None
 
@@ -64,7 +83,7 @@ class GeneratorHost(_Model):
     hostname: str | None = None
     kernel: str | None = None
     cpu: str | None = None
-    cpus: int | None = None
+    cpus: Count | None = None
     memory_bytes: int | None = Field(default=None, ge=0, le=1 << 60)
 
 
@@ -72,8 +91,8 @@ class ExperimentRun(_Model):
     """The experiment that a run is part of, as number `run` of `of`."""
 
     name: str
-    run: int | None = None
-    of: int | None = None
+    run: Count | None = None
+    of: Count | None = None
 
 
 class Storage(_Model):
@@ -90,9 +109,9 @@ class Storage(_Model):
 class PhaseLengths(_Model):
     """The planned length of the load before, during and after the saturator."""
 
-    before_s: float | None = None
-    during_s: float | None = None
-    after_s: float | None = None
+    before_s: Seconds | None = None
+    during_s: Seconds | None = None
+    after_s: Seconds | None = None
 
 
 class ClockState(_Model):
@@ -113,7 +132,7 @@ class Shard(_Model):
     of: int = Field(ge=1)
     segment: str
     sequence: list[str] = []
-    planned: list[Annotated[int, Field(ge=0)]] | None = None
+    planned: list[Count] | None = None
     start_at: Instant = None
     clock: ClockState | None = None
 
@@ -165,7 +184,7 @@ class RunFacts(_Model):
     """`run.json`: what was run, on what, by what, and how it ended."""
 
     format: Annotated[int, BeforeValidator(_is_format)] = FORMAT
-    scenario: str
+    scenario: Annotated[str, Field(min_length=1)]
     status: Literal["running", "complete", "interrupted", "failed"] = "running"
     backend: str | None = None
     repeat: int | str | None = None
@@ -179,7 +198,7 @@ class RunFacts(_Model):
     seed: int | None = None
     loop: Literal["open", "closed"] = "open"
     speed: str | None = None
-    warmup_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    warmup_s: Seconds = 0.0
     logs: list[Log] = []
     log_start: Instant = None
     program: Program = Program()
@@ -205,18 +224,21 @@ class RequestCounts(_Model):
     `total` and `unsent` are None in a merged run where nobody knows what an instance had left to send.
     """
 
-    total: int | None = None
-    sent: int | None = None
-    skipped: dict[str, int] = {}
-    unsent: int | None = 0
-    retried: int = 0
+    total: Count | None = None
+    sent: Count | None = None
+    ok: Count | None = None
+    errors: Count | None = None
+    warmup: Count | None = None
+    skipped: dict[str, Count] = {}
+    unsent: Count | None = 0
+    retried: Count = 0
 
 
 class MeasureSummary(_Model):
     """A figure that is no single request, over the run; absent figures are None."""
 
     unit: str
-    count: int = 0
+    count: Count = 0
     sum: float | None = None
     mean: float | None = None
     min: float | None = None
@@ -250,10 +272,10 @@ class Instance(_Model):
     directory: str | None = None
     host: str | None = None
     status: str
-    sent: int | None = None
-    planned: int | None = None
-    unsent: int | None = None
-    errors: int | None = None
+    sent: Count | None = None
+    planned: Count | None = None
+    unsent: Count | None = None
+    errors: Count | None = None
     generator_limited: bool = False
     lag_ms: InstanceTimes = InstanceTimes()
     response_ms: InstanceTimes = InstanceTimes()
@@ -269,8 +291,8 @@ class Summary(_Model):
     """
 
     format: Annotated[int, BeforeValidator(_is_format)]
-    records_sha256: str | None = None
+    records_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     requests: RequestCounts = RequestCounts()
-    duration_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    duration_s: Seconds | None = None
     measures: dict[str, MeasureSummary] = {}
     instances: list[Instance] = []
