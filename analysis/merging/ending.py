@@ -123,11 +123,15 @@ def _ending(one: ShardRun, planned: list[int] | None) -> Ending:
         gone = f"the records of {count(lost)} of the {counted(sent, 'request')} that it sent are gone"
         says = f"{says}; {gone}" if says else f"{one.name} is truncated: {gone}"
     index, segment = (shard.index, shard.segment) if shard else (None, None)
-    return Ending(one.name, index, segment, one, status, sent, own, left, says)
+    known = None if _is_unknown(one) else sent
+    return Ending(one.name, index, segment, one, status, known, own, left, says)
 
 
 def _cut_short(one: ShardRun, verb: str, own: int | None, left: int | None) -> str:
     sent = _sent(one)
+    if _is_unknown(one):
+        rest = "" if own is None else f"; all of its {counted(own, 'request')} count as unsent"
+        return f"{one.name} {verb} before its first records were written out: nothing is known of it{rest}"
     done = counted(sent, "request") if own is None else f"{count(sent)} of its {counted(own, 'request')}"
     rest = "" if left is None else f"; {count(left)} unsent"
     if left is None and one.facts.shard:
@@ -146,6 +150,11 @@ def _missing(index: int, of: Shard, planned: list[int] | None) -> Ending:
         rest = f"all of its {counted(own, 'request')} count as unsent"
     says = f"{name} is missing: its run directory was not given; {rest}"
     return Ending(name, index, segment, None, "missing", None, own, own, says)
+
+
+def _is_unknown(one: ShardRun) -> bool:
+    """Return whether it was killed after its start, and before anything of what it sent was on the disk."""
+    return one.killed and not one.records and one.facts.started_at is not None
 
 
 def _sent(one: ShardRun) -> int:

@@ -52,9 +52,10 @@ PLANNED = [250, 251, 2500, 250]
         (
             {"table": 0, "status": "running"},
             "interrupted",
-            ("killed", 0, 2500),
-            "instance 3 of 4 (1/2:3/4) was killed after 0 of its 2,500 requests; 2,500 unsent",
-            "one that was killed before its first response",
+            ("killed", None, 2500),
+            "instance 3 of 4 (1/2:3/4) was killed before its first records were written out: nothing is "
+            "known of it; all of its 2,500 requests count as unsent",
+            "what it sent in its first second is on no disk",
         ),
         (
             {"table": 1234, "status": "running", "still": False},
@@ -106,7 +107,7 @@ def test_an_instance_that_did_not_end_is_named(
     tmp_path: Path,
     ending: dict[str, Any],
     status: str,
-    entry: tuple[str, int, int],
+    entry: tuple[str, int | None, int],
     sentence: str,
     why: str,
 ) -> None:

@@ -4,10 +4,13 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from plimsoll.cli import main
 from plimsoll.common.errors import (
     DamagedFileError,
     FormatVersionError,
@@ -160,3 +163,63 @@ def test_a_file_that_shrinks_meanwhile_is_said(small_run: Path) -> None:
     os.truncate(run.requests.path, 512 + 68 * 10)
     with pytest.raises(DamagedFileError, match="became shorter"):
         list(run.requests.blocks())
+
+
+_STARTED = "2026-11-20T23:08:00Z"
+WITHOUT_RECORDS: list[tuple[dict[str, Any], dict[str, Any] | None, float, str]] = [
+    (
+        {"status": "running", "started_at": _STARTED},
+        None,
+        KILLED_AFTER_S + 1,
+        "the run was killed before its first records were written out, so nothing is known of what it sent",
+    ),
+    (
+        {"status": "running", "started_at": None},
+        None,
+        KILLED_AFTER_S + 1,
+        "the run was killed before it began to send: run it again",
+    ),
+    (
+        {"status": "running", "started_at": _STARTED},
+        None,
+        1,
+        "the run has not written its first records out yet: wait for it",
+    ),
+    (
+        {"status": "interrupted"},
+        {"requests": {"sent": 0}},
+        KILLED_AFTER_S + 1,
+        "the run ended before its first response",
+    ),
+    (
+        {"status": "complete"},
+        {"requests": {"sent": 516}},
+        KILLED_AFTER_S + 1,
+        "516 records that summary.json counts are gone",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "summary", "later_s", "says"), WITHOUT_RECORDS)
+def test_a_run_without_records_says_what_is_known_of_it(
+    tmp_path: Path, facts: dict[str, Any], summary: dict[str, Any] | None, later_s: float, says: str
+) -> None:
+    run = write_run(tmp_path / "run", records(0), summary=summary, **facts)
+    written_s = (run / "requests.npy").stat().st_mtime
+    with pytest.raises(NoRequestsError) as caught:
+        RunDirectory.open(run, now_s=written_s + later_s)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words", [["report"], ["export", "--to", "csv", "--out", "x"]], ids=lambda one: one[0]
+)
+def test_of_a_run_that_was_killed_at_once_a_command_says_that_nothing_is_known(
+    tmp_path: Path, words: list[str]
+) -> None:
+    run = write_run(tmp_path / "run", records(0), status="running")
+    os.utime(run / "requests.npy", (0, 0))
+    done = CliRunner().invoke(main, [*words, str(run)])
+    assert done.exit_code == 2
+    assert "nothing is known of what it sent" in done.stderr
+    assert "before its first response" not in done.stderr
