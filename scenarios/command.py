@@ -9,6 +9,7 @@ import click
 
 from analysis.statistics.outcome import outcome_lines
 from plimsoll.common.progress import is_shown, progress_bar
+from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import SUMMARY_FILE
 from scenarios import registry
 from scenarios.registry import Scenario
@@ -103,7 +104,7 @@ def _help(entry: Scenario) -> str:
 
 def _print_outcome(directory: Path, as_json: bool) -> None:
     if as_json:
-        summary = json.loads((directory / SUMMARY_FILE).read_text(encoding="utf-8"))
+        summary = read_json(directory / SUMMARY_FILE)
         click.echo(json.dumps({"directory": str(directory), **summary}, indent=2))
     else:
         click.echo("\n".join(outcome_lines(directory)))

@@ -14,14 +14,14 @@ from analysis.statistics.measures import summaries
 from analysis.statistics.phases import NEVER_NS, PHASES
 from analysis.statistics.sample import PERCENTILES, Sample, rank
 from analysis.statistics.times import Microseconds, Times, narrow
-from plimsoll.common.errors import DamagedFileError, NoRequestsError
+from plimsoll.common.errors import NoRequestsError
+from plimsoll.common.figure import is_figure
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event, Saturation, saturation
 from plimsoll.rundir.measures import Measures
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
 
 WHOLE = "whole"
-_LATEST_NS = 1 << 61
 _P50 = PERCENTILES["p50"]
 
 Progress = Callable[[int], None]
@@ -109,10 +109,6 @@ class _Columns:
 
     def add(self, block: Records) -> None:
         due_ns = np.ascontiguousarray(block["due_ns"])
-        if len(block) and (int(due_ns.min()) < 0 or int(due_ns.max()) > _LATEST_NS):
-            raise DamagedFileError(
-                "requests.npy: a request is due at an impossible instant; the file is damaged"
-            )
         measured = (block["flags"] & WARMUP) == 0
         if not measured.all():
             block, due_ns = block[measured], due_ns[measured]
@@ -217,11 +213,9 @@ def _damaged(events: list[Event]) -> frozenset[str]:
             continue
         name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
         try:
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ValueError("no figure")
-            if not isinstance(name, str) or not isinstance(unit, str):
-                raise ValueError("no name")
+            if not isinstance(name, str) or not isinstance(unit, str) or not is_figure(value):
+                raise ValueError("no measure")
             found.add(name, value, unit)
-        except (ValueError, OverflowError):
+        except ValueError:
             names.add(str(name))
     return frozenset(names)

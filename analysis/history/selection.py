@@ -1,6 +1,5 @@
 """The runs that the command's arguments stand for, and the night of each."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from analysis.history.night import NightFacts, NightKey, instant
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.discovery import is_run, runs_in, subfolders
+from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import EXPERIMENT_FILE, RUNS_FOLDER
 
@@ -121,8 +121,8 @@ def _is_experiment(path: Path) -> bool:
 def _lab(folder: Path) -> NightFacts | None:
     """Return the night that an experiment's folder is, None where it is none or its lab.json is damaged."""
     try:
-        lab: Any = json.loads((folder / EXPERIMENT_FILE).read_bytes())
-    except (OSError, ValueError):
+        lab: Any = read_json(folder / EXPERIMENT_FILE)
+    except RunDirectoryError:
         return None
     stamp = _STAMP.search(folder.resolve().name)
     if stamp is None or not isinstance(lab, dict) or not isinstance(lab.get("name"), str):

@@ -14,7 +14,7 @@ from pathlib import Path
 from analysis.importing.lines import CutOffError, ImportingError, lines_of
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.directory import read_json
+from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE, ROUTES_FILE
 
 _LONGEST = 48

@@ -1,9 +1,10 @@
 """One sample of k6, and how its text forms are read. Pure."""
 
 import json
-import math
 from datetime import datetime
 from typing import Any, NamedTuple
+
+from plimsoll.common.figure import is_figure
 
 NS = 1_000_000_000
 _LARGEST_NS = 1 << 62  # the year 2116: what is beyond is no instant
@@ -84,7 +85,7 @@ def figure(value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise BrokenLineError("has no value") from None
-    if not math.isfinite(number):
+    if not is_figure(number):
         raise BrokenLineError("has a value that is no number")
     return number
 

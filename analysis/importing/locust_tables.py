@@ -7,7 +7,6 @@ below a second, to 100 ms below ten, to a second above.
 """
 
 import csv
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from analysis.importing.lines import ImportingError
 from analysis.statistics.sample import MILLION, rank
+from plimsoll.common.figure import is_figure
 from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
 
@@ -150,7 +150,7 @@ def _figure(text: str | None) -> float | None:
         number = float(text or "")
     except ValueError:  # N/A
         return None
-    return number if math.isfinite(number) else None
+    return number if is_figure(number) else None
 
 
 def _count(text: str | None) -> int | None:

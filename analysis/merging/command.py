@@ -12,6 +12,7 @@ from analysis.statistics.outcome import outcome_lines
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import count, plain_ms
+from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.models import Instance, RunFacts
 from plimsoll.rundir.names import SUMMARY_FILE
 
@@ -42,7 +43,7 @@ def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | N
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("merging", "records read", is_shown(progress)) as advance:
         run = merge_shards(shards, out, advance)
-    summary = json.loads((out / SUMMARY_FILE).read_text(encoding="utf-8"))
+    summary = read_json(out / SUMMARY_FILE)
     if as_json:
         click.echo(json.dumps(summary))
     else:

@@ -1,9 +1,10 @@
 """The events of shards, moved into the run that the shards become."""
 
-import json
 from collections.abc import Sequence
+from contextlib import suppress
 
 from analysis.merging.shard import ShardRun
+from plimsoll.rundir.events import Event, read_events
 from plimsoll.rundir.names import EVENTS_FILE
 from plimsoll.rundir.writer import RunWriter
 
@@ -19,29 +20,24 @@ def copy_events(shards: Sequence[ShardRun], offsets_ns: Sequence[int], run: RunW
     """
     once: set[tuple[str, object]] = set()
     for one, offset_ns in zip(shards, offsets_ns, strict=True):
+        for event in read_events(one.path / EVENTS_FILE).events:
+            with suppress(ValueError, KeyError, TypeError):
+                _copy(event, one, offset_ns, run, once)
+
+
+def _copy(event: Event, one: ShardRun, offset_ns: int, run: RunWriter, once: set[tuple[str, object]]) -> None:
+    t_ns, further = event.t_ns + offset_ns, dict(event.further)
+    if event.name == "measure":
+        name, value, unit = (further[key] for key in ("name", "value", "unit"))
         try:
-            with (one.path / EVENTS_FILE).open(encoding="utf-8", errors="replace") as lines:
-                for line in lines:
-                    _copy(line, one, offset_ns, run, once)
-        except OSError:
-            continue
-
-
-def _copy(line: str, one: ShardRun, offset_ns: int, run: RunWriter, once: set[tuple[str, object]]) -> None:
-    try:
-        event = json.loads(line)
-        t_ns, name = int(event.pop("t_ns")) + offset_ns, str(event.pop("event"))
-        if name == "measure":
-            run.measure(
-                event["name"], event["value"], event["unit"], iteration=event.get("iteration"), t_ns=t_ns
-            )
-            return
-        if name == _OF_EACH or (name, event.get("phase")) in once:
-            return
-        if name == _OF_ALL:
-            once.add((name, event.get("phase")))
-        elif one.facts.shard:
-            event["instance"] = one.facts.shard.index
-        run.event(name, t_ns=t_ns, **event)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            run.measure(name, value, unit, iteration=further.get("iteration"), t_ns=t_ns)
+        except ValueError:  # it stays damaged, and is named where the run is read
+            run.event(event.name, t_ns=t_ns, **further | {"value": str(value)})
         return
+    if event.name == _OF_EACH or (event.name, event.phase) in once:
+        return
+    if event.name == _OF_ALL:
+        once.add((event.name, event.phase))
+    elif one.facts.shard:
+        further["instance"] = one.facts.shard.index
+    run.event(event.name, phase=event.phase, t_ns=t_ns, **further)

@@ -1,6 +1,5 @@
 """Shards of one run, written by several processes or machines, become one run directory."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,11 +18,11 @@ from analysis.merging.order import done_ns, in_order, window_of
 from analysis.merging.shard import ShardRun, open_shards
 from analysis.statistics.summary import summarise
 from plimsoll.common.atomic import replace_json
-from plimsoll.common.errors import DamagedFileError, RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
 from plimsoll.common.severity import gravest_first
 from plimsoll.rundir.errorkinds import error_number
+from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.models import Merged, Remark, RunFacts
 from plimsoll.rundir.names import REJECTS_FILE, SUMMARY_FILE
 from plimsoll.rundir.requestfile import Records
@@ -31,7 +30,6 @@ from plimsoll.rundir.writer import RunWriter
 
 Progress = Callable[[int, int], None]
 
-_LATEST_NS = 1 << 61  # 73 years: what is due later was never written by a program of ours
 _LONGEST = 20_000  # characters of what is said of all instances together
 
 
@@ -123,22 +121,15 @@ def _records(one: ShardRun, run: RunWriter, offset_ns: int, most: int) -> Iterat
         return
     errors = np.array([error_number(one.error_name(number)) for number in range(256)], dtype=np.uint8)
     routes, known = np.zeros(1 << 16, dtype=np.uint16), np.zeros(1 << 16, dtype=bool)
-    try:
-        for block in one.requests.blocks(most):
-            records = block.copy()
-            if int(records["due_ns"].min()) < 0 or int(records["due_ns"].max()) > _LATEST_NS:
-                raise DamagedFileError(
-                    f"{one.requests.path}: a request is due at an impossible instant; the file is damaged"
-                )
-            for number in np.unique(records["route"][~known[records["route"]]]):
-                routes[number] = run.route_number(one.route_name(int(number)))
-                known[number] = True
-            records["route"] = routes[records["route"]]
-            records["error"] = errors[records["error"]]
-            records["due_ns"] += offset_ns
-            yield records
-    except OSError as error:
-        raise RunDirectoryError(f"{one.requests.path}: cannot be read: {error.strerror}") from None
+    for block in one.requests.blocks(most):
+        records = block.copy()
+        for number in np.unique(records["route"][~known[records["route"]]]):
+            routes[number] = run.route_number(one.route_name(int(number)))
+            known[number] = True
+        records["route"] = routes[records["route"]]
+        records["error"] = errors[records["error"]]
+        records["due_ns"] += offset_ns
+        yield records
 
 
 def _copy_rejects(shards: Sequence[ShardRun], directory: Path) -> None:
@@ -155,7 +146,7 @@ def _complete(
 ) -> None:
     """Add to `summary.json` and `run.json` what the records alone do not show."""
     path = run.directory / SUMMARY_FILE
-    summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    summary: dict[str, Any] = read_json(path)
     instances = [instance_of(each, read) for each in endings]
     requests, left = summary["requests"], ending.unsent(endings)
     requests["unsent"] = left

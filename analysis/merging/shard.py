@@ -1,18 +1,14 @@
 """The shards that are to be merged, opened: each once, and all that is wrong with them told at once."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from plimsoll.common.errors import DamagedFileError, NoRequestsError, RunDirectoryError
-from plimsoll.rundir.directory import KILLED_AFTER_S, RunDirectory, read_facts, read_json
+from plimsoll.common.errors import NoRequestsError, RunDirectoryError
+from plimsoll.rundir.directory import RunDirectory, is_killed, read_facts, read_summary
 from plimsoll.rundir.discovery import runs_in
-from plimsoll.rundir.models import RequestCounts, RunFacts, Summary
-from plimsoll.rundir.names import REQUESTS_FILE, SUMMARY_FILE
+from plimsoll.rundir.models import RequestCounts, RunFacts
 from plimsoll.rundir.recordsum import records_sha256
 from plimsoll.rundir.requestfile import RequestFile
 
@@ -101,12 +97,6 @@ def _open(path: Path, now_s: float | None) -> ShardRun:
 
 
 def _without_requests(path: Path, now_s: float | None) -> ShardRun:
-    facts, summary = read_facts(path), read_json(path / SUMMARY_FILE)
-    try:
-        counts = None if summary is None else Summary.model_validate(summary).requests
-    except ValidationError:
-        raise DamagedFileError(f"{path / 'summary.json'}: does not hold what a summary holds") from None
-    now_s = time.time() if now_s is None else now_s
-    idle_s = now_s - (path / REQUESTS_FILE).stat().st_mtime
-    killed = facts.status == "running" and idle_s > KILLED_AFTER_S
-    return ShardRun(path, facts, None, [], [], counts, killed)
+    facts, summary = read_facts(path), read_summary(path)
+    counts = summary.requests if summary else None
+    return ShardRun(path, facts, None, [], [], counts, is_killed(path, facts, now_s))

@@ -16,12 +16,11 @@ from analysis.report.phase_figures import ScenarioFigures
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import significant
-from plimsoll.rundir.hostfile import read_host
+from plimsoll.rundir.hostfile import host_lines, read_host
 from plimsoll.rundir.names import HOST_FILE
 
 _HITS, _SIZE = "arcstats.hit_percent", "arcstats.size_bytes"
 _GIB = float(1 << 30)
-_LONGEST_HEAD = 1 << 20
 _LATEST_NS, _MOST = float(1 << 61), 1e15
 
 Points = tuple[Floats, Floats]
@@ -53,11 +52,10 @@ def arc_of(run: MeasuredRun) -> tuple[Points, Points]:
     """Return hits in % and size in GiB, each with its instants in seconds since the saturator started."""
     path = run.directory.path / HOST_FILE
     try:
-        with path.open("rb") as file:
-            if b"arcstats." not in file.readline(_LONGEST_HEAD):
-                return _NOTHING, _NOTHING  # most hosts have no ZFS: their counters are not read again
+        if "arcstats." not in next(host_lines(path), ""):
+            return _NOTHING, _NOTHING  # most hosts have no ZFS: their counters are not read again
         columns = read_host(path, lambda name: name in (_HITS, _SIZE))
-    except (RunDirectoryError, OSError):
+    except RunDirectoryError:
         return _NOTHING, _NOTHING  # the report says so where it reads the disks' counters
     t_ns = columns.get("t_ns")
     if t_ns is None:

@@ -1,6 +1,5 @@
 """Damage and contradictions in one run directory: its figures are of less than they seem."""
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,13 +7,16 @@ from pathlib import Path
 
 from analysis.report.cautions import Caution
 from analysis.report.measured_run import MeasuredRun
+from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import counted, seconds
-from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE
+from plimsoll.rundir.hostfile import host_lines, names_in
+from plimsoll.rundir.names import HOST_FILE
 
 _MOST_NAMES = 4
-_LARGEST_BYTES = 256 << 20
-_NO_NUMBER = re.compile(r"[^,\r\n]*[^0-9eE+\-.,\r\n][^,\r\n]*")  # NaN and inf too
+_NO_NUMBER = re.compile(  # NaN and inf too, and what is beyond all measure
+    r"[^,\r\n]*[^0-9eE+\-.,\r\n][^,\r\n]*|[^,\r\n]*[eE]\+?0*(?:[3-9]\d|[1-9]\d{2,})(?=[,\r\n]|$)"
+)
 _CLOCK_SLACK_S = 1.0
 
 
@@ -30,30 +32,26 @@ def _events(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
         names = ", ".join(damaged[:_MOST_NAMES]) + (" and others" if len(damaged) > _MOST_NAMES else "")
         yield (
             Severity.WARN,
-            f"Values of {names} in events.jsonl are no figures (NaN, a word, or of a second unit) and are "
-            "left out of all figures.",
+            f"Values of {names} in events.jsonl are no figures (NaN, beyond all measure, a word, or of a "
+            "second unit) and are left out of all figures.",
         )
-    try:
-        lines = (run.directory.path / EVENTS_FILE).read_bytes().splitlines(keepends=True)
-    except OSError:
-        return
-    whole = [line for line in lines if line.strip() and line.endswith(b"\n")]  # a last one may be cut off
-    lost = len(whole) - len(run.directory.events)
-    if lost > 0:
+    lost = run.directory.unreadable_events
+    if lost:
         yield Severity.WARN, f"{counted(lost, 'line')} of events.jsonl cannot be read: events may be missing."
 
 
-@dataclass(frozen=True)
+@dataclass
 class _HostFile:
-    """The instants of host.csv, and what is damaged in it."""
+    """How many samples host.csv has, how many of them within the run, and what is damaged in it."""
 
-    instants_ns: list[float]
-    no_numbers: int
-    damaged: int
+    samples: int = 0
+    within: int = 0
+    no_numbers: int = 0
+    damaged: int = 0
 
 
 def _host(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
-    found = _read_host(run.directory.path / HOST_FILE)
+    found = _read_host(run.directory.path / HOST_FILE, (run.elapsed_s + _CLOCK_SLACK_S) * 1e9)
     if found is None:
         return
     if found.no_numbers:
@@ -67,32 +65,31 @@ def _host(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
             Severity.WARN,
             f"host.csv: {counted(found.damaged, 'line')} with more or fewer fields than the first: left out.",
         )
-    end_ns = (run.elapsed_s + _CLOCK_SLACK_S) * 1e9
-    within = sum(-_CLOCK_SLACK_S * 1e9 <= t_ns <= end_ns for t_ns in found.instants_ns)
-    if found.instants_ns and within * 2 < len(found.instants_ns):
+    if found.within * 2 < found.samples:
         yield (
             Severity.WARN,
-            f"host.csv: only {within:,} of {counted(len(found.instants_ns), 'sample')} lie within the run's "
+            f"host.csv: only {found.within:,} of {counted(found.samples, 'sample')} lie within the run's "
             "own time: the clocks of the load generator and of the host disagree, so what the counters show "
             "did not happen when it seems. Keep both in step (NTP).",
         )
 
 
-def _read_host(path: Path) -> _HostFile | None:
+def _read_host(path: Path, end_ns: float) -> _HostFile | None:
+    lines, found = host_lines(path), _HostFile()
     try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST_BYTES).decode("utf-8", errors="replace")
-    except OSError:
-        return None
-    head, _, body = text.rpartition("\n")[0].partition("\n")
-    names = next(csv.reader([head]), [])
-    if names[:1] != ["t_ns"]:
-        return None
-    lines = [line for line in body.splitlines() if line.strip()]
-    whole = [line for line in lines if line.count(",") == len(names) - 1]
-    instants = [float(first) for line in whole if _is_number(first := line.partition(",")[0])]
-    strange = sum(len(_NO_NUMBER.findall(line)) for line in whole)
-    return _HostFile(instants, strange, len(lines) - len(whole))
+        commas = len(names_in(next(lines, ""))) - 1
+        for line in lines:
+            if line.count(",") == commas:
+                first = line.partition(",")[0]
+                if _is_number(first):
+                    found.samples += 1
+                    found.within += -_CLOCK_SLACK_S * 1e9 <= float(first) <= end_ns
+                found.no_numbers += len(_NO_NUMBER.findall(line))
+            elif line.strip():
+                found.damaged += 1
+    except RunDirectoryError:
+        return None  # the report says so where it reads the disks' counters
+    return found
 
 
 def _is_number(field: str) -> bool:

@@ -52,8 +52,6 @@ def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
         columns = read_host(run.directory.path / HOST_FILE, lambda name: bool(_LATENCY.fullmatch(name)))
     except RunDirectoryError as error:
         return _NOTHING, str(error)
-    except OSError as error:
-        return _NOTHING, f"{run.directory.path / 'host.csv'}: cannot be read: {error.strerror}"
     t_ns = columns.pop("t_ns", None)
     if t_ns is None or not columns:
         return _NOTHING, None

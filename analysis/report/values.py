@@ -1,10 +1,10 @@
 """The measures of a run beside its requests, value by value, damaged ones apart."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from analysis.statistics.sample import rank
+from plimsoll.common.figure import is_figure
 from plimsoll.rundir.events import Event
 
 _P75 = 750_000  # parts in a million
@@ -40,7 +40,7 @@ class MeasuredValues:
 
 
 def measured(events: Iterable[Event]) -> MeasuredValues:
-    """Collect what `events` measured. A value that is no finite number, or of a second unit, is damaged."""
+    """Collect what `events` measured. A value that is no figure, or of a second unit, is damaged."""
     found: dict[str, Values] = {}
     damaged: dict[str, None] = {}
     for event in events:
@@ -49,18 +49,8 @@ def measured(events: Iterable[Event]) -> MeasuredValues:
         name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
         if not isinstance(name, str) or not isinstance(unit, str):
             damaged[str(name)] = None
-        elif (number := _finite(value)) is None or found.setdefault(name, Values(unit)).unit != unit:
+        elif not is_figure(value) or found.setdefault(name, Values(unit)).unit != unit:
             damaged[name] = None
         else:
-            found[name].values.append(number)
+            found[name].values.append(float(value))
     return MeasuredValues(found, list(damaged))
-
-
-def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None

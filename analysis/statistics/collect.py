@@ -13,10 +13,7 @@ from analysis.statistics.routes import RouteTotals
 from analysis.statistics.sample import Sample
 from analysis.statistics.timeline import Timeline
 from analysis.statistics.times import Microseconds, Times, narrow
-from plimsoll.common.errors import DamagedFileError
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
-
-_LATEST_NS = 1 << 61  # 73 years: what stands after it was never written by a program of ours
 
 
 class Collection:
@@ -48,12 +45,8 @@ class Collection:
         self._ttfb: list[Microseconds] = []
 
     def add(self, block: Records) -> None:
-        """Add a block of records, shape (n,). Raises DamagedFileError for an instant that cannot be."""
+        """Add a block of records, shape (n,)."""
         due_ns = _column(block, "due_ns")
-        if len(block) and (int(due_ns.min()) < 0 or int(due_ns.max()) > _LATEST_NS):
-            raise DamagedFileError(
-                "requests.npy: a request is due at an impossible instant; the file is damaged"
-            )
         flags = _column(block, "flags")
         warm = (flags & WARMUP) != 0
         if warm.any():

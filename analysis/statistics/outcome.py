@@ -1,14 +1,12 @@
 """The outcome of a run, as a few lines for the terminal."""
 
-import json
 from pathlib import Path
 
 from analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, count, plain_ms, significant
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.names import FACTS_FILE
+from plimsoll.rundir.directory import RunDirectory, read_facts
 
 _HEAD = f"{'step':<34} {'requests':>9} {'failed':>7} {'p50 ms':>11} {'p99 ms':>11} {'max ms':>11}"
 
@@ -19,8 +17,8 @@ def outcome_lines(directory: Path) -> list[str]:
     try:
         run = RunDirectory.open(directory)
     except NoRequestsError:
-        facts = json.loads((directory / FACTS_FILE).read_text(encoding="utf-8"))
-        return [f"{facts['status']}: {printable(str(facts['reason']))}", f"Run directory: {directory}"]
+        facts = read_facts(directory)
+        return [f"{facts.status}: {printable(str(facts.reason))}", f"Run directory: {directory}"]
     figures = measure(run)
     lines.append(_HEAD)
     for name, route in figures.routes.items():

@@ -11,7 +11,9 @@ from typing import Any
 from lab.errors import LabError
 from lab.experiment.settings import Phases
 from lab.saturators import Saturator
+from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.discovery import runs_in
+from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE
 
 _LOOK_S = 0.02
@@ -53,9 +55,9 @@ def begun(attempt: Path) -> tuple[Path, datetime] | None:
     """Return the run directory below `attempt` and its `started_at`, None where it is not begun yet."""
     for run in runs_in(attempt):
         try:
-            started_at = json.loads((run / FACTS_FILE).read_bytes()).get("started_at")
+            started_at = read_json(run / FACTS_FILE).get("started_at")
             return run, datetime.fromisoformat(started_at).astimezone(UTC)
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (RunDirectoryError, ValueError, TypeError, AttributeError):
             continue
     return None
 

@@ -24,6 +24,7 @@ from lab.observers import HostCsv, place, sampler_of
 from lab.saturators import saturator
 from lab.steps.step import Command, fill
 from plimsoll.common.atomic import replace_json, replace_text
+from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
 
 _BEGIN_S = 600.0  # until a scenario has begun: the first that needs k6 builds it
@@ -111,7 +112,7 @@ class RigRun:
             raise
         finally:
             await program.ended()
-        status = json.loads((directory / FACTS_FILE).read_bytes()).get("status")
+        status = read_json(directory / FACTS_FILE).get("status")
         if status != "complete":
             raise LabError(
                 f"{self._run.name}: the run is {status}: {program.words or 'see ' + str(program.path)}"
@@ -166,7 +167,7 @@ class RigRun:
         phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
         replace_json(
             path,
-            json.loads(path.read_bytes())
+            read_json(path)
             | {
                 "scenario": self._run.scenario,
                 "experiment": {"name": self._lab.name, "run": self._run.number, "of": self._of},

@@ -2,9 +2,10 @@
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,12 +17,16 @@ from plimsoll.common.errors import (
 )
 from plimsoll.common.hostile import printable
 from plimsoll.common.problems import sentence_of
+from plimsoll.common.regularfile import check_regular
+from plimsoll.common.units import counted
 from plimsoll.rundir.events import Event, read_events
+from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.models import FORMAT, RunFacts, Summary
 from plimsoll.rundir.names import (
     ERRORS_FILE,
     EVENTS_FILE,
     FACTS_FILE,
+    READ,
     REQUESTS_FILE,
     ROUTES_FILE,
     SUMMARY_FILE,
@@ -31,12 +36,20 @@ from plimsoll.rundir.requestfile import RequestFile
 # The writer flushes once a second, so a file that has been still for this long has no writer any more.
 KILLED_AFTER_S = 10.0
 
+_UNKNOWN = (
+    "the run was killed before its first records were written out, so nothing is known of what it sent and "
+    "what came back: run it again"
+)
+
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """One run. `summary` is None when the run was killed: it is written once, at the end."""
+    """One run. `summary` is None when the run was killed: it is written once, at the end.
+
+    `unreadable_events` is how many whole lines of `events.jsonl` are no events.
+    """
 
     path: Path
     facts: RunFacts
@@ -46,6 +59,7 @@ class RunDirectory:
     events: list[Event]
     summary: Summary | None
     killed: bool
+    unreadable_events: int = 0
 
     @classmethod
     def open(cls, path: Path, now_s: float | None = None) -> "RunDirectory":
@@ -53,20 +67,26 @@ class RunDirectory:
 
         `now_s` (seconds since the epoch; default: the clock) decides whether a run that says `running` still
         does, or was killed. Raises a RunDirectoryError whose message is one sentence if there is nothing to
-        read.
+        read, or one of the files that a run is read from is no regular file: all that is read later is one.
         """
         facts = read_facts(path)
-        requests = _requests(path / REQUESTS_FILE, facts)
-        idle_s = (time.time() if now_s is None else now_s) - requests.path.stat().st_mtime
+        for name in READ:
+            with suppress(FileNotFoundError):
+                check_regular(path / name)
+        killed = is_killed(path, facts, now_s)
+        summary = read_summary(path)
+        requests = _requests(path / REQUESTS_FILE, facts, summary, killed)
+        events = read_events(path / EVENTS_FILE)
         return cls(
             path=path,
             facts=facts,
             requests=requests,
             routes=_names(path / ROUTES_FILE),
             errors=_names(path / ERRORS_FILE),
-            events=read_events(path / EVENTS_FILE),
-            summary=_model(path / SUMMARY_FILE, Summary),
-            killed=facts.status == "running" and idle_s > KILLED_AFTER_S,
+            events=events.events,
+            summary=summary,
+            killed=killed,
+            unreadable_events=events.unreadable,
         )
 
     @property
@@ -104,13 +124,38 @@ def read_facts(path: Path) -> RunFacts:
     return facts
 
 
-def _requests(path: Path, facts: RunFacts) -> RequestFile:
+def read_summary(path: Path) -> Summary | None:
+    """Return `summary.json` of run directory `path`, None where it is absent. Raises RunDirectoryError."""
+    return _model(path / SUMMARY_FILE, Summary)
+
+
+def is_killed(path: Path, facts: RunFacts, now_s: float | None = None) -> bool:
+    """Return whether the run at `path`, which says `facts` of itself, says `running` and does so no more."""
+    try:
+        written_s = (path / REQUESTS_FILE).stat().st_mtime
+    except OSError:  # it was never begun to be written: who opens it says so
+        return False
+    idle_s = (time.time() if now_s is None else now_s) - written_s
+    return facts.status == "running" and idle_s > KILLED_AFTER_S
+
+
+def _requests(path: Path, facts: RunFacts, summary: Summary | None, killed: bool) -> RequestFile:
     try:
         return RequestFile.open(path)
-    except NoRequestsError as error:
-        if facts.reason:
-            raise NoRequestsError(f"{path}: holds no request: {printable(facts.reason)}") from None
-        raise error from None
+    except NoRequestsError:
+        raise NoRequestsError(f"{path}: holds no request: {_why_none(facts, summary, killed)}") from None
+
+
+def _why_none(facts: RunFacts, summary: Summary | None, killed: bool) -> str:
+    if killed:
+        return _UNKNOWN if facts.started_at else "the run was killed before it began to send: run it again"
+    if facts.status == "running":
+        return "the run has not written its first records out yet: wait for it"
+    if facts.reason:
+        return printable(facts.reason)
+    if summary and summary.requests.sent:
+        return f"{counted(summary.requests.sent, 'record')} that summary.json counts are gone: put them back"
+    return "the run ended before its first response"
 
 
 def _model(path: Path, model: type[_Model]) -> _Model | None:
@@ -141,15 +186,3 @@ def _names(path: Path) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise DamagedFileError(f"{path}: holds no list of names")
     return value
-
-
-def read_json(path: Path) -> Any:
-    """Return what the JSON file `path` holds, or None if it is absent. Raises DamagedFileError."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise DamagedFileError(f"{path}: is no JSON; it was cut off or written by something else") from None

@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
-_LARGEST_BYTES = 64 << 20  # of the file; events are tens or hundreds, so more is no events file
+from plimsoll.common.errors import DamagedFileError
+from plimsoll.common.regularfile import lines_of_regular
+
+_LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
+_MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
 _NO_SPANS = {"run", "measure", "error"}  # have tables of their own, and would cover the figures
 _BYTES = " bytes"  # a saturator's throughput, once a second
 SATURATORS = ("zfs-send", "btrfs-send", "fio")  # known even where one was stopped before its first second
@@ -33,19 +37,36 @@ class Span:
     stop_s: float
 
 
-def read_events(path: Path) -> list[Event]:
-    """Return the events in `path`, in order of time; none if there is no such file.
+@dataclass(frozen=True)
+class EventsFile:
+    """The events of a run in order of time, and how many whole lines are none."""
 
-    A line that is cut off (the last one, if the run was killed) or is no event is left out: events adorn the
-    figures, and no figure is computed from them.
+    events: list[Event] = field(default_factory=list)
+    unreadable: int = 0
+
+
+def read_events(path: Path) -> EventsFile:
+    """Return what `path` holds; no events if there is no such file.
+
+    A last line that is cut off, as a killed run leaves it, is left out. Raises RunDirectoryError where the
+    file cannot be read, or is larger than any run makes it.
     """
+    events: list[Event] = []
+    unreadable = 0
     try:
-        with path.open("rb") as file:
-            lines = file.read(_LARGEST_BYTES).splitlines()
-    except OSError:
-        return []
-    events = [event for line in lines if (event := _event(line))]
-    return sorted(events, key=lambda event: event.t_ns)
+        for line in lines_of_regular(path, _LARGEST_BYTES, _LONGEST_BYTES):
+            if event := _event(line):
+                events.append(event)
+            elif line.endswith(b"\n") and line.strip():
+                unreadable += 1
+            if len(events) > _MOST_EVENTS:
+                raise DamagedFileError(
+                    f"{path}: holds more than {_MOST_EVENTS:,} events, and no run has so many: put back the "
+                    "file that the run wrote, or leave the run out"
+                )
+    except FileNotFoundError:
+        return EventsFile()
+    return EventsFile(sorted(events, key=lambda event: event.t_ns), unreadable)
 
 
 def spans(events: list[Event], end_s: float) -> list[Span]:

@@ -1,44 +1,82 @@
 """`host.csv`: what the observers counted, once a second."""
 
 import csv
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.common.errors import DamagedFileError
+from plimsoll.common.figure import is_figure
+from plimsoll.common.regularfile import lines_of_regular
+
+_LARGEST_BYTES, _LONGEST_BYTES = 1 << 30, 1 << 20  # of the file, and of a line
+_MOST_SAMPLES = 1 << 25  # of all columns that are wanted: 256 MiB
 
 Column = NDArray[np.float64]
+
+
+def host_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of `path` with their line feeds, the head first; none if there is no such file.
+
+    A last line that was cut off is left out. Raises RunDirectoryError where it is no file of the observers.
+    """
+    try:
+        for number, data in enumerate(lines_of_regular(path, _LARGEST_BYTES, _LONGEST_BYTES)):
+            if len(data) == _LONGEST_BYTES:
+                raise DamagedFileError(f"{path}: has a line of more than {_LONGEST_BYTES >> 20} MiB")
+            if not data.endswith(b"\n"):
+                return
+            line = data.decode("utf-8", errors="replace")
+            if number == 0 and names_in(line)[:1] != ["t_ns"]:
+                raise DamagedFileError(f"{path}: its first column is not t_ns")
+            yield line
+    except FileNotFoundError:
+        return
+
+
+def names_in(head: str) -> list[str]:
+    """Return the names of the columns in the first line, as they may be quoted. Pure."""
+    return next(_rows([head]), [])
 
 
 def read_host(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> dict[str, Column]:
     """Return the columns of `path` by name, each of shape (samples,), NaN where a sample is missing.
 
     Of all but `t_ns` only those whose names are `wanted`. Empty if there is no such file. A last line that
-    was cut off is left out. Raises DamagedFileError if the first column is not `t_ns`.
+    was cut off is left out. Raises RunDirectoryError where it is no file of the observers.
     """
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return {}
-    whole, _, _ = text.rpartition("\n")
-    rows = list(csv.reader(whole.splitlines()))
-    if not rows:
-        return {}
-    names = rows[0]
-    if names[0] != "t_ns":
-        raise DamagedFileError(f"{path}: its first column is not t_ns")
-    samples = [row for row in rows[1:] if len(row) == len(names)]
-    return {
-        name: np.array([_number(row[index]) for row in samples], dtype=np.float64)
-        for index, name in enumerate(names)
-        if index == 0 or wanted(name)
-    }
+    rows = _rows(host_lines(path))
+    names = next(rows, [])
+    columns = {index: array("d") for index, name in enumerate(names) if index == 0 or wanted(name)}
+    most = _MOST_SAMPLES // max(len(columns), 1)
+    for row in rows:
+        if len(row) != len(names):
+            continue
+        for index, column in columns.items():
+            column.append(_number(row[index]))
+        if len(columns[0]) > most:
+            raise DamagedFileError(
+                f"{path}: holds more than {most:,} samples, and no run lasts so long: put back the file that "
+                "the run wrote, or remove it"
+            )
+    return {names[index]: np.array(column, dtype=np.float64) for index, column in columns.items()}
+
+
+def _rows(lines: Iterator[str] | list[str]) -> Iterator[list[str]]:
+    """Yield the fields of each line; each line is a row of its own, whatever quotes stand in it."""
+    for line in lines:
+        try:
+            yield next(csv.reader([line.rstrip("\r\n")]), [])
+        except csv.Error:  # a field of more than 128 KiB
+            yield []
 
 
 def _number(field: str) -> float:
     try:
-        return float(field)
+        value = float(field)
     except ValueError:
         return float("nan")
+    return value if is_figure(value) else float("nan")

@@ -1,8 +1,8 @@
 """Figures that are no single request, such as an image that is ready or a phase of an upgrade."""
 
-import math
 from collections.abc import Iterable
 
+from plimsoll.common.figure import is_figure
 from plimsoll.rundir.events import Event
 
 
@@ -19,7 +19,7 @@ class Measures:
         found = cls()
         for event in events:
             name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
-            if event.name != "measure" or isinstance(value, bool) or not isinstance(value, int | float):
+            if event.name != "measure" or not is_figure(value):
                 continue
             if isinstance(name, str) and isinstance(unit, str):
                 try:
@@ -29,8 +29,8 @@ class Measures:
         return found
 
     def add(self, name: str, value: float, unit: str) -> None:
-        """Add one value. Raises ValueError for NaN and infinities, and for a second unit under one name."""
-        if not math.isfinite(value):
+        """Add one value. Raises ValueError for what is no figure, and for a second unit under one name."""
+        if not is_figure(value):
             raise ValueError(f"measure {name}: {value} is no figure")
         if self.units.setdefault(name, unit) != unit:
             raise ValueError(f"measure {name}: {unit} after {self.units[name]}")

@@ -1,15 +1,18 @@
 """`requests.npy`: one record a request, read in blocks so that a run of any length fits in memory."""
 
 import ast
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.common.errors import DamagedFileError, NoRequestsError, RunDirectoryError
+from plimsoll.common.regularfile import regular_file
 
 HEADER_BYTES = 512
 RECORD = np.dtype(
@@ -34,6 +37,9 @@ RECORD = np.dtype(
 )
 REUSED, HTTP2, TLS, WARMUP, QUEUED = 1, 2, 4, 8, 16
 BLOCK_RECORDS = 1 << 18  # 17 MiB: small beside the figures' arrays, large beside the cost of a call
+_LATEST_NS = 1 << 61  # 73 years
+_LARGEST_BODY_BYTES = 1 << 40  # the sum of eight million is a number of 64 bits
+_FIGURES_BYTES = 20  # of memory that a run's figures take for each request
 
 Records = NDArray[np.void]
 
@@ -49,44 +55,60 @@ class RequestFile:
     def open(cls, path: Path) -> "RequestFile":
         """Check the header of `path` against docs/run-format.md and count its records.
 
-        Raises RunDirectoryError if it is absent, DamagedFileError if the header is another's, NoRequestsError
-        if it holds not one whole record.
+        Raises RunDirectoryError if it is absent or has more records than this machine has memory for,
+        DamagedFileError if the header is another's, NoRequestsError if it holds not one whole record.
         """
-        try:
-            size = path.stat().st_size
-            with path.open("rb") as file:
-                header = file.read(HEADER_BYTES)
-        except FileNotFoundError:
-            raise RunDirectoryError(
-                f"{path.parent}: requests.npy is missing, so this is no run directory"
-            ) from None
-        except OSError as error:
-            raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
+        with _opened(path) as file:
+            header, size = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
         if size < HEADER_BYTES + RECORD.itemsize:
-            raise NoRequestsError(f"{path}: holds no request; the run ended before its first response")
+            raise NoRequestsError(f"{path}: holds no request")
         _check_header(path, header)
-        return cls(path, (size - HEADER_BYTES) // RECORD.itemsize)
+        count = (size - HEADER_BYTES) // RECORD.itemsize
+        needed_bytes, memory_bytes = count * _FIGURES_BYTES, _memory_bytes()
+        if needed_bytes > memory_bytes:
+            raise RunDirectoryError(
+                f"{path}: holds {count:,} requests, whose figures take {needed_bytes >> 30:,} GiB of memory, "
+                f"and this machine has {memory_bytes >> 30:,} GiB: use a larger one, or leave the run out"
+            )
+        return cls(path, count)
 
     def mapped(self) -> Records:
         """Return all records, memory-mapped and read-only, shape (count,)."""
-        return np.memmap(self.path, dtype=RECORD, mode="r", offset=HEADER_BYTES, shape=(self.count,))
+        with _opened(self.path) as file:
+            return np.memmap(file, dtype=RECORD, mode="r", offset=HEADER_BYTES, shape=(self.count,))
 
     def blocks(self, block_records: int = BLOCK_RECORDS) -> Iterator[Records]:
         """Yield the records in the order in which they were written, in arrays of at most `block_records`.
 
         Every array is a view of one buffer: copy what must outlive the iteration. Read rather than mapped,
         because pages of a map count as resident memory, and because a map of a file that shrinks kills the
-        process.
+        process. Raises DamagedFileError, also where a record holds what no program of ours writes.
         """
         buffer = np.empty(min(block_records, self.count), dtype=RECORD)
         remaining = self.count
-        with self.path.open("rb", buffering=0) as file:
+        with _opened(self.path) as file:
             file.seek(HEADER_BYTES)
             while remaining:
                 block = buffer[: min(len(buffer), remaining)]
                 _fill(self.path, file, block.view(np.uint8).data)
                 remaining -= len(block)
+                _check_records(self.path, block)
                 yield block
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with regular_file(path) as file:
+            yield file
+    except FileNotFoundError:
+        raise RunDirectoryError(
+            f"{path.parent}: requests.npy is missing, so this is no run directory"
+        ) from None
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _fill(path: Path, file: Any, view: memoryview) -> None:
@@ -95,6 +117,14 @@ def _fill(path: Path, file: Any, view: memoryview) -> None:
         if not read:
             raise DamagedFileError(f"{path}: became shorter while it was read")
         view = view[read:]
+
+
+def _check_records(path: Path, block: Records) -> None:
+    due_ns, body_bytes = block["due_ns"], block["bytes"]
+    if int(due_ns.min()) < 0 or int(due_ns.max()) > _LATEST_NS:
+        raise DamagedFileError(f"{path}: a request is due at an impossible instant; the file is damaged")
+    if int(body_bytes.max()) > _LARGEST_BODY_BYTES:
+        raise DamagedFileError(f"{path}: a body is of an impossible size; the file is damaged")
 
 
 def _check_header(path: Path, header: bytes) -> None:

@@ -70,7 +70,7 @@ SOME = st.lists(
     st.tuples(
         st.integers(0, 1 << 60),
         *[st.integers(0, (1 << 32) - 1)] * 6,
-        st.integers(0, 1 << 60),
+        st.integers(0, 1 << 40),
         st.integers(-1, 1 << 60),
         st.integers(0, (1 << 48) - 1),
         st.integers(0, (1 << 32) - 1),

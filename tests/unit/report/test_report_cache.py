@@ -76,7 +76,7 @@ def test_zfs_without_arcstats_is_said(tmp_path: Path) -> None:
         ((1.4, 1.4, 1.4, 1.4), ("1.4", "1.4")),
         ((1.4, 2.0, 2.5, 1.6), ("1.4 to 1.6", "2 to 2.5")),
         ((1.4, None, "x", 1.4), ("1.4", "–")),
-        ((float("nan"), 2.0, 2.0, True), ("–", "2")),
+        ((-1.0, 2.0, 2.0, True), ("–", "2")),
     ],
     ids=["the same", "it changes", "one knows none", "no figures"],
 )

@@ -20,8 +20,10 @@ def test_events_are_read_in_order_and_a_cut_off_line_is_left_out(tmp_path: Path)
         '{"t_ns": -1, "event": "y"}\n'
         '{"t_ns": 7, "event": "inte'
     )
-    assert read_events(path) == [Event(2, "zfs-send", "start", {"to": "null"}), Event(5, "zfs-send", "stop")]
-    assert read_events(tmp_path / "absent") == []
+    found = read_events(path)
+    assert found.events == [Event(2, "zfs-send", "start", {"to": "null"}), Event(5, "zfs-send", "stop")]
+    assert found.unreadable == 7, "the last line is cut off, and no line"
+    assert read_events(tmp_path / "absent").events == []
 
 
 def test_a_start_and_the_next_stop_of_its_name_make_a_span() -> None:
