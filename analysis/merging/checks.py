@@ -1,4 +1,4 @@
-"""Checks that shards are of one run, by what they say of themselves. Pure."""
+"""Checks that shards are of one run, by what they say of themselves and what their records are."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
@@ -8,6 +8,7 @@ from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.models import Shard
+from plimsoll.rundir.recordcheck import check_records
 
 _Of = Callable[[ShardRun], object]
 
@@ -17,6 +18,8 @@ def check(shards: Sequence[ShardRun]) -> None:
     if not shards:
         raise RunDirectoryError("there is no shard to merge")
     if problems := [*_twice(shards), *_kinds(shards), *_different(shards), *_unplaced(shards)]:
+        raise RunDirectoryError("\n".join(problems))
+    if problems := [*_of_other_records(shards)]:
         raise RunDirectoryError("\n".join(problems))
 
 
@@ -28,6 +31,13 @@ def _twice(shards: Sequence[ShardRun]) -> Iterator[str]:
             yield f"{one.path} and {other.path} are both {one.name}: give the right one"
         elif one.records and one.records == other.records and one.records_sha256 == other.records_sha256:
             yield f"{one.path} and {other.path} hold the same records: one is a copy; leave it out"
+
+
+def _of_other_records(shards: Sequence[ShardRun]) -> Iterator[str]:
+    """Read all records, and so come last: what is merged would be signed anew."""
+    for one in shards:
+        if one.requests and (contradiction := check_records(one.requests, one.summary)):
+            yield f"{one.path}: {contradiction}: give the shard as it was written"
 
 
 def _kinds(shards: Sequence[ShardRun]) -> Iterator[str]:

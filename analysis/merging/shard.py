@@ -8,7 +8,7 @@ from pathlib import Path
 from plimsoll.common.errors import NoRequestsError, RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory, is_killed, read_facts, read_summary
 from plimsoll.rundir.discovery import runs_in
-from plimsoll.rundir.models import RequestCounts, RunFacts
+from plimsoll.rundir.models import RequestCounts, RunFacts, Summary
 from plimsoll.rundir.recordsum import records_sha256
 from plimsoll.rundir.requestfile import RequestFile
 
@@ -17,7 +17,7 @@ from plimsoll.rundir.requestfile import RequestFile
 class ShardRun:
     """One shard's run directory. `requests` is None where it holds no record; names are hostile.
 
-    `counts` is what its summary.json says of its requests: None where it was killed before it wrote one.
+    `summary` is None where it was killed before it wrote one.
     """
 
     path: Path
@@ -25,8 +25,13 @@ class ShardRun:
     requests: RequestFile | None
     routes: list[str]
     errors: list[str]
-    counts: RequestCounts | None
+    summary: Summary | None
     killed: bool
+
+    @property
+    def counts(self) -> RequestCounts | None:
+        """What its summary.json says of its requests."""
+        return self.summary.requests if self.summary else None
 
     @property
     def records(self) -> int:
@@ -92,11 +97,9 @@ def _open(path: Path, now_s: float | None) -> ShardRun:
         run = RunDirectory.open(path, now_s)
     except NoRequestsError:
         return _without_requests(path, now_s)
-    counts = run.summary.requests if run.summary else None
-    return ShardRun(path, run.facts, run.requests, run.routes, run.errors, counts, run.killed)
+    return ShardRun(path, run.facts, run.requests, run.routes, run.errors, run.summary, run.killed)
 
 
 def _without_requests(path: Path, now_s: float | None) -> ShardRun:
-    facts, summary = read_facts(path), read_summary(path)
-    counts = summary.requests if summary else None
-    return ShardRun(path, facts, None, [], [], counts, is_killed(path, facts, now_s))
+    facts = read_facts(path)
+    return ShardRun(path, facts, None, [], [], read_summary(path), is_killed(path, facts, now_s))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.comparing.levels import WHOLE, levels_of
-from analysis.history.intake import add_runs
+from analysis.history.intake import add_runs, select_readable
 from analysis.history.rows import Past
 from analysis.history.series import NightSeries, series_of
 from analysis.history.store import history
@@ -30,7 +30,7 @@ def test_a_history_knows_what_is_censored(
     (path,) = (folder / "runs").iterdir()
     measured = levels_of(RunDirectory.open(path))
     with history(tmp_path / "h.sqlite") as kept:
-        add_runs(kept, [tmp_path / "results"])
+        add_runs(kept, select_readable([tmp_path / "results"]))
         (row,) = kept.runs()
         loaded = kept.load(row).levels
     assert loaded.phases == measured.phases
@@ -50,7 +50,7 @@ def test_a_night_is_not_judged_by_the_repeats_that_did_not_fail(tmp_path: Path) 
     failed = sorted((tmp_path / "failed").glob("*/runs/*"))[1]
     (second / "requests.npy").write_bytes((failed / "requests.npy").read_bytes())
     with history(tmp_path / "h.sqlite") as kept:
-        add_runs(kept, [results])
+        add_runs(kept, select_readable([results]))
     found = series(tmp_path / "h.sqlite")
     assert found.key.metric == "p99.9", "a failing night does not make another figure the one to watch"
     assert [len(night.repeats) for night in found.nights] == [2, 2, 2, 0]

@@ -13,8 +13,10 @@ from analysis.merging.merge import merge
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.load import load_of
+from plimsoll.rundir.recordsum import records_sha256
+from plimsoll.rundir.requestfile import RequestFile
 from tests.support.rundir import records, run_facts, write_run
-from tests.support.sharded import all_of_them, instance, shard_facts
+from tests.support.sharded import OF, all_of_them, instance, shard_facts
 
 
 @pytest.mark.parametrize(
@@ -195,6 +197,24 @@ def test_a_record_that_is_due_at_an_impossible_instant_names_its_shard(tmp_path:
     with pytest.raises(RunDirectoryError, match=r"2/requests.npy: a request is due at an impossible instant"):
         merge([tmp_path], tmp_path / "merged")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3"], "nothing half is left"
+
+
+def test_a_shard_with_the_records_of_another_run_is_refused(tmp_path: Path) -> None:
+    for folder, took_us in (("slow", 9000), ("fast", 300)):
+        for index in range(OF):
+            path = instance(tmp_path / folder / str(index), index, records(100, total_us=took_us + index))
+            noted = json.loads((path / "summary.json").read_text())
+            noted["records_sha256"] = records_sha256(RequestFile.open(path / "requests.npy"))
+            (path / "summary.json").write_text(json.dumps(noted))
+    whole = CliRunner().invoke(main, ["merge", str(tmp_path / "slow"), "--out", str(tmp_path / "m")])
+    assert whole.exit_code == 0
+    shutil.copyfile(tmp_path / "fast/2/requests.npy", tmp_path / "slow/2/requests.npy")
+    result = CliRunner().invoke(main, ["merge", str(tmp_path / "slow"), "--out", str(tmp_path / "other")])
+    assert result.exit_code == 2
+    assert (
+        "slow/2: the records in requests.npy are not those that summary.json was written of" in result.stderr
+    )
+    assert not (tmp_path / "other").exists()
 
 
 def test_names_from_shards_cannot_write_to_the_terminal(tmp_path: Path) -> None:
