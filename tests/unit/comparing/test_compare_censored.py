@@ -92,6 +92,7 @@ def test_figures_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     records = RunDirectory.open(path).requests.mapped()
     took_ms = np.where(records["error"] > 0, 30_000, records["total_us"] / 1000)
     whole = levels_of(RunDirectory.open(path)).phases[WHOLE]
-    assert (whole.errors, whole.times_ms["mean"]) == (3, pytest.approx(took_ms.mean()))
+    assert whole.errors == 3
+    assert whole.times_ms["mean"] == pytest.approx(took_ms.mean())
     assert whole.times_ms["p99"] == sorted(took_ms)[1484]
     assert whole.times.shown("p99.9") == "≥ 30 s"
