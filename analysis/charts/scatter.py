@@ -214,21 +214,12 @@ def seconds_of(t_s: float) -> str:
 
 
 def _hover(name: str, window: PhaseWindow, scatter: Scatter) -> str:
-    interval = ""
-    if window.value_ms is None:
-        interval = "a failure, at its time-out<br>"
-    elif window.lower_ms is not None:
-        upper = (
-            "unknown, it takes more requests or fewer failures"
-            if window.upper_ms is None
-            else milliseconds(window.upper_ms)
-        )
-        interval = f"95 % interval: {milliseconds(window.lower_ms)} to {upper}<br>"
+    failure = "a failure, at its time-out<br>" if window.value_ms is None else ""
     shown = "slowest" if scatter.shown == "max" else scatter.shown
     took = milliseconds(window.drawn_ms)
     took = at_least(took) if window.value_ms is None else took
     return (
-        f"{plotly_text(name)}, {window.phase}<br>{shown} <b>{took}</b><br>{interval}"
+        f"{plotly_text(name)}, {window.phase}<br>{shown} <b>{took}</b><br>{failure}"
         f"n = {counted(window.n, 'request')}<br>{seconds_of(window.start_s)} to {seconds_of(window.stop_s)}"
         f"{' (widened)' if window.widened else ''}"
     )

@@ -11,7 +11,7 @@ from plimsoll.common.units import counted, milliseconds, share
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4
-_BOUND_NEEDS = 3_688  # requests for an upper bound of p99.9 at 95 %: ⌈ln 0.025 / ln 0.999⌉
+BOUND_NEEDS = 3_688  # requests for an upper bound of p99.9 at 95 %: ⌈ln 0.025 / ln 0.999⌉
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def _sample_size(run: MeasuredRun) -> list[Caution]:
         longer = "Look at the steps." if scripted else "Replay a longer part of the log."
         text = f"Only {counted(requests, 'request')}: a p99.9 needs 1,000. {longer}"
         return [Caution(Severity.NOTE if scripted else Severity.WARN, text)]
-    if requests < _BOUND_NEEDS:
+    if requests < BOUND_NEEDS:
         text = f"{counted(requests, 'request')} give a p99.9, but not how far to trust it; that takes 3,688."
         return [Caution(Severity.NOTE, text)]
     return []

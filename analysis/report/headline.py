@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from analysis.report.cautions import BOUND_NEEDS
 from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.figures import TimeFigures
 from analysis.statistics.sample import P999, fewest
@@ -22,6 +23,7 @@ def big_figures(run: MeasuredRun) -> list[Big]:
     """Return p50, p99, p99.9 and the slowest response time."""
     response = run.statistics.samples["response"].figures()
     median, upper = response["p50"], run.statistics.p999_upper_ms
+    bound = f"at most {milliseconds(upper)} *" if upper else "stalls: no bound *" if _stalls(run) else ""
     return [
         Big("p50", response.shown("p50"), _failure(response, "p50") or "half were faster"),
         Big("p99", response.shown("p99"), _failure(response, "p99") or _times(response["p99"], median)),
@@ -30,7 +32,7 @@ def big_figures(run: MeasuredRun) -> list[Big]:
             response.shown("p99.9"),
             _failure(response, "p99.9")
             or ("needs 1,000 requests" if response["p99.9"] is None else "")
-            or (f"at most {milliseconds(upper)} *" if upper else ""),
+            or bound,
             first=True,
         ),
         Big("slowest", response.shown("max"), _failure(response, "max") or _times(response["max"], median)),
@@ -72,12 +74,24 @@ def _failure(response: TimeFigures, name: str) -> str:
 
 def footnote(run: MeasuredRun) -> str:
     """Return what the star at p99.9 means; empty if there is none."""
-    if run.statistics.p999_upper_ms is None:
-        return ""
-    return (
-        "* Upper end of the 95 % interval of p99.9, if requests were independent of one another. "
-        "They are not quite, so take it as the least that the doubt can be."
-    )
+    if run.statistics.p999_upper_ms is not None:
+        return (
+            "* Upper end of the 95 % interval of p99.9, for as long as all goes on as in this run: what "
+            "comes more rarely, it does not know. Slow requests that came together count as one."
+        )
+    if _stalls(run):
+        return (
+            "* Stalls: the slowest requests came together, in too few places for this run alone to bound "
+            "anything. Look at several runs."
+        )
+    return ""
+
+
+def _stalls(run: MeasuredRun) -> bool:
+    """Return whether there would be a bound, did the slowest requests not come together."""
+    found, response = run.statistics, run.statistics.samples["response"]
+    come_together = BOUND_NEEDS <= response.n < BOUND_NEEDS * (found.p999_clustering or 1)
+    return found.p999_upper_ms is None and come_together and "p99.9" not in response.figures().censored
 
 
 def _times(value_ms: float | None, median_ms: float | None) -> str:

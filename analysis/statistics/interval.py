@@ -1,34 +1,20 @@
-"""The confidence interval of a percentile of one run, if its requests were independent of one another."""
+"""The confidence limit of a percentile of one run, whose requests are not independent of one another."""
 
 import math
 
 from analysis.statistics.sample import MILLION, Sample
 
 
-def upper_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float | None:
-    """Return the upper end of the two-sided order-statistic interval of percentile q = `ppm`/10⁶.
+def upper_bound_ms(sample: Sample, ppm: int, clustering: float, confidence: float = 0.95) -> float | None:
+    """Return the upper end of the two-sided interval of percentile q = `ppm`/10⁶.
 
-    The smallest order statistic X₍ᵣ₎ with P(Bin(n, q) ≤ r−1) ≥ 1 − (1−confidence)/2 (Hahn, Meeker and
-    Escobar, Statistical Intervals, 2nd ed., 5.2). None where even the largest is not enough: at 95 % and
-    p99.9, under 3,688 requests; and where it is a failure. Latencies follow one another, so the true interval
-    is wider: this is a least one.
+    Requests that come in clusters count as `clustering` times fewer. Of n′ independent ones it is the
+    smallest order statistic X₍ᵣ₎ with P(Bin(n′, q) ≤ r−1) ≥ 1 − (1−confidence)/2 (Hahn, Meeker and Escobar,
+    Statistical Intervals, 2nd ed., 5.2). None where even the largest is not enough: at 95 % and p99.9, under
+    3,688 of them; and where it is a failure.
     """
-    above = largest_count_above(sample.n, ppm, (1 - confidence) / 2)
-    return None if above is None else sample.exact_ms(sample.n - above)
-
-
-def lower_bound_ms(sample: Sample, ppm: int, confidence: float = 0.95) -> float | None:
-    """Return the lower end of the same interval: the largest X₍ᵣ₎ with P(Bin(n, q) ≤ r−1) ≤ (1−confidence)/2.
-
-    None where even the smallest is not enough, and where it is a failure.
-    """
-    above, alpha, cumulated, k = 1 - ppm / MILLION, (1 - confidence) / 2, 0.0, 0
-    while k < sample.n:
-        cumulated += math.exp(_log_binomial(sample.n, k, above))
-        if 1 - cumulated <= alpha:
-            return sample.exact_ms(sample.n - k)
-        k += 1
-    return None
+    above = largest_count_above(int(sample.n / clustering), ppm, (1 - confidence) / 2)
+    return None if above is None else sample.exact_ms(sample.n - int(above * clustering))
 
 
 def largest_count_above(n: int, ppm: int, alpha: float) -> int | None:

@@ -7,7 +7,6 @@ from math import lcm
 
 import numpy as np
 
-from analysis.statistics.interval import lower_bound_ms, upper_bound_ms
 from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.sample import PERCENTILES, Sample, fewest
 from analysis.statistics.windows import ROUND, SHOWN, AverageLine, average_line, merged_edges
@@ -22,8 +21,7 @@ class PhaseWindow:
     """One slice of a phase, in seconds since the saturator started, and its `n` requests due in it.
 
     `value_ms` is None where it is censored: then it is at least `at_least_ms`, None where that is not known.
-    `lower_ms` and `upper_ms` bound what is shown, at 95 %, if requests were independent; None where there are
-    too few, or a failure is there. `widened`: it is wider than the others, since they held too few there.
+    `widened`: it is wider than the others, since they held too few requests there.
     """
 
     phase: str
@@ -32,8 +30,6 @@ class PhaseWindow:
     n: int
     widened: bool
     value_ms: float | None
-    lower_ms: float | None
-    upper_ms: float | None
     at_least_ms: float | None = None
 
     @property
@@ -134,7 +130,6 @@ def _slices_per_window(counts: Sequence[Sequence[int]], enough: int, most_window
 def _window(run: PhaseSlices, phase: str, edge: tuple[int, int], widened: bool, shown: str) -> PhaseWindow:
     start, stop = edge
     sample = Sample.of_times(run.within(phase, start, stop))
-    ppm = PERCENTILES.get(shown)
     found = sample.tail()
     start_s, stop_s = run.span_s(phase, start, stop)
     return PhaseWindow(
@@ -145,6 +140,4 @@ def _window(run: PhaseSlices, phase: str, edge: tuple[int, int], widened: bool, 
         widened=widened,
         value_ms=found[shown],
         at_least_ms=found.censored.get(shown),
-        lower_ms=None if ppm is None else lower_bound_ms(sample, ppm),
-        upper_ms=None if ppm is None else upper_bound_ms(sample, ppm),
     )

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
+from analysis.statistics.clusters import clustering
 from analysis.statistics.collect import Collection
 from analysis.statistics.failures import timeout_us
 from analysis.statistics.interval import upper_bound_ms
@@ -25,7 +26,8 @@ class RunFigures:
     """One run's figures. Times by name (`response`, `service`, `lag`, `ttfb`) are exact order statistics.
 
     `failures` counts requests without a whole response and wrong answers: they count at `timeout_ms`, None
-    where that is not known.
+    where that is not known. `p999_clustering` is how many times fewer independent requests would say as much
+    of p99.9 as these do.
     """
 
     requests: int
@@ -36,6 +38,7 @@ class RunFigures:
     duration_s: float
     samples: Mapping[str, OrderStatistics]
     p999_upper_ms: float | None
+    p999_clustering: float | None
     windows: Windows
     timeline: Timeline
     routes: dict[str, RouteFigures]
@@ -61,6 +64,7 @@ class RunFigures:
             "duration_s": self.duration_s,
             **{f"{name}_ms": sample.figures().as_json() for name, sample in self.samples.items()},
             "response_p99.9_upper_ms": self.p999_upper_ms,
+            "response_p99.9_clustering": self.p999_clustering,
             "windows": {
                 "width_s": self.windows.width_s,
                 "shown": self.windows.shown,
@@ -115,6 +119,7 @@ def figures_of(
     samples = collection.samples()
     response, elapsed_s = samples["response"], collection.elapsed_s
     windows = make_windows(collection.timeline)
+    clustered = clustering(collection.timeline.response, response)
     collection.timeline.forget_times()
     return RunStatistics(
         requests=collection.requests,
@@ -124,7 +129,8 @@ def figures_of(
         queued=collection.queued,
         duration_s=collection.end_ns / 1e9,
         samples=samples,
-        p999_upper_ms=upper_bound_ms(response, P999),
+        p999_upper_ms=None if clustered is None else upper_bound_ms(response, P999, clustered),
+        p999_clustering=clustered,
         windows=windows,
         timeline=collection.timeline,
         routes={

@@ -102,7 +102,7 @@ def test_the_scatter_has_every_repeat_a_line_each_and_what_happened_below(experi
     )
     assert any(trace["marker"]["symbol"].endswith("-open") for trace in markers), "widened windows are marked"
     assert all("n = 1," in text for text in markers[0]["hovertext"])
-    assert all("95 % interval" in text for text in markers[0]["hovertext"])
+    assert not any("interval" in text for text in markers[0]["hovertext"]), "requests are not independent"
     assert min(x for trace in markers for x in trace["x"]) < 0
     below = {trace.get("yaxis", "y") for trace in slow if trace["mode"] == "lines"}
     assert below == {"y", "y2", "y3", "y4"}

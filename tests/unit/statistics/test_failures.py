@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.statistics.failures import counted_us, failed, timeout_us
-from analysis.statistics.interval import lower_bound_ms, upper_bound_ms
+from analysis.statistics.interval import upper_bound_ms
 from analysis.statistics.run import measure
 from analysis.statistics.sample import P99, P999, Sample
 from analysis.statistics.times import NEVER_US, Times
@@ -106,9 +106,8 @@ def test_an_answer_slower_than_a_failure_gives_but_a_lower_bound() -> None:
 def test_no_bound_of_an_interval_is_a_failure() -> None:
     few = _sample(9996, 4)
     assert few.percentile_ms(P999) == 1.0
-    assert lower_bound_ms(few, P999) == 1.0
-    assert upper_bound_ms(few, P999) is None
-    assert upper_bound_ms(few, P99) == 1.0
+    assert upper_bound_ms(few, P999, 1.0) is None
+    assert upper_bound_ms(few, P99, 1.0) == 1.0
 
 
 def test_a_server_that_refuses_at_once_is_not_fast(tmp_path: Path) -> None:

@@ -16,11 +16,9 @@ from analysis.report.backends import by_scenario, numbered
 from analysis.report.host_series import disk_latency_of, send_of
 from analysis.report.make import make_report
 from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
-from analysis.statistics.interval import lower_bound_ms, upper_bound_ms
 from analysis.statistics.phases import PHASES, PhaseSlices
 from analysis.statistics.phasewindows import line_of, make_phase_windows
 from analysis.statistics.run import measure
-from analysis.statistics.sample import P999, Sample
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event, saturation
 from tests.support.experiment import (
@@ -165,25 +163,6 @@ def test_a_line_is_level_where_there_is_too_little_for_a_slope() -> None:
     assert line is not None
     assert (line.at_zero_ms, line.slope_ms_per_s) == (7.0, 0.0)
     assert line_of([]) is None
-
-
-@pytest.mark.parametrize("n", [1000, 3688, 10_000])
-def test_the_interval_holds_its_percentile(n: int) -> None:
-    sample = Sample.of(np.random.default_rng(n).integers(0, 10**6, n).astype(np.uint32))
-    lower, value, upper = (
-        lower_bound_ms(sample, P999),
-        sample.percentile_ms(P999),
-        upper_bound_ms(sample, P999),
-    )
-    assert lower is not None
-    assert value is not None
-    assert lower <= value
-    assert (upper is None) == (n < 3688)
-    # P(Bin(n, 0.999) ≤ r − 1) ≤ 0.025 for the rank r of the bound, and not for the next
-    rank = int(np.searchsorted(sample.sorted_us, round(lower * 1000)) + 1)
-    random = np.random.default_rng(1).binomial(n, 0.999, 400_000)
-    assert np.mean(random <= rank - 1) <= 0.027
-    assert np.mean(random <= rank + 1) > 0.02
 
 
 SATURATIONS: list[tuple[str, list[Event], tuple[int, int | None, int] | None]] = [

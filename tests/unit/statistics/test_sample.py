@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.statistics.clusters import design_effect
 from analysis.statistics.interval import largest_count_above, upper_bound_ms
 from analysis.statistics.sample import P999, PERCENTILES, Sample, fewest, rank
 from analysis.statistics.times import narrow
@@ -80,10 +81,33 @@ def test_times_over_71_minutes_keep_their_microseconds() -> None:
 )
 def test_an_upper_bound_of_p999_takes_3688_requests(n: int, given: bool) -> None:
     sample = Sample.of(np.arange(n, dtype=np.uint32))
-    bound = upper_bound_ms(sample, P999)
+    bound = upper_bound_ms(sample, P999, 1.0)
     assert (bound is not None) is given
     if bound is not None:
         assert bound > (sample.percentile_ms(P999) or 0)
+
+
+CLUSTERS: list[tuple[str, list[int], float, float]] = [
+    ("alone, here and there", list(range(0, 20_000, 1000)), 1.0, 1.5),
+    ("all in one stall", list(range(7000, 7020)), 15.0, 25.0),
+    ("in two stalls", [*range(3000, 3010), *range(15_000, 15_010)], 8.0, 12.0),
+    ("none at all", [], 1.0, 1.0),
+]
+
+
+@pytest.mark.parametrize(("what", "slow", "least", "greatest"), CLUSTERS, ids=[row[0] for row in CLUSTERS])
+def test_slow_requests_that_came_together_count_as_fewer(
+    what: str, slow: list[int], least: float, greatest: float
+) -> None:
+    counts = np.bincount(np.array(slow, dtype=np.int64) // 20, minlength=1000)
+    assert least <= design_effect(counts, np.full(1000, 20)) <= greatest, what
+
+
+def test_a_single_stall_bounds_nothing() -> None:
+    sample = Sample.of(np.arange(20_000, dtype=np.uint32))
+    assert upper_bound_ms(sample, P999, 1.0) is not None
+    assert upper_bound_ms(sample, P999, 5.0) is not None
+    assert upper_bound_ms(sample, P999, 20.0) is None, "twenty requests of one stall are one"
 
 
 @pytest.mark.parametrize("n", [3688, 10_000, 250_000])
@@ -100,7 +124,7 @@ def test_the_bound_covers_as_often_as_it_says() -> None:
     random = np.random.default_rng(1)
     true_ms = -np.log(0.001)
     covered = sum(
-        (upper_bound_ms(Sample.of((random.exponential(1e3, 5000)).astype(np.uint32)), P999) or 0)
+        (upper_bound_ms(Sample.of((random.exponential(1e3, 5000)).astype(np.uint32)), P999, 1.0) or 0)
         >= true_ms - 1e-3
         for _ in range(400)
     )
