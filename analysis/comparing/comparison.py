@@ -10,6 +10,7 @@ from analysis.comparing.default_gates import default_gates
 from analysis.comparing.findings import comparison_findings
 from analysis.comparing.gates import Gates, read_gates
 from analysis.comparing.levels import levels_of
+from analysis.comparing.looks import look_at, numbered
 from analysis.comparing.questions import GateQuestion, Side, orders_of, questions_of, sentences
 from analysis.comparing.runs import ComparedRun
 from analysis.comparing.sides import OpenedSide, UnreadableRun, open_sides
@@ -35,6 +36,7 @@ class Comparison:
     judged: list[GateVerdict]
     findings: list[Finding]
     differences: list[tuple[str, tuple[object, object]]]
+    look: int = 1
 
     @property
     def verdict(self) -> Outcome:
@@ -61,6 +63,7 @@ class Comparison:
             "format": 1,
             "verdict": self.verdict,
             "confidence": self.gates.confidence,
+            "look": self.look,
             "baseline": _side_json(self.baseline),
             "candidate": _side_json(self.candidate),
             "gates": [each.as_json() for each in self.judged],
@@ -98,7 +101,7 @@ def compare(
 
 
 def judged_sides(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side], gates: Gates) -> Comparison:
-    """Judge two sides that are measured."""
+    """Judge two sides that are measured; where anything can be decided, this look at them is remembered."""
     orders = orders_of(*sides)
     findings = comparison_findings(opened, sides, gates, orders)
     stops = {
@@ -109,21 +112,28 @@ def judged_sides(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side]
         scenario: list(sentences([each.sentence for each in found])) for scenario, found in stops.items()
     }
     questions = questions_of(*sides, gates, orders, blocked)
+    look, again = _look(opened, sides) if not all(asked.question.blocked for asked in questions) else (1, [])
     return Comparison(
         baseline=sides[0],
         candidate=sides[1],
         gates=gates,
-        judged=[*_judged(questions, gates.confidence, stops), *answers_verdicts(sides, gates, stops)],
-        findings=findings,
+        judged=[*_judged(questions, gates.confidence, look, stops), *answers_verdicts(sides, gates, stops)],
+        findings=[*findings, *again, *dict.fromkeys(each for asked in questions for each in asked.findings)],
+        look=look,
         differences=_differences(*sides),
     )
 
 
+def _look(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side]) -> tuple[int, list[Finding]]:
+    """Remember this look beside the candidate's runs; return its number, and what to say of it."""
+    return numbered(look_at(*(side.runs for side in sides)), opened[1].path)
+
+
 def _judged(
-    questions: Sequence[GateQuestion], confidence: float, stops: dict[str, list[Finding]]
+    questions: Sequence[GateQuestion], confidence: float, look: int, stops: dict[str, list[Finding]]
 ) -> list[GateVerdict]:
     """Judge every question; a gate that rests on runs which show the candidate to be worse is broken."""
-    verdicts = decide([asked.question for asked in questions], confidence)
+    verdicts = decide([asked.question for asked in questions], confidence, look)
     return [
         GateVerdict(asked.gate, asked.question, broken_by(stops[asked.gate.scenario]) or verdict, asked.unit)
         for asked, verdict in zip(questions, verdicts, strict=True)
@@ -136,7 +146,7 @@ def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
     for directory in side.runs:
         try:
             seen = observe(directory, records_sha256(directory.requests))
-            runs.append(ComparedRun(directory, levels_of(directory, advance), seen))
+            runs.append(ComparedRun(directory, levels_of(directory, advance, keep_requests=True), seen))
         except RunDirectoryError as error:
             unreadable.append(UnreadableRun(directory.facts.scenario, str(error)))
     experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}

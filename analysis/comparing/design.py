@@ -7,11 +7,13 @@ the rates of both.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-from analysis.comparing.permutation import Evidence, paired, unpaired
+from analysis.comparing.permutation import MOST_EXACT, Evidence, paired, unpaired
+from analysis.statistics.student import cdf, quantile
 
 MOST_FORETOLD = 100  # runs a side; beyond, other remedies are better than patience
 POWER = 0.8
@@ -76,25 +78,72 @@ class GateValues:
         return math.sqrt((_squares(self.candidate) + _squares(self.baseline)) / free)
 
     def runs_to_decide(self, away: float, alpha: float) -> int | None:
-        """Return how many runs a side would decide in 4 of 5 cases, if effect and spread stay as they are.
+        """Return how many runs a side, these included, will decide in 4 of 5 cases.
 
-        `away` is how far the estimate is from the limit, `alpha` what is asked of this gate. None where that
-        would be more than `MOST_FORETOLD`, or nothing that patience would bring.
+        `away` is how far the estimate is from the limit, `alpha` what will be asked of this gate then. None
+        where it would be more than `MOST_FORETOLD`. It is the predictive power: the runs so far stay as they
+        are, further ones lie around what these show of effect and spread, as surely as they show it
+        (Spiegelhalter, Freedman and Blackburn, Controlled Clinical Trials 7, 1986).
         """
-        if away <= 0:
+        runs = range(max(self.runs + 1, self.fewest_runs()), MOST_FORETOLD + 1)
+        at = bisect_left(runs, True, key=lambda each: self._decided(each, abs(away), alpha) >= POWER)
+        return runs[at] if at < len(runs) else None
+
+    def found_from(self, runs: int) -> float | None:
+        """Return how far from the limit an effect is found in 4 of 5 cases by so many runs a side.
+
+        With the spread that these runs have, by the normal approximation of the noncentral t distribution
+        (Johnson and Welch, Biometrika 31, 1940). None where that many runs can find nothing.
+        """
+        if runs < self.fewest_runs():
             return None
-        for runs in range(max(self.runs + 1, self.fewest_runs()), MOST_FORETOLD + 1):
-            in_pairs = self.pairs_at(runs)
-            if runs >= _needed(self.spread(in_pairs) / away, alpha, one_sample=self.alone or in_pairs):
-                return runs
-        return None
+        error, free = self._scale(runs)
+        error /= _median_of_spread(self._known)
+        t = quantile(1 - self._reached(runs, self.alpha), free)
+        far = t * (1 - 1 / (4 * free)) + NormalDist().inv_cdf(POWER) * math.sqrt(1 + t * t / (2 * free))
+        return far * error
+
+    def _decided(self, runs: int, away: float, alpha: float) -> float:
+        """Return the chance that so many runs in all decide, either way."""
+        error, free = self._scale(runs)
+        if not error:
+            return 1.0
+        reached = self._reached(runs, alpha)
+        if not reached:
+            return 0.0
+        beyond = quantile(1 - reached, free)
+        known = self._known
+        wide = math.sqrt((runs - self.runs) / self.runs)
+        kept, broken = (cdf((side * away / error - beyond) / wide, known) for side in (1, -1))
+        return kept + broken
+
+    def _scale(self, runs: int) -> tuple[float, float]:
+        """Return the standard error of the effect with so many runs a side, and its degrees of freedom.
+
+        The spread is that by which these runs are judged now: in too few pairs it could hardly be told.
+        """
+        in_pairs = self.pairs_at(self.runs)
+        variance = self.spread(in_pairs) ** 2 * (1 if self.alone or in_pairs else 2)
+        one_sample = self.alone or self.pairs_at(runs)
+        return math.sqrt(variance / runs), runs - 1 if one_sample else 2 * runs - 2
+
+    @property
+    def _known(self) -> int:
+        """The degrees of freedom of the spread that these runs show."""
+        return self.runs - 1 if self.alone or self.pairs_at(self.runs) else 2 * self.runs - 2
+
+    def _reached(self, runs: int, alpha: float) -> float:
+        """Return the largest p that so many runs can have and that is no more than `alpha`."""
+        sums = 2**runs if self.alone or self.pairs_at(runs) else math.comb(2 * runs, runs)
+        return alpha if sums > MOST_EXACT else math.floor(alpha * sums / _REACHED) / sums
 
 
-def _needed(spread: float, alpha: float, *, one_sample: bool) -> float:
-    """Return the sample size of a t test: the normal one, and what t costs (Guenther, Am. Stat. 35, 1981)."""
-    z_alpha, z_power = NormalDist().inv_cdf(1 - alpha), NormalDist().inv_cdf(POWER)
-    normal = ((z_alpha + z_power) * spread) ** 2
-    return normal + z_alpha**2 / 2 if one_sample else 2 * normal + z_alpha**2 / 4
+def _median_of_spread(free: int) -> float:
+    """Return the median of a standard deviation that is 1, estimated with so many degrees of freedom.
+
+    By Wilson and Hilferty's approximation of χ² (PNAS 17, 1931): it is under 1 more often than over it.
+    """
+    return float((1 - 2 / (9 * free)) ** 1.5)
 
 
 def _squares(values: Sequence[float]) -> float:

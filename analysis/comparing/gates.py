@@ -59,6 +59,13 @@ class Gate(_Model):
     at_most_share: float | None = Field(
         None, gt=0, le=1, allow_inf_nan=False, description="For `error share`: candidate's own, at most."
     )
+    at_most_share_of_runs: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        allow_inf_nan=False,
+        description="For `stalls over N ms`: of the candidate's runs, at most this share has them.",
+    )
 
     @property
     def kind(self) -> Metric:
@@ -71,7 +78,13 @@ class Gate(_Model):
         return f"{self.scenario} {self.phase}: {self.kind.label(self.metric)}"
 
 
-LIMITS: tuple[Limit, ...] = ("at_most_ratio", "at_most_more", "at_most_ms", "at_most_share")
+LIMITS: tuple[Limit, ...] = (
+    "at_most_ratio",
+    "at_most_more",
+    "at_most_ms",
+    "at_most_share",
+    "at_most_share_of_runs",
+)
 
 
 class Gates(_Model):

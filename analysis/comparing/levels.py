@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.comparing.requests import PhaseRequests
 from analysis.evidence.run import JUDGED
 from analysis.statistics.failures import counted_us, failed, timeout_us
 from analysis.statistics.figures import TimeFigures
@@ -22,6 +24,7 @@ from plimsoll.rundir.measures import Measures
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
 
 WHOLE = "whole"
+_LATEST_MS = 0xFFFF_FFFF  # 49 days
 _P50 = PERCENTILES["p50"]
 
 Progress = Callable[[int], None]
@@ -31,13 +34,16 @@ Progress = Callable[[int], None]
 class StepLevel:
     """The median of a step, or of a measure, and its unit.
 
-    The median is None where it is censored: then it is at least `at_least`, None where that is not known.
+    The median is None where it is censored: then it is at least `at_least`, None where that is not known. Of a
+    measure `values` are all of them; of a step, `route` is its number in the run's records.
     """
 
     median: float | None
     unit: str
     measure: bool
     at_least: float | None = None
+    values: tuple[float, ...] = field(default=(), compare=False, repr=False)
+    route: int | None = field(default=None, compare=False)
 
     @property
     def least(self) -> float:
@@ -52,7 +58,7 @@ class PhaseLevels:
 
     `errors` counts failures: requests without a whole response, and wrong answers. A time that is a failure's
     is None too; `at_least_ms` has the lower bound of each of those, None where it is not known. `steps` are
-    routes and measures by name (hostile).
+    routes and measures by name (hostile). `kept` are the requests themselves, where they were asked for.
     """
 
     requests: int
@@ -60,6 +66,7 @@ class PhaseLevels:
     times_ms: dict[str, float | None]
     steps: dict[str, StepLevel]
     at_least_ms: dict[str, float | None] = field(default_factory=dict)
+    kept: PhaseRequests | None = field(default=None, compare=False, repr=False)
 
     @property
     def censored(self) -> frozenset[str]:
@@ -103,6 +110,7 @@ class _Columns:
         self.lag: list[Microseconds] = []
         self.own: list[NDArray[np.bool_]] = []
         self.phase: list[NDArray[np.uint8]] = []
+        self.due_ms: list[NDArray[np.uint32]] = []
         self.route: list[NDArray[np.uint16]] = []
         self.failed: list[NDArray[np.bool_]] = []
         self.mismatches = self.judged = self.body_bytes = 0
@@ -123,6 +131,7 @@ class _Columns:
         self.phase.append(
             ((due_ns >= self.start_ns).astype(np.uint8) + (due_ns >= self.stop_ns)).astype(np.uint8)
         )
+        self.due_ms.append(np.minimum(due_ns // 1_000_000, _LATEST_MS).astype(np.uint32))
         self.route.append(block["route"].copy())
         self.failed.append(failures)
         self.judged += int(judged.sum())
@@ -130,8 +139,13 @@ class _Columns:
         self.body_bytes += int(np.maximum(block["bytes"], 0).sum())
 
 
-def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
-    """Read every record of `run` once. Raises RunDirectoryError where there is nothing to judge by."""
+def levels_of(
+    run: RunDirectory, progress: Progress = lambda _: None, *, keep_requests: bool = False
+) -> Levels:
+    """Read every record of `run` once. Raises RunDirectoryError where there is nothing to judge by.
+
+    With `keep_requests` the phases hold theirs, eleven bytes each, so that runs can be cut alike.
+    """
     busy = saturation(run.events)
     columns = _Columns(busy, timeout_us(run.facts))
     for block in run.requests.blocks():
@@ -152,6 +166,13 @@ def levels_of(run: RunDirectory, progress: Progress = lambda _: None) -> Levels:
         name: _phase(response[mask], route[mask], failures[mask], names, _measured(run.events, name, columns))
         for name, mask in chosen.items()
     }
+    if keep_requests:
+        due_ms = np.concatenate(columns.due_ms)
+        order = np.lexsort((due_ms, phase))
+        kept = PhaseRequests(due_ms[order], response[order], route[order], failures[order])
+        phases = {
+            name: replace(each, kept=kept.of_phase(phase[order], name)) for name, each in phases.items()
+        }
     lag, own = np.concatenate(columns.lag), np.concatenate(columns.own)
     return Levels(
         phases=phases,
@@ -183,18 +204,27 @@ def _phase(
     for name, one in summaries(measures).items():
         median = one["mean"] if one["count"] == 1 else one["p50"]  # the only one is the median
         if isinstance(median, int | float):
-            steps[name] = StepLevel(float(median), str(one["unit"]), measure=True)
+            values = tuple(measures.values[name])
+            steps[name] = StepLevel(float(median), str(one["unit"]), measure=True, values=values)
     order = np.argsort(route, kind="stable")
     edges = np.flatnonzero(np.diff(route[order])) + 1
     for part in np.split(order, edges) if len(order) else []:
-        times = Times.of(response[part], failures[part])
-        position = rank(_P50, len(part)) or 1  # the only one is the median
-        median_us = int(np.partition(times.values_us, position - 1)[position - 1])
-        found = TimeFigures.of({"p50": median_us}, times.failed_from_us)
-        level = StepLevel(found["p50"], "ms", measure=False, at_least=found.censored.get("p50"))
-        steps.setdefault(names[int(route[part[0]])], level)
+        number = int(route[part[0]])
+        steps.setdefault(names[number], timed_step(Times.of(response[part], failures[part]), number))
     figures = Sample.of_times(Times.of(response, failures)).figures()
     return PhaseLevels(len(response), int(failures.sum()), figures.ms, steps, figures.censored)
+
+
+def timed_step(times: Times, route: int) -> StepLevel:
+    """Return the step of a route whose requests took `times`."""
+    found = TimeFigures.of({"p50": int(middle(times.values_us))}, times.failed_from_us)
+    return StepLevel(found["p50"], "ms", measure=False, at_least=found.censored.get("p50"), route=route)
+
+
+def middle(values: NDArray[Any]) -> float:
+    """Return the median of at least one value: its nearest rank, so always one of them."""
+    position = rank(_P50, len(values)) or 1  # the only one is the median
+    return float(np.partition(values, position - 1)[position - 1])
 
 
 def _measured(events: list[Event], phase: str, columns: _Columns) -> Measures:

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 from analysis.comparing.decision import Question
 from analysis.comparing.gates import LIMITS, Gate, Gates
+from analysis.comparing.guard import stalled
+from analysis.comparing.levels import PhaseLevels
 from analysis.comparing.metrics.metric import CensoredError, Limit, NoFigureError, Reading
 from analysis.comparing.order import Order, RunPlace, order_of
 from analysis.comparing.runs import ComparedRun
 from analysis.comparing.sides import UnreadableRun
+from analysis.evidence.finding import Finding
 from plimsoll.common.units import counted
 
 _MOST_NAMED = 3
@@ -36,11 +39,15 @@ class Side:
 
 @dataclass(frozen=True)
 class GateQuestion:
-    """One gate's limit as a question; the unit (hostile) of its figures, empty for a share."""
+    """One gate's limit as a question; the unit (hostile) of its figures, empty for a share.
+
+    `findings` are what was found on the way.
+    """
 
     gate: Gate
     question: Question
     unit: str
+    findings: tuple[Finding, ...] = ()
 
 
 def orders_of(baseline: Side, candidate: Side) -> dict[str, Order]:
@@ -69,9 +76,9 @@ def questions_of(
     ]
 
 
-def value_of(run: ComparedRun, gate: Gate) -> float:
-    """Return a gate's figure of one run. Raises NoFigureError."""
-    phase = run.levels.phases.get(gate.phase)
+def value_of(run: ComparedRun, gate: Gate, cut: PhaseLevels | None = None) -> float:
+    """Return a gate's figure of one run, or of its phase that was cut. Raises NoFigureError."""
+    phase = cut or run.levels.phases.get(gate.phase)
     if phase is None:
         raise NoFigureError(f"{run.name} has no phase `{gate.phase}`: nothing kept its disks busy")
     metric = gate.kind
@@ -107,10 +114,11 @@ def _asked(
 ) -> GateQuestion:
     values: list[list[float]] = [[], []]
     missing: list[str] = []
+    cut, notes = _alike([*baseline.of(gate.scenario), *candidate.of(gate.scenario)], gate, limit)
     for side, found in zip((baseline, candidate), values, strict=True):
         for run in side.of(gate.scenario):
             try:
-                found.append(value_of(run, gate))
+                found.append(value_of(run, gate, cut.get(id(run))))
             except NoFigureError as error:
                 missing.append(str(error))
     problems = [*blocked, *sentences(missing)]
@@ -118,6 +126,9 @@ def _asked(
     pairs = order.pairs if order and not problems else None
     if pairs is not None:
         first, second = [first[at] for at, _ in pairs], [second[at] for _, at in pairs]
+    unit = _unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
+    runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
+    doubts = tuple(stalled(runs, gate, (values[0], values[1]), unit))
     question = Question(
         limit=limit,
         at_most=getattr(gate, limit),
@@ -125,10 +136,28 @@ def _asked(
         candidate=second,
         in_pairs=pairs is not None,
         blocked=problems,
+        notes=notes,
+        doubts=[each.sentence for each in doubts],
     )
-    return GateQuestion(
-        gate, question, _unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
+    return GateQuestion(gate, question, unit, doubts)
+
+
+def _alike(
+    runs: Sequence[ComparedRun], gate: Gate, limit: Limit
+) -> tuple[dict[int, PhaseLevels], tuple[str, ...]]:
+    """Return the phases of all runs, cut alike where they are compared by a ratio, and what to say of it."""
+    phases = [(run, phase) for run in runs if (phase := run.levels.phases.get(gate.phase))]
+    if limit != "at_most_ratio" or not phases:
+        return {}, ()
+    whole = [phase for _, phase in phases]
+    cut = gate.kind.alike(whole, gate.metric)
+    counts = [phase.requests for phase in whole]
+    note = (
+        f"Compared at {min(each.requests for each in cut):,} requests of each run, of the "
+        f"{min(counts):,} to {max(counts):,} that they have."
     )
+    fewer = [each.requests for each in cut] != counts
+    return {id(run): each for (run, _), each in zip(phases, cut, strict=True)}, (note,) if fewer else ()
 
 
 def _unit(gate: Gate, runs: Sequence[ComparedRun]) -> str:

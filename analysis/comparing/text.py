@@ -75,10 +75,14 @@ def lines(comparison: Comparison) -> Iterator[str]:
     reasons = [each for each in comparison.judged if each.verdict.outcome != "PASS" and each.verdict.says]
     grouped: dict[str, list[str]] = {}
     for each in reasons:
-        grouped.setdefault(each.verdict.says, []).append(f"{each.gate.name} {limit(each)}")
+        says = " ".join(filter(None, (each.verdict.says, each.verdict.power)))
+        grouped.setdefault(says, []).append(f"{each.gate.name} {limit(each)}")
     for says, gates in grouped.items():
         yield ""
         yield from _wrapped(f"{', '.join(gates)}: {says}", "")
+    for claim in dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim):
+        yield ""
+        yield from _wrapped(claim, "")
     if comparison.warnings:
         yield ""
     for warning in comparison.warnings:

@@ -58,6 +58,11 @@ class GateVerdict:
             "test": verdict.test,
             "arrangements": verdict.arrangements,
             "more_runs": verdict.more_runs,
+            "claim": verdict.claim,
+            "power": verdict.power,
+            "fails_from": verdict.fails_from,
+            "passes_to": verdict.passes_to,
+            "excluded_share": verdict.excluded_share,
         }
 
 

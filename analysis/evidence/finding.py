@@ -251,6 +251,24 @@ class FindingKind(Enum):
         "A side's storage was emulated: a faster disk, slowed down.",
         "Measure on the real storage before you sign.",
     )
+    RARE_STALLS = Rule(
+        "rare-stalls",
+        Severity.WARN,
+        "A run of the candidate is far worse than the baseline's lead to expect.",
+        "Find out what stalled it, or run more of both sides to see how often it happens.",
+    )
+    ANOTHER_LOOK = Rule(
+        "another-look",
+        Severity.NOTE,
+        "These runs were decided on before, when they were fewer; each look may err less than the last.",
+        "Decide how many runs to make before you look.",
+    )
+    LOOK_NOT_REMEMBERED = Rule(
+        "look-not-remembered",
+        Severity.WARN,
+        "That these runs were decided on could not be written down beside them.",
+        "Make their folder writable before you decide again with more runs.",
+    )
 
     @property
     def level(self) -> Severity:

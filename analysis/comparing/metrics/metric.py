@@ -1,6 +1,7 @@
 """The face of every metric: its names in gates.yml, its limits, its unit, and its figure of one run."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -8,7 +9,7 @@ from analysis.comparing.levels import PhaseLevels
 from analysis.comparing.runs import ComparedRun
 from plimsoll.common.units import counted, milliseconds
 
-Limit = Literal["at_most_ratio", "at_most_more", "at_most_ms", "at_most_share"]
+Limit = Literal["at_most_ratio", "at_most_more", "at_most_ms", "at_most_share", "at_most_share_of_runs"]
 
 
 class NoFigureError(Exception):
@@ -78,6 +79,13 @@ class Metric(ABC):
     def unit(self, phase: PhaseLevels, metric: str) -> str | None:
         """Return the figure's unit (hostile), empty for a share; None where the phase has none."""
         return "" if self.is_share else "ms"
+
+    def alike(self, phases: Sequence[PhaseLevels], metric: str) -> list[PhaseLevels]:
+        """Return the phases of all runs that are compared, cut until the figure means the same of each.
+
+        By default they stay as they are: a share, or a median of many, is the same of few as of many.
+        """
+        return list(phases)
 
     @abstractmethod
     def value(self, reading: Reading) -> float:

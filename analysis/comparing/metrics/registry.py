@@ -5,8 +5,9 @@ from analysis.comparing.metrics.error_share import ErrorShare
 from analysis.comparing.metrics.measure import Measure
 from analysis.comparing.metrics.metric import Metric
 from analysis.comparing.metrics.response_time import ResponseTime
+from analysis.comparing.metrics.stalls import Stalls
 
-METRICS: list[Metric] = [ResponseTime(), ErrorShare(), Answers(), Measure()]
+METRICS: list[Metric] = [ResponseTime(), ErrorShare(), Answers(), Stalls(), Measure()]
 
 
 def metric_of(text: str) -> Metric:

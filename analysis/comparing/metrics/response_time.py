@@ -1,7 +1,12 @@
 """Percentiles and the mean of response times."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from analysis.comparing.levels import PhaseLevels
 from analysis.comparing.metrics.metric import Metric, NoFigureError, Reading, censored
-from analysis.statistics.sample import PERCENTILES, fewest
+from analysis.comparing.requests import cut_alike
+from analysis.statistics.sample import PERCENTILES, Sample, fewest
 from plimsoll.common.units import counted
 
 PERCENTILE_METRICS = ("p99.9", "p99", "p95", "p90", "p50")
@@ -21,6 +26,20 @@ class ResponseTime(Metric):
         of = fewest(PERCENTILES[metric])
         who = "half of the requests" if of == 2 else f"of {of:,} requests, one"
         return f"{who[0].upper()}{who[1:]} took longer than {figures}"
+
+    def alike(self, phases: Sequence[PhaseLevels], metric: str) -> list[PhaseLevels]:
+        """Cut them to one length and one number of requests, where that matters."""
+        kept = [phase.kept for phase in phases if phase.kept is not None and len(phase.kept)]
+        cut = (
+            cut_alike(kept, PERCENTILES.get(metric, PERCENTILES["p50"])) if len(kept) == len(phases) else None
+        )
+        if cut is None:
+            return list(phases)
+        found = [Sample.of_times(each.times).figures() for each in cut]
+        return [
+            replace(phase, requests=len(each), times_ms=one.ms, at_least_ms=one.censored, kept=each)
+            for phase, each, one in zip(phases, cut, found, strict=True)
+        ]
 
     def value(self, reading: Reading) -> float:
         """Return it in ms."""

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.comparing.decision import Question, Verdict, decide
-from analysis.comparing.design import GateValues
 
 Array = NDArray[np.float64]
 Drift = Callable[[np.random.Generator, int], Array]
@@ -177,19 +176,6 @@ def pairs_table(comparisons: int) -> Iterator[str]:
             yield f"| {drift} | {repeats} | {' | '.join(cells)} |"
 
 
-def foretold_table(comparisons: int) -> Iterator[str]:
-    yield "| true ratio | spread of runs | foretold runs a side | decided with so many |"
-    yield "| --- | --- | --- | --- |"
-    for ratio, scale in ((1.0, 1.0), (1.0, 1.5), (1.05, 0.5), (1.2, 1.0), (1.3, 2.0)):
-        spread = SPREAD * scale
-        compared = GateValues([-spread / 2, spread / 2], [spread / 2, -spread / 2], True, 0.05)
-        runs = compared.runs_to_decide(abs(math.log(1.1 / ratio)), 0.05)
-        assert runs is not None
-        found = rates(World(runs, ratio=ratio, scale=scale), 1.1, comparisons)
-        decided = percent(found["PASS" if ratio < 1.1 else "FAIL"])
-        yield f"| {ratio:.2f} | {percent(spread)} | {runs} | {decided} |"
-
-
 def pooled_table(comparisons: int) -> Iterator[str]:
     yield "| spread of runs | requests pooled | runs compared |"
     yield "| --- | --- | --- |"
@@ -203,7 +189,6 @@ TABLES: dict[str, Callable[[int], Iterator[str]]] = {
     "shapes": shapes_table,
     "power": power_table,
     "pairs": pairs_table,
-    "foretold": foretold_table,
     "pooled": pooled_table,
 }
 

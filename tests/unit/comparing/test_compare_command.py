@@ -25,6 +25,10 @@ def test_it_passes(tmp_path: Path) -> None:
     result = run(write_both(tmp_path), "--baseline", "sata", "--candidate", "nvme")
     assert result.exit_code == 0
     first, _, heading, *rows = result.stdout.splitlines()
+    *rows, empty, claim, rest = rows
+    assert not empty
+    assert claim.startswith("A PASS from 4 runs excludes, at 95 %, only stalls that come in more than 53 %")
+    assert rest == "  been missed."
     assert first == "PASS: nvme against sata: 4 limits checked, 4 passed."
     assert " ".join(heading.split()) == "verdict gate sata nvme effect 90 % interval limit runs"
     assert [row.split()[0] for row in rows] == ["PASS"] * 4

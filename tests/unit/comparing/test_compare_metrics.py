@@ -57,7 +57,8 @@ def test_a_toy_metric_gets_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyP
     arguments = ["compare", str(write_both(tmp_path / "both")), "--baseline", "sata", "--candidate", "nvme"]
     unknown = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
     assert (
-        "must be one of p99.9, p99, p95, p90, p50, mean, error share, answers, measure NAME" in unknown.stderr
+        "must be one of p99.9, p99, p95, p90, p50, mean, error share, answers, stalls over N ms, measure NAME"
+        in unknown.stderr
     )
     monkeypatch.setattr(registry, "METRICS", [*registry.METRICS, toy.RequestCount()])
     result = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
