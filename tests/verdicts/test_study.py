@@ -1,0 +1,102 @@
+"""The small form of the study: verdicts are wrong no more often than they may; the document has its tables.
+
+PLIMSOLL_SLOW=1 holds the document to the full form, which takes some minutes.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.paths import DOCS
+from tests.verdicts.study import FULL, SMALL, TABLES, most
+from tests.verdicts.worlds import fewer_arrangements
+
+DOC = DOCS / "statistics.md"
+
+
+@pytest.fixture(autouse=True)
+def _quick() -> Iterator[None]:
+    with fewer_arrangements():
+        yield
+
+
+WRONG = ["guarded errors", "unequal counts", "rare stalls", "looks"]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("table", WRONG)
+def test_verdicts_are_wrong_no_more_often_than_they_may(table: str) -> None:
+    heads, *rows = TABLES[table](SMALL)
+    assert rows
+    for row in rows:
+        for head, cell in zip(heads, row, strict=True):
+            if head in ("wrong PASS", "wrong FAIL"):
+                assert _share(cell) <= most(SMALL), (head, row)
+
+
+@pytest.mark.parametrize("table", ["unequal counts", "looks"])
+def test_without_the_guards_they_were(table: str) -> None:
+    heads, *rows = TABLES[table](SMALL)
+    before = [at for at, head in enumerate(heads) if head.endswith("before")]
+    assert max(_share(row[at]) for row in rows for at in before) > most(SMALL), (
+        "or nothing is guarded against"
+    )
+
+
+def test_the_gate_on_stalls_passes_none_that_stalls_too_often() -> None:
+    _, *rows = TABLES["stall gate"](SMALL)
+    for runs, share, passed, failed in rows:
+        if _share(share) >= 0.1:
+            assert _share(passed) <= most(SMALL), (runs, share)
+        if _share(share) <= 0.1:
+            assert _share(failed) <= most(SMALL), (runs, share)
+
+
+@pytest.mark.timeout(600)
+def test_the_number_of_further_runs_is_right() -> None:
+    """Within 5 points in the full form; here within 5 and two standard errors."""
+    _, *rows = TABLES["foretold looks"](3 * SMALL)
+    for row in rows:
+        told = 3 * SMALL * _share(row[2])
+        assert abs(_share(row[-1]) - 0.8) <= 0.05 + 2 * (0.16 / told) ** 0.5, row
+
+
+def test_the_bound_within_a_run_is_shown_where_it_holds() -> None:
+    _, *rows = TABLES["coverage"](SMALL)
+    for requests, _, _, shown, wrong in rows:
+        if "average" not in requests:
+            assert _share(wrong) <= 0.025 + 2 * (0.025 * 0.975 / SMALL) ** 0.5, requests
+        if requests.startswith("one stall") and not shown.startswith(("9", "100")):
+            assert _share(shown) == 0, "one stall, or three, bound nothing"
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_document_has_every_table(table: str) -> None:
+    assert [cell.strip() for cell in _documented(table)[0].strip("|").split("|")] == next(TABLES[table](1))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes some minutes: PLIMSOLL_SLOW=1")
+@pytest.mark.parametrize("table", TABLES)
+def test_the_document_has_the_rates_that_come_out(table: str) -> None:
+    _, *rows = TABLES[table](FULL)
+    stated = _documented(table)[2:]
+    assert len(stated) == len(rows)
+    for line, row in zip(stated, rows, strict=True):
+        said = [float(each) for each in re.findall(r"([\d.]+) %", line)]
+        came = [float(each) for each in re.findall(r"([\d.]+) %", " ".join(row))]
+        assert said == pytest.approx(came, abs=3.0), line
+
+
+def _share(cell: str) -> float:
+    return float(cell.removesuffix(" %")) / 100
+
+
+def _documented(table: str) -> list[str]:
+    text = DOC.read_text(encoding="utf-8")
+    found = re.search(rf"<!-- {table} -->\n((?:\|.*\n)+)", text)
+    assert found, f"docs/statistics.md has no table {table}"
+    return found[1].splitlines()
