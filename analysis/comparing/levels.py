@@ -34,8 +34,8 @@ Progress = Callable[[int], None]
 class StepLevel:
     """The median of a step, or of a measure, and its unit.
 
-    The median is None where it is censored: then it is at least `at_least`, None where that is not known. Of a
-    measure `values` are all of them; of a step, `route` is its number in the run's records.
+    The median is None where it is censored: then it is at least `at_least`, None where that is not known.
+    Of a measure `values` are all of them; of a step, `route` is its number in the run's records.
     """
 
     median: float | None
@@ -170,9 +170,8 @@ def levels_of(
         due_ms = np.concatenate(columns.due_ms)
         order = np.lexsort((due_ms, phase))
         kept = PhaseRequests(due_ms[order], response[order], route[order], failures[order])
-        phases = {
-            name: replace(each, kept=kept.of_phase(phase[order], name)) for name, each in phases.items()
-        }
+        phase = phase[order]
+        phases = {name: replace(each, kept=kept.of_phase(phase, name)) for name, each in phases.items()}
     lag, own = np.concatenate(columns.lag), np.concatenate(columns.own)
     return Levels(
         phases=phases,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from analysis.comparing.comparison import Comparison
 from analysis.comparing.decision import Outcome
 from analysis.comparing.metrics.metric import Limit
+from analysis.comparing.stalls import excluded_share
 from analysis.comparing.text import figure, share
 from analysis.comparing.verdicts import GateVerdict
 from plimsoll.common.units import counted, significant
@@ -96,16 +97,11 @@ def fewest_runs(found: Comparison) -> int:
     return min(len(side.of(scenario)) for side in (found.baseline, found.candidate) for scenario in judged)
 
 
-def excluded_share(clean_runs: int) -> float:
-    """Return the share of runs above which, if so many runs are clean, something does not happen (95 %)."""
-    return float(1 - (1 - _CERTAINTY) ** (1 / clean_runs))
-
-
 def seldom(runs: int) -> str:
     """Return what so many runs a side can say of what goes wrong rarely."""
     if not runs:
         return "one side has no run at all"
-    share_of_runs = significant(100 * excluded_share(runs), 2)
+    share_of_runs = significant(100 * excluded_share(runs, _CERTAINTY), 2)
     return (
         f"{counted(runs, 'run')} without a fault {'rules' if runs == 1 else 'rule'} out, with "
         f"{100 * _CERTAINTY:g} % certainty, only what would happen in more than {share_of_runs} % of runs"

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from analysis.comparing import permutation
 from analysis.comparing.decision import Question, Verdict, decide
+from analysis.comparing.requests import PhaseRequests, cut_alike
 from analysis.comparing.stalls import far_worse, worst_us
-from analysis.comparing.times import Times, cut_alike
 from analysis.statistics.sample import PERCENTILES, rank
 
 Array = NDArray[np.float32]
@@ -158,22 +158,25 @@ class Unequal:
             if self.shorter
             else np.sort(random.choice(self.requests, self.fewer, replace=False))
         )
+        nothing = np.zeros(self.requests, dtype=np.uint16)
         runs = [
-            Times(due_ms[which], each[which], np.zeros(len(due_ms[which]), np.uint16))
+            PhaseRequests(
+                due_ms[which], each[which], nothing[: len(each[which])], nothing[: len(each[which])] > 0
+            )
             for at, each in enumerate(micros)
             for which in [slice(None) if at % 2 == 0 else kept]
         ]
         ppm = PERCENTILES["p99.9"]
         return self._judged(runs), self._judged(cut_alike(runs, ppm) or runs)
 
-    def _judged(self, runs: list[Times]) -> tuple[bool, bool]:
+    def _judged(self, runs: list[PhaseRequests]) -> tuple[bool, bool]:
         values = [_p999(run) * (1 if at % 2 == 0 else LIMIT) for at, run in enumerate(runs)]
         question = Question("at_most_ratio", LIMIT, values[::2], values[1::2], in_pairs=True)
         outcome = decide([question], 0.95, 1)[0].outcome
         return outcome == "PASS", outcome == "FAIL"
 
 
-def _p999(run: Times) -> float:
+def _p999(run: PhaseRequests) -> float:
     position = (rank(PERCENTILES["p99.9"], len(run.response_us)) or 1) - 1
     return float(np.partition(run.response_us, position)[position]) / 1000
 

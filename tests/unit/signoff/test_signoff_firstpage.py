@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from analysis.comparing.comparison import Comparison
+from analysis.comparing.stalls import excluded_share
 from analysis.signoff.firstpage import FirstPage, first_page
-from analysis.signoff.words import clipped, excluded_share, limit_in_words
+from analysis.signoff.words import clipped, limit_in_words
 from tests.support.comparable import change, judged, runs_of, write_both
 
 EVIDENCE = "48 files"
@@ -138,7 +139,7 @@ def test_runs_of_several_days_say_how_many(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("runs", "percent"), [(1, 95), (4, 53), (5, 45), (28, 10.1), (29, 9.8)])
 def test_so_many_clean_runs_exclude_what_would_happen_in_more_of_them(runs: int, percent: float) -> None:
-    share = excluded_share(runs)
+    share = excluded_share(runs, 0.95)
     assert (1 - share) ** runs == pytest.approx(0.05)
     assert 100 * share == pytest.approx(percent, abs=0.5)
 
