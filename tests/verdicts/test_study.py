@@ -13,6 +13,9 @@ from tests.support.paths import DOCS
 from tests.verdicts.study import FULL, SMALL, TABLES, most
 from tests.verdicts.worlds import fewer_arrangements
 
+pytestmark = pytest.mark.skipif(
+    os.environ.get("PLIMSOLL_LAB") != "1", reason="takes a minute: part of make test-lab (PLIMSOLL_LAB=1)"
+)
 DOC = DOCS / "statistics.md"
 
 
