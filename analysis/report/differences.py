@@ -1,7 +1,6 @@
 """The facts in which the storage of several backends differs, as a table and as JSON."""
 
 from collections.abc import Sequence
-from math import inf, isfinite
 
 from analysis.report.cache import compress_ratios
 from analysis.report.measured_run import MeasuredRun
@@ -41,14 +40,9 @@ def differences_json(runs: Sequence[MeasuredRun]) -> list[dict[str, object]]:
     if len(facts) < 2:
         return []
     return [
-        {"key": key, "backends": {name: _finite(value) for name, value in zip(facts, values, strict=True)}}
+        {"key": key, "backends": dict(zip(facts, values, strict=True))}
         for key, values in differing(list(facts.values()), expected=_WHERE)
     ]
-
-
-def _finite(value: object) -> object:
-    """JSON has no NaN and no infinity."""
-    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def facts_by_backend(runs: Sequence[MeasuredRun]) -> dict[str, dict[str, object]]:
@@ -67,4 +61,4 @@ def _fact(value: object) -> str:
         return ABSENT
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return significant(value, 6) if isinstance(value, float) and 0 <= value < inf else str(value)
+    return significant(value, 6) if isinstance(value, float) and value >= 0 else str(value)
