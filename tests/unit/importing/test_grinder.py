@@ -335,3 +335,18 @@ def by_route(run: RunDirectory, column: str) -> dict[str, list[int]]:
         run.route_name(number): sorted(records[column][records["route"] == number].tolist())
         for number in numbers
     }
+
+
+def test_logs_of_which_most_cannot_be_read_are_no_evidence(tmp_path: Path) -> None:
+    for side in ("old", "new"):
+        for number in range(4):
+            start_ms = 1_700_000_000_000 + 100_000 * (2 * number + (side == "new"))
+            good = [f"0, {at}, 1, {start_ms + 9 * at}, {5 + number}, 0" for at in range(30)]
+            log = written(tmp_path / f"{side}-{number}-0-data.log", HEADER, *good, *["torn"] * 70)
+            assert run(log, "--out", tmp_path / side).exit_code == 1
+    facts = json.loads((tmp_path / "old" / "latest" / "run.json").read_text())
+    assert (facts["status"], facts["reason"]) == ("failed", "70 lines of 100 could not be read")
+    line = ["compare", str(tmp_path / "old"), str(tmp_path / "new"), "--json"]
+    compared = CliRunner().invoke(main, line)
+    assert compared.exit_code == 3, compared.output
+    assert {finding["name"] for finding in json.loads(compared.stdout)["findings"]} >= {"incomplete"}
