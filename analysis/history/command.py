@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ from analysis.history.notification import Message
 from analysis.history.outbox import announce, deliver
 from analysis.history.page import history_page
 from analysis.history.pruning import PruningResult, prune
-from analysis.history.store import history
+from analysis.history.selection import RunSelection
+from analysis.history.store import History, history
 from analysis.history.text import lines, news
 from analysis.history.tonight import judge_tonight
 from plimsoll.common.durations import parse_duration_s
@@ -105,9 +108,7 @@ def regress(
         plimsoll regress results/last --notify-command 'mail -s regression ops@example.org' --keep-raw-days 30
     """  # noqa: D301 \b is click's: keep these lines as they are
     need_otava()
-    for path in (junit_file, markdown_file, html):
-        if path is not None and path.is_dir():
-            raise OutputError(f"{path}: is a directory; give the name of a file")
+    documents = _Documents(junit_file, markdown_file, html)
     limits = None if gates is None else read_gates(gates)
     channels = open_channels(further)
     deciding = deciding_of(further)
@@ -115,10 +116,7 @@ def regress(
     _check_place(file, new, bool(runs))
     selected = select_readable(runs) if runs else None
     with history(file) as kept:
-        intake = None
-        if selected is not None:
-            with progress_bar("reading", "runs", is_shown(progress)) as advance:
-                intake = add_runs(kept, selected, advance)
+        intake = None if selected is None else _taken_in(kept, selected, is_shown(progress))
         with kept.transaction():  # a change that is noted as reported has its message
             names = kept.experiments() if intake is None else intake.experiments
             idle = deciding.carry_out(kept, names, limits)
@@ -126,12 +124,7 @@ def regress(
             for each in judged:
                 if each.has_news:
                     announce(kept, _key(each), _message(each), list(channels))
-        if junit_file is not None:
-            _write(junit_file, junit(judged))
-        if markdown_file is not None:
-            _write(markdown_file, markdown(judged).encode())
-        if html is not None:
-            _write(html, history_page(judged).encode())
+        documents.write(judged)
         problems = deliver(kept, channels)
         pruned = None if keep_raw_days is None else prune(kept, keep_raw_days, force, dry_run)
     if prints_json:
@@ -140,6 +133,34 @@ def regress(
         click.echo("\n".join(lines(judged)))
     _report(intake, [*idle, *problems], pruned, dry_run)
     sys.exit(EXIT_CODES[overall(judged)])
+
+
+def _taken_in(kept: History, selected: RunSelection, shown: bool) -> IntakeResult:
+    with progress_bar("reading", "runs", shown) as advance:
+        return add_runs(kept, selected, advance)
+
+
+@dataclass(frozen=True)
+class _Documents:
+    """The files that a judgement is written to; None is none."""
+
+    junit: Path | None
+    markdown: Path | None
+    html: Path | None
+
+    def __post_init__(self) -> None:
+        for path in (self.junit, self.markdown, self.html):
+            if path is not None and path.is_dir():
+                raise OutputError(f"{path}: is a directory; give the name of a file")
+
+    def write(self, judged: Sequence[Judgement]) -> None:
+        """Write each, whole or not at all. Raises OutputError."""
+        if self.junit is not None:
+            _write(self.junit, junit(judged))
+        if self.markdown is not None:
+            _write(self.markdown, markdown(judged).encode())
+        if self.html is not None:
+            _write(self.html, history_page(judged).encode())
 
 
 def _check_place(file: Path, new: bool, has_runs: bool) -> None:
