@@ -6,7 +6,9 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -179,3 +181,80 @@ def test_nothing_is_left(results: Path, lab_yml: Path) -> None:
         assert await golden.find(machine, "x") == []
 
     run(is_kept)
+
+
+_TAILS = ("p50", "p99", "p99.9")
+
+
+def _plain(run: Path, within: tuple[float, float] = (0, float("inf"))) -> tuple[int, dict[str, Any]]:
+    """Failures, and percentiles of response times in ms, by docs/statistics.md and a plain loop.
+
+    Of a percentile that is a failure's there is only a lower bound: `("at least", ms)`.
+    """
+    facts = json.loads((run / "run.json").read_text())
+    timeout_ms = facts["load"]["settings"]["timeout_s"] * 1000
+    times: list[tuple[float, bool]] = []
+    for record in np.load(run / "requests.npy"):
+        if record["flags"] & 8 or not within[0] <= record["due_ns"] < within[1]:
+            continue
+        status, logged = int(record["status"]), int(record["logged_status"])
+        wrong = (status >= 500 and logged < 500) or (status == 429 and logged != 429)
+        failed = bool(record["error"]) or wrong or (status >= 400 and 0 < logged < 400)
+        took_ms = (int(record["lag_us"]) + int(record["total_us"])) / 1000
+        times.append((max(took_ms, timeout_ms) if failed else took_ms, failed))
+    times.sort()
+    found: dict[str, Any] = {}
+    for name, parts in zip(_TAILS, (500, 990, 999), strict=True):
+        place = -(-parts * len(times) // 1000)
+        if len(times) < 1000 / (1000 - parts):
+            found[name] = None
+            continue
+        value_ms = times[place - 1][0]
+        bound = any(failed for _, failed in times[:place])
+        found[name] = ("at least", value_ms) if bound else value_ms
+    return sum(failed for _, failed in times), found
+
+
+def _told(figures: dict[str, Any]) -> dict[str, Any]:
+    """The same of the report's JSON."""
+    bounds = figures.get("censored", {})
+    return {name: ("at least", bounds[name]) if name in bounds else figures[name] for name in _TAILS}
+
+
+def test_headline_table_scatter_and_verdict_agree_on_how_failures_count(results: Path) -> None:
+    runs = sorted(path for path in (results / "runs").iterdir() if "replay" in path.name)
+    assert len(runs) == 2
+    report = subprocess.run(
+        [PLIMSOLL, "report", *runs, "--out", results / "replays.html", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    told = json.loads(report.stdout)
+    page = re.sub(r"<[^>]+>", " ", (results / "replays.html").read_text(encoding="utf-8"))
+    compared = subprocess.run(
+        [PLIMSOLL, "compare", *runs, "--json"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert compared.returncode == 3, "one run a side decides nothing"
+    verdicts = json.loads(compared.stdout)
+    gates = {(gate["phase"], gate["metric"]): gate for gate in verdicts["gates"]}
+    for path, side in zip(runs, ("baseline", "candidate"), strict=True):
+        backend = json.loads((path / "run.json").read_text())["backend"]
+        failures, whole = _plain(path)
+        mine = next(each for each in told["runs"] if each["backend"] == backend)
+        assert mine["requests"]["failures"] == failures
+        assert _told(mine["response_ms"]) == pytest.approx(whole) or _told(mine["response_ms"]) == whole
+        events = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+        start = next(event["t_ns"] for event in events if event.get("phase") == "start")
+        stop = next(event["t_ns"] for event in reversed(events) if event.get("phase") == "stop")
+        _, during = _plain(path, (start, stop))
+        (scenario,) = told["phases"]
+        table = next(each for each in scenario["backends"] if each["backend"] == backend)["phases"]
+        assert _told(table["during"]["response_ms"]) == during
+        if isinstance(whole["p99.9"], tuple):
+            assert f"≥ {whole['p99.9'][1] / 1000:g} s" in page
+            assert any(finding["name"] == "censored" for finding in verdicts["findings"])
+        else:
+            assert gates["whole", "p99.9"][side]["runs"] == [pytest.approx(whole["p99.9"])]
+        assert failures == 0 or "failed" in page
