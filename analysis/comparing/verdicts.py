@@ -9,7 +9,10 @@ from analysis.comparing.gates import Gate, Gates
 from analysis.comparing.metrics.answers import ANSWERS_METRIC, MORE_WRONG
 from analysis.comparing.questions import Side, sentences
 from analysis.evidence.agreement import wrong_share
-from analysis.evidence.finding import Finding
+from analysis.evidence.finding import Finding, FindingKind
+
+# What failures bring with them, and what therefore does not speak against them.
+_BESIDE_FAILURES = (FindingKind.OTHER_ANSWERS, FindingKind.NOT_AS_LOGGED, FindingKind.CENSORED)
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,21 @@ class GateVerdict:
 
 
 def broken_by(found: Sequence[Finding]) -> Verdict | None:
-    """Return FAIL where disqualifying findings show the candidate to be worse, else None. Pure."""
-    worse = [finding.sentence for finding in found if finding.worse]
-    return Verdict("FAIL", " ".join(worse)) if worse else None
+    """Return FAIL where disqualifying findings show the candidate to be worse, else None. Pure.
+
+    Not where another finding takes the ground from under that: from another load or a copy nothing follows.
+    """
+    worse = [finding for finding in found if finding.worse]
+    died = {name for finding in worse if finding.kind is FindingKind.TARGET_DIED for name in finding.runs}
+    undermined = any(
+        not finding.worse
+        and finding.kind not in _BESIDE_FAILURES
+        and not (finding.kind is FindingKind.INCOMPLETE and died.issuperset(finding.runs))
+        for finding in found
+    )
+    return (
+        Verdict("FAIL", " ".join(finding.sentence for finding in worse)) if worse and not undermined else None
+    )
 
 
 def answers_verdicts(

@@ -283,6 +283,25 @@ def test_nothing_is_decided_on_false_runs(
     assert all(finding["runs"] and finding["remedy"] for finding in found_texts)
 
 
+def test_failures_under_another_load_show_nothing(tmp_path: Path) -> None:
+    _load(write_both(tmp_path), timeout_s=1.0)
+    _all(tmp_path, "nvme", columns(slice(0, REQUESTS // 2), status=500, **FAST))
+    found = verdict(tmp_path)
+    assert found["verdict"] == "INCONCLUSIVE"
+    assert names(found) >= {"other-load", "more-failures"}
+
+
+def test_runs_that_failed_since_their_target_died_show_the_candidate_to_be_worse(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    for path in runs_of(tmp_path):
+        rewrite(path, lambda table: table["due_ns"].__imul__(10))
+        rewrite(path, columns(slice(REQUESTS // 2, None), status=0, bytes=0, error=1, **FAST))
+        change(path, status="failed", reason="the target did not answer any more")
+    found = verdict(tmp_path)
+    assert found["verdict"] == "FAIL"
+    assert names(found) >= {"target-died", "incomplete"}
+
+
 def test_another_version_is_a_doubt(tmp_path: Path) -> None:
     _load(write_both(tmp_path), program_version="2")
     found = verdict(tmp_path)
