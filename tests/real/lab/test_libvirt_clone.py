@@ -181,7 +181,7 @@ def test_a_base_that_runs_is_refused_and_its_clone_can_be_looked_for(base: Path)
     async def run() -> None:
         missing = await Libvirt.prepared(settings(base="nobody"), "plimsoll-vr--hdd", where, machine)
         assert await missing.find(machine) == []
-        with pytest.raises(LabError, match=r"nobody cannot be cloned: .*failed to get domain 'nobody'"):
+        with pytest.raises(LabError, match=r"cannot clone nobody: .*failed to get domain 'nobody'"):
             missing.create()
         virsh("start", BASE)
         runs = await Libvirt.prepared(settings(), "plimsoll-vr--hdd", where, machine)

@@ -106,7 +106,7 @@ find /run/home/.config -name 'plimsoll*' | sed 's/^/left: /'
 """
     done = _in_systemd(script, tmp_path, groups)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "quiet: well" in done.stdout
+    assert "quiet: all is well" in done.stdout
     assert "plimsoll-quiet.service" in done.stdout
     assert "Result=success" in done.stdout
     assert "0 unit files listed" in done.stdout

@@ -263,7 +263,7 @@ def test_mariadbd_killed_in_an_alter_and_in_a_batch(forum: Forum, upgraded: list
         done_before = int(dict(database.sql("SELECT step, position FROM upgrade_step"))[step])
         assert done_before < row
         browser = Browser(forum)
-        assert "goes on" in browser.text("main")
+        assert "continues where it stopped" in browser.text("main")
         wait_for("the lease is over", browser.begun)
         assert browser.fields()["step"] == step, "the steps before are not done again"
     browser.until(None)
@@ -293,7 +293,7 @@ def test_php_killed_in_mid_batch(forum: Forum, upgraded: list[str]) -> None:
         forum.start()
         browser = Browser(forum)
         assert not browser.begun(), "the database is still at it: nobody else may begin"
-        assert "locked: a step is still being done" in browser.text(".error-box")
+        assert "locked: a step is still running" in browser.text(".error-box")
     wait_for("the batch is rolled back and the lease over", browser.begun)
     assert browser.fields() | {"_xfToken": ""} == {
         "_xfToken": "",
