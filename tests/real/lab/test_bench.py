@@ -258,3 +258,6 @@ def test_headline_table_scatter_and_verdict_agree_on_how_failures_count(results:
         else:
             assert gates["whole", shown][side]["runs"] == [pytest.approx(whole[shown])]
         assert failures == 0 or "failed" in page
+        for window in mine["windows"]["windows"]:  # the points of the scatter
+            lost, _ = _plain(path, (window["start_s"] * 1e9, window["stop_s"] * 1e9))
+            assert ("max" in window["censored"]) is (lost > 0)
