@@ -2,24 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 from analysis.comparing.decision import Outcome, decide, overall
 from analysis.comparing.default_gates import default_gates
 from analysis.comparing.findings import comparison_findings
 from analysis.comparing.gates import Gates, read_gates
-from analysis.comparing.levels import levels_of
 from analysis.comparing.looks import look_at, numbered
 from analysis.comparing.questions import GateQuestion, Side, orders_of, questions_of, sentences
-from analysis.comparing.runs import ComparedRun
+from analysis.comparing.runs import ComparedRun, compared_run
 from analysis.comparing.sides import OpenedSide, UnreadableRun, open_sides
 from analysis.comparing.verdicts import GateVerdict, answers_verdicts, broken_by
 from analysis.evidence.finding import Finding, disqualifying
-from analysis.evidence.run import observe
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.recordsum import records_sha256
 
 Progress = Callable[[int, int], None]
 
@@ -70,8 +66,7 @@ class Comparison:
             "findings": [finding.as_json() for finding in self.findings],
             "warnings": self.warnings,
             "differences": [
-                {"key": key, "baseline": _finite(one), "candidate": _finite(other)}
-                for key, (one, other) in self.differences
+                {"key": key, "baseline": one, "candidate": other} for key, (one, other) in self.differences
             ],
         }
 
@@ -145,8 +140,7 @@ def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
     unreadable = list(side.unreadable)
     for directory in side.runs:
         try:
-            seen = observe(directory, records_sha256(directory.requests))
-            runs.append(ComparedRun(directory, levels_of(directory, advance, keep_requests=True), seen))
+            runs.append(compared_run(directory, advance, keep_requests=True))
         except RunDirectoryError as error:
             unreadable.append(UnreadableRun(directory.facts.scenario, str(error)))
     experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}
@@ -182,8 +176,3 @@ def _side_json(side: Side) -> dict[str, object]:
         ],
         "unreadable": [each.why for each in side.unreadable],
     }
-
-
-def _finite(value: object) -> object:
-    """JSON has no NaN and no infinity."""
-    return str(value) if isinstance(value, float) and not isfinite(value) else value

@@ -102,7 +102,7 @@ def _requests(scenario: str, runs: Sequence[ComparedRun]) -> Iterator[Finding]:
     counts = [run.levels.phases["whole"].requests for run in runs]
     if max(counts) > _LOADS_DIFFER * min(counts):
         text = f"{scenario}: the runs have between {min(counts):,} and {max(counts):,} requests."
-        yield Finding(FindingKind.FEWER_REQUESTS, text, (), scenario)
+        yield Finding(FindingKind.UNEQUAL_REQUESTS, text, (), scenario)
 
 
 def _control(baseline: Side, candidate: Side) -> Iterator[Finding]:

@@ -140,16 +140,22 @@ class _Columns:
 
 
 def levels_of(
-    run: RunDirectory, progress: Progress = lambda _: None, *, keep_requests: bool = False
+    run: RunDirectory,
+    progress: Progress = lambda _: None,
+    *,
+    keep_requests: bool = False,
+    watch: Callable[[Records], None] = lambda _: None,
 ) -> Levels:
     """Read every record of `run` once. Raises RunDirectoryError where there is nothing to judge by.
 
-    With `keep_requests` the phases hold theirs, eleven bytes each, so that runs can be cut alike.
+    With `keep_requests` the phases hold theirs, eleven bytes each, so that runs can be cut alike. `watch` is
+    given each block of records, so that whoever wants them too need not read them again.
     """
     busy = saturation(run.events)
     columns = _Columns(busy, timeout_us(run.facts))
     for block in run.requests.blocks():
         columns.add(block)
+        watch(block)
         progress(len(block))
     response, phase = np.concatenate(columns.response), np.concatenate(columns.phase)
     route, failures = np.concatenate(columns.route), np.concatenate(columns.failed)

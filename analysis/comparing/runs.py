@@ -5,9 +5,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from analysis.comparing.levels import Levels
-from analysis.evidence.load import load_of
-from analysis.evidence.run import JUDGED, Observation, RunEvidence
+from analysis.comparing.levels import Levels, Progress, levels_of
+from analysis.evidence.load import load_facts
+from analysis.evidence.run import JUDGED, Observation, Observer, RunEvidence
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Saturation, saturation
 
@@ -54,7 +54,7 @@ class ComparedRun:
     @property
     def done_as(self) -> dict[str, Any]:
         """What has to be the same in runs that are compared (hostile)."""
-        return load_of(self.evidence)
+        return load_facts(self.evidence)
 
     @cached_property
     def evidence(self) -> RunEvidence:
@@ -64,3 +64,12 @@ class ComparedRun:
             for name, phase in self.levels.phases.items()
         }
         return RunEvidence(self.directory, self.observation, self.levels.lag_ms, times)
+
+
+def compared_run(
+    directory: RunDirectory, progress: Progress = lambda _: None, *, keep_requests: bool = False
+) -> ComparedRun:
+    """Read every record of a run once: its figures, its answers, its sum. Raises RunDirectoryError."""
+    observer = Observer(directory, summed=True)
+    levels = levels_of(directory, progress, keep_requests=keep_requests, watch=observer.watch)
+    return ComparedRun(directory, levels, observer.observation())

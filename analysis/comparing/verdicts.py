@@ -75,13 +75,7 @@ def broken_by(found: Sequence[Finding]) -> Verdict | None:
     Not where another finding takes the ground from under that: from another load or a copy nothing follows.
     """
     worse = [finding for finding in found if finding.worse]
-    died = {name for finding in worse if finding.kind is FindingKind.TARGET_DIED for name in finding.runs}
-    undermined = any(
-        not finding.worse
-        and finding.kind not in _BESIDE_FAILURES
-        and not (finding.kind is FindingKind.INCOMPLETE and died.issuperset(finding.runs))
-        for finding in found
-    )
+    undermined = any(not finding.worse and finding.kind not in _BESIDE_FAILURES for finding in found)
     return (
         Verdict("FAIL", " ".join(finding.sentence for finding in worse)) if worse and not undermined else None
     )

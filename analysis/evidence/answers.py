@@ -52,23 +52,14 @@ class RouteAnswers:
 
 
 class AnswerCounter:
-    """Counts the answers of one run, block by block; the warm-up is left out.
-
-    `last_answer_ns` is when the last whole response ended, −1 where there was none.
-    """
+    """Counts the answers of one run, block by block; the warm-up is left out."""
 
     def __init__(self) -> None:
-        self.last_answer_ns = -1
-        self.first_due_ns: int | None = None
         self._codes: dict[int, int] = {}  # how many requests have a code, by route and code
         self._log_bytes: NDArray[np.float64] = np.zeros(_ROUTES)
-        self._failed_due_ns: list[NDArray[np.int64]] = []
 
     def add(self, block: Records) -> None:
         """Count a block of records."""
-        if not len(block):
-            return
-        self._add_ending(block)
         warm = (block["flags"] & WARMUP) != 0
         measured = block[~warm] if warm.any() else block
         if not len(measured):
@@ -91,25 +82,6 @@ class AnswerCounter:
             for name in _NAMES[code // KINDS]:
                 setattr(answers, name, getattr(answers, name) + count)
         return found
-
-    def failures_since(self) -> NDArray[np.int64]:
-        """Return the sorted due instants (ns) of all requests that failed after the last answer."""
-        due = np.concatenate([np.empty(0, dtype=np.int64), *self._failed_due_ns])
-        return np.sort(due[due > self.last_answer_ns])
-
-    def _add_ending(self, block: Records) -> None:
-        due_ns, failed = np.ascontiguousarray(block["due_ns"]), np.ascontiguousarray(block["error"]) != 0
-        first = int(due_ns.min())
-        self.first_due_ns = first if self.first_due_ns is None else min(self.first_due_ns, first)
-        done_ns = due_ns + (block["lag_us"].astype(np.int64) + block["total_us"]) * 1000
-        if not failed.any():
-            self.last_answer_ns = max(self.last_answer_ns, int(done_ns.max()))
-            self._failed_due_ns.clear()
-            return
-        self.last_answer_ns = max(self.last_answer_ns, int(done_ns[~failed].max(initial=-1)))
-        kept = [np.sort(due_ns[failed]), *self._failed_due_ns]
-        kept = [each[np.searchsorted(each, self.last_answer_ns, side="right") :] for each in kept]
-        self._failed_due_ns = [each for each in kept if len(each)]
 
 
 # What a request may be beside its kind, and what it then counts as.

@@ -131,8 +131,8 @@ class FindingKind(Enum):
         "Some runs do not say what shaped their load.",
         "Run both sides with one version.",
     )
-    FEWER_REQUESTS = Rule(
-        "fewer-requests",
+    UNEQUAL_REQUESTS = Rule(
+        "unequal-requests",
         Severity.WARN,
         "The runs have different numbers of requests.",
         "Run both sides for the same time at the same rate.",

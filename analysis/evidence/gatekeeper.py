@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from analysis.evidence.agreement import log_findings, side_findings
 from analysis.evidence.finding import Finding, FindingKind
-from analysis.evidence.identity import identity_findings
 from analysis.evidence.load import load_findings
 from analysis.evidence.run import RunEvidence, run_findings
 from plimsoll.common.units import milliseconds
 
 _LAG_APART_MS = 0.5
 _LAG_APART_FRACTION = 0.025
+_OF_DEATH = (FindingKind.TARGET_DIED, FindingKind.INCOMPLETE)
 # What `answers: false` in gates.yml turns into doubts.
 ANSWERS = frozenset(
     {
@@ -27,28 +27,19 @@ ANSWERS = frozenset(
 )
 
 
-def findings_of_runs(runs: Sequence[RunEvidence]) -> list[Finding]:
-    """Return what is wrong with `runs`, each by itself, and with their being several."""
-    return [*(finding for run in runs for finding in run_findings(run)), *identity_findings(runs)]
-
-
 def findings_of_sides(
     baseline: Sequence[RunEvidence], candidate: Sequence[RunEvidence], names: tuple[str, str]
 ) -> list[Finding]:
-    """Return all findings on the runs of one scenario on two sides that are called `names`.
+    """Return all findings on the runs of one scenario on two sides that are called `names`, but for copies.
 
-    A run whose target died shows that side to be worse, where the other side's lived.
+    Where only the candidate lost its target, that, and that its run then failed, shows it to be worse.
     """
     scenario = (*baseline, *candidate)[0].scenario if baseline or candidate else ""
-    found = findings_of_runs([*baseline, *candidate])
-    died = {run.name for run in candidate if run.observation.dead_ns is not None}
-    alive = not any(run.observation.dead_ns is not None for run in baseline)
-    found = [
-        replace(finding, worse=True)
-        if finding.kind is FindingKind.TARGET_DIED and alive and died.issuperset(finding.runs)
-        else finding
-        for finding in found
-    ]
+    found = [finding for run in baseline for finding in run_findings(run)]
+    alive = not any(run.observation.silence for run in baseline)
+    for run in candidate:
+        died = alive and run.observation.silence is not None
+        found += [replace(finding, worse=died and finding.kind in _OF_DEATH) for finding in run_findings(run)]
     for side, runs in zip(names, (baseline, candidate), strict=True):
         found += log_findings(runs, side, scenario)
     found += side_findings(baseline, candidate, scenario)

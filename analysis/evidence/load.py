@@ -33,7 +33,7 @@ def load_findings(runs: Sequence[RunEvidence], scenario: str) -> Iterator[Findin
             yield Finding(kind, text, names, scenario)
 
 
-def load_of(run: RunEvidence) -> dict[str, Any]:
+def load_facts(run: RunEvidence) -> dict[str, Any]:
     """Return all that is known to have shaped the load of `run` (hostile)."""
     load = run.directory.facts.load
     return _done_as(run) | (load.settings if load else {})

@@ -1,25 +1,22 @@
 """One run as evidence: its facts, what was observed in its records, and what is wrong with it by itself."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from analysis.evidence.answers import AnswerCounter, RouteAnswers
 from analysis.evidence.finding import Finding, FindingKind
+from analysis.statistics.lateness import is_late
 from analysis.statistics.sample import P999, PERCENTILES
 from plimsoll.common.severity import Severity
-from plimsoll.common.units import counted, milliseconds, seconds, share
+from plimsoll.common.units import milliseconds, share
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Saturation, saturation
-from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
+from plimsoll.rundir.recordsum import RecordSum
+from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD, Records
+from plimsoll.rundir.silence import Silence
 
-# The generator is limited where its lag is too long both in itself and beside what it measured.
-LIMIT_LAG_MS = 1.0
-LIMIT_FRACTION = 0.05
 JUDGED = tuple(name for name, parts in PERCENTILES.items() if parts <= P999)  # no gate can limit those above
-_DEAD_REQUESTS = 10
-_DEAD_S = 2.0
-_DEAD_FRACTION = 0.01
 _UNREAD_FRACTION = 0.01
 
 Times = Mapping[str, float | None]
@@ -27,14 +24,14 @@ Times = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Observation:
-    """What one pass over the records shows. `dead_ns` is since when the target answered nothing any more.
+    """What one pass over the records shows.
 
-    `routes` are the answers by route name (hostile); `records_sha256` is None where it was not computed.
+    `routes` are the answers by route name (hostile). `silence` says why the target counts as dead; None where
+    it lives. `records_sha256` is None where it was not computed.
     """
 
     routes: dict[str, RouteAnswers] = field(default_factory=dict)
-    dead_ns: int | None = None
-    dead_requests: int = 0
+    silence: str | None = None
     records_sha256: str | None = None
 
     @cached_property
@@ -46,24 +43,29 @@ class Observation:
         return whole
 
 
-def observe(
-    run: RunDirectory, records_sha256: str | None = None, progress: Callable[[int], None] = lambda _: None
-) -> Observation:
-    """Read every record of `run` once. Raises RunDirectoryError."""
-    counter = AnswerCounter()
-    for block in run.requests.blocks():
-        counter.add(block)
-        progress(len(block))
-    routes: dict[str, RouteAnswers] = {}
-    for number, answers in counter.routes().items():
-        routes.setdefault(run.route_name(number), RouteAnswers()).add(answers)
-    silent = counter.failures_since()
-    since_ns = int(silent[0]) if len(silent) else 0
-    lasted_s = (int(silent[-1]) - since_ns) / 1e9 if len(silent) else 0.0
-    whole_s = (int(silent[-1]) - (counter.first_due_ns or 0)) / 1e9 if len(silent) else 0.0
-    died = len(silent) >= _DEAD_REQUESTS and lasted_s >= max(_DEAD_S, _DEAD_FRACTION * whole_s)
-    never = len(silent) > 0 and counter.last_answer_ns < 0
-    return Observation(routes, since_ns if died or never else None, len(silent), records_sha256)
+class Observer:
+    """Watches the records of a run while others read them, so that they are read once.
+
+    `summed`: they are summed too, which tells the run from all others and takes as long again.
+    """
+
+    def __init__(self, run: RunDirectory, *, summed: bool = False) -> None:
+        self._run, self._counter, self._silence = run, AnswerCounter(), Silence()
+        self._sum = RecordSum() if summed else None
+
+    def watch(self, block: Records) -> None:
+        """Take the next block of records."""
+        self._counter.add(block)
+        self._silence.take_all(block)
+        if self._sum:
+            self._sum.add(block)
+
+    def observation(self) -> Observation:
+        """Return what the records showed."""
+        routes: dict[str, RouteAnswers] = {}
+        for number, answers in self._counter.routes().items():
+            routes.setdefault(self._run.route_name(number), RouteAnswers()).add(answers)
+        return Observation(routes, self._silence.finding(), self._sum.hexdigest() if self._sum else None)
 
 
 @dataclass(frozen=True)
@@ -146,13 +148,7 @@ def _records(run: RunEvidence) -> _Found:
 
 def late_percentiles(lag_ms: Times, response_ms: Times) -> list[str]:
     """Return the percentiles at which the generator's own lag is too long to measure by. Pure."""
-    return [
-        name
-        for name, lag in lag_ms.items()
-        if lag is not None
-        and (response := response_ms.get(name)) is not None
-        and lag > max(LIMIT_LAG_MS, LIMIT_FRACTION * response)
-    ]
+    return [name for name, lag in lag_ms.items() if is_late(lag, response_ms.get(name))]
 
 
 def _generator(run: RunEvidence) -> _Found:
@@ -186,15 +182,8 @@ def _saturator(run: RunEvidence) -> _Found:
 
 
 def _target(run: RunEvidence) -> _Found:
-    seen = run.observation
-    if seen.dead_ns is not None:
-        since = (
-            "at all"
-            if seen.dead_ns <= 0 and seen.total.failures == seen.total.requests
-            else (f"from {seconds(seen.dead_ns / 1e9)} on")
-        )
-        text = f"got no answer {since}: the last {counted(seen.dead_requests, 'request')} failed."
-        yield FindingKind.TARGET_DIED, text, None
+    if run.observation.silence:
+        yield FindingKind.TARGET_DIED, f"lost its target: {run.observation.silence}.", None
 
 
 def _parts(run: RunEvidence) -> _Found:

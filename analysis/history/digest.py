@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 
-from analysis.comparing.levels import levels_of
-from analysis.comparing.runs import ComparedRun
-from analysis.evidence.run import observe, unfit
+from analysis.comparing.runs import compared_run
+from analysis.evidence.run import unfit
 from analysis.history.night import RunDigest
 from analysis.history.selection import SelectedRun
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import saturation
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, REQUESTS_FILE, SUMMARY_FILE
-from plimsoll.rundir.recordsum import records_sha256
 
 
 def stamp_of(run: SelectedRun) -> str:
@@ -31,9 +29,7 @@ def digest_of(run: SelectedRun, progress: Callable[[int], None] = lambda _: None
     stamp = stamp_of(run)
     try:
         directory = RunDirectory.open(run.path)
-        compared = ComparedRun(
-            directory, levels_of(directory, progress), observe(directory, records_sha256(directory.requests))
-        )
+        compared = compared_run(directory, progress)
     except RunDirectoryError as error:
         return RunDigest(
             night=run.night,

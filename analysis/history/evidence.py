@@ -10,7 +10,7 @@ from analysis.comparing.runs import ComparedRun
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
 from analysis.evidence.identity import identity_findings
-from analysis.evidence.load import load_of
+from analysis.evidence.load import load_facts
 from analysis.evidence.run import RunEvidence, run_findings
 from analysis.history.rows import NightFinding, NightRow, Past, RunRow
 
@@ -68,7 +68,8 @@ def findings_of_night(
 
     What a run shows by itself is known already. Without `answers`, what concerns them are doubts.
     """
-    found: dict[Finding, None] = dict.fromkeys(identity_findings([each.evidence for each in tonight]))
+    every = [each.evidence for each in (*before, *tonight)]
+    found: dict[Finding, None] = dict.fromkeys(identity_findings(every))
     for group in sorted({each.row.group for each in tonight}):
         now = [each.evidence for each in tonight if each.row.group == group]
         then = _alike([each.evidence for each in before if each.row.group == group], now)
@@ -104,7 +105,7 @@ def _alike(before: Sequence[RunEvidence], tonight: Sequence[RunEvidence]) -> lis
     """Return those of `before` that were of the last one's load, if they say as much of it as `tonight`."""
     says_load = tonight[0].directory.facts.load is not None
     mine = [run for run in before if (run.directory.facts.load is not None) == says_load]
-    return [run for run in mine if load_of(run) == load_of(mine[-1])]
+    return [run for run in mine if load_facts(run) == load_facts(mine[-1])]
 
 
 def _of_night(finding: Finding, ids: dict[str, int], answers: bool) -> NightFinding:

@@ -8,6 +8,7 @@ from itertools import chain
 from analysis.importing.k6_assembler import K6Assembler
 from analysis.importing.k6_sample import K6Definition, K6Sample
 from analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
+from analysis.statistics.lateness import is_late
 from analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
@@ -99,7 +100,7 @@ def limited_reason(run: RunWriter, assembler: K6Assembler, remedy: str) -> str |
     except NoRequestsError:
         return None
     lag_ms, response_ms = (samples[name].tail().least_ms("p99.9") for name in ("lag", "response"))
-    if lag_ms is None or response_ms is None or lag_ms <= max(1.0, 0.05 * response_ms):
+    if lag_ms is None or response_ms is None or not is_late(lag_ms, response_ms):
         return None
     return (
         f"visits started late: lag p99.9 is {lag_ms:.1f} ms of a response p99.9 of {response_ms:.1f} ms: "

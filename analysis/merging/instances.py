@@ -7,6 +7,7 @@ import numpy as np
 from analysis.merging.ending import Ending
 from analysis.merging.shard import ShardRun
 from analysis.statistics.failures import counted_us, failed, timeout_us
+from analysis.statistics.lateness import is_late
 from analysis.statistics.sample import Sample
 from analysis.statistics.times import Microseconds, Times, narrow
 from plimsoll.common.units import significant
@@ -14,8 +15,6 @@ from plimsoll.rundir.models import Instance, InstanceTimes
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, RequestFile
 
 # As the programs that generate load judge themselves (docs/run-format.md, generator_limited).
-_LIMIT_LAG_MS = 1.0
-_LIMIT_FRACTION = 0.05
 
 Progress = Callable[[int], None]
 
@@ -53,13 +52,6 @@ def instance_of(ending: Ending, progress: Progress) -> Instance:
         started_at=facts.started_at,
         clock=facts.shard.clock if facts.shard else None,
     )
-
-
-def is_late(lag_ms: float | None, response_ms: float | None) -> bool:
-    """Return whether a generator with this p99.9 of lag and of response time limits what it measured."""
-    if lag_ms is None or response_ms is None:
-        return False
-    return lag_ms > _LIMIT_LAG_MS and lag_ms > _LIMIT_FRACTION * response_ms
 
 
 def limited_reason(

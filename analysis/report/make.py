@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from analysis.evidence.run import observe
+from analysis.evidence.run import Observer
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.differences import differences_json
 from analysis.report.fileio import VolumeCell, read_fileio
@@ -82,7 +82,9 @@ def make_report(
     measured = []
     for run in directories:
         try:
-            measured.append((run, measure(run, advance, compared=several).condensed(), observe(run)))
+            observer = Observer(run)
+            figures = measure(run, advance, compared=several, watch=observer.watch).condensed()
+            measured.append((run, figures, observer.observation()))
         except RunDirectoryError as error:
             if run.path in found.named or len(directories) == 1:
                 raise

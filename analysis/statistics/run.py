@@ -17,6 +17,7 @@ from analysis.statistics.windows import Windows, make_windows
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import saturation
+from plimsoll.rundir.requestfile import Records
 
 Progress = Callable[[int], None]
 
@@ -92,18 +93,24 @@ class RunStatistics(RunFigures):
 
 
 def measure(
-    run: RunDirectory, progress: Progress = lambda _: None, *, compared: bool = False
+    run: RunDirectory,
+    progress: Progress = lambda _: None,
+    *,
+    compared: bool = False,
+    watch: Callable[[Records], None] = lambda _: None,
 ) -> RunStatistics:
     """Read every record of `run` once and return its figures.
 
     `progress` is called with the number of records that were read since its last call. Phases are measured
-    of a run whose disks were saturated, and of one that is `compared` with others.
+    of a run whose disks were saturated, and of one that is `compared` with others. `watch` is given each
+    block of records, so that whoever wants them too need not read them again.
     """
     busy = saturation(run.events)
     phases = PhaseSlices(busy.start_ns, busy.stop_ns) if busy else PhaseSlices() if compared else None
     collection = Collection(phases, timeout_us(run.facts))
     for block in run.requests.blocks():
         collection.add(block)
+        watch(block)
         progress(len(block))
     if not collection.requests:
         raise NoRequestsError(

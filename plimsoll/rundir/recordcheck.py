@@ -1,12 +1,12 @@
 """The records of a run, held against what its summary says of them."""
 
-import hashlib
 from collections.abc import Callable
 
 import numpy as np
 
 from plimsoll.common.units import counted
 from plimsoll.rundir.models import Summary
+from plimsoll.rundir.recordsum import RecordSum
 from plimsoll.rundir.requestfile import WARMUP, RequestFile
 
 _SHOWN_DIGITS = 12
@@ -25,14 +25,14 @@ def check_records(
         return None
     if summary.requests.sent not in (None, requests.count):
         return None
-    sha256, warmup, errors = hashlib.sha256(), 0, 0
+    records, warmup, errors = RecordSum(), 0, 0
     for block in requests.blocks():
-        sha256.update(block.view(np.uint8).data)
+        records.add(block)
         warm = (block["flags"] & WARMUP) != 0
         warmup += int(np.count_nonzero(warm))
         errors += int(np.count_nonzero(block["error"][~warm]))
         progress(len(block))
-    found, noted = sha256.hexdigest(), summary.records_sha256
+    found, noted = records.hexdigest(), summary.records_sha256
     if found != noted:
         return (
             "the records in requests.npy are not those that summary.json was written of (SHA-256 "

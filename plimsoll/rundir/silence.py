@@ -61,6 +61,11 @@ class Silence:
             self._failures[error] += count
 
     def verdict(self) -> str | None:
+        """Return why the target counts as dead, and the remedy; None if it lives."""
+        found = self.finding()
+        return found and f"{found}; see why it ended, and run this again"
+
+    def finding(self) -> str | None:
         """Return why the target counts as dead when the run ends with what was taken; None if it lives."""
         requests, lasted_ns = self._failures.total(), self._end_ns - self._since_ns
         if requests < _FEWEST or lasted_ns < max(_SHORTEST_NS, self._end_ns // _SHARE):
@@ -69,5 +74,5 @@ class Silence:
         kind, count = self._failures.most_common(1)[0]
         return (
             f"the target gave no answer {since}: the last {requests} requests failed within "
-            f"{lasted_ns / 1e9:.1f} s, {count} of them with {kind}; see why it ended, and run this again"
+            f"{lasted_ns / 1e9:.1f} s, {count} of them with {kind}"
         )

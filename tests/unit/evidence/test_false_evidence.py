@@ -61,6 +61,7 @@ def columns(part: slice, **values: int) -> Callable[[np.ndarray], object]:
 
 MOST = slice(0, REQUESTS * 9 // 10)
 FAST = {"total_us": 300, "ttfb_us": 250}
+REFUSED_AT_ONCE = {"status": 0, "bytes": 0, "error": 1, "total_us": 300, "ttfb_us": 0}
 
 
 def _all(folder: Path, backend: str, spoil: Callable[[np.ndarray], object]) -> None:
@@ -118,7 +119,7 @@ ANSWERS: list[tuple[str, Callable[[Path], object], str, str]] = [
     ),
     (
         "the candidate's server died in the middle",
-        lambda p: _all(p, "nvme", columns(slice(REQUESTS // 2, None), status=0, bytes=0, error=1, **FAST)),
+        lambda p: _all(p, "nvme", columns(slice(REQUESTS // 2, None), **REFUSED_AT_ONCE)),
         "FAIL",
         "more-failures",
     ),
@@ -158,7 +159,7 @@ def test_a_dead_target_is_seen_in_the_records(tmp_path: Path) -> None:
     write_both(tmp_path)
     for path in runs_of(tmp_path):
         rewrite(path, lambda table: table["due_ns"].__imul__(10))
-        rewrite(path, columns(slice(REQUESTS // 2, None), status=0, bytes=0, error=1, **FAST))
+        rewrite(path, columns(slice(REQUESTS // 2, None), **REFUSED_AT_ONCE))
     found = verdict(tmp_path)
     assert found["exit"] == 1
     dead = [finding for finding in found["findings"] if finding["name"] == "target-died"]
@@ -295,7 +296,7 @@ def test_runs_that_failed_since_their_target_died_show_the_candidate_to_be_worse
     write_both(tmp_path)
     for path in runs_of(tmp_path):
         rewrite(path, lambda table: table["due_ns"].__imul__(10))
-        rewrite(path, columns(slice(REQUESTS // 2, None), status=0, bytes=0, error=1, **FAST))
+        rewrite(path, columns(slice(REQUESTS // 2, None), **REFUSED_AT_ONCE))
         change(path, status="failed", reason="the target did not answer any more")
     found = verdict(tmp_path)
     assert found["verdict"] == "FAIL"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from analysis.comparing.levels import levels_of
-from analysis.comparing.runs import ComparedRun
-from analysis.evidence.run import observe, unfit
+from analysis.comparing.runs import compared_run
+from analysis.evidence.run import unfit
 from analysis.merging.merge import merge
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
@@ -80,4 +79,4 @@ def test_prometheus_is_told_nothing_of_what_nobody_knows(tmp_path: Path) -> None
 
 def reasons(path: Path) -> list[str]:
     run = RunDirectory.open(path)
-    return unfit(ComparedRun(run, levels_of(run), observe(run)).evidence)
+    return unfit(compared_run(run).evidence)

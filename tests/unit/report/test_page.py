@@ -10,12 +10,12 @@ import plotly.graph_objects as go
 import pytest
 
 from analysis.charts.style import Chart
-from analysis.evidence.run import observe
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.page import page
 from analysis.statistics.run import measure
 from plimsoll.common.hostile import plotly_text, printable, script_json
 from plimsoll.rundir.directory import RunDirectory
+from tests.support.measured import measured_and_observed
 from tests.support.rundir import records, traffic, write_run
 
 HOSTILE = [
@@ -34,10 +34,12 @@ HOSTILE = [
 
 
 def measured(*paths: Path) -> list[MeasuredRun]:
-    runs = [RunDirectory.open(path) for path in paths]
-    return [
-        MeasuredRun(run, measure(run), number, observation=observe(run)) for number, run in enumerate(runs)
-    ]
+    found = []
+    for number, path in enumerate(paths):
+        run = RunDirectory.open(path)
+        figures, observation = measured_and_observed(run)
+        found.append(MeasuredRun(run, figures, number, observation=observation))
+    return found
 
 
 def hostile_run(path: Path) -> Path:

@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from analysis.evidence.run import observe
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.host_series import disk_latency_of, send_of
 from analysis.report.make import make_report
 from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
 from analysis.statistics.phases import PHASES, PhaseSlices
 from analysis.statistics.phasewindows import line_of, make_phase_windows
-from analysis.statistics.run import measure
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event, saturation
 from tests.support.experiment import (
@@ -31,6 +29,7 @@ from tests.support.experiment import (
     write_experiment,
     write_one,
 )
+from tests.support.measured import measured_and_observed
 from tests.support.paths import DOCS
 from tests.support.rundir import records, write_run
 
@@ -39,7 +38,7 @@ START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
 
 def compared(*paths: Path) -> list[ScenarioFigures]:
     opened = [RunDirectory.open(path) for path in paths]
-    runs = numbered([(run, measure(run, compared=len(paths) > 1), observe(run)) for run in opened])
+    runs = numbered([(run, *measured_and_observed(run, len(paths) > 1)) for run in opened])
     return [found for scenario in by_scenario(runs) if (found := figures_of_scenario(scenario))]
 
 

@@ -1,0 +1,11 @@
+"""Runs as a report has them: measured and observed in one pass."""
+
+from analysis.evidence.run import Observation, Observer
+from analysis.statistics.run import RunStatistics, measure
+from plimsoll.rundir.directory import RunDirectory
+
+
+def measured_and_observed(run: RunDirectory, compared: bool = False) -> tuple[RunStatistics, Observation]:
+    """The figures of a run and what the gatekeeper saw in its records."""
+    observer = Observer(run)
+    return measure(run, compared=compared, watch=observer.watch), observer.observation()
