@@ -1,7 +1,6 @@
 """The answers of a run, route by route: status classes, bodies, and how they agree with the log. Pure."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,10 @@ from plimsoll.rundir.requestfile import WARMUP, Records
 # What a request came to: 0 without a whole response, else the class of its status; 6 is "too many requests".
 FAILED, REFUSED = 0, 6
 KINDS = 7
-_SIZE_TOLERANCE = 4  # a quarter: pages vary: nonces, dates, "3 hours ago"
+_SIZE_TOLERANCE_BITS = 2  # a quarter: pages vary: nonces, dates, "3 hours ago"
 _SIZE_SLACK_BYTES = 512
 _ROUTES = 1 << 16
+_Small = np.uint8
 
 
 @dataclass
@@ -65,11 +65,12 @@ class AnswerCounter:
         if not len(measured):
             return
         route = measured["route"].astype(np.int64)
-        counts = np.bincount(route * _CODES + _codes(measured))
+        kind = kinds_of(measured)
+        counts = np.bincount(route * _CODES + _codes(measured, kind))
         for key in np.flatnonzero(counts).tolist():
             self._codes[key] = self._codes.get(key, 0) + int(counts[key])
-        good = kinds_of(measured) == 2
-        weights = np.where(good, np.log1p(np.maximum(measured["bytes"], 0, dtype=np.float32)), np.float32(0))
+        size = np.maximum(measured["bytes"], 0, dtype=np.float32)
+        weights = np.where(kind == 2, np.log1p(size), np.float32(0))
         self._log_bytes += np.bincount(route, weights=weights, minlength=_ROUTES)
 
     def routes(self) -> dict[int, RouteAnswers]:
@@ -104,33 +105,47 @@ _NAMES = (
 _CODES = len(_NAMES) * KINDS
 
 
-def _codes(records: Records) -> NDArray[np.int64]:
+def _codes(records: Records, kind: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return a number for all that is counted of a request: kind + `KINDS` × place in `_NAMES`."""
     status, logged, size, logged_size = (
         np.ascontiguousarray(records[name]) for name in ("status", "logged_status", "bytes", "logged_bytes")
     )
-    kind, failure = kinds_of(records), failed(records)
+    failure = failed(records)
     judged = ~failure & (logged != 0)
     sized = judged & (status == logged) & (logged_size >= 0)
-    room = np.maximum(logged_size // _SIZE_TOLERANCE, _SIZE_SLACK_BYTES)
+    room = np.maximum(logged_size >> _SIZE_TOLERANCE_BITS, _SIZE_SLACK_BYTES)
     odd = sized & (np.abs(size - logged_size) > room)
     emptied = sized & (size <= 0) & (logged_size > 0)
-    place = failure + 2 * judged + (judged & (kind != _class(logged))) + 2 * sized + odd + 2 * emptied
+    wrong = judged & (kind != _class(logged))
     good = kind == 2
-    place = place + _FULL * (good.astype(np.int64) + (good & (size <= 0)))
-    codes: NDArray[np.int64] = kind + KINDS * place
-    return codes
+    place = np.zeros(
+        len(records), dtype=_Small
+    )  # the time goes into the width
+    for number, where in (
+        (1, failure),
+        (2, judged),
+        (1, wrong),
+        (2, sized),
+        (1, odd),
+        (2, emptied),
+        (_FULL, good),
+        (_FULL, good & (size <= 0)),
+    ):
+        place += _Small(number) * where
+    return kind + _Small(KINDS) * place
 
 
-def kinds_of(records: Records) -> NDArray[np.int64]:
+def kinds_of(records: Records) -> NDArray[np.uint8]:
     """Return what each request came to, shape (n,): 0 failed, 1 to 5 the class of its status, 6 a 429."""
-    return np.where(records["error"] != 0, FAILED, _class(records["status"]))
+    kinds = _class(np.ascontiguousarray(records["status"]))
+    kinds[records["error"] != 0] = FAILED
+    return kinds
 
 
-def _class(status: NDArray[Any]) -> NDArray[np.int64]:
-    classes: NDArray[np.int64] = _CLASSES[np.minimum(status, len(_CLASSES) - 1)]
+def _class(status: NDArray[np.uint16]) -> NDArray[np.uint8]:
+    classes: NDArray[np.uint8] = _CLASSES[status]
     return classes
 
 
-_CLASSES: NDArray[np.int64] = np.minimum(np.arange(1000) // 100, 5)
+_CLASSES = np.minimum(np.arange(1 << 16) // 100, 5).astype(_Small)
 _CLASSES[TOO_MANY] = REFUSED
