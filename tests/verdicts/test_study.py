@@ -35,7 +35,7 @@ def test_verdicts_are_wrong_no_more_often_than_they_may(table: str) -> None:
     assert rows
     for row in rows:
         for head, cell in zip(heads, row, strict=True):
-            if head in ("wrong PASS", "wrong FAIL"):
+            if head in ("wrong PASS", "wrong FAIL", "PASS with the gate"):
                 assert _share(cell) <= most(SMALL), (head, row)
 
 

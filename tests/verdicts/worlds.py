@@ -22,6 +22,7 @@ Random = np.random.Generator
 LIMIT = 1.10
 TYPICAL_MS = 20.0
 STALL_MS = 1000.0
+_GATE_MS = 500.0
 STALLED = 20  # requests that a stall catches: one of 1 s, at 20 requests a second
 _MOST_US = 4e9  # what a record holds
 _ARRANGEMENTS = 4000  # drawn, of more; `compare` draws 200,000
@@ -84,14 +85,22 @@ class Figures:
 
     def verdict(self, at: int, ratio: float = 1.0, look: int | None = 1, runs: int | None = None) -> Verdict:
         """Return the verdict on the first `runs` of an experiment, the candidate `ratio` times as slow."""
+        return decide([self._question(at, ratio, runs)], 0.95, look)[0]
+
+    def passes_with_gate(self, at: int) -> bool:
+        """Return whether an experiment passes as a whole, where `stalls over 500 ms` are limited to 10 %."""
+        stalls = (self.worst_candidate[at] > _GATE_MS).astype(float).tolist()
+        gate = Question("at_most_share_of_runs", 0.1, [], stalls)
+        return {each.outcome for each in decide([self._question(at), gate], 0.95, 1)} == {"PASS"}
+
+    def _question(self, at: int, ratio: float = 1.0, runs: int | None = None) -> Question:
         base, worst_base = (side[at, :runs].tolist() for side in (self.baseline, self.worst_baseline))
         cand, worst_cand = (
             (side[at, :runs] * ratio).tolist() for side in (self.candidate, self.worst_candidate)
         )
         doubted = far_worse(base, cand) or far_worse(worst_base, worst_cand)
         doubts = ("It stalled.",) if doubted else ()
-        question = Question("at_most_ratio", LIMIT, base, cand, in_pairs=True, doubts=doubts)
-        return decide([question], 0.95, look)[0]
+        return Question("at_most_ratio", LIMIT, base, cand, in_pairs=True, doubts=doubts)
 
 
 @lru_cache(maxsize=64)
