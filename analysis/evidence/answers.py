@@ -118,9 +118,7 @@ def _codes(records: Records, kind: NDArray[np.uint8]) -> NDArray[np.uint8]:
     emptied = sized & (size <= 0) & (logged_size > 0)
     wrong = judged & (kind != _class(logged))
     good = kind == 2
-    place = np.zeros(
-        len(records), dtype=_Small
-    )  # the time goes into the width
+    place = np.zeros(len(records), dtype=_Small)  # the time goes into the width
     for number, where in (
         (1, failure),
         (2, judged),
