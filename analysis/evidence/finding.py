@@ -101,6 +101,12 @@ class FindingKind(Enum):
         "Over 1 % of the log's lines could not be read, so the load was less than the visitors'.",
         "Give the log's own format: --format.",
     )
+    CLOSED_CONNECTIONS = Rule(
+        "closed-connections",
+        Severity.WARN,
+        "Over 1 % of the requests were sent again: the server had closed their kept-open connections.",
+        "Let the server keep idle connections longer than visitors pause, or give a shorter --idle-timeout.",
+    )
     COPY = Rule(
         "copy",
         Severity.BAD,

@@ -9,7 +9,7 @@ from analysis.evidence.finding import Finding, FindingKind
 from analysis.statistics.lateness import is_late
 from analysis.statistics.sample import P999, PERCENTILES
 from plimsoll.common.severity import Severity
-from plimsoll.common.units import milliseconds, share
+from plimsoll.common.units import counted, milliseconds, share
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Saturation, saturation
 from plimsoll.rundir.recordsum import RecordSum
@@ -18,6 +18,7 @@ from plimsoll.rundir.silence import Silence
 
 JUDGED = tuple(name for name, parts in PERCENTILES.items() if parts <= P999)  # no gate can limit those above
 _UNREAD_FRACTION = 0.01
+_RETRIED_FRACTION = 0.01
 
 Times = Mapping[str, float | None]
 
@@ -101,6 +102,7 @@ def run_findings(run: RunEvidence) -> Iterator[Finding]:
         *_generator(run),
         *_saturator(run),
         *_target(run),
+        *_connections(run),
         *_parts(run),
     ):
         yield Finding(kind, f"{run.name} {text}", (run.name,), run.scenario, own_remedy=remedy)
@@ -184,6 +186,15 @@ def _saturator(run: RunEvidence) -> _Found:
 def _target(run: RunEvidence) -> _Found:
     if run.observation.silence:
         yield FindingKind.TARGET_DIED, f"lost its target: {run.observation.silence}.", None
+
+
+def _connections(run: RunEvidence) -> _Found:
+    summary, sent = run.directory.summary, run.directory.requests.count
+    if summary and summary.requests.retried > _RETRIED_FRACTION * sent:
+        retried = counted(summary.requests.retried, "request")
+        part = share(summary.requests.retried, sent)
+        text = f"had to send {retried} ({part}) again, since the server had closed their connections."
+        yield FindingKind.CLOSED_CONNECTIONS, text, None
 
 
 def _parts(run: RunEvidence) -> _Found:

@@ -1,7 +1,7 @@
 """The facts of a run: its target, its program and its settings."""
 
 from analysis.report.measured_run import MeasuredRun
-from plimsoll.common.units import counted, seconds
+from plimsoll.common.units import counted, seconds, share
 from plimsoll.rundir.models import ExperimentRun
 
 _GIB = 1 << 30
@@ -24,6 +24,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("speed", _speed(facts.speed, facts.loop)),
         ("seed", None if facts.seed is None else str(facts.seed)),
         ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
+        ("sent again", _sent_again(run)),
         ("took", seconds(run.elapsed_s)),
         ("command", " ".join(facts.command)),
         ("program", " ".join(filter(None, (facts.program.name, facts.program.version)))),
@@ -58,6 +59,15 @@ def _speed(speed: str | None, loop: str) -> str | None:
         return None
     named = {"1": "1 (recorded pace)", "max": "max (as fast as it goes)"}.get(speed, speed)
     return named + (", closed loop" if loop == "closed" else ", open loop")
+
+
+def _sent_again(run: MeasuredRun) -> str | None:
+    summary = run.directory.summary
+    if not summary or not summary.requests.retried:
+        return None
+    retried = summary.requests.retried
+    part = share(retried, run.directory.requests.count)
+    return f"{counted(retried, 'request')} ({part}), since the server had closed the kept-open connection"
 
 
 def _host(run: MeasuredRun) -> str:

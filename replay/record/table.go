@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// WriteTable prints The Grinder's table, one row per route and a total, and the percentiles below it.
+// WriteTable prints The Grinder's table, one row per route and a total, and the percentiles below it; then what no table
+// shows.
 func (s Summary) WriteTable(w io.Writer) {
 	rows := [][]string{{"Test", "Tests", "Errors", "MTT (ms)", "TTSD (ms)", "TPS", "RBPS", "MTTFB (ms)", "TT (h:m)"}}
 	for _, r := range s.Routes {
@@ -26,6 +27,15 @@ func (s Summary) WriteTable(w io.Writer) {
 		rows = append(rows, append([]string{line.name}, line.s.cells()...))
 	}
 	writeAligned(w, rows)
+	if n := s.Requests.Retried; n > 0 {
+		fmt.Fprintf(w, "\nSent again on a fresh connection, since the server closed the kept-open one: %d of %d requests (%s).\n",
+			n, s.Requests.Sent, share(n, s.Requests.Sent))
+	}
+}
+
+// share returns a part of a whole as a percentage with three digits.
+func share(part, whole uint64) string {
+	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(max(1, whole)))
 }
 
 func (g Grinder) cells() []string {

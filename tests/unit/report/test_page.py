@@ -229,6 +229,29 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
         assert says in text
 
 
+@pytest.mark.parametrize(
+    ("what", "retried", "fact", "doubt"),
+    [
+        ("none were sent again", 0, "", ""),
+        ("one is a fact, and no reason for doubt", 1, "1 request (0.05 %), since the server had closed", ""),
+        (
+            "one in forty: the server closes connections at random",
+            50,
+            "50 requests (2.5 %), since the server had closed",
+            "The run had to send 50 requests (2.5 %) again",
+        ),
+    ],
+)
+def test_requests_that_were_sent_again_are_said(
+    tmp_path: Path, what: str, retried: int, fact: str, doubt: str
+) -> None:
+    summary = {"requests": {"sent": 2000, "retried": retried}}
+    text = _text(write_run(tmp_path / "run", records(2000), summary=summary))
+    for words, says in (("since the server had closed the", fact), ("had to send", doubt)):
+        assert (words in text) is bool(says), what
+        assert says in text, what
+
+
 def test_a_small_run_says_that_it_is_too_small(tmp_path: Path) -> None:
     text = _text(write_run(tmp_path / "run", records(999)))
     assert "Only 999 requests: a p99.9 needs 1,000." in text
