@@ -41,6 +41,7 @@ func TestEveryFlagOfARunIsInItsLoadOrNot(t *testing.T) {
 		"Users":          {[]string{"--users", "2"}, shapes},
 		"RampUp":         {[]string{"--users", "2", "--ramp-up", "5ms"}, shapes},
 		"Connections":    {[]string{"--speed", "max", "--connections", "3"}, shapes},
+		"MaxGap":         {[]string{"--max-gap", "1h"}, shapes},
 		"Burst":          {[]string{"--burst"}, shapes},
 		"Seed":           {[]string{"--seed", "2"}, shapes},
 		"Duration":       {[]string{"--duration", "1h"}, shapes},

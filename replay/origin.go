@@ -125,7 +125,7 @@ func (c *originCmd) feed(ctx context.Context, s run.Streams, catalog *origin.Cat
 	}
 	style := format.TargetEscape()
 	var target []byte
-	err = source.Each(ctx, format, func(r *accesslog.Request) bool {
+	err = source.Each(ctx, format, nil, func(r *accesslog.Request) bool {
 		method := string(r.Method)
 		if method == "" {
 			method = http.MethodGet

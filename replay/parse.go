@@ -54,11 +54,11 @@ func (c *parseCmd) Run(s run.Streams) error {
 		Progress:   c.progress(s.Err),
 	}
 	out := bufio.NewWriterSize(s.Out, 256<<10)
-	var counts accesslog.Counts
+	var totals accesslog.Totals
 	if c.Stats {
-		counts, err = printStats(out, logs, format, opts)
+		totals, err = printStats(out, logs, format, opts)
 	} else {
-		counts, err = printRequests(out, logs, format, opts)
+		totals.Counts, err = printRequests(out, logs, format, opts)
 	}
 	if flushed := out.Flush(); err == nil {
 		err = flushed
@@ -72,11 +72,12 @@ func (c *parseCmd) Run(s run.Streams) error {
 	case err != nil:
 		return run.UsageError{Err: err}
 	}
-	if err := traffic.CheckRejects(accesslog.Totals{Counts: counts}, format.Name(), rejected, c.AllowRejects); err != nil {
+	if err := traffic.CheckRejects(totals, format.Name(), rejected, c.AllowRejects); err != nil {
 		return run.UsageError{Err: err}
 	}
 	if !c.Quiet {
-		showRejects(s.Err, logs.Paths(), rejected, counts)
+		showRejects(s.Err, logs.Paths(), rejected, totals.Counts)
+		showTimes(s.Err, logs.Paths(), totals)
 	}
 	return nil
 }
@@ -108,6 +109,16 @@ func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, count
 	}
 }
 
+// showTimes shows which time stamps a replay would not follow.
+func showTimes(w io.Writer, paths []string, totals accesslog.Totals) {
+	if len(totals.Strays) > 0 {
+		fmt.Fprintln(w, traffic.StrayText(paths, totals.Strays))
+	}
+	if len(totals.Pauses) > 0 {
+		fmt.Fprintln(w, traffic.PauseText(paths, totals.Pauses))
+	}
+}
+
 // logTotals are the totals of a log, as `replay parse --stats` prints them. What is not known is null.
 type logTotals struct {
 	Format    string   `json:"format"`
@@ -123,10 +134,10 @@ type logTotals struct {
 
 func printStats(
 	w io.Writer, logs *accesslog.Source, format *accesslog.Format, opts accesslog.ReadOptions,
-) (accesslog.Counts, error) {
+) (accesslog.Totals, error) {
 	totals, err := logs.Count(context.Background(), format, opts)
 	if err != nil {
-		return totals.Counts, err
+		return totals, err
 	}
 	c := totals.Counts
 	out := logTotals{Format: format.Name(), Lines: c.Lines, Valid: c.Valid, Failed: c.Failed, Ignored: c.Ignored, Bytes: c.Bytes}
@@ -134,7 +145,7 @@ func printStats(
 		first, last, duration := rfc3339(c.FirstNS), rfc3339(c.LastNS), c.DurationS()
 		out.First, out.Last, out.DurationS = &first, &last, &duration
 	}
-	return c, json.NewEncoder(w).Encode(out)
+	return totals, json.NewEncoder(w).Encode(out)
 }
 
 func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }

@@ -144,3 +144,23 @@ func TestParseHelpHasExamples(t *testing.T) {
 		t.Error(code, out)
 	}
 }
+
+func TestStatsNameTimesThatCannotBe(t *testing.T) {
+	at := func(date string) string { return strings.Replace(parsedLine, "10/Oct/2025", date, 1) }
+	rows := []struct {
+		why, log string
+		args     []string
+		want     string
+	}{
+		{"times as they should be", parsedLine + parsedLine, nil, ""},
+		{"a stray", parsedLine + at("01/Jan/1970") + parsedLine, nil, ":2: the time stamp 1970-01-01 11:55:36 UTC strays"},
+		{"a pause", parsedLine + at("13/Oct/2025"), nil, ":2: nothing was logged for 72h0m0s, from 2025-10-10 11:55:36 UTC"},
+		{"nothing is said where nothing should be", parsedLine + at("13/Oct/2025"), []string{"--quiet"}, ""},
+	}
+	for _, row := range rows {
+		code, _, errOut := runParse("", append(row.args, "--stats", logFile(t, row.log))...)
+		if code != 0 || (errOut == "") != (row.want == "") || !strings.Contains(errOut, row.want) {
+			t.Errorf("%s: exit %d, says %q, want %q", row.why, code, errOut, row.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,48 @@ func TestRunFilters(t *testing.T) {
 		}
 		if run := latest(t, out); int(run.Len()) != row.want || run.Summary.Requests.Errors != 0 {
 			t.Errorf("%s: %d records, %d errors", row.why, run.Len(), run.Summary.Requests.Errors)
+		}
+	}
+}
+
+func TestAStrayTimeStampDoesNotFreezeARun(t *testing.T) {
+	body := func(from int) (lines []string) {
+		for i := range 20 {
+			lines = append(lines, logLine(from+i, "GET /a HTTP/1.1", "UA"))
+		}
+		return lines
+	}
+	on := func(date string, lines ...string) []string {
+		return strings.SplitAfter(strings.ReplaceAll(strings.Join(lines, ""), "20/Nov/2026", date), "\n")
+	}
+	stray := func(date string) []string { return on(date, logLine(0, "GET /a HTTP/1.1", "UA")) }
+	rows := []struct {
+		why    string
+		log    []string
+		args   []string
+		says   string
+		strays uint64
+		pauses *record.Pauses
+	}{
+		{"a log that is well", body(0), nil, "", 0, nil},
+		{"1970 in its middle", slices.Concat(body(0), stray("01/Jan/1970"), body(20)), nil, "access.log:21: the time stamp 1970-01-01 10:00:00 UTC strays", 1, nil},
+		{"2100 at its end", append(body(0), stray("01/Jan/2100")...), nil, "access.log:21: the time stamp 2100-01-01", 1, nil},
+		{"1970 at its begin, with users", append(stray("01/Jan/1970"), body(0)...), []string{"--users", "2"}, "access.log:1: the time stamp 1970", 1, nil},
+		{"a missing day", append(body(0), on("22/Nov/2026", body(0)...)...), []string{"--max-gap", "5s"},
+			"access.log:21: nothing was logged for 47h59m41s, from 2026-11-20 10:00:19 UTC to 2026-11-22 10:00:00 UTC: this pause is shortened to 5s (see --max-gap)",
+			0, &record.Pauses{Shortened: 1, CutS: 172776}},
+	}
+	server := newSite(t)
+	for _, row := range rows {
+		out := t.TempDir()
+		args := append([]string{"run", writeLog(t, row.log...), "--target", server.URL, "--out", out, "--quiet", "--speed", "100", "--burst"}, row.args...)
+		code, _, errOut := call(args...)
+		if code != 0 || (errOut == "") != (row.says == "") || !strings.Contains(errOut, row.says) || strings.Count(errOut, "\n") > 1 {
+			t.Errorf("%s: exit %d, says %q, want %q", row.why, code, errOut, row.says)
+		}
+		run := latest(t, out).Run
+		if run.Logs[0].Strays != row.strays || !reflect.DeepEqual(run.LogPauses, row.pauses) {
+			t.Errorf("%s: %d strays and %+v in run.json, want %d and %+v", row.why, run.Logs[0].Strays, run.LogPauses, row.strays, row.pauses)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 
 from analysis.report.measured_run import MeasuredRun
 from plimsoll.common.units import counted, seconds, share
-from plimsoll.rundir.models import ExperimentRun
+from plimsoll.rundir.models import ExperimentRun, LogPauses
 
 _GIB = 1 << 30
 
@@ -21,6 +21,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("target", target.url if target else None),
         ("connected to", (target.connect_to or ", ".join(target.addresses)) if target else None),
         *(("log", _log(run, index)) for index in range(len(facts.logs))),
+        ("pauses of the log", _pauses(facts.log_pauses)),
         ("speed", _speed(facts.speed, facts.loop)),
         ("seed", None if facts.seed is None else str(facts.seed)),
         ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
@@ -49,9 +50,17 @@ def _log(run: MeasuredRun, index: int) -> str:
         parts.append(f"{log.valid:,} valid lines")
     if log.failed:
         parts.append(f"{log.failed:,} that did not parse")
+    if log.strays:
+        parts.append(counted(log.strays, "stray time stamp"))
     if log.first and log.last:
         parts.append(f"{log.first} to {log.last}")
     return ", ".join(parts)
+
+
+def _pauses(pauses: LogPauses | None) -> str | None:
+    if pauses is None:
+        return None
+    return f"{pauses.shortened:,} shortened, by {seconds(pauses.cut_s)} in all"
 
 
 def _speed(speed: str | None, loop: str) -> str | None:

@@ -64,8 +64,16 @@ class Log(_Model):
     valid: Count | None = None
     failed: Count | None = None
     ignored: Count | None = None
+    strays: Count | None = None
     first: str | None = None
     last: str | None = None
+
+
+class LogPauses(_Model):
+    """The pauses of a log that a replay shortened, and what it cut off them in all, in the log's time."""
+
+    shortened: Count
+    cut_s: Seconds
 
 
 class Program(_Model):
@@ -201,6 +209,7 @@ class RunFacts(_Model):
     warmup_s: Seconds = 0.0
     logs: list[Log] = []
     log_start: Instant = None
+    log_pauses: LogPauses | None = None
     program: Program = Program()
     host: GeneratorHost = GeneratorHost()
     scenario_settings: dict[str, Any] = {}
@@ -215,7 +224,7 @@ class RunFacts(_Model):
 # What the lab writes into run.json after a run: absent where no lab was.
 LAB_KEYS = ("experiment", "storage", "phases")
 # What is absent from run.json, rather than null, where it has no meaning.
-OPTIONAL_KEYS = (*LAB_KEYS, "load", "shard", "merged")
+OPTIONAL_KEYS = (*LAB_KEYS, "load", "log_pauses", "shard", "merged")
 
 
 class RequestCounts(_Model):

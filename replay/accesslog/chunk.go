@@ -30,6 +30,9 @@ type chunk struct {
 	arena    []byte
 	rejects  []Reject
 	counts   Counts
+	binNS    int64     // how long a stretch may be; 0: nobody asked for them
+	bin      int64     // where the last stretch begins at the earliest
+	spread   []stretch // where in time the requests lie, one stretch after the other as the lines have them
 
 	err    error         // why reading ended here; io.EOF at the end of the file
 	parsed chan struct{} // holds a token once a worker is done
@@ -42,6 +45,7 @@ func newChunk() *chunk {
 	c := chunks.Get().(*chunk)
 	c.text, c.requests, c.arena, c.rejects = c.text[:0], c.requests[:0], c.arena[:0], nil
 	c.counts, c.err, c.overlong = Counts{}, nil, false
+	c.binNS, c.spread = 0, c.spread[:0]
 	c.refs.Store(1)
 	return c
 }
@@ -171,6 +175,9 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 		reject := c.parseLine(f, line, r)
 		if reject == nil {
 			c.counts.add(r)
+			if c.binNS > 0 {
+				c.place(r)
+			}
 			continue
 		}
 		c.counts.Failed++
@@ -184,6 +191,21 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 		}
 	}
 	c.arena = f.arena
+}
+
+// place adds a request to the last stretch, or begins another where that one cannot take it.
+func (c *chunk) place(r *Request) {
+	if len(c.spread) == 0 || uint64(r.TimeNS-c.bin) >= uint64(c.binNS) {
+		c.bin = (r.TimeNS+beforeNS)/c.binNS*c.binNS - beforeNS
+		c.spread = append(c.spread, stretch{firstNS: r.TimeNS, lastNS: r.TimeNS, file: r.File, line: r.Line, low: r.Line})
+	}
+	s := &c.spread[len(c.spread)-1]
+	s.requests++
+	s.high = r.Line
+	if r.TimeNS < s.firstNS {
+		s.firstNS, s.line = r.TimeNS, r.Line
+	}
+	s.lastNS = max(s.lastNS, r.TimeNS)
 }
 
 func (c *chunk) parseLine(f *Format, line []byte, r *Request) *Mismatch {

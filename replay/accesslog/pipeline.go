@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // ReadOptions say how a log is read. The zero value reads it on all cores.
@@ -20,6 +21,10 @@ type ReadOptions struct {
 	Workers int
 	// Sums asks Count for the sums of the files.
 	Sums bool
+	// Pause asks Count for pauses longer than this, 1.4 s at least; 0 means LongPause.
+	Pause time.Duration
+	// Strays are those that Count found; Read corrects their instants.
+	Strays []Strays
 
 	chunkBytes int // set by tests
 }
@@ -27,6 +32,9 @@ type ReadOptions struct {
 func (o ReadOptions) withDefaults() ReadOptions {
 	if o.MaxRejects == 0 {
 		o.MaxRejects = 1000
+	}
+	if o.Pause == 0 {
+		o.Pause = LongPause
 	}
 	if o.OnReject == nil {
 		o.MaxRejects = 0

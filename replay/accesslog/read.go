@@ -31,7 +31,10 @@ func (b *Batch) Release() {
 func (s *Source) Read(ctx context.Context, f *Format, opts ReadOptions) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		p := s.pipeline(ctx, opts)
-		m := merger{pipeline: p, rejectsLeft: p.opts.MaxRejects}
+		m := merger{pipeline: p, rejectsLeft: p.opts.MaxRejects, strays: map[int]*Strays{}}
+		for i := range opts.Strays {
+			m.strays[opts.Strays[i].File] = &opts.Strays[i]
+		}
 		defer p.wg.Wait()
 		defer p.cancel()
 		p.work(f, func(_ int, f *Format, c *chunk) {
@@ -57,9 +60,10 @@ func (s *Source) Read(ctx context.Context, f *Format, opts ReadOptions) iter.Seq
 	}
 }
 
-// Each calls use for every valid request in the order of the logs, until use returns false.
-func (s *Source) Each(ctx context.Context, f *Format, use func(r *Request) bool) error {
-	for batch, err := range s.Read(ctx, f, ReadOptions{}) {
+// Each calls use for every valid request in the order of the logs, until use returns false. The instants of strays are
+// corrected.
+func (s *Source) Each(ctx context.Context, f *Format, strays []Strays, use func(r *Request) bool) error {
+	for batch, err := range s.Read(ctx, f, ReadOptions{Strays: strays}) {
 		if err != nil {
 			return err
 		}
@@ -82,7 +86,8 @@ type fileStream struct {
 	chunks chan *chunk
 	failed chan error
 	chunk  *chunk
-	at     int // the next request in the chunk
+	at     int    // the next request in the chunk
+	clock  *clock // nil: the file has no strays
 }
 
 func (t *fileStream) timeNS() int64 { return t.chunk.requests[t.at].TimeNS }
@@ -93,6 +98,7 @@ type merger struct {
 	waiting     []waitingFile // not opened yet, the earliest first
 	open        []*fileStream
 	rejectsLeft int
+	strays      map[int]*Strays // by file
 }
 
 type waitingFile struct {
@@ -104,7 +110,9 @@ type waitingFile struct {
 func (m *merger) plan(f *Format) error {
 	for i := range m.source.files {
 		first := int64(math.MinInt64)
-		if len(m.source.files) > 1 {
+		if strays := m.strays[i]; strays != nil {
+			first = strays.FirstNS
+		} else if len(m.source.files) > 1 {
 			var err error
 			if first, err = m.source.firstNS(i, f.Clone()); err != nil {
 				return err
@@ -200,6 +208,9 @@ func (m *merger) openNext() error {
 	m.waiting = m.waiting[1:]
 	size := max(minChunkBytes, chunkBytes/(1+len(m.open)))
 	t := &fileStream{chunks: make(chan *chunk, m.opts.Workers), failed: make(chan error, 1)}
+	if strays := m.strays[i]; strays != nil {
+		t.clock = &clock{strays: strays, lastNS: strays.FirstNS}
+	}
 	m.wg.Add(1)
 	go func() {
 		defer m.wg.Done()
@@ -242,6 +253,11 @@ func (m *merger) advance(t *fileStream) (more bool, err error) {
 			}
 		}
 		t.chunk, t.at = c, 0
+		if t.clock != nil {
+			for i := range c.requests {
+				c.requests[i].TimeNS = t.clock.correct(c.requests[i].TimeNS)
+			}
+		}
 		if len(c.requests) > 0 {
 			return true, nil
 		}

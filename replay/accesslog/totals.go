@@ -52,4 +52,29 @@ type Totals struct {
 	Counts
 	Files  []Counts
 	SHA256 []string // of each file's text, unpacked, in hexadecimal; none where nobody asked for it
+	Strays []Strays // of the files that have some
+	Pauses []Pause  // longer than was asked for, in the order of time; strays end none
+}
+
+// Span returns the earliest and the latest instant of a file, in nanoseconds since the Unix epoch, but for strays; of
+// no meaning where it has no request.
+func (t *Totals) Span(file int) (firstNS, lastNS int64) {
+	for _, s := range t.Strays {
+		if s.File == file {
+			return s.FirstNS, s.LastNS
+		}
+	}
+	return t.Files[file].FirstNS, t.Files[file].LastNS
+}
+
+// WholeSpan returns the earliest and the latest instant of all files, as Span does.
+func (t *Totals) WholeSpan() (firstNS, lastNS int64) {
+	var whole Counts
+	for i, c := range t.Files {
+		if c.Valid > 0 {
+			first, last := t.Span(i)
+			whole.merge(Counts{Valid: 1, FirstNS: first, LastNS: last})
+		}
+	}
+	return whole.FirstNS, whole.LastNS
 }

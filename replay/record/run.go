@@ -49,6 +49,7 @@ type Run struct {
 	Program                Program  `json:"program"`
 	Host                   Host     `json:"host"`
 	Load                   *Load    `json:"load,omitempty"`
+	LogPauses              *Pauses  `json:"log_pauses,omitempty"`
 	Shard                  *Shard   `json:"shard,omitempty"`
 }
 
@@ -67,8 +68,15 @@ type Log struct {
 	Valid   uint64  `json:"valid"`
 	Failed  uint64  `json:"failed"`
 	Ignored uint64  `json:"ignored"`
+	Strays  uint64  `json:"strays"` // requests whose time stamps were corrected
 	First   Instant `json:"first"`
 	Last    Instant `json:"last"`
+}
+
+// Pauses are those of the log that were shortened.
+type Pauses struct {
+	Shortened uint64  `json:"shortened"`
+	CutS      float64 `json:"cut_s"` // in all, in the log's time
 }
 
 // Program is the program that wrote the run directory.

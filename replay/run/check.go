@@ -30,7 +30,7 @@ type Setup struct {
 // Check reads the flags and reports everything that is wrong with them at once.
 func (c *Command) Check() (*Setup, error) {
 	s := &Setup{plan: traffic.Plan{
-		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Seed: c.Seed, Loops: c.Loops, Limit: c.Limit, Until: c.Duration,
+		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Pause: c.MaxGap, Seed: c.Seed, Loops: c.Loops, Limit: c.Limit, Until: c.Duration,
 		Methods: map[string]bool{}, Unconditional: c.Unconditional,
 	}}
 	var wrong []error
@@ -96,6 +96,7 @@ func (c *Command) checkNumbers() error {
 		{"--connections", float64(c.Connections), 1},
 		{"--max-connections", float64(c.MaxConnections), 1},
 		{"--loops", float64(c.Loops), 0},
+		{"--max-gap", c.MaxGap.Seconds(), 0},
 		{"--duration", c.Duration.Seconds(), 0},
 		{"--warmup", c.Warmup.Seconds(), 0},
 		{"--ramp-up", c.RampUp.Seconds(), 0},

@@ -27,6 +27,7 @@ type Command struct {
 	RampUp      time.Duration `help:"With --users: time over which the users arrive. Default: 1 s per 1,000 users." placeholder:"D" group:"Pace"`
 	Connections int           `help:"With --speed max: number of connections. Each sends its next request when the last one is answered. Default: ${default}." default:"64" placeholder:"N" group:"Pace"`
 	Burst       bool          `help:"Send requests logged in the same second at once, instead of spreading them over that second." group:"Pace"`
+	MaxGap      time.Duration `help:"Longest pause of the log that is kept, in the log's time. Longer ones are shortened to it. 0: all are kept. Default: ${default}." default:"12h" placeholder:"D" group:"Pace"`
 	Seed        int64         `help:"Seed of the random numbers." default:"1" group:"Pace"`
 
 	Duration time.Duration `help:"Send no requests that are due later than this." placeholder:"D" group:"How much"`

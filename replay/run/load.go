@@ -46,6 +46,7 @@ var shapings = []shaping{
 	{"users", []string{"Users"}, func(g given) any { return orNull(g.Users) }},
 	{"ramp_up_s", []string{"RampUp"}, func(g given) any { return onlyIf(g.Users > 0, g.rampUp().Seconds()) }},
 	{"connections", []string{"Connections"}, func(g given) any { return onlyIf(g.Speed == "max", g.Connections) }},
+	{"max_gap_s", []string{"MaxGap"}, func(g given) any { return g.MaxGap.Seconds() }},
 	{"burst", []string{"Burst"}, func(g given) any { return g.Burst }},
 	{"seed", []string{"Seed"}, func(g given) any { return g.Seed }},
 	{"headers", []string{"Header", "HeaderFile"}, func(g given) any { return g.setup.headers.Digests(record.Digest) }},

@@ -56,6 +56,9 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 	r.names = route.New(r.setup.routes)
 	r.Dir.SetRoutes(r.names.Names)
 	r.traffic = traffic.New(r.setup.plan, r.logs, r.Dir, r.names)
+	for _, doubt := range r.traffic.Doubts() {
+		fmt.Fprintf(r.warn, "replay: warning: %s\n", doubt)
+	}
 	return nil
 }
 

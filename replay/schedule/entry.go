@@ -29,4 +29,6 @@ type Notes struct {
 	Late    uint64 // entries further back in time than the sorting window reaches: due at once
 	Steps   uint64 // steps of the log's clock back in time, followed from there on
 	Spread  uint64 // entries moved within their second
+	Pauses  uint64 // pauses of the log that were shortened, each time they were come to
+	CutNS   int64  // what was cut off them in all, in the log's time
 }

@@ -10,12 +10,13 @@ const stepAfter = 32
 type Pacing struct {
 	Speed   float64 // times the recorded pace; > 0
 	Rate    float64 // entries per second at even distances; 0: at the recorded pace
+	PauseNS int64   // longest pause of the log that is kept, in the log's time; 0: any
 	LimitNS int64   // nothing is due at or after this instant of the run; 0: no limit
 	Loops   int     // how many times the log is replayed; at least 1, or 0 for as long as LimitNS allows
 }
 
 // Pace gives each entry its due instant: (logged start − first logged start) / speed, or the next multiple of 1/rate.
-// Due instants never decrease. The source is asked for a new sequence for each loop; the pause between two loops is the
+// Due instants never decrease. A longer pause than PauseNS is shortened to it. The source is asked for a new sequence for each loop; the pause between two loops is the
 // log's mean distance between requests.
 func Pace[T any](source func() Seq[T], pacing Pacing, notes *Notes) Seq[T] {
 	return func(yield func(Entry[T]) bool) {
@@ -45,7 +46,8 @@ type pacer struct {
 	notes   *Notes
 	count   uint64
 	started bool
-	baseNS  int64 // the logged instant that is due at offsetNS
+	baseNS  int64 // the logged instant that is due at offset
+	lastNS  int64 // the logged instant that is due at lastDue, pauses not cut
 	offset  int64
 	lastDue int64
 	behind  int // entries in a row behind lastDue
@@ -72,15 +74,20 @@ func (p *pacer) due(atNS int64) int64 {
 	}
 	if !p.started {
 		p.started = true
-		p.baseNS = atNS
+		p.baseNS, p.lastNS = atNS, atNS
 		if p.count == 1 {
 			p.notes.FirstNS = atNS
 		}
 	}
+	if cut := atNS - p.lastNS - p.pacing.PauseNS; p.pacing.PauseNS > 0 && cut > 0 {
+		p.baseNS += cut
+		p.notes.Pauses++
+		p.notes.CutNS += cut
+	}
 	due := p.offset + int64(math.Round(float64(atNS-p.baseNS)/p.pacing.Speed))
 	if due >= p.lastDue {
 		p.behind = 0
-		p.lastDue = due
+		p.lastNS, p.lastDue = atNS, due
 		return due
 	}
 	p.behind++
@@ -88,7 +95,7 @@ func (p *pacer) due(atNS int64) int64 {
 	if p.behind >= stepAfter {
 		p.notes.Steps++
 		p.behind = 0
-		p.baseNS, p.offset = atNS, p.lastDue
+		p.baseNS, p.lastNS, p.offset = atNS, atNS, p.lastDue
 	}
 	return p.lastDue
 }

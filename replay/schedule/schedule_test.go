@@ -121,10 +121,14 @@ func TestSpreadBoundsItsMemory(t *testing.T) {
 func TestStarts(t *testing.T) {
 	in := func(yield func(Entry[int]) bool) {
 		_ = yield(Entry[int]{AtNS: 10 * second, DurationNS: 3 * second}) &&
-			yield(Entry[int]{AtNS: 11 * second, DurationNS: -1})
+			yield(Entry[int]{AtNS: 11 * second, DurationNS: -1}) &&
+			yield(Entry[int]{AtNS: 12 * second, DurationNS: 7200 * second}) &&
+			yield(Entry[int]{AtNS: 13 * second, DurationNS: math.MaxInt64}) &&
+			yield(Entry[int]{AtNS: second, DurationNS: second})
 	}
-	if got := instants(Starts[int](in)); !slices.Equal(got, []int64{7 * second, 11 * second}) {
-		t.Error(got)
+	want := []int64{7 * second, 11 * second, 2 * second, 2 * second, second}
+	if got := instants(Starts[int](in, 2*second)); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -140,6 +144,12 @@ func TestPace(t *testing.T) {
 		{"half the speed is twice the distance", Pacing{Speed: 0.5, Loops: 1}, []int64{0, 10}, []int64{0, 20}},
 		{"a rate takes no heed of the log", Pacing{Speed: 1, Rate: 500, Loops: 1}, []int64{9, 9, 1}, []int64{0, 2e6, 4e6}},
 		{"a stray is due at once, and moves nobody else", Pacing{Speed: 1, Loops: 1}, []int64{0, 10, 4, 20}, []int64{0, 10, 10, 20}},
+		{"a longer pause than that is shortened to it", Pacing{Speed: 1, Loops: 1, PauseNS: 10}, []int64{0, 5, 105, 110}, []int64{0, 5, 15, 20}},
+		{"each of them", Pacing{Speed: 1, Loops: 1, PauseNS: 10}, []int64{0, 100, 200, 205}, []int64{0, 10, 20, 25}},
+		{"a pause of that length is kept", Pacing{Speed: 1, Loops: 1, PauseNS: 10}, []int64{0, 10, 20}, []int64{0, 10, 20}},
+		{"a pause is of the log's time, whatever the speed", Pacing{Speed: 10, Loops: 1, PauseNS: 100}, []int64{0, 1000, 1010}, []int64{0, 10, 11}},
+		{"in each loop anew", Pacing{Speed: 1, Loops: 2, PauseNS: 10}, []int64{0, 100, 110}, []int64{0, 10, 20, 30, 40, 50}},
+		{"a stray behind is no begin of a pause", Pacing{Speed: 1, Loops: 1, PauseNS: 10}, []int64{0, 100, 4, 105}, []int64{0, 10, 10, 15}},
 		{"nothing is due at the limit or after it", Pacing{Speed: 1, Loops: 1, LimitNS: 10}, []int64{0, 9, 10, 11}, []int64{0, 9}},
 		{"a second loop follows after the mean distance", Pacing{Speed: 1, Loops: 2}, []int64{0, 10, 20}, []int64{0, 10, 20, 30, 40, 50}},
 		{"a loop of one request comes each second", Pacing{Speed: 1, Loops: 3}, []int64{5}, []int64{0, second, 2 * second}},
@@ -238,7 +248,7 @@ func TestStagesStopWhenAsked(t *testing.T) {
 	stages := map[string]Seq[int]{
 		"sort":    Sort(at(3, 2, 1, 4), 1),
 		"spread":  Spread(at(1, 1, 2, 3), second, 1, &notes),
-		"starts":  Starts(at(1, 2, 3)),
+		"starts":  Starts(at(1, 2, 3), 0),
 		"between": Between(at(1, 2, 3), 0, 9),
 		"pace":    Pace(func() Seq[int] { return at(1, 2, 3) }, Pacing{Speed: 1}, &notes),
 	}

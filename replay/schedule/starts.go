@@ -1,12 +1,13 @@
 package schedule
 
 // Starts turns instants of completion into instants of start, for logs that stamp a request when it is finished (nginx)
-// and know how long it took. Entries without a duration stay where they are.
-func Starts[T any](in Seq[T]) Seq[T] {
+// and know how long it took. Entries without a duration stay where they are. None is moved before earliestNS: a request
+// that had taken hours when the log began would keep all others waiting for hours.
+func Starts[T any](in Seq[T], earliestNS int64) Seq[T] {
 	return func(yield func(Entry[T]) bool) {
 		for e := range in {
 			if e.DurationNS > 0 {
-				e.AtNS -= e.DurationNS
+				e.AtNS -= min(e.DurationNS, max(0, e.AtNS-earliestNS))
 			}
 			if !yield(e) {
 				return

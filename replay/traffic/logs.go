@@ -31,18 +31,23 @@ type Logs struct {
 	spool     string   // the temporary copy of standard input, or ""
 }
 
+// Reading says how logs are looked through.
+type Reading struct {
+	Spec     accesslog.Spec
+	Pause    time.Duration           // longer ones are looked for; 0: than accesslog.LongPause
+	Progress func(done, total int64) // bytes; may be nil
+}
+
 // Open finds the logs, detects their format and counts them. Among the paths, - is standard input, which is copied to a
 // temporary file, since a replay goes through its log more than once. An error is a mistake in what was asked, unless
 // ctx has ended.
-func Open(
-	ctx context.Context, paths []string, stdin io.Reader, spec accesslog.Spec, progress func(done, total int64),
-) (*Logs, error) {
+func Open(ctx context.Context, paths []string, stdin io.Reader, how Reading) (*Logs, error) {
 	l := &Logs{}
 	paths, err := l.spoolStdin(paths, stdin)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.open(ctx, paths, spec, progress); err != nil {
+	if err := l.open(ctx, paths, how); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -50,7 +55,7 @@ func Open(
 	return l, nil
 }
 
-func (l *Logs) open(ctx context.Context, paths []string, spec accesslog.Spec, progress func(done, total int64)) error {
+func (l *Logs) open(ctx context.Context, paths []string, how Reading) error {
 	var err error
 	if l.source, err = accesslog.Open(paths, nil); err != nil {
 		return err
@@ -63,11 +68,11 @@ func (l *Logs) open(ctx context.Context, paths []string, spec accesslog.Spec, pr
 			l.named = append(l.named, strings.Replace(path, l.spool, "-", 1))
 		}
 	}
-	if l.Format, err = l.source.FormatFor(spec); err != nil {
+	if l.Format, err = l.source.FormatFor(how.Spec); err != nil {
 		return err
 	}
 	l.hasMethod = strings.Contains(l.Format.LogFormat(), "%m") || strings.Contains(l.Format.LogFormat(), "%r")
-	opts := accesslog.ReadOptions{Progress: progress, Sums: true, OnReject: func(r accesslog.Reject) {
+	opts := accesslog.ReadOptions{Progress: how.Progress, Sums: true, Pause: how.Pause, OnReject: func(r accesslog.Reject) {
 		l.first = append(l.first, r)
 		l.Rejects = append(l.Rejects, record.Reject{
 			File: l.named[r.File], Line: r.Line,
@@ -117,11 +122,6 @@ func (l *Logs) Close() {
 	}
 }
 
-// span returns the first and the last instant of the logs, and how many requests they hold.
-func (l *Logs) span() (first, last time.Time, valid uint64) {
-	return time.Unix(0, l.Totals.FirstNS), time.Unix(0, l.Totals.LastNS), l.Totals.Valid
-}
-
 // TimesAre returns which instant of a request the logs' times are.
 func (l *Logs) TimesAre() string {
 	if l.Finished {
@@ -150,10 +150,13 @@ func (l *Logs) Facts() []record.Log {
 			Lines: counts.Lines, Valid: counts.Valid, Failed: counts.Failed, Ignored: counts.Ignored,
 		}
 		if counts.Valid > 0 {
-			log.First = record.Instant{Time: time.Unix(0, counts.FirstNS)}
-			log.Last = record.Instant{Time: time.Unix(0, counts.LastNS)}
+			first, last := l.Totals.Span(i)
+			log.First, log.Last = record.Instant{Time: time.Unix(0, first)}, record.Instant{Time: time.Unix(0, last)}
 		}
 		out = append(out, log)
+	}
+	for _, strays := range l.Totals.Strays {
+		out[strays.File].Strays = strays.Requests
 	}
 	return out
 }

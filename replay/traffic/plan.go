@@ -10,6 +10,7 @@ type Plan struct {
 	Speed float64       // times the recorded pace; 0: no pace, only the order counts
 	Rate  float64       // requests a second at even distances, in place of the log's pace; 0: none
 	Users bool          // the requests become visits of users
+	Pause time.Duration // longest pause of the log that is kept, in the log's time; 0: any
 	Burst bool          // requests of the same second at once
 	Seed  int64         // of all that is drawn at random
 	Loops int           // times through the log; 0: until Duration
@@ -27,8 +28,7 @@ type Plan struct {
 // Expected returns how long the run will take and how many requests it will send, as far as the counts of the logs
 // tell. What is not known is 0.
 func (t *Traffic) Expected() (whole time.Duration, total uint64) {
-	first, last, valid := t.logs.span()
-	total = valid * uint64(t.plan.Loops)
+	total = t.logs.Totals.Valid * uint64(t.plan.Loops)
 	if t.plan.Limit > 0 && (total == 0 || t.plan.Limit < total) {
 		total = t.plan.Limit
 	}
@@ -38,13 +38,7 @@ func (t *Traffic) Expected() (whole time.Duration, total uint64) {
 	case t.plan.Rate > 0:
 		whole = time.Duration(float64(total) / t.plan.Rate * 1e9)
 	default:
-		if t.plan.From.After(first) {
-			first = t.plan.From
-		}
-		if !t.plan.To.IsZero() && t.plan.To.Before(last) {
-			last = t.plan.To
-		}
-		whole = time.Duration(float64(last.Sub(first)) / t.plan.Speed * float64(t.plan.Loops))
+		whole = time.Duration(float64(t.loggedNS()) / t.plan.Speed * float64(t.plan.Loops))
 	}
 	if t.plan.Until > 0 && (whole == 0 || t.plan.Until < whole) {
 		whole = t.plan.Until

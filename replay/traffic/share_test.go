@@ -105,7 +105,7 @@ func accessLog(t testing.TB, lines int) *Logs {
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	logs, err := Open(context.Background(), []string{path}, nil, accesslog.Spec{Log: "COMBINED"}, nil)
+	logs, err := Open(context.Background(), []string{path}, nil, Reading{Spec: accesslog.Spec{Log: "COMBINED"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,9 @@ const (
 	visitPause  = 30 * time.Minute
 )
 
+// leadIn is how long before the log's first instant a request may have started that was under way at it.
+const leadIn = time.Minute
+
 // SkipNotHTTP is the reason for not sending a request line that was no HTTP.
 const SkipNotHTTP = "not_http"
 
@@ -43,6 +46,7 @@ type Traffic struct {
 	notes   schedule.Notes
 	failed  atomic.Pointer[error]    // of reading the logs
 	planned atomic.Pointer[[]uint64] // by instance
+	pauses  atomic.Pointer[record.Pauses]
 
 	skipped map[string]uint64 // by reason, since the log was last begun
 }
@@ -61,7 +65,7 @@ type (
 // entries returns the requests of the logs that may be sent, in the order of the logs.
 func (t *Traffic) entries() sequence {
 	return func(yield func(entry) bool) {
-		err := t.logs.source.Each(context.Background(), t.logs.Format, func(r *accesslog.Request) bool {
+		err := t.logs.source.Each(context.Background(), t.logs.Format, t.logs.Totals.Strays, func(r *accesslog.Request) bool {
 			if !t.wanted(r) {
 				return true
 			}
@@ -159,7 +163,8 @@ func (t *Traffic) ordered() sequence {
 		seq = schedule.Spread(seq, tick.Nanoseconds(), uint64(t.plan.Seed), &t.notes)
 	}
 	if t.logs.Finished {
-		seq = schedule.Sort(schedule.Starts(seq), sortWindow)
+		first, _ := t.logs.Totals.WholeSpan()
+		seq = schedule.Sort(schedule.Starts(seq, first-leadIn.Nanoseconds()), sortWindow)
 	}
 	return t.between(seq)
 }
@@ -179,9 +184,20 @@ func (t *Traffic) between(seq sequence) sequence {
 // Paced returns the requests with their due instants.
 func (t *Traffic) Paced() iter.Seq[*exchange.Shot] {
 	pacing := schedule.Pacing{
-		Speed: t.plan.Speed, Rate: t.plan.Rate, LimitNS: t.plan.Until.Nanoseconds(), Loops: t.plan.Loops,
+		Speed: t.plan.Speed, Rate: t.plan.Rate, PauseNS: t.plan.Pause.Nanoseconds(), LimitNS: t.plan.Until.Nanoseconds(),
+		Loops: t.plan.Loops,
 	}
-	return t.limited(schedule.Pace(t.ordered, pacing, &t.notes), func(s *exchange.Shot, atNS int64) { s.DueNS = atNS })
+	paced := func(yield func(entry) bool) {
+		defer t.notePauses()
+		schedule.Pace(t.ordered, pacing, &t.notes)(yield)
+	}
+	return t.limited(paced, func(s *exchange.Shot, atNS int64) { s.DueNS = atNS })
+}
+
+func (t *Traffic) notePauses() {
+	if t.notes.Pauses > 0 {
+		t.pauses.Store(&record.Pauses{Shortened: t.notes.Pauses, CutS: float64(t.notes.CutNS) / 1e9})
+	}
 }
 
 // Unpaced returns the requests in the order of the log, for the closed loop that gives them due instants itself.
@@ -269,6 +285,7 @@ func (t *Traffic) Describe(run *record.Run) {
 	if t.notes.FirstNS != 0 {
 		run.LogStart = record.Instant{Time: time.Unix(0, t.notes.FirstNS)}
 	}
+	run.LogPauses = t.pauses.Load()
 }
 
 // Err returns what went wrong when the logs were read; nil if nothing did.

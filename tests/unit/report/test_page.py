@@ -252,6 +252,14 @@ def test_requests_that_were_sent_again_are_said(
         assert says in text, what
 
 
+def test_what_was_corrected_in_the_log_is_said(tmp_path: Path) -> None:
+    log = {"path": "access.log", "lines": 2000, "valid": 2000, "strays": 2}
+    pauses = {"shortened": 3, "cut_s": 259_200.0}
+    text = _text(write_run(tmp_path / "run", records(2000), logs=[log], log_pauses=pauses))
+    assert "access.log, 2,000 valid lines, 2 stray time stamps" in text
+    assert "3 shortened, by 72 h in all" in text
+
+
 def test_a_small_run_says_that_it_is_too_small(tmp_path: Path) -> None:
     text = _text(write_run(tmp_path / "run", records(999)))
     assert "Only 999 requests: a p99.9 needs 1,000." in text
