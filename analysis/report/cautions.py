@@ -88,7 +88,8 @@ def _waiting(run: MeasuredRun) -> list[Caution]:
     text = (
         f"{counted(queued, 'request')} ({share(queued, requests)}) waited for a free connection, as in a "
         "browser that has all its connections in use. The wait is part of the response time; if it is the "
-        "cap on connections that you see, raise --max-connections."
+        "cap on connections that you see, raise --max-connections, and the limit of open files with it "
+        "(ulimit -n)."
     )
     return [Caution(Severity.WARN if queued > requests * _MISMATCH_SHARE else Severity.NOTE, text)]
 

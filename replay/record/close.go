@@ -54,6 +54,9 @@ func (d *Dir) finish(status Status, reason string) error {
 	d.summary.Status, d.summary.Reason = status, reason
 	d.run.Status, d.run.Reason = status, textOrNull(reason)
 	d.run.EndedAt = Instant{d.now()}
+	if d.limited == "" && d.judge != nil {
+		d.limited = d.judge(d.summary.Requests)
+	}
 	if d.limited != "" {
 		d.summary.GeneratorLimited, d.summary.GeneratorLimitedReason = true, d.limited
 	}

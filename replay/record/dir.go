@@ -46,6 +46,7 @@ type Dir struct {
 	rejects    []byte
 	rejected   int
 	limited    string // why the generator was the limit, where the records do not show it
+	judge      func(Requests) string
 	closed     bool
 	summary    Summary
 	closeErr   error
@@ -167,6 +168,13 @@ func (d *Dir) Retried() {
 func (d *Dir) Limited(reason string) {
 	d.mu.Lock()
 	d.limited = reason
+	d.mu.Unlock()
+}
+
+// LimitedIf has judge say, from the counts at the end, why the generator was the limit; "" that it was not.
+func (d *Dir) LimitedIf(judge func(Requests) string) {
+	d.mu.Lock()
+	d.judge = judge
 	d.mu.Unlock()
 }
 

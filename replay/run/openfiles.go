@@ -1,14 +1,23 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
+
+	"plimsoll/replay/record"
 )
 
-// spareFiles are the open files that are not connections: records, logs, files of libraries.
-const spareFiles = 64
+const (
+	// spareFiles are the open files that are not connections: records, logs, files of libraries.
+	spareFiles = 64
+	// fewestConnections are what a replay needs at least, unless it is told to do with fewer: under them, visitors would
+	// wait for one another where they never did.
+	fewestConnections = 256
+)
 
-// maxOpenFiles returns how many files the process may have open; Go raises its soft limit to the hard one at start.
+// maxOpenFiles returns how many files the process may have open: the hard limit, to which Go raises the soft one at
+// start.
 func maxOpenFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<30 {
@@ -17,22 +26,53 @@ func maxOpenFiles() int {
 	return int(limit.Cur)
 }
 
-// checkFiles refuses more connections than files may be open.
-func (c *Command) checkFiles() error {
-	for _, n := range []struct {
-		flag  string
-		value int
-		set   bool
-	}{
-		{"--users", c.Users, c.Users > 0},
-		{"--connections", c.Connections, c.Speed == "max"},
-	} {
-		if n.set && n.value > maxOpenFiles()-spareFiles {
-			return fmt.Errorf("%s %d needs that many open files, and the limit of this process is %d: raise it (ulimit -n, LimitNOFILE=)",
-				n.flag, n.value, maxOpenFiles())
-		}
+// connectionsFlag returns the flag that says how many connections the run may need, how many these are, and how many of
+// them it cannot do without.
+func (c *Command) connectionsFlag() (flag string, most, least int) {
+	switch {
+	case c.Users > 0:
+		return "--users", c.Users, c.Users
+	case c.Speed == "max":
+		return "--connections", c.Connections, c.Connections
 	}
-	return nil
+	return "--max-connections", c.MaxConnections, min(c.MaxConnections, fewestConnections)
+}
+
+// checkFiles refuses a limit of open files that leaves too few connections.
+func (c *Command) checkFiles() error {
+	flag, most, least := c.connectionsFlag()
+	if least <= maxOpenFiles()-spareFiles {
+		return nil
+	}
+	return errors.New(tooFewFiles(flag, most))
+}
+
+// filesDoubt returns what to say before a run of so many requests (0: nobody knows) that may need more connections than
+// the limit of open files allows; "" if it cannot.
+func (c *Command) filesDoubt(requests uint64) string {
+	flag, most, _ := c.connectionsFlag()
+	if most <= maxOpenFiles()-spareFiles || requests > 0 && requests <= uint64(c.maxConnections()) {
+		return ""
+	}
+	return fmt.Sprintf("%s: past %d connections, requests will wait", tooFewFiles(flag, most), c.maxConnections())
+}
+
+// waitedForFiles returns why the generator was the limit of a run, most requests of which waited while the limit of open
+// files held connections back; "" if that was not so.
+func (c *Command) waitedForFiles(n record.Requests) string {
+	flag, most, _ := c.connectionsFlag()
+	if most <= maxOpenFiles()-spareFiles || 2*n.Queued <= n.Sent-n.Warmup {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d requests waited for a connection, while the generator could open only %d: %s",
+		n.Queued, n.Sent-n.Warmup, c.maxConnections(), tooFewFiles(flag, most))
+}
+
+// tooFewFiles says that the limit of open files does not allow what a flag asks for, and what to do.
+func tooFewFiles(flag string, connections int) string {
+	need := connections + spareFiles
+	return fmt.Sprintf("%s %d needs %d open files, and this process may have %d; raise the limit (ulimit -n %d in the shell, LimitNOFILE=%d in a systemd unit) or give fewer",
+		flag, connections, need, maxOpenFiles(), need, need)
 }
 
 // maxConnections returns --max-connections, reduced to what the limit of open files allows.

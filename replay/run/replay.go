@@ -56,10 +56,21 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 	r.names = route.New(r.setup.routes)
 	r.Dir.SetRoutes(r.names.Names)
 	r.traffic = traffic.New(r.setup.plan, r.logs, r.Dir, r.names)
-	for _, doubt := range r.traffic.Doubts() {
-		fmt.Fprintf(r.warn, "replay: warning: %s\n", doubt)
-	}
+	r.Dir.LimitedIf(c.waitedForFiles)
+	r.doubt()
 	return nil
+}
+
+// doubt says before the run what will not be as it was asked for.
+func (r *Replay) doubt() {
+	_, requests := r.traffic.Expected()
+	doubts := r.traffic.Doubts()
+	if text := r.command.filesDoubt(requests); text != "" {
+		doubts = append(doubts, text)
+	}
+	for _, text := range doubts {
+		fmt.Fprintf(r.warn, "replay: warning: %s\n", text)
+	}
 }
 
 // Route returns the name of a route that a record had.
