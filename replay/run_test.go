@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -138,6 +139,23 @@ func TestAStrayTimeStampDoesNotFreezeARun(t *testing.T) {
 		if run.Logs[0].Strays != row.strays || !reflect.DeepEqual(run.LogPauses, row.pauses) {
 			t.Errorf("%s: %d strays and %+v in run.json, want %d and %+v", row.why, run.Logs[0].Strays, run.LogPauses, row.strays, row.pauses)
 		}
+	}
+}
+
+func TestARunEndsWhereItsFolderIsRemoved(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "results")
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { _ = os.RemoveAll(out) }))
+	t.Cleanup(server.Close)
+	var lines []string
+	for i := range 3000 {
+		lines = append(lines, logLine(i, "GET / HTTP/1.1", "UA"))
+	}
+	code, table, errOut := call("run", writeLog(t, lines...), "--target", server.URL, "--out", out, "--quiet", "--rate", "50")
+	if code != run.ExitNo || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "was removed or replaced while the run wrote to it") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+	if !strings.Contains(table, "Total") || strings.Contains(table, "Run directory") {
+		t.Errorf("the table is\n%s", table)
 	}
 }
 

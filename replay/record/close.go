@@ -46,6 +46,10 @@ func (d *Dir) finish(status Status, reason string) error {
 	if err := d.Err(); err != nil {
 		status, reason = Failed, err.Error()
 	}
+	if errors.Is(d.Err(), ErrGone) { // what is in its place is somebody else's
+		d.summary.Status, d.summary.Reason = status, reason
+		return nil
+	}
 	os.Remove(d.file(reserveName))
 	summaryErr := replaceJSON(d.file("summary.json"), d.summary)
 	if summaryErr != nil && status == Complete {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -11,6 +12,7 @@ import (
 // flusher owns the files that only grow; only one goroutine at a time uses it.
 type flusher struct {
 	records, events, rejects appendFile
+	made                     os.FileInfo // requests.npy as it was made
 	grinder                  *grinderLog
 	hdr                      *hdrLog
 	sum                      hash.Hash // of all whole records that were written
@@ -33,6 +35,10 @@ func (f *flusher) open(dir string, opts Options) error {
 	}
 	if err := open(&f.records, "requests.npy"); err != nil {
 		return err
+	}
+	var err error
+	if f.made, err = os.Stat(f.records.path); err != nil {
+		return explain(err, f.records.path)
 	}
 	if _, err := f.records.Write([]byte(headerText)); err != nil {
 		return err
@@ -110,6 +116,9 @@ func (d *Dir) flushEachSecond() {
 // flushOnce hands everything that waits to the operating system. Names of routes go before the records that
 // bear their numbers, records before the header that counts them.
 func (d *Dir) flushOnce() {
+	if err := d.gone(); err != nil {
+		d.fail(err)
+	}
 	f := &d.flush
 	f.blocks = d.queue.take(f.blocks[:0])
 	d.mu.Lock()

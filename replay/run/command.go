@@ -103,7 +103,9 @@ func (c *Command) conclude(s Streams, dir *record.Dir, summary record.Summary, e
 		}
 	} else {
 		summary.WriteTable(s.Out)
-		fmt.Fprintf(s.Out, "\nRun directory: %s\n", dir.Path())
+		if !errors.Is(err, record.ErrGone) {
+			fmt.Fprintf(s.Out, "\nRun directory: %s\n", dir.Path())
+		}
 	}
 	if err == nil && summary.GeneratorLimited {
 		fmt.Fprintf(s.Err, "replay: warning: %s\n", summary.GeneratorLimitedReason)
