@@ -49,3 +49,30 @@ func TestASignalEndsTheRun(t *testing.T) {
 		run.Close()
 	}
 }
+
+// A run under nohup outlives the terminal that it was started in.
+func TestNohupKeepsARunGoing(t *testing.T) {
+	var lines []string
+	for second := range 30 {
+		lines = append(lines, logLine(second, fmt.Sprintf("GET /%d HTTP/1.1", second), "UA"))
+	}
+	server := newSite(t)
+	out := t.TempDir()
+	replay := exec.Command("nohup", os.Args[0], "run", writeLog(t, lines...), "--target", server.URL, "--out", out, "--quiet", "--rate", "30")
+	replay.Env = append(os.Environ(), asProgram+"=1")
+	if err := replay.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for len(server.requests()) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := replay.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := replay.Wait(); err != nil {
+		t.Errorf("the hang-up ended it: %v", err)
+	}
+	if ended := latest(t, out); ended.Run.Status != record.Complete || int(ended.Len()) != len(lines) {
+		t.Errorf("%s with %d of %d records", ended.Run.Status, ended.Len(), len(lines))
+	}
+}
