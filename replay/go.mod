@@ -7,7 +7,7 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/klauspost/compress v1.18.2
 	github.com/schollz/progressbar/v3 v3.18.0
-	github.com/ulikunitz/xz v0.5.15
+	github.com/therootcompany/xz v1.0.1
 	golang.org/x/net v0.47.0
 	golang.org/x/sys v0.38.0
 )

@@ -11,8 +11,12 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
+	"github.com/therootcompany/xz"
 )
+
+// maxDictionaryBytes is how much memory a compressed log may ask for to be unpacked: what zstd itself allows, and twice
+// what xz -9 needs. A header of a few bytes can ask for gigabytes.
+const maxDictionaryBytes = 128 << 20
 
 // compressions are known by the bytes that a file begins with, never by its name.
 var compressions = [...]struct {
@@ -26,11 +30,11 @@ var compressions = [...]struct {
 	}},
 	{"bzip2", "BZh", func(r io.Reader) (io.Reader, func(), error) { return bzip2.NewReader(r), nil, nil }},
 	{"xz", "\xfd7zXZ\x00", func(r io.Reader) (io.Reader, func(), error) {
-		z, err := xz.NewReader(r)
+		z, err := xz.NewReader(r, maxDictionaryBytes)
 		return z, nil, err
 	}},
 	{"zstd", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, func(), error) {
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(128<<20))
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDictionaryBytes))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -126,8 +130,17 @@ func (o *openFile) checkText() error {
 
 // broken explains an error in the middle of a log.
 func (o *openFile) broken(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+	tooLarge := func(unpack string) error {
+		return fmt.Errorf("%s %w: unpacking it takes more than %d MiB; where you trust it, use %s | replay run -",
+			o.name, ErrDictionary, maxDictionaryBytes>>20, unpack)
+	}
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, xz.ErrBuf):
 		return fmt.Errorf("%s %w: its compressed data ends too early: copy it again", o.name, ErrTruncated)
+	case errors.Is(err, xz.ErrMemlimit):
+		return tooLarge("xz -dc LOG.xz")
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return tooLarge("zstd -dc --long=31 LOG.zst")
 	}
 	return fmt.Errorf("%s cannot be read to its end: %w", o.name, err)
 }

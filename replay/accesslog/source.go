@@ -15,12 +15,13 @@ import (
 
 // Errors of a Source. Each is wrapped in one sentence that names the file and the remedy.
 var (
-	ErrNoLog     = errors.New("no log to read")
-	ErrEmpty     = errors.New("is empty")
-	ErrDirectory = errors.New("is a directory")
-	ErrBinary    = errors.New("is not text")
-	ErrTruncated = errors.New("is truncated")
-	ErrReadTwice = errors.New("can be read only once")
+	ErrNoLog      = errors.New("no log to read")
+	ErrEmpty      = errors.New("is empty")
+	ErrDirectory  = errors.New("is a directory")
+	ErrBinary     = errors.New("is not text")
+	ErrTruncated  = errors.New("is truncated")
+	ErrDictionary = errors.New("is compressed with a large dictionary")
+	ErrReadTwice  = errors.New("can be read only once")
 )
 
 // Source is a log: one or more files, or standard input. It can be read any number of times, standard input and

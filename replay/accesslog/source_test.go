@@ -16,7 +16,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
 )
 
 // lineAt is a line of a COMMON log, a number of seconds into its day.
@@ -65,14 +64,10 @@ func targets(t *testing.T, opts ReadOptions, paths ...string) []string {
 }
 
 func TestCompressionIsKnownByItsBytes(t *testing.T) {
-	text := lineAt(1, "/a") + lineAt(2, "/b")
+	text := twoLines()
 	compressed := map[string][]byte{"plain": []byte(text), "gzip": gzipped(t, text)}
 	compressed["two gzips, one after the other"] = append(gzipped(t, lineAt(1, "/a")), gzipped(t, lineAt(2, "/b"))...)
-	var b bytes.Buffer
-	x, _ := xz.NewWriter(&b)
-	_, _ = io.WriteString(x, text)
-	_ = x.Close()
-	compressed["xz"] = bytes.Clone(b.Bytes())
+	compressed["xz"] = xzDictionary(t, 22)
 	z, _ := zstd.NewWriter(nil)
 	compressed["zstd"] = z.EncodeAll([]byte(text), nil)
 	if path, err := exec.LookPath("bzip2"); err == nil { // Go's library only unpacks
