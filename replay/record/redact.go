@@ -8,16 +8,24 @@ import (
 
 const redacted = "REDACTED"
 
-// Where secrets are: in headers and query parameters of certain names, and before the @ of a URL.
+// secretName matches the names of headers, parameters and flags whose values are secrets. It has words that are enough
+// anywhere in a name, and short ones that count only at its end: an author is no auth, and a keyword no key.
+// plimsoll/common/redaction.py has the same; tests/fixtures/secrets.json holds both to it.
+const secretName = `(?:[\w-]*(?:token|secret|passw(?:or)?d|passphrase|sess(?:ion|id)|csrf|xsrf|credential|signature|cookie|nonce|jwt|bearer|` +
+	`api[_-]?key|auth(?:[a-np-z0-9_-]|ori[sz]|\b))[\w-]*|(?:[\w-]*[_-])?(?:key|pwd|pass|sig|sid|otp))`
+
+// Where secrets are: in headers and parameters of such names, behind the words Bearer and Basic, and before the @ of a URL.
 var (
-	secretHeader = regexp.MustCompile(`(?i)^(cookie2?|set-cookie|x-wp-nonce|.*(authorization|api-?key|token|secret|password|passwd|session|csrf|xsrf|auth).*)$`)
-	secretParam  = regexp.MustCompile(`(?i)^(key|pwd|pass|sig|code|nonce|_wpnonce|sid|.*(api[_-]?key|token|secret|password|passwd|session|csrf|xsrf|auth|credential|signature).*)$`)
-	userInfo     = regexp.MustCompile(`(://)[^/?#\s]*@`)
-	parameter    = regexp.MustCompile(`([?&])([^=&#\s]+)=([^&#\s]*)`)
+	secretHeader    = regexp.MustCompile(`(?im)^([ \t]*` + secretName + `[ \t]*:).*$`)
+	secretScheme    = regexp.MustCompile(`(?im)^([ \t]*[\w-]+[ \t]*:[ \t]*(?:bearer|basic))[ \t]+\S.*$`)
+	secretParameter = regexp.MustCompile(`(?i)(^|[^\w-])(` + secretName + `|code)(=|%3D)[^&#\s"']+`)
+	userInfo        = regexp.MustCompile(`(://)[^/?#\s]*@`)
+	parameter       = regexp.MustCompile(`([?&])([^=&?#\s]*)=[^&#\s]+`)
+	wholeName       = regexp.MustCompile(`(?i)^(?:` + secretName + `|code)$`)
 )
 
 // RedactArgs returns a command line that may be kept: without the values of secret headers, without user info in URLs
-// and without secret query parameters. It returns a new slice.
+// and without secret parameters. It returns a new slice.
 func RedactArgs(args []string) []string {
 	out := make([]string, len(args))
 	for i, arg := range args {
@@ -27,6 +35,12 @@ func RedactArgs(args []string) []string {
 	return out
 }
 
+// HoldsSecret reports whether a header line has a value that must not be shown.
+func HoldsSecret(line string) bool {
+	_, value, _ := strings.Cut(line, ":")
+	return strings.TrimSpace(value) != "" && redact(line) != line
+}
+
 // splitFlag cuts "--header=K: V", "-HK: V" and "-H=K: V" before the value.
 func splitFlag(arg string) (flag, value string) {
 	switch {
@@ -34,26 +48,20 @@ func splitFlag(arg string) (flag, value string) {
 		return arg[:3], arg[3:]
 	case strings.HasPrefix(arg, "-H"):
 		return arg[:2], arg[2:]
-	case strings.HasPrefix(arg, "--"):
-		if name, value, ok := strings.Cut(arg, "="); ok {
-			return name + "=", value
-		}
+	case strings.HasPrefix(arg, "--header="):
+		return arg[:9], arg[9:]
 	}
 	return "", arg
 }
 
-func redact(value string) string {
-	if name, _, ok := strings.Cut(value, ":"); ok && secretHeader.MatchString(strings.TrimSpace(name)) {
-		return name + ": " + redacted
-	}
-	value = userInfo.ReplaceAllString(value, "${1}"+redacted+"@")
-	return parameter.ReplaceAllStringFunc(value, func(pair string) string {
+func redact(text string) string {
+	text = secretHeader.ReplaceAllString(text, "${1} "+redacted)
+	text = secretScheme.ReplaceAllString(text, "${1} "+redacted)
+	text = userInfo.ReplaceAllString(text, "${1}"+redacted+"@")
+	text = secretParameter.ReplaceAllString(text, "${1}${2}${3}"+redacted)
+	return parameter.ReplaceAllStringFunc(text, func(pair string) string {
 		name, _, _ := strings.Cut(pair[1:], "=")
-		plain, err := url.QueryUnescape(name)
-		if err != nil {
-			plain = name
-		}
-		if !secretParam.MatchString(plain) {
+		if plain, err := url.QueryUnescape(name); err != nil || !wholeName.MatchString(plain) {
 			return pair
 		}
 		return pair[:1] + name + "=" + redacted

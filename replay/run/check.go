@@ -3,7 +3,6 @@ package run
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -173,47 +172,4 @@ func parseInstant(flag, text string) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("%s %q is not a time: write it as '2026-11-20 10:00:00' (UTC), 2026-11-20T10:00:00+01:00, or as in the log",
 		flag, text)
-}
-
-// secretHeaders are not taken from the command line, where every user of the machine can read them.
-var secretHeaders = regexp.MustCompile(`(?i)^\s*(authorization|proxy-authorization|cookie)\s*:\s*\S`)
-
-// headers reads --header and --header-file.
-func (c *Command) headers() (*wire.Headers, error) {
-	for _, line := range c.Header {
-		if secretHeaders.MatchString(line) {
-			name, _, _ := strings.Cut(line, ":")
-			return nil, fmt.Errorf("--header %s would show a secret in the list of processes: put the line into a file that only you can read, and give --header-file", name)
-		}
-	}
-	lines := slices.Clone(c.Header)
-	if c.HeaderFile != "" {
-		more, err := readHeaderFile(c.HeaderFile)
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, more...)
-	}
-	return wire.ParseHeaders(lines)
-}
-
-func readHeaderFile(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("--header-file: %w", err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("--header-file %s can be read by others: restrict it with chmod 600", path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("--header-file: %w", err)
-	}
-	var lines []string
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			lines = append(lines, line)
-		}
-	}
-	return lines, nil
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -15,34 +16,54 @@ type Headers struct {
 
 type header struct{ name, value string }
 
-// ParseHeaders reads 'Name: value' lines; an empty value takes a header away. The error names all that are wrong.
-func ParseHeaders(lines []string) (*Headers, error) {
+// HeaderProblem is what is wrong with one line of headers. It does not repeat the line, which may hold a secret.
+type HeaderProblem struct {
+	Line int // from 0
+	Why  string
+}
+
+// ParseHeaders reads 'Name: value' lines; an empty value takes a header away. It returns all problems.
+func ParseHeaders(lines []string) (*Headers, []HeaderProblem) {
 	h := &Headers{}
-	var wrong []string
-	for _, line := range lines {
+	var wrong []HeaderProblem
+	for i, line := range lines {
 		name, value, found := strings.Cut(line, ":")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		why := ""
 		switch {
 		case !found || !isToken(name):
-			wrong = append(wrong, fmt.Sprintf("%q is not a header: write 'Name: value'", line))
+			why = "is not a header: write 'Name: value'"
 		case !isFieldValue(value):
-			wrong = append(wrong, fmt.Sprintf("the value of header %s has control characters", name))
+			why = "has control characters in its value: remove them"
 		case framing[strings.ToLower(name)]:
-			wrong = append(wrong, fmt.Sprintf("header %s is set by the connection and cannot be replaced", name))
+			why = fmt.Sprintf("sets %s, which the connection sets itself: leave it out", name)
 		case strings.EqualFold(name, "Host"):
-			if value == "" || !isHost(value) {
-				wrong = append(wrong, fmt.Sprintf("%q is not a host name for the Host header", value))
+			if value == "" || !IsAuthority(value) {
+				why = "is not a host name: write 'Host: NAME' or 'Host: NAME:PORT'"
 			}
 			h.host = value
 		default:
 			h.list = append(h.list, header{name, value})
 			h.replaced = append(h.replaced, strings.ToLower(name))
 		}
+		if why != "" {
+			wrong = append(wrong, HeaderProblem{i, why})
+		}
 	}
-	if wrong != nil {
-		return nil, fmt.Errorf("--header: %s", strings.Join(wrong, "; "))
+	return h, wrong
+}
+
+// IsAuthority reports whether a text can be a Host header. Brackets are only around an IPv6 address (RFC 3986, 3.2.2).
+func IsAuthority(host string) bool {
+	if !isHost(host) {
+		return false
 	}
-	return h, nil
+	if !strings.ContainsAny(host, "[]") {
+		return true
+	}
+	address, port, found := strings.Cut(strings.TrimPrefix(host, "["), "]")
+	ip, err := netip.ParseAddr(address)
+	return found && err == nil && ip.Is6() && host[0] == '[' && (port == "" || port[0] == ':') && !strings.ContainsAny(port, "[]")
 }
 
 // framing are the headers that would change where a message ends.

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"plimsoll/replay/run"
+)
+
+// TestSecretsInHeadersAreNotShown: what is refused says where it stands, and not what it says.
+func TestSecretsInHeadersAreNotShown(t *testing.T) {
+	log := writeLog(t, logLine(0, "GET / HTTP/1.1", "UA"))
+	header := func(line string) []string { return []string{"--header", line} }
+	file := func(text string) []string { return []string{"--header-file", writeText(t, text)} }
+	const list = " shows a secret in the list of processes: put the line into a file that only you can read, and give --header-file"
+	for _, c := range []struct {
+		why  string
+		args []string
+		says []string
+	}{
+		{"a cookie", header("Cookie: session=hunter2"), []string{"--header Cookie" + list}},
+		{"a key of an API", header("X-Api-Key: hunter2"), []string{"--header X-Api-Key" + list}},
+		{"a token of authentication", header("X-Auth-Token: hunter2"), []string{"--header X-Auth-Token" + list}},
+		{"GitLab's token", header("Private-Token: hunter2"), []string{"--header Private-Token" + list}},
+		{"Vault's token", header("x-vault-token:hunter2"), []string{"--header x-vault-token" + list}},
+		{"a bearer's token under any name", header("X-For: Bearer hunter2"), []string{"--header X-For" + list}},
+		{"a password in an address", header("Referer: http://me:hunter2@site.example/"), []string{"--header Referer" + list}},
+		{"a header without a colon", header("X-Api-Key hunter2"), []string{"--header 1 is not a header"}},
+		{"one in a file", file("# of the shop\nX-A: b\nX-Api-Key hunter2\n"), []string{"other.txt, line 3: is not a header"}},
+		{"a value that would begin a line of its own", file("X-Api-Key: hunter2\x01\n"), []string{"other.txt, line 1: has control characters"}},
+		{"a host that is none", file("\nHost: hunter2/x\n"), []string{"other.txt, line 2: is not a host name"}},
+		{"all of it at once", append(header("Cookie: hunter2"), append(header("nonsense"), file("hunter2")...)...),
+			[]string{"--header Cookie" + list, "--header 2 is not a header", "other.txt, line 1: is not a header"}},
+	} {
+		code, _, errOut := call(append([]string{"run", log, "--out", t.TempDir(), "--quiet"}, c.args...)...)
+		if code != run.ExitUsage || strings.Contains(errOut, "hunter2") {
+			t.Errorf("%s: exit %d: %s", c.why, code, errOut)
+		}
+		for _, says := range c.says {
+			if !strings.Contains(errOut, says) {
+				t.Errorf("%s: %s does not say %q", c.why, errOut, says)
+			}
+		}
+	}
+}
+
+func TestSecretsInAFileOfHeadersAreSentAndNotKept(t *testing.T) {
+	server := newSite(t)
+	out := t.TempDir()
+	code, _, errOut := call("run", writeLog(t, logLine(0, "GET / HTTP/1.1", "UA")), "--target", server.URL, "--out", out, "--quiet",
+		"--header-file", writeText(t, "X-Api-Key: hunter2\r\nReferer: http://site.example/hunter2\r\n"))
+	if code != 0 || !strings.Contains(server.requests()[0], "hunter2") {
+		t.Fatalf("exit %d, sent %q: %s", code, server.requests(), errOut)
+	}
+	text, err := os.ReadFile(filepath.Join(out, "latest", "run.json"))
+	if err != nil || strings.Contains(string(text), "hunter2") {
+		t.Errorf("%v: run.json holds a secret: %s", err, text)
+	}
+}

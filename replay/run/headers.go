@@ -1,0 +1,62 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"plimsoll/replay/engine/wire"
+	"plimsoll/replay/record"
+)
+
+// headerName matches a name that may be shown.
+var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,60}$`)
+
+// headers reads --header and --header-file. Its errors say where a header stands and never what it says,
+// but for the name of a header on the command line.
+func (c *Command) headers() (*wire.Headers, error) {
+	var lines, where []string
+	var wrong []error
+	for i, line := range c.Header {
+		place := fmt.Sprintf("--header %d", i+1)
+		if name, _, found := strings.Cut(line, ":"); found && headerName.MatchString(name) {
+			place = "--header " + name
+		}
+		if record.HoldsSecret(line) {
+			wrong = append(wrong, fmt.Errorf("%s shows a secret in the list of processes: put the line into a file that only you can read, and give --header-file", place))
+			continue
+		}
+		lines, where = append(lines, line), append(where, place)
+	}
+	if c.HeaderFile != "" {
+		text, err := readHeaderFile(c.HeaderFile)
+		wrong = append(wrong, err)
+		for i, line := range strings.Split(text, "\n") {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				lines, where = append(lines, line), append(where, fmt.Sprintf("--header-file %s, line %d:", c.HeaderFile, i+1))
+			}
+		}
+	}
+	own, problems := wire.ParseHeaders(lines)
+	for _, p := range problems {
+		wrong = append(wrong, fmt.Errorf("%s %s", where[p.Line], p.Why))
+	}
+	return own, errors.Join(wrong...)
+}
+
+func readHeaderFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("--header-file: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("--header-file %s can be read by others: restrict it with chmod 600", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("--header-file: %w", err)
+	}
+	return string(text), nil
+}

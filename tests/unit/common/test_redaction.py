@@ -1,0 +1,32 @@
+"""Python and Go take out the same secrets: both are held to one table."""
+
+import json
+
+import pytest
+
+from plimsoll.common.redaction import redacted, redacted_command
+from tests.support.paths import FIXTURES
+
+ROWS: list[dict[str, str]] = json.loads((FIXTURES / "secrets.json").read_text())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
+def test_secrets_are_taken_out_as_in_go(row: dict[str, str]) -> None:
+    assert redacted_command([row["text"]]) == [row["kept"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "why"),
+    [
+        ("a\nCookie: b\nc", "a\nCookie: REDACTED\nc", "a header between other lines"),
+        ("wordpress_logged_in_x: a", "wordpress_logged_in_x: a", "no header that is secret by name"),
+        ("_xfToken=hunter2", "_xfToken=REDACTED", "a forum's token"),
+    ],
+)
+def test_secrets_are_taken_out_of_texts(text: str, kept: str, why: str) -> None:
+    assert redacted(text) == kept, why
+
+
+@pytest.mark.parametrize("piece", ["a-", "a", "\n", "auth-", "?%", "://", "&a%", "key:"])
+def test_hostile_text_takes_no_longer_than_other_text(piece: str) -> None:
+    redacted(piece * 200_000)  # where each of n beginnings is followed to the end, this takes hours
