@@ -79,7 +79,12 @@ func (c *originCmd) serve(ctx context.Context, s run.Streams) error {
 	if err := c.feed(ctx, s, catalog); err != nil {
 		return err
 	}
-	if err := catalog.Prepare(ctx, c.Root, c.progress(s)); err != nil {
+	folder, err := origin.OpenFolder(c.Root)
+	if err != nil {
+		return run.UsageError{Err: err}
+	}
+	defer folder.Close()
+	if err := catalog.Prepare(ctx, folder, c.progress(s)); err != nil {
 		return run.UsageError{Err: err}
 	}
 	warn(s.Err, catalog.Stats())
@@ -103,7 +108,7 @@ func (c *originCmd) serve(ctx context.Context, s run.Streams) error {
 	if err := json.NewEncoder(s.Out).Encode(ready); err != nil {
 		return err
 	}
-	return origin.Serve(ctx, l, catalog.Handler(c.Root), certificate)
+	return origin.Serve(ctx, l, catalog.Handler(folder), certificate)
 }
 
 // feed reads the logs into the catalog. Targets are what the server received, as a replay sends them.

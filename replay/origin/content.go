@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 )
 
 // content makes pseudo-random bytes, the same for the same key. They do not compress and no two files are alike,
@@ -29,12 +28,9 @@ func (c *content) seed(key uint64) {
 	c.source.Seed(seed)
 }
 
-// writeFile writes size bytes to path, and calls written from time to time with how many are there.
-func (c *content) writeFile(ctx context.Context, path string, key uint64, size int64, written func(int64)) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.Create(path)
+// writeFile writes the file of a key, size bytes long, and calls written from time to time with how many are there.
+func (c *content) writeFile(ctx context.Context, folder *Folder, key uint64, size int64, written func(int64)) (err error) {
+	f, err := folder.create(fileName(key))
 	if err != nil {
 		return err
 	}

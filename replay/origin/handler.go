@@ -3,7 +3,6 @@ package origin
 import (
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -13,21 +12,21 @@ import (
 // as a replay of a logged 304, gets 304.
 var modified = time.Date(1990, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Handler answers requests as the catalog says, from the files below root. It looks at the target as it was sent:
+// Handler answers requests as the catalog says, from the files in the folder. It looks at the target as it was sent:
 // nothing is cleaned, unescaped or redirected.
 //
 // A target with a logged 200 or 206 is a file: ranges, If-Modified-Since and HEAD work as usual. All others get
 // the logged status with a body of the logged size, with these exceptions. 444 (nginx: closed without an
 // answer) closes the connection. 408 closes it after its answer. 1xx and what is no status at all are no
 // final answers: 200. Unknown targets get 404.
-func (p *Catalog) Handler(root string) http.Handler {
+func (p *Catalog) Handler(folder *Folder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, a, ok := p.find(r.RequestURI)
 		switch {
 		case !ok:
 			http.Error(w, "the log does not ask for this", http.StatusNotFound)
 		case a.onDisk:
-			serveFile(w, r, filePath(root, key))
+			serveFile(w, r, folder, key)
 		case a.isFile():
 			serveContent(w, r, &memoryFile{size: a.size})
 		default:
@@ -56,8 +55,8 @@ func (p *Catalog) find(target string) (key uint64, a answer, ok bool) {
 	return key, a, ok
 }
 
-func serveFile(w http.ResponseWriter, r *http.Request, path string) {
-	f, err := os.Open(path)
+func serveFile(w http.ResponseWriter, r *http.Request, folder *Folder, key uint64) {
+	f, err := folder.open(fileName(key))
 	if err != nil {
 		http.Error(w, "the origin cannot open the file: "+err.Error(), http.StatusInternalServerError)
 		return

@@ -20,7 +20,11 @@ import (
 func serve(t *testing.T, p *Catalog, certificate *tls.Certificate) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "origin")
-	if err := p.Prepare(context.Background(), root, nil); err != nil {
+	folder, err := OpenFolder(root)
+	if err == nil {
+		err = p.Prepare(context.Background(), folder, nil)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +33,7 @@ func serve(t *testing.T, p *Catalog, certificate *tls.Certificate) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, p.Handler(root), certificate) }()
+	go func() { done <- Serve(ctx, l, p.Handler(folder), certificate) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

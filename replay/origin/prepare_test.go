@@ -24,6 +24,20 @@ func smallPlan() *Catalog {
 	return p
 }
 
+// prepare makes the files of a catalog in the folder root.
+func prepare(t *testing.T, p *Catalog, root string, progress Progress) error {
+	t.Helper()
+	folder, err := OpenFolder(root)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return p.Prepare(context.Background(), folder, progress)
+}
+
+// pathOf is the path of a target's file.
+func pathOf(root string, key uint64) string { return filepath.Join(root, fileName(key)) }
+
 // sizes of all files below root but the marker, by path.
 func sizes(t *testing.T, root string) map[string]int64 {
 	t.Helper()
@@ -46,7 +60,7 @@ func TestPrepareWritesFilesOfTheLoggedSizes(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "origin")
 	p := smallPlan()
 	var last int64
-	if err := p.Prepare(context.Background(), root, func(done, total int64) {
+	if err := prepare(t, p, root, func(done, total int64) {
 		if done < last || total != p.Stats().FileBytes {
 			t.Errorf("progress went from %d to %d of %d", last, done, total)
 		}
@@ -59,7 +73,7 @@ func TestPrepareWritesFilesOfTheLoggedSizes(t *testing.T) {
 		t.Errorf("%d files, progress ended at %d of %d", len(found), last, p.Stats().FileBytes)
 	}
 	for key, a := range p.answers {
-		if path := filePath(root, key); a.onDisk && found[path] != a.size {
+		if path := pathOf(root, key); a.onDisk && found[path] != a.size {
 			t.Errorf("%s has %d bytes, want %d", path, found[path], a.size)
 		}
 	}
@@ -73,10 +87,10 @@ func TestPrepareWritesFilesOfTheLoggedSizes(t *testing.T) {
 func TestFilesDoNotCompressAndDiffer(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "origin")
 	p := smallPlan()
-	if err := p.Prepare(context.Background(), root, nil); err != nil {
+	if err := prepare(t, p, root, nil); err != nil {
 		t.Fatal(err)
 	}
-	long, err := os.ReadFile(filePath(root, hash("/long")))
+	long, err := os.ReadFile(pathOf(root, hash("/long")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +101,7 @@ func TestFilesDoNotCompressAndDiffer(t *testing.T) {
 	if packed.Len() < len(long) {
 		t.Errorf("%d bytes were compressed to %d", len(long), packed.Len())
 	}
-	other, err := os.ReadFile(filePath(root, hash("/secret-token-4")))
+	other, err := os.ReadFile(pathOf(root, hash("/secret-token-4")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,32 +117,32 @@ func TestPrepareAgain(t *testing.T) {
 		writes bool // whether the second run writes what was taken away
 	}{
 		{"the same log is instant: not even the files are looked at", func(root string, p *Catalog) error {
-			return os.Remove(filePath(root, hash("/long")))
+			return os.Remove(pathOf(root, hash("/long")))
 		}, false},
 		{"a run that was cut off goes on where it was", func(root string, p *Catalog) error {
-			return errors.Join(os.Truncate(filePath(root, hash("/long")), 5), writeMarker(root, marker{Format: markerFormat}))
+			return errors.Join(os.Truncate(pathOf(root, hash("/long")), 5), os.WriteFile(filepath.Join(root, markerName), []byte(`{"format":1}`), 0o644))
 		}, true},
 		{"a marker that was cut short is made again", func(root string, p *Catalog) error {
-			return errors.Join(os.Remove(filePath(root, hash("/long"))), os.WriteFile(filepath.Join(root, markerName), []byte("{"), 0o644))
+			return errors.Join(os.Remove(pathOf(root, hash("/long"))), os.WriteFile(filepath.Join(root, markerName), []byte("{"), 0o644))
 		}, true},
 		{"another log adds its files", func(root string, p *Catalog) error {
 			p.Add([]byte("/new"), "GET", 200, 33)
-			return os.Remove(filePath(root, hash("/long")))
+			return os.Remove(pathOf(root, hash("/long")))
 		}, true},
 	} {
 		root := filepath.Join(t.TempDir(), "origin")
 		p := smallPlan()
-		if err := p.Prepare(context.Background(), root, nil); err != nil {
+		if err := prepare(t, p, root, nil); err != nil {
 			t.Fatal(err)
 		}
-		kept := filePath(root, hash("/secret-token-0"))
+		kept := pathOf(root, hash("/secret-token-0"))
 		if err := errors.Join(os.WriteFile(kept, make([]byte, 1000), 0o644), c.change(root, p)); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Prepare(context.Background(), root, nil); err != nil {
+		if err := prepare(t, p, root, nil); err != nil {
 			t.Fatalf("%s: %v", c.why, err)
 		}
-		if got := sizes(t, root)[filePath(root, hash("/long"))] == chunkBytes+17; got != c.writes {
+		if got := sizes(t, root)[pathOf(root, hash("/long"))] == chunkBytes+17; got != c.writes {
 			t.Errorf("%s: written again is %v", c.why, got)
 		}
 		if content, _ := os.ReadFile(kept); !bytes.Equal(content, make([]byte, 1000)) {
@@ -160,7 +174,10 @@ func TestPrepareRefuses(t *testing.T) {
 		{"a disk that is too small", context.Background(), huge, t.TempDir(), ErrNoSpace, "--max-bytes"},
 		{"a user who changed his mind", cancelled, smallPlan(), t.TempDir(), context.Canceled, ""},
 	} {
-		err := c.plan.Prepare(c.ctx, c.root, nil)
+		folder, err := OpenFolder(c.root)
+		if err == nil {
+			err = c.plan.Prepare(c.ctx, folder, nil)
+		}
 		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.why, err)
 		}
