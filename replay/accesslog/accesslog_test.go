@@ -93,6 +93,24 @@ func TestParse(t *testing.T) {
 			at:     "2025-10-10T13:55:36Z", status: 400, duration: -1,
 		},
 		{
+			why: "an IPv6 address as host is whole, with a port behind it", spec: Spec{Log: "VCOMBINED"},
+			line:   `[2001:db8::1]:80 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 7 "-" "UA"`,
+			fields: `<192.0.2.7> <[2001:db8::1]> <GET> </> <HTTP/1.1> ∅ <UA>`,
+			at:     "2025-10-10T13:55:36Z", status: 200, bytes: 7, duration: -1,
+		},
+		{
+			why: "and keeps the port that is in its field", spec: Spec{Log: `%h "%v" [%d:%t %^] "%r"`, Date: "%d/%b/%Y", Time: "%T"},
+			line:   `192.0.2.7 "[2001:db8::1]:80" [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1"`,
+			fields: `<192.0.2.7> <[2001:db8::1]:80> <GET> </> <HTTP/1.1> ∅ ∅`,
+			at:     "2025-10-10T13:55:36Z", bytes: -1, duration: -1,
+		},
+		{
+			why: "what is no address ends where goaccess ends it", spec: Spec{Log: "VCOMBINED"},
+			line:   `[x:80 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 7 "-" "UA"`,
+			fields: `<192.0.2.7> <[x> <GET> </> <HTTP/1.1> ∅ <UA>`,
+			at:     "2025-10-10T13:55:36Z", status: 200, bytes: 7, duration: -1,
+		},
+		{
 			why: "a method without a protocol is all target too", spec: Spec{Log: combined},
 			line:   `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET /old" 200 0 "-" "-"`,
 			fields: `<192.0.2.7> ∅ ∅ <GET /old> ∅ ∅ ∅`,

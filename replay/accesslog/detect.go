@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -73,7 +74,8 @@ func (f *Format) try(lines [][]byte) Trial {
 			}
 			continue
 		}
-		if !plausibleHost(r.Host) {
+		withPort := bytes.HasPrefix(line, fmt.Appendf(nil, "[%s]:", r.Host)) // so it is the virtual host, not the client
+		if withPort || !plausibleHost(r.Host) {
 			continue
 		}
 		t.Valid++

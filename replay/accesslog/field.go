@@ -27,7 +27,11 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 	if !ok {
 		return f.noDelimiter(o, pos, r)
 	}
-	return end, f.value(o, trimSpace(line[pos:min(end, len(line))]), r)
+	text := trimSpace(line[pos:min(end, len(line))])
+	if o.kind == opVHost {
+		text = wholeHost(text, line[pos:])
+	}
+	return end, f.value(o, text, r)
 }
 
 // noDelimiter deals with a field that has no end: for most specifiers the line is invalid.

@@ -81,3 +81,16 @@ func (f *Format) firstAddress(set string, b []byte, only bool, r *Request) (n in
 	}
 	return n
 }
+
+// wholeHost returns the host that was asked for, which line begins with. goaccess ends it at the delimiter, also within
+// an IPv6 address in brackets, [2001:db8::1]:80 in %v:%^; here it is kept whole. What follows is read as goaccess does.
+func wholeHost(token, line []byte) []byte {
+	if len(token) == 0 || token[0] != '[' || bytes.IndexByte(token, ']') >= 0 {
+		return token
+	}
+	start, end := bytes.IndexByte(line, '['), bytes.IndexByte(line, ']')
+	if end < 0 || !isAddress(line[start+1:end]) {
+		return token
+	}
+	return line[start : end+1]
+}

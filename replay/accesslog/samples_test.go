@@ -32,10 +32,11 @@ var samples = []sample{
 		},
 	},
 	{
-		preset: "VCOMBINED", valid: 2, failed: 1, why: "the host with its port comes first",
+		preset: "VCOMBINED", valid: 3, failed: 1, why: "the host with its port comes first, which may be an IPv6 address",
 		lines: []string{
 			`www.example.com:443 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 512 "-" "Mozilla/5.0"`,
 			`shop.example.com:80 192.0.2.8 - - [10/Oct/2025:13:55:36 +0000] "GET /cart HTTP/1.1" 200 99 "-" "Mozilla/5.0"`,
+			`[2001:db8::1]:80 192.0.2.9 - - [10/Oct/2025:13:55:37 +0000] "GET /six HTTP/1.1" 200 6 "-" "Mozilla/5.0"`,
 			`192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 512 "-" "Mozilla/5.0"`,
 		},
 	},

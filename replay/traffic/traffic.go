@@ -133,7 +133,10 @@ func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot
 			s.RangeBytes = r.Bytes
 		}
 	}
-	return s, s.Unsafe()
+	if skip = s.Unsafe(); skip == "" && !wire.IsAuthority(s.Host) {
+		skip = wire.SkipHeader
+	}
+	return s, skip
 }
 
 // absent turns the dash of logs into nothing.
