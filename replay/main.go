@@ -37,7 +37,7 @@ func runMain(args []string, in io.Reader, out, errOut io.Writer) int {
 		kong.Bind(run.Streams{In: in, Out: out, Err: errOut}),
 	)
 	if err != nil {
-		fmt.Fprintln(errOut, "replay:", err)
+		fmt.Fprintln(errOut, "replay:", run.Printable(err.Error()))
 		return run.ExitUsage
 	}
 	ctx, done, err := parseArgs(parser, args, &exited)
@@ -45,12 +45,12 @@ func runMain(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "replay: %v. See `replay --help`.\n", err)
+		fmt.Fprintf(errOut, "replay: %s. See `replay --help`.\n", run.Printable(err.Error()))
 		return run.ExitUsage
 	}
 	err = ctx.Run()
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(errOut, "replay:", err)
+		fmt.Fprintln(errOut, "replay:", run.Printable(err.Error()))
 	}
 	return run.ExitCode(err)
 }

@@ -102,7 +102,7 @@ func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, 
 // showRejects shows the first lines that are no requests, with nothing in them that could harm a terminal.
 func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, counts accesslog.Counts) {
 	for _, r := range rejected {
-		fmt.Fprintf(w, "%s:%d: rejected: %v\n", paths[r.File], r.Line, r.Mismatch)
+		fmt.Fprintf(w, "%s:%d: rejected: %v\n", run.Printable(paths[r.File]), r.Line, r.Mismatch)
 	}
 	if more := counts.Failed - min(counts.Failed, uint64(len(rejected))); more > 0 && len(rejected) > 0 {
 		fmt.Fprintf(w, "and %d more rejected lines\n", more)

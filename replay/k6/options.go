@@ -131,7 +131,8 @@ func (o *options) command(absolute func(string) string) (*run.Command, *run.Setu
 	return c, setup, err
 }
 
-// inCamelCase returns the text of an error with flags named as in scripts: connectTo for --connect-to.
+// inCamelCase returns the text of an error with flags named as in scripts, connectTo for --connect-to, and nothing in it
+// that could harm a terminal.
 func inCamelCase(err error) string {
 	var out strings.Builder
 	for i, word := range strings.Split(err.Error(), "--") {
@@ -145,7 +146,7 @@ func inCamelCase(err error) string {
 		}
 		out.WriteString(camel(word[:end]) + word[end:])
 	}
-	return out.String()
+	return run.Printable(out.String())
 }
 
 // readyWithin is how long instances may take to be resumed one after the other and still agree on the next whole

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"plimsoll/replay/record"
 )
 
@@ -31,7 +33,7 @@ type Command struct {
 	Seed        int64         `help:"Seed of the random numbers." default:"1" group:"Pace"`
 
 	Duration time.Duration `help:"Send no requests that are due later than this." placeholder:"D" group:"How much"`
-	Limit    uint64        `help:"Send at most this many requests." placeholder:"N" group:"How much"`
+	Limit    int64         `help:"Send at most this many requests." placeholder:"N" group:"How much"`
 	Loops    int           `help:"Replay the log this many times; 0: until --duration." default:"1" group:"How much"`
 	From     string        `help:"Only requests logged at or after this time: '2026-11-20 10:00:00', RFC 3339, or as in the log." placeholder:"T" group:"How much"`
 	To       string        `help:"Only requests logged before this time." placeholder:"T" group:"How much"`
@@ -42,7 +44,7 @@ type Command struct {
 	Header         []string      `help:"Send this header with each request, in place of the log's. An empty value removes it." placeholder:"'K: V'" sep:"none" group:"Requests"`
 	HeaderFile     string        `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
 	Unconditional  bool          `help:"Send logged 304s and 206s as plain requests, without If-Modified-Since and Range." group:"Requests"`
-	Timeout        time.Duration `help:"Time limit of one request, from its start to its last byte." default:"30s" group:"Requests"`
+	Timeout        time.Duration `help:"Time limit of one request, from its start to its last byte; at most 1h." default:"30s" group:"Requests"`
 	IdleTimeout    time.Duration `help:"Close a client's connection after this time without a request." default:"60s" group:"Requests"`
 	MaxConnections int           `help:"Connections open at once, at most the limit of open files. Requests beyond that wait: they count as queued, and the wait counts in their response time. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
 	Route          []string      `help:"Count requests whose target matches under this name." placeholder:"NAME=RE" sep:"none" group:"Requests"`
@@ -56,6 +58,19 @@ type Command struct {
 	HDRLog     bool          `name:"hdr-log" help:"Also write an HdrHistogram log." group:"Results"`
 	JSON       bool          `help:"Print the summary as JSON." group:"Results"`
 	Quiet      bool          `help:"Show no progress." group:"Results"`
+
+	given map[string]bool // the flags on the command line, by name
+}
+
+// AfterApply notes which flags were given: a rate of 0 is a mistake, none is no rate.
+func (c *Command) AfterApply(ctx *kong.Context) error {
+	c.given = map[string]bool{}
+	for _, part := range ctx.Path {
+		if part.Flag != nil {
+			c.given[part.Flag.Name] = true
+		}
+	}
+	return nil
 }
 
 // Help is printed below the usage of `replay run`.
@@ -104,11 +119,11 @@ func (c *Command) conclude(s Streams, dir *record.Dir, summary record.Summary, e
 	} else {
 		summary.WriteTable(s.Out)
 		if !errors.Is(err, record.ErrGone) {
-			fmt.Fprintf(s.Out, "\nRun directory: %s\n", dir.Path())
+			fmt.Fprintf(s.Out, "\nRun directory: %s\n", Printable(dir.Path()))
 		}
 	}
 	if err == nil && summary.GeneratorLimited {
-		fmt.Fprintf(s.Err, "replay: warning: %s\n", summary.GeneratorLimitedReason)
+		warn(s.Err, summary.GeneratorLimitedReason)
 	}
 	return err
 }

@@ -100,7 +100,7 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 	outcome := r.send(stop, abort)
 	r.Dir.Unsent(outcome.Unsent)
 	if outcome.Warn != nil {
-		fmt.Fprintf(r.warn, "replay: warning: %v\n", outcome.Warn)
+		warn(r.warn, outcome.Warn)
 	}
 	r.Dir.Update(r.describe)
 	return r.status(outcome)

@@ -1,0 +1,20 @@
+package run
+
+import "testing"
+
+func TestPrintable(t *testing.T) {
+	for _, c := range []struct{ why, text, want string }{
+		{"text stays", "Läufe/日本 – 5 %\nand more", "Läufe/日本 – 5 %\nand more"},
+		{"what clears the screen", "a\x1b[2Jb", `a\x1b[2Jb`},
+		{"what goes back in the line", "a\rb\tc\x7f", `a\x0db\x09c\x7f`},
+		{"a control character of 8 bits", "a\u009bb", `a\x9bb`},
+		{"what turns the direction", "a\u202eb\u2066", `a\u202eb\u2066`},
+		{"what ends a line for some", "a\u2028b", `a\u2028b`},
+		{"a tag beyond 16 bits", "a\U000e0041b", `a\U000e0041b`},
+		{"what is no UTF-8", "a\xff\x9bb", `a\xff\x9bb`},
+	} {
+		if got := Printable(c.text); got != c.want {
+			t.Errorf("%s: %q became %q, want %q", c.why, c.text, got, c.want)
+		}
+	}
+}
