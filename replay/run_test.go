@@ -282,7 +282,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{"too many rejects", []string{rejects, "--format", "COMBINED"}, []string{"2 of 3 lines", "--allow-rejects", "column"}},
 		{"an unknown specifier", target("--format", "%h %Q"), []string{"%Q"}},
 		{"a format that lacks the date", target("--format", "%h %r"), []string{"%d"}},
-		{"speed 0", target("--speed", "0"), []string{"--speed", "above 0"}},
+		{"speed 0", target("--speed", "0"), []string{"--speed", "from 0.0001"}},
 		{"a negative speed", target("--speed=-1"), []string{"--speed"}},
 		{"a speed in words", target("--speed", "fast"), []string{"--speed", "max"}},
 		{"a speed that is no number", target("--speed", "NaN"), []string{"--speed"}},

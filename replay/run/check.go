@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 	"plimsoll/replay/route"
@@ -23,14 +24,15 @@ type Setup struct {
 
 	plan    traffic.Plan
 	headers *wire.Headers
+	sources target.Sources
 	routes  []route.Rule
 }
 
 // Check reads the flags and reports everything that is wrong with them at once.
 func (c *Command) Check() (*Setup, error) {
 	s := &Setup{plan: traffic.Plan{
-		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Pause: c.MaxGap, Seed: c.Seed, Loops: c.Loops, Limit: c.Limit, Until: c.Duration,
-		Methods: map[string]bool{}, Unconditional: c.Unconditional,
+		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Pause: c.MaxGap, Seed: c.Seed, Loops: c.Loops,
+		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional,
 	}}
 	var wrong []error
 	note := func(err error) {
@@ -45,6 +47,8 @@ func (c *Command) Check() (*Setup, error) {
 	note(c.checkName())
 	note(c.checkPace())
 	note(c.checkFiles())
+	note(c.checkTarget())
+	note(c.checkOut())
 	s.plan.From, err = parseInstant("--from", c.From)
 	note(err)
 	s.plan.To, err = parseInstant("--to", c.To)
@@ -52,13 +56,14 @@ func (c *Command) Check() (*Setup, error) {
 	if !s.plan.From.IsZero() && !s.plan.To.IsZero() && !s.plan.From.Before(s.plan.To) {
 		note(errors.New("--from is not before --to"))
 	}
+	s.sources, err = target.ParseSources(c.SourceAddress)
+	note(err)
 	s.plan.Include, err = compileAll("--include", c.Include)
 	note(err)
 	s.plan.Exclude, err = compileAll("--exclude", c.Exclude)
 	note(err)
-	for _, method := range c.Methods {
-		s.plan.Methods[strings.ToUpper(strings.TrimSpace(method))] = true
-	}
+	s.plan.Methods, err = c.methods()
+	note(err)
 	s.headers, err = c.headers()
 	note(err)
 	s.routes, err = route.ParseRules(c.Route)
@@ -72,38 +77,55 @@ func (s *Setup) Divide(share traffic.Share, shard record.Shard) {
 	s.Shard = &shard
 }
 
+// The speeds and rates that a replay can hold. Beyond them instants would lie centuries ahead, or all at once.
+const (
+	slowest = 0.0001
+	fastest = 1e6
+)
+
 func parseSpeed(text string) (float64, error) {
 	if text == "max" {
 		return 0, nil
 	}
 	speed, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(speed > 0) || speed > 1e6 {
-		return 0, fmt.Errorf("--speed %q: give a number above 0 (1 is the recorded pace, 10 is ten times as fast, 0.5 is half as fast), or max", text)
+	if err != nil || !(speed >= slowest && speed <= fastest) {
+		return 0, fmt.Errorf("--speed %q: give a number from %v to %.f (1 is the recorded pace, 10 is ten times as fast, 0.5 is half as fast), or max",
+			text, slowest, fastest)
 	}
 	return speed, nil
 }
 
+// checkNumbers refuses what is out of range. A flag that was not given and is 0 says nothing.
 func (c *Command) checkNumbers() error {
 	var wrong []error
 	for _, n := range []struct {
-		flag  string
-		value float64
-		least float64
+		flag        string
+		value       float64
+		least, most float64 // most 0: no bound
+		unit        string
 	}{
-		{"--rate", c.Rate, 0},
-		{"--users", float64(c.Users), 0},
-		{"--connections", float64(c.Connections), 1},
-		{"--max-connections", float64(c.MaxConnections), 1},
-		{"--loops", float64(c.Loops), 0},
-		{"--max-gap", c.MaxGap.Seconds(), 0},
-		{"--duration", c.Duration.Seconds(), 0},
-		{"--warmup", c.Warmup.Seconds(), 0},
-		{"--ramp-up", c.RampUp.Seconds(), 0},
-		{"--timeout", c.Timeout.Seconds(), 0.001},
-		{"--idle-timeout", c.IdleTimeout.Seconds(), 0.001},
+		{"rate", c.Rate, slowest, fastest, " requests a second"},
+		{"users", float64(c.Users), 1, 0, ""},
+		{"connections", float64(c.Connections), 1, 0, ""},
+		{"max-connections", float64(c.MaxConnections), 1, 0, ""},
+		{"loops", float64(c.Loops), 0, 0, ""},
+		{"limit", float64(c.Limit), 1, 0, ""},
+		{"max-gap", c.MaxGap.Seconds(), 0, 0, " seconds"},
+		{"duration", c.Duration.Seconds(), 0.001, 0, " seconds"},
+		{"warmup", c.Warmup.Seconds(), 0, 0, " seconds"},
+		{"ramp-up", c.RampUp.Seconds(), 0, 0, " seconds"},
+		{"timeout", c.Timeout.Seconds(), 0.001, 3600, " seconds"}, // a record holds 71 minutes
+		{"idle-timeout", c.IdleTimeout.Seconds(), 0.001, 0, " seconds"},
 	} {
-		if !(n.value >= n.least) || n.value > 1e12 {
-			wrong = append(wrong, fmt.Errorf("%s: %v is out of range, give at least %v", n.flag, n.value, n.least))
+		if n.value == 0 && !c.given[n.flag] {
+			continue
+		}
+		bounds := fmt.Sprintf("at least %v", n.least)
+		if n.most > 0 {
+			bounds = fmt.Sprintf("%v to %.f", n.least, n.most)
+		}
+		if !(n.value >= n.least) || n.most > 0 && n.value > n.most {
+			wrong = append(wrong, fmt.Errorf("--%s: %v is out of range, give %s%s", n.flag, n.value, bounds, n.unit))
 		}
 	}
 	return errors.Join(wrong...)
@@ -133,13 +155,40 @@ func (c *Command) checkPace() error {
 		chosen = append(chosen, "--users")
 	}
 	slices.Sort(chosen)
-	switch {
-	case len(chosen) > 1:
-		return fmt.Errorf("%s cannot be combined: give one of them", strings.Join(chosen, " and "))
-	case c.Loops == 0 && c.Duration == 0:
-		return errors.New("--loops 0 never ends: give --duration too")
+	var wrong []error
+	for _, rule := range []struct {
+		broken bool
+		says   string
+	}{
+		{len(chosen) > 1, strings.Join(chosen, " and ") + " cannot be combined: give one of them"},
+		{c.given["connections"] && c.Speed != "max", "--connections is only for --speed max: leave it out, or give --max-connections"},
+		{c.given["ramp-up"] && c.Users == 0, "--ramp-up is only for --users: leave it out"},
+		{c.Loops == 0 && c.Duration == 0, "--loops 0 never ends: give --duration too"},
+		{c.Duration > 0 && c.Warmup >= c.Duration, fmt.Sprintf("--warmup %v leaves nothing of --duration %v: give a shorter one", c.Warmup, c.Duration)},
+		{c.ConnectTo != "" && c.Target == "", "--connect-to needs --target"},
+	} {
+		if rule.broken {
+			wrong = append(wrong, errors.New(rule.says))
+		}
 	}
-	return nil
+	return errors.Join(wrong...)
+}
+
+// methodName matches the method of a request.
+var methodName = regexp.MustCompile(`^[A-Z]+(-[A-Z]+)*$`)
+
+// methods reads --methods.
+func (c *Command) methods() (map[string]bool, error) {
+	methods := map[string]bool{}
+	var wrong []error
+	for _, method := range c.Methods {
+		name := strings.ToUpper(strings.TrimSpace(method))
+		if !methodName.MatchString(name) {
+			wrong = append(wrong, fmt.Errorf("--methods: %q is no method: give names with commas between them, such as GET,HEAD", method))
+		}
+		methods[name] = true
+	}
+	return methods, errors.Join(wrong...)
 }
 
 func compileAll(flag string, texts []string) ([]*regexp.Regexp, error) {

@@ -1,14 +1,45 @@
 package run
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
 	"plimsoll/replay/traffic"
 )
+
+// checkOut finds out early that --out cannot hold a run directory.
+func (c *Command) checkOut() error {
+	if c.Out == "" {
+		return errors.New("--out is empty: give a folder")
+	}
+	for at := filepath.Clean(c.Out); ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			if _, err := os.Lstat(at); err == nil {
+				return fmt.Errorf("--out %s: the link %s leads nowhere: choose another folder", c.Out, at)
+			}
+			continue // it will be made
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("--out %s: %w: choose another folder", c.Out, err)
+		case !info.IsDir():
+			return fmt.Errorf("--out %s: %s is no folder: choose another one", c.Out, at)
+		}
+		if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+			return fmt.Errorf("--out %s: this user cannot write to %s (%w): choose another folder", c.Out, at, err)
+		}
+		return nil
+	}
+}
 
 // createDir makes the run directory and points OUT/latest at it.
 func (c *Command) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*record.Dir, error) {

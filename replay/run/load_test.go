@@ -20,7 +20,7 @@ func TestEachFlagShapesLoadOrDoesNot(t *testing.T) {
 		}
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Command]()) {
-		if field.Anonymous {
+		if field.Anonymous || !field.IsExported() {
 			continue
 		}
 		if classed[field.Name] != 1 {

@@ -21,9 +21,6 @@ import (
 func (c *Command) target(ctx context.Context, s Streams, l *traffic.Logs) (*target.Target, func(), error) {
 	base, stop := c.Target, func() {}
 	if base == "" {
-		if c.ConnectTo != "" {
-			return nil, nil, UsageError{errors.New("--connect-to needs --target")}
-		}
 		var err error
 		if base, stop, err = c.startOrigin(ctx, s, l); err != nil {
 			return nil, nil, err
@@ -38,6 +35,14 @@ func (c *Command) target(ctx context.Context, s Streams, l *traffic.Logs) (*targ
 		return nil, nil, UsageError{err}
 	}
 	return to, stop, nil
+}
+
+// checkTarget refuses what cannot be a target, before any log is read.
+func (c *Command) checkTarget() error {
+	if c.Target == "" && !c.given["target"] {
+		return nil
+	}
+	return target.Validate(c.Target, c.ConnectTo)
 }
 
 // startOrigin runs `replay origin` as a separate process, so that its work is not the generator's, and waits until it

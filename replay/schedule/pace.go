@@ -63,13 +63,13 @@ func (p *pacer) nextLoop(entries uint64) {
 		gap = int64(1e9 / p.pacing.Speed)
 	}
 	p.started = false
-	p.offset = p.lastDue + gap
+	p.offset = after(p.lastDue, float64(gap))
 }
 
 func (p *pacer) due(atNS int64) int64 {
 	p.count++
 	if p.pacing.Rate > 0 {
-		p.lastDue = int64(math.Round(float64(p.count-1) * 1e9 / p.pacing.Rate))
+		p.lastDue = after(0, float64(p.count-1)*1e9/p.pacing.Rate)
 		return p.lastDue
 	}
 	if !p.started {
@@ -84,7 +84,7 @@ func (p *pacer) due(atNS int64) int64 {
 		p.notes.Pauses++
 		p.notes.CutNS += cut
 	}
-	due := p.offset + int64(math.Round(float64(atNS-p.baseNS)/p.pacing.Speed))
+	due := after(p.offset, float64(atNS-p.baseNS)/p.pacing.Speed)
 	if due >= p.lastDue {
 		p.behind = 0
 		p.lastNS, p.lastDue = atNS, due
@@ -98,4 +98,12 @@ func (p *pacer) due(atNS int64) int64 {
 		p.baseNS, p.lastNS, p.offset = atNS, atNS, p.lastDue
 	}
 	return p.lastDue
+}
+
+// farNS is an instant that no run comes to, 146 years after its start: what would be due later is due then.
+const farNS = 1 << 62
+
+// after returns the instant so many nanoseconds after another.
+func after(atNS int64, ns float64) int64 {
+	return atNS + int64(math.Round(max(-farNS, min(ns, farNS-float64(atNS)))))
 }

@@ -154,6 +154,9 @@ func TestPace(t *testing.T) {
 		{"a second loop follows after the mean distance", Pacing{Speed: 1, Loops: 2}, []int64{0, 10, 20}, []int64{0, 10, 20, 30, 40, 50}},
 		{"a loop of one request comes each second", Pacing{Speed: 1, Loops: 3}, []int64{5}, []int64{0, second, 2 * second}},
 		{"loops without number end at the limit", Pacing{Speed: 1, LimitNS: 45}, []int64{0, 10, 20}, []int64{0, 10, 20, 30, 40}},
+		{"what lies centuries ahead is never due", Pacing{Speed: 1e-4, Loops: 2}, []int64{0, 1 << 62}, []int64{0, farNS, farNS, farNS}},
+		{"nor is what a rate has there", Pacing{Speed: 1, Rate: 1e-10, Loops: 1}, []int64{0, 1}, []int64{0, farNS}},
+		{"nor what lies centuries back", Pacing{Speed: 1e-4, Loops: 1}, []int64{1 << 62, 0}, []int64{0, 0}},
 		{"an empty log ends, however many loops", Pacing{Speed: 1, LimitNS: 45}, nil, nil},
 	}
 	for _, row := range rows {

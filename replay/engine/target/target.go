@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,36 +30,55 @@ type Target struct {
 	ResolveNS int64
 }
 
-// New reads a base URL and, where the connection is to go elsewhere than the URL's host, that host:port. It resolves
-// the name once: a replay measures the server, not the resolver.
+// Validate says what is wrong with a base URL and, where the connection is to go elsewhere than the URL's host, with that
+// host:port. It asks no resolver.
+func Validate(base, connectTo string) error {
+	_, _, _, err := read(base, connectTo)
+	return err
+}
+
+// New reads a base URL as Validate does. It resolves the name once: a replay measures the server, not the resolver.
 func New(ctx context.Context, base, connectTo string, insecure bool) (*Target, error) {
+	t, host, port, err := read(base, connectTo)
+	if err != nil {
+		return nil, err
+	}
+	t.Insecure = insecure
+	start := time.Now()
+	t.Addresses, err = resolve(ctx, host, port)
+	t.ResolveNS = int64(time.Since(start))
+	return t, err
+}
+
+// read returns the target, and the host and the port to connect to.
+func read(base, connectTo string) (t *Target, host, port string, err error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fmt.Errorf("%w %q is not a base URL: write http://HOST[:PORT] or https://HOST[:PORT]",
+		return nil, "", "", fmt.Errorf("%w %q is not a base URL: write http://HOST[:PORT] or https://HOST[:PORT]",
 			ErrTarget, redactUser(base))
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("%w %s has a user name: put credentials into a file of headers (--header-file)",
+		return nil, "", "", fmt.Errorf("%w %s has a user name: put credentials into a file of headers (--header-file)",
 			ErrTarget, u.Redacted())
 	}
 	if (u.Path != "" && u.Path != "/") || u.RawQuery != "" {
-		return nil, fmt.Errorf("%w %s has a path: give only the scheme and the host, since the paths come from the log",
+		return nil, "", "", fmt.Errorf("%w %s has a path: give only the scheme and the host, since the paths come from the log",
 			ErrTarget, u.Redacted())
 	}
-	t := &Target{URL: u.Scheme + "://" + u.Host, Host: u.Host, ConnectTo: connectTo, TLS: u.Scheme == "https", Insecure: insecure}
-	host, port := u.Hostname(), u.Port()
+	t = &Target{URL: u.Scheme + "://" + u.Host, Host: u.Host, ConnectTo: connectTo, TLS: u.Scheme == "https"}
+	host, port = u.Hostname(), u.Port()
 	if port == "" {
 		port = map[bool]string{false: "80", true: "443"}[t.TLS]
 	}
 	if connectTo != "" {
 		if host, port, err = net.SplitHostPort(connectTo); err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("%w: --connect-to %q is not HOST:PORT", ErrTarget, connectTo)
+			return nil, "", "", fmt.Errorf("%w: --connect-to %q is not HOST:PORT", ErrTarget, connectTo)
 		}
 	}
-	start := time.Now()
-	t.Addresses, err = resolve(ctx, host, port)
-	t.ResolveNS = int64(time.Since(start))
-	return t, err
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return nil, "", "", fmt.Errorf("%w: %q is not a port: give a number from 1 to 65535", ErrTarget, port)
+	}
+	return t, host, port, nil
 }
 
 func redactUser(base string) string {
