@@ -2,10 +2,11 @@
 
 from functools import partial
 from statistics import median
+from types import ModuleType
 
-from benchmarks import logs
+from benchmarks import logs, tool_k6x, tool_replay
 from benchmarks.attack import Flood
-from benchmarks.case_max import CONNECTIONS, Measured, measure_flood
+from benchmarks.flooding import CONNECTIONS, Round, measure, rates
 from benchmarks.nginx import FILE_BYTES, FILE_PATH, nginx
 from benchmarks.plan import BenchmarkPlan, attempt
 from benchmarks.ratios import median_figure
@@ -14,7 +15,8 @@ from benchmarks.say import say
 
 NAME = "module"
 NEEDS = ("nginx", "replay", "k6x")
-_TOOLS = {"replay": "bin/replay", "k6x": "k6 with k6/x/plimsoll"}
+_TOOLS: dict[str, ModuleType] = {"replay": tool_replay, "k6x": tool_k6x}
+_LABELS = {"replay": "bin/replay", "k6x": "k6 with k6/x/plimsoll"}
 _LEAST = 0.9
 _LOG_LINES = 50_000
 
@@ -30,32 +32,31 @@ def run_case(plan: BenchmarkPlan) -> Result:
     many = plan.rounds if plan.quick else 3 * plan.rounds  # one core more to be disturbed on
     missing = {name: why for name in NEEDS if (why := plan.missing(name))}
     failures: dict[str, str] = {}
-    rounds: list[dict[str, Measured | None]] = []
+    rounds: list[Round] = []
     make = partial(logs.same_url, _LOG_LINES, FILE_PATH, clients=1000)
     if not missing:
         log = logs.kept(f"same-url-{_LOG_LINES}.log", make)
         with nginx(plan.scratch(NAME)) as server:
             for number in range(many):
                 rounds.append({})
-                for name in _TOOLS:
+                for name, tool in _TOOLS.items():
                     say(f"module: round {number + 1} of {many}: {name}")
                     flood = Flood(server.url, seconds, CONNECTIONS, plan.scratch(NAME, name), log)
                     rounds[-1][name] = attempt(
-                        name, failures, partial(measure_flood, name, flood, server, None)
+                        name, failures, partial(measure, name, tool, flood, server, None)
                     )
     _conclude(result, rounds, [*missing.values(), *failures.values()])
     return result
 
 
-def _conclude(result: Result, rounds: list[dict[str, Measured | None]], missing: list[str]) -> None:
-    rates = [{name: one.throughput.per_second for name, one in each.items() if one} for each in rounds]
+def _conclude(result: Result, rounds: list[Round], missing: list[str]) -> None:
     result.goals.append(
-        ratio_goal("requests/s inside k6 against bin/replay", rates, "k6x", "replay", _LEAST, missing)
+        ratio_goal("requests/s inside k6 against bin/replay", rates(rounds), "k6x", "replay", _LEAST, missing)
     )
     result.columns = ["program", "requests/s", "errors", "client's CPU per request", "max RSS"]
-    for name, label in _TOOLS.items():
+    for name, label in _LABELS.items():
         mine = [one for each in rounds if (one := each.get(name)) is not None]
-        rate = median_figure(rates, name)
+        rate = median_figure(rates(rounds), name)
         if rate is None:
             result.rows.append([label, "not run", "", "", ""])
             continue

@@ -1,4 +1,4 @@
-"""Parse and count one COMBINED log: bin/replay against goaccess."""
+"""Parse and count one COMBINED log: bin/replay against goaccess, and against another bin/replay."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,12 +14,13 @@ from benchmarks.say import say
 from benchmarks.tool_goaccess import Counted
 
 NAME = "parse"
-NEEDS = ("replay", "goaccess")
+NEEDS = ("replay", "against", "goaccess")
 _LEAST_RATIO = 20
 _MOST_RSS_MIB = 100
 _MIB = 1024**2
 
 _REPLAY = "bin/replay parse --stats"
+_AGAINST = tool_replay.LABELS["against"]
 _COUNT_ONLY = "goaccess, no panels"
 _PANELS = "goaccess, all panels"
 
@@ -39,9 +40,15 @@ def run_case(plan: BenchmarkPlan) -> Result:
     )
     contenders: dict[str, tuple[str, list[str], Callable[[str], Counted]]] = {
         _REPLAY: ("replay", tool_replay.parse_command(log), tool_replay.read_parse),
+        _AGAINST: (
+            "against",
+            tool_replay.by("against", tool_replay.parse_command(log)),
+            tool_replay.read_parse,
+        ),
         _COUNT_ONLY: ("goaccess", tool_goaccess.count_only_command(log), tool_goaccess.read),
         _PANELS: ("goaccess", tool_goaccess.command(log), tool_goaccess.read),
     }
+    contenders = {who: what for who, what in contenders.items() if plan.taking_part([what[0]])}
     failures: dict[str, str] = {}
     rates: list[dict[str, float | None]] = []
     memory: list[dict[str, float | None]] = []
@@ -59,7 +66,7 @@ def run_case(plan: BenchmarkPlan) -> Result:
                 seconds, rss_bytes, counts[who] = measured
                 rates[-1][who] = lines / seconds
                 memory[-1][who] = rss_bytes / _MIB
-    _conclude(result, plan, rates, memory, counts, failures)
+    _conclude(result, list(contenders), plan, rates, memory, counts, failures)
     return result
 
 
@@ -73,21 +80,22 @@ def _measure(
 
 def _conclude(
     result: Result,
+    contenders: list[str],
     plan: BenchmarkPlan,
     rates: list[dict[str, float | None]],
     memory: list[dict[str, float | None]],
     counts: dict[str, Counted],
     failures: dict[str, str],
 ) -> None:
-    missing = [why for name in NEEDS if (why := plan.missing(name))] or list(failures.values())
-    for peer in (_COUNT_ONLY, _PANELS):
-        result.goals.append(
-            ratio_goal(f"lines/s against {peer}", rates, _REPLAY, peer, _LEAST_RATIO, missing)
-        )
+    missing = [why for name in plan.taking_part(NEEDS) if (why := plan.missing(name))]
+    missing = missing or list(failures.values())
+    for peer in contenders[1:]:
+        least = tool_replay.NOT_SLOWER if peer == _AGAINST else _LEAST_RATIO
+        result.goals.append(ratio_goal(f"lines/s against {peer}", rates, _REPLAY, peer, least, missing))
     most = max((value for each in memory if (value := each.get(_REPLAY)) is not None), default=None)
     result.goals.append(at_most("max RSS of bin/replay", most, _MOST_RSS_MIB, "MiB", "; ".join(missing)))
     result.columns = ["program", "lines/s", "max RSS", "valid", "failed", "bytes"]
-    for who in (_REPLAY, _COUNT_ONLY, _PANELS):
+    for who in contenders:
         rate, rss = median_figure(rates, who), median_figure(memory, who)
         if rate is None or rss is None:
             result.rows.append([who, failures.get(who, "not run"), "", "", "", ""])

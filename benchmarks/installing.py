@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import nginx, versions
-from benchmarks.paths import ARRIVALS, BIN, GRINDER, HERE, LOCUST, OHA, REPLAY, ROOT, STALL, WORK
+from benchmarks.paths import AGAINST, ARRIVALS, BIN, GRINDER, HERE, LOCUST, OHA, REPLAY, ROOT, STALL, WORK
 from benchmarks.say import say
 
 OHA_VERSION = "1.16.0"
@@ -36,11 +36,15 @@ class CannotInstallError(Exception):
     """The reason, in a few words."""
 
 
-def install(names: Sequence[str]) -> dict[str, Installed]:
+def install(names: Sequence[str], given: Mapping[str, Path] | None = None) -> dict[str, Installed]:
+    """Get the peers; `given` has the places of those that are in no registry."""
     found = {}
     for name in names:
         try:
-            _STEPS[name]()
+            if name in _GIVEN:
+                _GIVEN[name]((given or {}).get(name))
+            else:
+                _STEPS[name]()
             found[name] = Installed(name, versions.of(name))
             say(f"{name}: {found[name].version}")
         except (CannotInstallError, OSError, ValueError, subprocess.SubprocessError) as error:
@@ -147,6 +151,14 @@ def _replay() -> None:
         raise CannotInstallError("build it first: make build")
 
 
+def _against(binary: Path | None) -> None:
+    """A copy, since its makers may build another one in its place meanwhile."""
+    if binary is None:
+        raise CannotInstallError("give it: --against FILE")
+    BIN.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(binary, AGAINST)
+
+
 def _k6x() -> None:
     _run(["make", "-s", "k6"], "k6x", cwd=ROOT)
 
@@ -165,4 +177,9 @@ _STEPS: dict[str, Callable[[], None]] = {
     "grinder": _grinder,
     "arrivals": lambda: _own_server(ARRIVALS),
     "stall": lambda: _own_server(STALL),
+}
+
+# What the user has to give.
+_GIVEN: dict[str, Callable[[Path | None], None]] = {
+    "against": _against,
 }

@@ -7,6 +7,7 @@ import resource
 import signal
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType, ModuleType
 
 from benchmarks import (
@@ -45,6 +46,8 @@ _EXAMPLES = """examples:
   make peers                                  everything, about 25 minutes, and docs/peers.md
   benchmarks/run --only max --rounds 3       one case
   benchmarks/run --quick                     a minute or two, to see that all works; writes no document
+  benchmarks/run --only max --against ../parent/bin/replay
+                                              two builds of bin/replay in turns; writes no document
   benchmarks/run --install-only              get the peers, run nothing
 
 exit status: 0 every goal was reached, 1 one was not or could not be measured, 2 usage
@@ -64,10 +67,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def _main(args: argparse.Namespace) -> int:
     names = args.only or list(CASES)
-    peers = install(sorted({peer for name in names for peer in CASES[name].NEEDS}, key=_order))
+    needed = {peer for name in names for peer in CASES[name].NEEDS}
+    given = {"against": args.against}
+    peers = install(sorted(needed - ({"against"} if args.against is None else set()), key=_order), given)
     if args.install_only:
         return 0 if all(peer.version for peer in peers.values()) else 1
-    folder = RESULTS / "quick" if args.quick else RESULTS
+    folder = _folder(args)
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         if machine.busy():
@@ -76,10 +81,10 @@ def _main(args: argparse.Namespace) -> int:
         path = folder / f"{name}.json"
         path.write_text(json.dumps(result.to_json(), indent=1) + "\n")
         say(f"{name}: done; everything raw is in {os.path.relpath(path)}")
-    if args.quick:
-        results = [_read(name, True) for name in names]
+    if folder != RESULTS:
+        results = [_read(folder, name) for name in names]
     else:
-        results = [_read(name, False) for name in CASES if (RESULTS / f"{name}.json").exists()]
+        results = [_read(folder, name) for name in CASES if (folder / f"{name}.json").exists()]
         DOCUMENT.parent.mkdir(exist_ok=True)
         DOCUMENT.write_text(document(results, DOCUMENT.read_text() if DOCUMENT.exists() else None))
         say(f"written: {os.path.relpath(DOCUMENT)}")
@@ -99,8 +104,12 @@ def _run_case(name: str, plan: BenchmarkPlan, peers: dict[str, Installed]) -> Re
     return result
 
 
-def _read(name: str, quick: bool) -> Result:
-    folder = RESULTS / "quick" if quick else RESULTS
+def _folder(args: argparse.Namespace) -> Path:
+    """The place of the figures; what is short, or beside a program of one's own, is for no document."""
+    return RESULTS.joinpath(*(["against"] if args.against else []), *(["quick"] if args.quick else []))
+
+
+def _read(folder: Path, name: str) -> Result:
     return Result.from_json(json.loads((folder / f"{name}.json").read_text()))
 
 
@@ -108,6 +117,7 @@ def _order(peer: str) -> int:
     """The quick ones first, so that what is wrong with the machine shows early."""
     known = (
         "replay",
+        "against",
         "goaccess",
         "nginx",
         "wrk",
@@ -148,12 +158,25 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="small and short, one round; figures mean little"
     )
+    parser.add_argument(
+        "--against",
+        type=_program,
+        metavar="FILE",
+        help="another bin/replay, that takes its turn beside this one; writes no document",
+    )
     parser.add_argument("--install-only", action="store_true", help="get the peers and stop")
     args = parser.parse_args(argv)
     if args.quick:
         args.rounds = 1
     SCRATCH.mkdir(parents=True, exist_ok=True)
     return args
+
+
+def _program(text: str) -> Path:
+    path = Path(text).expanduser().resolve()
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        raise argparse.ArgumentTypeError(f"{text} is no program")
+    return path
 
 
 def _positive(text: str) -> int:

@@ -1,6 +1,6 @@
 """The plan of a case: how often, how long, and with which peers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,6 +29,10 @@ class BenchmarkPlan:
         """Why this peer takes no part, or None when it does."""
         peer = self.peers[name]
         return None if peer.version is not None else peer.missing
+
+    def taking_part(self, names: Iterable[str]) -> list[str]:
+        """All peers but those that nobody asked for: another bin/replay, where none was given."""
+        return [name for name in names if name in self.peers]
 
     def versions(self) -> dict[str, str]:
         return {name: peer.version or f"not installed: {peer.why}" for name, peer in self.peers.items()}

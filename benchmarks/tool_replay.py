@@ -1,14 +1,30 @@
-"""bin/replay: ours."""
+"""bin/replay: ours, and another one to be measured beside it."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.attack import Flood, NotUnderstoodError, Pace, TailTimes, Throughput
-from benchmarks.paths import REPLAY
+from benchmarks.paths import AGAINST, REPLAY
 from benchmarks.tool_goaccess import Counted
+
+# The other one is given with --against: it may be the parent commit's.
+LABELS = {"replay": "bin/replay", "against": "the other bin/replay"}
+# Two builds of one source differ by up to so much: what is slower by less is not called slower.
+NOT_SLOWER = 0.97
+
+
+def by(who: str, argv: Sequence[str]) -> list[str]:
+    """The command, carried out by that contender's program."""
+    return [str(AGAINST) if who == "against" else argv[0], *argv[1:]]
+
+
+def forget(scratch: Path) -> None:
+    """Remove the run directories there: 68 bytes a request add up."""
+    shutil.rmtree(scratch / "runs", ignore_errors=True)
 
 
 def parse_command(log: Path) -> list[str]:

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 
 from benchmarks import nginx
-from benchmarks.paths import GRINDER, HERE, K6, K6X, LOCUST, OHA, REPLAY
+from benchmarks.paths import AGAINST, GRINDER, HERE, K6, K6X, LOCUST, OHA, REPLAY
 
 
 def of(name: str) -> str:
@@ -51,6 +51,7 @@ def _said(argv: Sequence[str]) -> str:
 
 _COMMANDS = {
     "replay": lambda: [str(REPLAY), "--version"],
+    "against": lambda: [str(AGAINST), "--version"],
     "goaccess": lambda: [shutil.which("goaccess") or "goaccess", "--version"],
     "nginx": lambda: [nginx.program() or "nginx", "-v"],
     "wrk": lambda: ["wrk", "-v"],

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import installing, versions
+from benchmarks.plan import BenchmarkPlan
 
 
 @pytest.fixture
@@ -39,6 +40,21 @@ def test_a_step_is_done_once_for_the_same_pins(steps: Path) -> None:
     pins.write_text("1.1")
     installing._once("x", [pins], there, lambda: done.append(1))
     assert len(done) == 2
+
+
+def test_another_bin_replay_is_copied(steps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installing, "BIN", steps)
+    monkeypatch.setattr(installing, "AGAINST", steps / "against")
+    parent = steps / "replay"
+    parent.write_text("parent")
+    assert installing.install(["against"], {"against": parent})["against"].version == "1.0"
+    parent.write_text("built anew")
+    assert (steps / "against").read_text() == "parent"
+
+
+def test_who_was_not_asked_for_takes_no_part() -> None:
+    plan = BenchmarkPlan(1, True, {"replay": installing.Installed("replay", "1.0")})
+    assert plan.taking_part(["replay", "against"]) == ["replay"]
 
 
 def test_without_root_it_says_what_root_would_do(monkeypatch: pytest.MonkeyPatch) -> None:

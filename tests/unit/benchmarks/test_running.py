@@ -90,7 +90,9 @@ def test_versions() -> None:
     assert pinned_in(go_mod, "/vegeta") == "12.13.0"
 
 
-@pytest.mark.parametrize("argv", [["--rounds", "0"], ["--only", "everything"], ["--unknown"]])
+@pytest.mark.parametrize(
+    "argv", [["--rounds", "0"], ["--only", "everything"], ["--unknown"], ["--against", "/no/replay"]]
+)
 def test_wrong_usage_ends_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(argv)

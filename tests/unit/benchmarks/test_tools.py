@@ -19,6 +19,7 @@ from benchmarks import (
     tool_wrk,
 )
 from benchmarks.attack import Flood, NotUnderstoodError, Pace, Throughput
+from benchmarks.paths import AGAINST
 
 _CAPTURED = Path(__file__).parent / "captured"
 _URL = "http://127.0.0.1:8080/1k.bin"
@@ -116,6 +117,14 @@ def test_commands_say_how_many_connections_and_how_long() -> None:
     assert replay[1:6] == ["run", "--format", "COMBINED", "--target", "http://127.0.0.1:8080"]
     assert replay[6:10] == ["--speed", "max", "--connections", "64"]
     assert replay[-1] == "/max.log"
+
+
+def test_the_other_bin_replay_gets_the_same_words() -> None:
+    ours = tool_replay.command(_FLOOD)
+    assert tool_replay.by("replay", ours) == ours
+    theirs = tool_replay.by("against", ours)
+    assert theirs[0] == str(AGAINST)
+    assert theirs[1:] == ours[1:]
 
 
 def test_the_cap_reaches_all_three() -> None:
