@@ -136,8 +136,11 @@ FUZZTIME ?= 10m
 fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
 	@tools/fuzz $(FUZZTIME)
 
-peers: build $(VENV)/.runtime ## Benchmark against wrk, k6, vegeta, Locust, The Grinder, goaccess … into docs/peers.md
-	@benchmarks/run
+# The source of wrk2, which is in no package registry.
+WRK2  ?=
+GIVEN += WRK2
+peers: build $(VENV)/.runtime ## Benchmark against wrk, k6, vegeta, Locust, The Grinder, goaccess … into docs/peers.md: [WRK2=DIR ARGS=]
+	@set --; [ -z "$$WRK2" ] || set -- --wrk2 "$$WRK2"; benchmarks/run "$$@" $(ARGS)
 
 locks: ## Write the Python locks anew, for the lowest Python that pyproject.toml admits: [ARGS=--upgrade]
 	@"$(PYTHON)" -m venv .cache/locks && .cache/locks/bin/pip install -q --disable-pip-version-check uv==0.13.9 packaging

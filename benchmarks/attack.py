@@ -32,6 +32,23 @@ class Pace:
 
 
 @dataclass(frozen=True)
+class OpenLoop:
+    """A constant rate by so many clients, each on connections of its own."""
+
+    url: str
+    per_second: int
+    clients: int
+    seconds: int
+    warm_up_s: int  # before these, and not counted
+    scratch: Path
+    log: Path  # per_second × (warm_up_s + seconds) lines
+
+    @property
+    def requests(self) -> int:
+        return self.per_second * (self.warm_up_s + self.seconds)
+
+
+@dataclass(frozen=True)
 class Throughput:
     requests: int
     seconds: float
@@ -53,6 +70,24 @@ class TailTimes:
     errors: int = 0
     dropped: int = 0  # due, but never sent
     seen_p99_ms: float | None = None  # counted from due, as a server of ours saw it
+
+
+@dataclass(frozen=True)
+class OpenTimes:
+    """A tool's word on a run in the open loop. Response times count from due, service times from start."""
+
+    requests: int  # sent, those of the warm-up too
+    due: int  # by its schedule in that time
+    errors: int
+    p50_ms: float
+    p999_ms: float
+    service_p999_ms: float
+    lag_p999_ms: float | None = None  # of those that were not queued; None where all were
+    queued: int = 0  # found their client's connections busy
+
+    @property
+    def answered(self) -> int:
+        return self.requests - self.errors
 
 
 class NotUnderstoodError(Exception):

@@ -13,7 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import nginx, versions
-from benchmarks.paths import AGAINST, ARRIVALS, BIN, GRINDER, HERE, LOCUST, OHA, REPLAY, ROOT, STALL, WORK
+from benchmarks.paths import (
+    AGAINST,
+    ARRIVALS,
+    BIN,
+    GRINDER,
+    HERE,
+    LOCUST,
+    OHA,
+    REPLAY,
+    ROOT,
+    STALL,
+    WORK,
+    WRK2,
+)
 from benchmarks.say import say
 
 OHA_VERSION = "1.16.0"
@@ -159,6 +172,29 @@ def _against(binary: Path | None) -> None:
     shutil.copy2(binary, AGAINST)
 
 
+def _wrk2(source: Path | None) -> None:
+    """Built from a copy of its source; a build of the same source is kept."""
+    if source is None:
+        if not WRK2.exists():
+            raise CannotInstallError("give its source: make peers WRK2=DIR")
+        return
+    files = sorted((source / "src").glob("*.[ch]"))
+    if source / "src" / "hdr_histogram.c" not in files:
+        raise CannotInstallError(f"{source} is not its source: there is no src/hdr_histogram.c")
+    _debian("libssl-dev", lambda: "yes" if Path("/usr/include/openssl/ssl.h").exists() else None)
+
+    def build() -> None:
+        copy = WORK / "wrk2"
+        shutil.rmtree(copy, ignore_errors=True)
+        built = shutil.ignore_patterns(".git", "obj", "*.o", "*.a")
+        shutil.copytree(source, copy, symlinks=True, ignore=built)
+        _run(["make", "-C", str(copy)], "wrk2")
+        BIN.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(copy / "wrk", WRK2)
+
+    _once("wrk2", files, WRK2, build)
+
+
 def _k6x() -> None:
     _run(["make", "-s", "k6"], "k6x", cwd=ROOT)
 
@@ -182,4 +218,5 @@ _STEPS: dict[str, Callable[[], None]] = {
 # What the user has to give.
 _GIVEN: dict[str, Callable[[Path | None], None]] = {
     "against": _against,
+    "wrk2": _wrk2,
 }

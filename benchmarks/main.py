@@ -13,6 +13,7 @@ from types import FrameType, ModuleType
 from benchmarks import (
     case_max,
     case_module,
+    case_open,
     case_pace,
     case_parse,
     case_report,
@@ -34,6 +35,7 @@ CASES: dict[str, ModuleType] = {
         case_parse,
         case_max,
         case_module,
+        case_open,
         case_pace,
         case_share,
         case_stall,
@@ -68,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
 def _main(args: argparse.Namespace) -> int:
     names = args.only or list(CASES)
     needed = {peer for name in names for peer in CASES[name].NEEDS}
-    given = {"against": args.against}
+    given = {name: path for name, path in (("against", args.against), ("wrk2", args.wrk2)) if path}
     peers = install(sorted(needed - ({"against"} if args.against is None else set()), key=_order), given)
     if args.install_only:
         return 0 if all(peer.version for peer in peers.values()) else 1
@@ -121,6 +123,7 @@ def _order(peer: str) -> int:
         "goaccess",
         "nginx",
         "wrk",
+        "wrk2",
         "arrivals",
         "stall",
         "hey",
@@ -164,6 +167,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar="FILE",
         help="another bin/replay, that takes its turn beside this one; writes no document",
     )
+    parser.add_argument(
+        "--wrk2", type=_source, metavar="DIR", help="the source of wrk2, which is in no package registry"
+    )
     parser.add_argument("--install-only", action="store_true", help="get the peers and stop")
     args = parser.parse_args(argv)
     if args.quick:
@@ -176,6 +182,13 @@ def _program(text: str) -> Path:
     path = Path(text).expanduser().resolve()
     if not (path.is_file() and os.access(path, os.X_OK)):
         raise argparse.ArgumentTypeError(f"{text} is no program")
+    return path
+
+
+def _source(text: str) -> Path:
+    path = Path(text).expanduser().resolve()
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is no folder")
     return path
 
 

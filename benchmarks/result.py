@@ -54,10 +54,24 @@ def ratio_goal(
     value = median_ratio(rounds, over, under)
     if value is None:
         return Goal(what, "; ".join(missing) or "no round in which both ran", goal, None)
-    values = ratios(rounds, over, under)
-    # A ratio just under its goal must not look like the goal.
-    digits = 4 if abs(value - least) < 0.01 else 2
-    return Goal(what, f"{value:.{digits}f} × ({min(values):.2f} to {max(values):.2f})", goal, value >= least)
+    return Goal(what, _spread(value, ratios(rounds, over, under), least), goal, value >= least)
+
+
+def ratio_at_most(
+    what: str, rounds: Sequence[Round], over: str, under: str, most: float, missing: Sequence[str] = ()
+) -> Goal:
+    """The goal that one contender's figure is no more than so many times another's."""
+    goal = f"≤ {most:g} ×"
+    value = median_ratio(rounds, over, under)
+    if value is None:
+        return Goal(what, "; ".join(missing) or "no round in which both ran", goal, None)
+    return Goal(what, _spread(value, ratios(rounds, over, under), most), goal, value <= most)
+
+
+def _spread(value: float, values: Sequence[float], limit: float) -> str:
+    """A ratio with its lowest and highest; one just beside its goal must not look like the goal."""
+    digits = 4 if abs(value - limit) < 0.01 else 2
+    return f"{value:.{digits}f} × ({min(values):.2f} to {max(values):.2f})"
 
 
 def at_most(what: str, value: float | None, limit: float, unit: str, why: str = "") -> Goal:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.attack import Flood, NotUnderstoodError, Pace, TailTimes, Throughput
+from benchmarks.attack import Flood, NotUnderstoodError, OpenLoop, OpenTimes, Pace, TailTimes, Throughput
 from benchmarks.paths import AGAINST, REPLAY
 from benchmarks.tool_goaccess import Counted
 
@@ -52,6 +52,11 @@ def pace_command(pace: Pace) -> list[str]:
     return _run(pace.url, pace.scratch, pace.log, ["--rate", str(pace.per_second), *cap])
 
 
+def open_command(loop: OpenLoop) -> list[str]:
+    pace = ["--rate", str(loop.per_second), "--warmup", f"{loop.warm_up_s}s", *_BARE]
+    return _run(loop.url, loop.scratch, loop.log, pace)
+
+
 def users_command(url: str, users: int, seconds: int, scratch: Path, log: Path) -> list[str]:
     return _run(url, scratch, log, ["--users", str(users), "--duration", f"{seconds}s"])
 
@@ -79,6 +84,24 @@ def read_pace(pace: Pace, out: str) -> TailTimes:
         p99_ms=data["response_ms"]["p99"],
         errors=requests["errors"],
         dropped=requests["unsent"] + sum(requests["skipped"].values()),
+    )
+
+
+def read_open(loop: OpenLoop, out: str) -> OpenTimes:
+    data = summary(out)
+    requests = data["requests"]
+    response, lag, service = (data[key] for key in ("response_ms", "lag_ms", "service_ms"))
+    if None in (response["p50"], response["p99.9"], service["p99.9"]):
+        raise NotUnderstoodError("bin/replay gives no p99.9: too few requests, or too many failures")
+    return OpenTimes(
+        requests=requests["sent"],
+        due=loop.requests,
+        errors=requests["errors"] + requests["status_mismatch"],
+        p50_ms=response["p50"],
+        p999_ms=response["p99.9"],
+        service_p999_ms=service["p99.9"],
+        lag_p999_ms=lag["p99.9"],
+        queued=requests["queued"],
     )
 
 

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 
 from benchmarks import nginx
-from benchmarks.paths import AGAINST, GRINDER, HERE, K6, K6X, LOCUST, OHA, REPLAY
+from benchmarks.paths import AGAINST, GRINDER, HERE, K6, K6X, LOCUST, OHA, REPLAY, WRK2
 
 
 def of(name: str) -> str:
@@ -55,6 +55,7 @@ _COMMANDS = {
     "goaccess": lambda: [shutil.which("goaccess") or "goaccess", "--version"],
     "nginx": lambda: [nginx.program() or "nginx", "-v"],
     "wrk": lambda: ["wrk", "-v"],
+    "wrk2": lambda: [str(WRK2), "-v"],
     "oha": lambda: [str(OHA), "--version"],
     "k6": lambda: [str(K6), "version"],
     "k6x": lambda: [str(K6X), "version"],

@@ -9,7 +9,7 @@ from benchmarks import logs
 from benchmarks.nginx import config, requests_of_status
 from benchmarks.punctuality import judge, read_instants
 from benchmarks.ratios import median_ratio, nearest_rank, ratios
-from benchmarks.result import Goal, at_most, ratio_goal
+from benchmarks.result import Goal, at_most, ratio_at_most, ratio_goal
 from benchmarks.stalling import seen_responses_ms, true_p99_ms, true_responses_ms
 
 
@@ -56,6 +56,9 @@ def test_goals_say_what_they_are() -> None:
     assert ratio_goal("x", rounds, "ours", "wrk", 0.9).reached is True
     nearly = ratio_goal("x", [{"ours": 99.9, "wrk": 100.0}], "ours", "wrk", 1)
     assert nearly.verdict() == "not reached: 0.9990 × (1.00 to 1.00)"
+    slower = [{"ours": 2.0, "wrk2": 1.0}, {"ours": 1.1, "wrk2": 1.0}, {"ours": 0.5, "wrk2": 1.0}]
+    assert ratio_at_most("p99.9", slower, "ours", "wrk2", 1.2).verdict() == "reached: 1.10 × (0.50 to 2.00)"
+    assert ratio_at_most("p99.9", slower, "ours", "wrk2", 1).reached is False
     missing = ratio_goal("x", [], "ours", "wrk", 1, ["wrk is not installed: as root: apt-get install wrk"])
     assert missing.verdict() == "not measured: wrk is not installed: as root: apt-get install wrk"
     assert at_most("memory", 99.0, 100, "MiB").reached is True

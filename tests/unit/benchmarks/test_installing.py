@@ -52,6 +52,25 @@ def test_another_bin_replay_is_copied(steps: Path, monkeypatch: pytest.MonkeyPat
     assert (steps / "against").read_text() == "parent"
 
 
+def test_wrk2_is_built_from_a_copy_of_its_source_once(steps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installing, "BIN", steps / "bin")
+    monkeypatch.setattr(installing, "WRK2", steps / "bin" / "wrk2")
+    monkeypatch.setattr(installing, "_debian", lambda *_: None)
+    assert installing.install(["wrk2"])["wrk2"].missing == (
+        "wrk2 is not installed: give its source: make peers WRK2=DIR"
+    )
+    source = steps / "given"
+    (source / "src").mkdir(parents=True)
+    assert "there is no src/hdr_histogram.c" in installing.install(["wrk2"], {"wrk2": source})["wrk2"].why
+    (source / "src" / "hdr_histogram.c").touch()
+    (source / "Makefile").write_text("wrk:\n\techo built > wrk\n")
+    for _ in range(2):
+        assert installing.install(["wrk2"], {"wrk2": source})["wrk2"].version == "1.0"
+    assert (steps / "bin" / "wrk2").read_text() == "built\n"
+    assert sorted(path.name for path in source.iterdir()) == ["Makefile", "src"]
+    assert installing.install(["wrk2"])["wrk2"].version == "1.0"
+
+
 def test_who_was_not_asked_for_takes_no_part() -> None:
     plan = BenchmarkPlan(1, True, {"replay": installing.Installed("replay", "1.0")})
     assert plan.taking_part(["replay", "against"]) == ["replay"]

@@ -91,7 +91,14 @@ def test_versions() -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [["--rounds", "0"], ["--only", "everything"], ["--unknown"], ["--against", "/no/replay"]]
+    "argv",
+    [
+        ["--rounds", "0"],
+        ["--only", "everything"],
+        ["--unknown"],
+        ["--against", "/no/replay"],
+        ["--wrk2", "/no/wrk2"],
+    ],
 )
 def test_wrong_usage_ends_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
