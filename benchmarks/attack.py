@@ -6,13 +6,15 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Flood:
-    """As many requests as go: one URL, so many connections, so long."""
+    """As many requests as go, over so many connections, so long: one URL, or a whole log."""
 
     url: str
     seconds: int
     connections: int
     scratch: Path
-    log: Path  # the same URL as an access log, for the tools that replay one
+    log: Path  # for the tools that replay one
+    as_logged: bool = False  # they send the log's headers too; else Host alone, as wrk does
+    headers: tuple[str, ...] = ()  # what the others send besides
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,18 @@ def same_url(lines: int, path: str, clients: int) -> Iterator[str]:
         yield combined_line(address, _START + timedelta(seconds=i // 1000), path, 200, 1024, "-", agent)
 
 
+def different(lines: int, folder: str, clients: int) -> Iterator[str]:
+    """So many different targets below a folder, by clients with an agent each, from many pages."""
+    dice = random.Random(SEED)
+    visitors = [(_address(dice), _agent(dice)) for _ in range(clients)]
+    referers = [f"https://www.example.org{_path(dice)}" for _ in range(6_000)]
+    for i in range(lines):
+        address, agent = visitors[i % clients]
+        target = f"{folder}{i}{_path(dice)}"
+        at = _START + timedelta(seconds=i // 1000)
+        yield combined_line(address, at, target, 200, 1024, dice.choice(referers), agent)
+
+
 def sessions(clients: int, requests_each: int, path: str) -> Iterator[str]:
     """Visitors who each ask for some pages, with pauses of 1 to 4 s between them."""
     dice = random.Random(SEED)

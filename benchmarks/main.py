@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from benchmarks import (
+    case_log,
     case_max,
     case_module,
     case_open,
@@ -34,6 +35,7 @@ CASES: dict[str, ModuleType] = {
     for case in (
         case_parse,
         case_max,
+        case_log,
         case_module,
         case_open,
         case_pace,

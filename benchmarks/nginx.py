@@ -17,6 +17,7 @@ from benchmarks.measure import SERVER_CPU, RunFailedError
 
 FILE_BYTES = 1024
 FILE_PATH = "/1k.bin"
+ANY_PATH = "/pages/"  # every target below is answered with that file, without a look for another
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ http {{
     listen 127.0.0.1:{port} backlog=16384;
     root {folder}/root;
     location = /status {{ stub_status; }}
+    location {ANY_PATH} {{ try_files {FILE_PATH} =404; }}
     location / {{ try_files $uri {FILE_PATH}; }}
   }}
 }}

@@ -41,7 +41,8 @@ _BARE = ["--header", "Accept:", "--header", "Accept-Encoding:", "--header", "Use
 
 
 def command(flood: Flood) -> list[str]:
-    pace = ["--speed", "max", "--connections", str(flood.connections), *_BARE]
+    headers = [] if flood.as_logged else _BARE
+    pace = ["--speed", "max", "--connections", str(flood.connections), *headers]
     return _run(
         flood.url, flood.scratch, flood.log, [*pace, "--loops", "0", "--duration", f"{flood.seconds}s"]
     )

@@ -8,7 +8,8 @@ _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
 def command(flood: Flood) -> list[str]:
-    return ["wrk", "-t1", f"-c{flood.connections}", f"-d{flood.seconds}s", flood.url]
+    headers = [f"-H{header}" for header in flood.headers]
+    return ["wrk", "-t1", f"-c{flood.connections}", f"-d{flood.seconds}s", *headers, flood.url]
 
 
 def read(flood: Flood, out: str) -> Throughput:

@@ -1,11 +1,16 @@
 """Medians of ratios, goals, theory and punctuality."""
 
+import re
 from array import array
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from benchmarks import logs
+from benchmarks import logs, tool_replay, tool_wrk
+from benchmarks.attack import Flood
+from benchmarks.case_log import typical
 from benchmarks.nginx import config, requests_of_status
 from benchmarks.punctuality import judge, read_instants
 from benchmarks.ratios import median_ratio, nearest_rank, ratios
@@ -118,3 +123,31 @@ def test_made_up_logs_are_the_same_every_time() -> None:
     visits = list(logs.sessions(clients=5, requests_each=3, path="/x"))
     assert len(visits) == 15
     assert [line.split("[")[1][:20] for line in visits] == sorted(line.split("[")[1][:20] for line in visits)
+
+
+def test_a_log_of_different_requests_has_as_many_clients_as_addresses() -> None:
+    requests = [re.split(r'[ "]+', line, maxsplit=9) for line in logs.different(640, "/pages/", clients=64)]
+    assert len({words[6] for words in requests}) == 640
+    assert all(words[6].startswith("/pages/") for words in requests)
+    assert len({(words[0], words[-1].split('" "')[1]) for words in requests}) == 64
+
+
+def test_wrk_gets_a_request_of_the_usual_length(tmp_path: Path) -> None:
+    def line(target: str) -> str:
+        return logs.combined_line(
+            "10.0.0.1", datetime(2026, 11, 1, tzinfo=UTC), target, 200, 9, "https://r/", "A (b)"
+        )
+
+    log = tmp_path / "log"
+    log.write_text(line("/short") + line("/pages/much-longer-than-the-others") + line("/as-usual"))
+    target, headers = typical(log)
+    assert target == "/as-usual"
+    assert headers[:2] == ("User-Agent: A (b)", "Referer: https://r/")
+    flood = Flood("http://h/as-usual", 6, 64, tmp_path, log, headers=headers)
+    assert tool_wrk.command(flood)[4:6] == ["-HUser-Agent: A (b)", "-HReferer: https://r/"]
+
+
+def test_a_log_is_sent_with_its_own_headers_only_where_asked() -> None:
+    one_url = Flood("http://h/x", 6, 64, Path("/s"), Path("/l"))
+    assert "User-Agent:" in tool_replay.command(one_url)
+    assert "User-Agent:" not in tool_replay.command(replace(one_url, as_logged=True))
