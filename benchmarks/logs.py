@@ -89,8 +89,8 @@ def different(lines: int, folder: str, clients: int) -> Iterator[str]:
         yield combined_line(address, at, target, 200, 1024, dice.choice(referers), agent)
 
 
-def sessions(clients: int, requests_each: int, path: str) -> Iterator[str]:
-    """Visitors who each ask for some pages, with pauses of 1 to 4 s between them."""
+def sessions(clients: int, requests_each: int, path: str, pauses_s: tuple[int, int]) -> Iterator[str]:
+    """Visitors who each ask for some pages, with pauses of whole seconds between them."""
     dice = random.Random(SEED)
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
     visits = []
@@ -98,7 +98,7 @@ def sessions(clients: int, requests_each: int, path: str) -> Iterator[str]:
         second = dice.randrange(60)
         for page in range(requests_each):
             visits.append((second, client, page))
-            second += dice.randint(1, 4)
+            second += dice.randint(*pauses_s)
     for second, client, page in sorted(visits):
         address = f"10.{client >> 16}.{client >> 8 & 255}.{client & 255}"
         yield combined_line(

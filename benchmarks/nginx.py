@@ -17,6 +17,7 @@ from benchmarks.measure import SERVER_CPU, RunFailedError
 
 FILE_BYTES = 1024
 FILE_PATH = "/1k.bin"
+_SPARE_FILES = 100
 ANY_PATH = "/pages/"  # every target below is answered with that file, without a look for another
 
 
@@ -54,7 +55,7 @@ worker_processes 1;
 worker_rlimit_nofile {open_files};
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
-events {{ worker_connections {open_files - 100}; multi_accept on; }}
+events {{ worker_connections {open_files - _SPARE_FILES}; multi_accept on; }}
 http {{
   access_log off;
   sendfile off;
@@ -100,12 +101,13 @@ def program() -> str | None:
 
 
 @contextmanager
-def nginx(scratch: Path) -> Iterator[Nginx]:
+def nginx(scratch: Path, connections: int = 65_000) -> Iterator[Nginx]:
+    """Start one worker that takes so many connections, where as many files may be open."""
     folder = scratch.resolve() / "nginx"
     (folder / "root").mkdir(parents=True, exist_ok=True)
     (folder / "root" / FILE_PATH.lstrip("/")).write_bytes(b"x" * FILE_BYTES)
     port = free_port()
-    open_files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 65536)
+    open_files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], connections + _SPARE_FILES)
     (folder / "nginx.conf").write_text(config(port, folder, open_files, os.geteuid() == 0))
     path = program()
     if path is None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,12 @@ NOT_SLOWER = 0.97
 def by(who: str, argv: Sequence[str]) -> list[str]:
     """The command, carried out by that contender's program."""
     return [str(AGAINST) if who == "against" else argv[0], *argv[1:]]
+
+
+def has(who: str, flag: str) -> bool:
+    """Whether that contender's program has such a flag."""
+    argv = by(who, [str(REPLAY), "run", "--help"])
+    return flag in subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout
 
 
 def forget(scratch: Path) -> None:
@@ -58,8 +65,9 @@ def open_command(loop: OpenLoop) -> list[str]:
     return _run(loop.url, loop.scratch, loop.log, pace)
 
 
-def users_command(url: str, users: int, seconds: int, scratch: Path, log: Path) -> list[str]:
-    return _run(url, scratch, log, ["--users", str(users), "--duration", f"{seconds}s"])
+def users_command(url: str, users: int, seconds: int, ramp_up_s: int, scratch: Path, log: Path) -> list[str]:
+    pace = ["--users", str(users), "--duration", f"{seconds}s", "--ramp-up", f"{ramp_up_s}s"]
+    return _run(url, scratch, log, pace)
 
 
 def summary(out: str) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def test_made_up_logs_are_the_same_every_time() -> None:
     first, second = list(logs.realistic(500)), list(logs.realistic(500))
     assert first == second
     assert len({line.split()[0] for line in first}) > 300
-    visits = list(logs.sessions(clients=5, requests_each=3, path="/x"))
+    visits = list(logs.sessions(clients=5, requests_each=3, path="/x", pauses_s=(1, 4)))
     assert len(visits) == 15
     assert [line.split("[")[1][:20] for line in visits] == sorted(line.split("[")[1][:20] for line in visits)
 

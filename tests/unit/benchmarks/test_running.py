@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.background import background, first_line
+from benchmarks.case_users import too_many
 from benchmarks.main import main
 from benchmarks.measure import Finished, RunFailedError, complaint, pinned, run
 from benchmarks.memory import high_water_bytes, max_rss_bytes
@@ -76,6 +77,26 @@ def test_pinning(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pinned(["wrk"], None) == ["wrk"]
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     assert pinned(["wrk"], 1) == ["wrk"]
+
+
+@pytest.mark.parametrize(
+    ("users", "open_files", "has_sources", "why"),
+    [
+        (10_000, 20_000, False, None),
+        (100_000, 131_072, True, None),
+        (100_000, 131_072, False, "bin/replay has no --source-address: one address has 28,232 ports"),
+        (
+            100_000,
+            20_000,
+            True,
+            "100,000 users need as many open files; the limit is 20,000: raise it (ulimit -n)",
+        ),
+    ],
+)
+def test_why_so_many_users_cannot_be_had(
+    users: int, open_files: int, has_sources: bool, why: str | None
+) -> None:
+    assert too_many(users, open_files, has_sources) == why
 
 
 def test_versions() -> None:
