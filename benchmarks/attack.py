@@ -15,6 +15,7 @@ class Flood:
     log: Path  # for the tools that replay one
     as_logged: bool = False  # they send the log's headers too; else Host alone, as wrk does
     headers: tuple[str, ...] = ()  # what the others send besides
+    http2: bool = False  # as the log says, too
 
 
 @dataclass(frozen=True)

@@ -205,6 +205,8 @@ _STEPS: dict[str, Callable[[], None]] = {
     "nginx": lambda: _debian("nginx-light", nginx.program),
     "wrk": lambda: _debian("wrk", lambda: shutil.which("wrk")),
     "oha": _oha,
+    "h2load": lambda: _debian("nghttp2-client", lambda: shutil.which("h2load")),
+    "openssl": lambda: _debian("openssl", lambda: shutil.which("openssl")),
     "hey": lambda: _go("github.com/rakyll/hey", "hey"),
     "vegeta": lambda: _go("github.com/tsenart/vegeta/v12", "vegeta"),
     "k6": lambda: _go("go.k6.io/k6", "k6"),

@@ -38,10 +38,17 @@ _STATUS_WEIGHTS = (820, 70, 45, 25, 15, 10, 6, 4, 3, 2)
 
 
 def combined_line(
-    address: str, at: datetime, path: str, status: int, size: int, referer: str, agent: str
+    address: str,
+    at: datetime,
+    path: str,
+    status: int,
+    size: int,
+    referer: str,
+    agent: str,
+    version: str = "HTTP/1.1",
 ) -> str:
     stamp = at.strftime("%d/%b/%Y:%H:%M:%S +0000")
-    return f'{address} - - [{stamp}] "GET {path} HTTP/1.1" {status} {size or "-"} "{referer}" "{agent}"\n'
+    return f'{address} - - [{stamp}] "GET {path} {version}" {status} {size or "-"} "{referer}" "{agent}"\n'
 
 
 def realistic(lines: int) -> Iterator[str]:
@@ -68,13 +75,14 @@ def realistic(lines: int) -> Iterator[str]:
         yield f'{address} - - [{stamp}] "{request}" {statuses[i]} {size} "{referer}" "{agent}"\n'
 
 
-def same_url(lines: int, path: str, clients: int) -> Iterator[str]:
+def same_url(lines: int, path: str, clients: int, version: str = "HTTP/1.1") -> Iterator[str]:
     """One URL again and again, by many clients in turn, a thousand a second."""
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
     for i in range(lines):
         client = i % clients
         address = f"10.{client >> 16}.{client >> 8 & 255}.{client & 255}"
-        yield combined_line(address, _START + timedelta(seconds=i // 1000), path, 200, 1024, "-", agent)
+        at = _START + timedelta(seconds=i // 1000)
+        yield combined_line(address, at, path, 200, 1024, "-", agent, version)
 
 
 def different(lines: int, folder: str, clients: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ import re
 import resource
 import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ ANY_PATH = "/pages/"  # every target below is answered with that file, without a
 class Nginx:
     port: int
     pid: int
+    tls_port: int | None = None
 
     @property
     def base_url(self) -> str:
@@ -33,6 +35,10 @@ class Nginx:
     @property
     def url(self) -> str:
         return self.base_url + FILE_PATH
+
+    @property
+    def tls_url(self) -> str:
+        return f"https://127.0.0.1:{self.tls_port}{FILE_PATH}"
 
     def requests(self) -> int:
         """The number of requests answered so far: the check on what clients say of themselves."""
@@ -47,8 +53,9 @@ class Nginx:
         return cpu_seconds(self.pid)
 
 
-def config(port: int, folder: Path, open_files: int, as_root: bool) -> str:
+def config(port: int, folder: Path, open_files: int, as_root: bool, tls_port: int | None = None) -> str:
     """One worker, no access log, connections that stay open, files that stay open."""
+    tls = "" if tls_port is None else _TLS.format(port=tls_port, folder=folder)
     return f"""{"user root;" if as_root else ""}
 daemon off;
 worker_processes 1;
@@ -71,13 +78,31 @@ http {{
   scgi_temp_path {folder}/tmp_scgi;
   server {{
     listen 127.0.0.1:{port} backlog=16384;
-    root {folder}/root;
+{tls}    root {folder}/root;
     location = /status {{ stub_status; }}
     location {ANY_PATH} {{ try_files {FILE_PATH} =404; }}
     location / {{ try_files $uri {FILE_PATH}; }}
   }}
 }}
 """
+
+
+_TLS = """    listen 127.0.0.1:{port} ssl http2 backlog=16384;
+    ssl_certificate {folder}/cert.pem;
+    ssl_certificate_key {folder}/key.pem;
+    ssl_protocols TLSv1.3;
+    ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+"""
+
+
+def certify(folder: Path) -> None:
+    """A certificate for loopback that nobody has signed, for two days."""
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
+    name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", *key, *name, "-days", "2", "-out", "cert.pem"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise RunFailedError(f"openssl made no certificate: {done.stderr.strip()[-160:]}")
 
 
 def requests_of_status(text: str) -> int:
@@ -101,19 +126,22 @@ def program() -> str | None:
 
 
 @contextmanager
-def nginx(scratch: Path, connections: int = 65_000) -> Iterator[Nginx]:
-    """Start one worker that takes so many connections, where as many files may be open."""
+def nginx(scratch: Path, connections: int = 65_000, tls: bool = False) -> Iterator[Nginx]:
+    """Start one worker that takes so many connections, as far as files may be open; TLS has its own port."""
     folder = scratch.resolve() / "nginx"
     (folder / "root").mkdir(parents=True, exist_ok=True)
     (folder / "root" / FILE_PATH.lstrip("/")).write_bytes(b"x" * FILE_BYTES)
     port = free_port()
     open_files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], connections + _SPARE_FILES)
-    (folder / "nginx.conf").write_text(config(port, folder, open_files, os.geteuid() == 0))
+    tls_port = free_port() if tls else None
+    if tls:
+        certify(folder)
+    (folder / "nginx.conf").write_text(config(port, folder, open_files, os.geteuid() == 0, tls_port))
     path = program()
     if path is None:
         raise RunFailedError("nginx is not installed")
     with background([path, "-c", str(folder / "nginx.conf")], folder, cpu=SERVER_CPU) as process:
-        server = Nginx(port, process.pid)
+        server = Nginx(port, process.pid, tls_port)
         for _ in range(100):
             try:
                 server.requests()

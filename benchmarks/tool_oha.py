@@ -14,6 +14,8 @@ def command(flood: Flood) -> list[str]:
         str(OHA),
         *("-z", f"{flood.seconds}s"),
         *("-c", str(flood.connections)),
+        *(["--insecure"] if flood.url.startswith("https:") else []),
+        *(["--http2"] if flood.http2 else []),
         "--no-tui",
         *("--output-format", "json"),
         flood.url,

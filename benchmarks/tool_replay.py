@@ -125,6 +125,7 @@ def _run(url: str, scratch: Path, log: Path, options: Sequence[str]) -> list[str
     out = str(scratch / "runs")
     return [
         *(str(REPLAY), "run", "--format", "COMBINED", "--target", target),
+        *(["--insecure"] if parts.scheme == "https" else []),
         *options,
         *("--out", out, "--json", "--quiet", str(log)),
     ]

@@ -56,6 +56,8 @@ _COMMANDS = {
     "nginx": lambda: [nginx.program() or "nginx", "-v"],
     "wrk": lambda: ["wrk", "-v"],
     "wrk2": lambda: [str(WRK2), "-v"],
+    "h2load": lambda: ["h2load", "--version"],
+    "openssl": lambda: ["openssl", "version"],
     "oha": lambda: [str(OHA), "--version"],
     "k6": lambda: [str(K6), "version"],
     "k6x": lambda: [str(K6X), "version"],

@@ -114,6 +114,10 @@ def test_nginx_listens_on_loopback_only() -> None:
     assert "listen 127.0.0.1:8080 " in text
     assert "worker_connections 19900;" in text
     assert "user root" not in text
+    assert "ssl" not in text
+    with_tls = config(8080, Path("/f"), 20_000, as_root=False, tls_port=8443)
+    assert "listen 127.0.0.1:8443 ssl http2 " in with_tls
+    assert "ssl_certificate /f/cert.pem;" in with_tls
 
 
 def test_made_up_logs_are_the_same_every_time() -> None:

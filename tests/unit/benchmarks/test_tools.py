@@ -1,6 +1,7 @@
 """Commands of the tools, and what is read from outputs captured from the real ones (in captured/)."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -9,6 +10,7 @@ import pytest
 from benchmarks import (
     tool_goaccess,
     tool_grinder,
+    tool_h2load,
     tool_hey,
     tool_k6,
     tool_k6x,
@@ -44,6 +46,9 @@ def _captured(name: str) -> str:
         ("hey, nobody there", tool_hey, "hey-refused.txt", 20, 0.001, 20),
         ("vegeta, all well", tool_vegeta, "vegeta.json", 29875, 2.003, 0),
         ("k6, all well", tool_k6, "k6.json", 18515, 2.0026, 0),
+        ("h2load, HTTP/2", tool_h2load, "h2load.txt", 11020, 2.0, 0),
+        ("h2load, HTTP/1.1", tool_h2load, "h2load-h1.txt", 15928, 2.0, 0),
+        ("h2load counts answers that are errors", tool_h2load, "h2load-404.txt", 54124, 1.0, 54124),
         ("Locust, all well", tool_locust, "locust.json", 6335, 1.6912, 0),
     ],
 )
@@ -87,6 +92,7 @@ def test_goaccess() -> None:
     [
         (tool_wrk, "unable to connect to 127.0.0.1:9 Connection refused\n"),
         (tool_hey, "Usage: hey [options...] <url>\n"),
+        (tool_h2load, (_CAPTURED / "h2load-refused.txt").read_text()),
         (tool_locust, "[]"),
         (tool_grinder, []),
     ],
@@ -117,6 +123,18 @@ def test_commands_say_how_many_connections_and_how_long() -> None:
     assert replay[1:6] == ["run", "--format", "COMBINED", "--target", "http://127.0.0.1:8080"]
     assert replay[6:10] == ["--speed", "max", "--connections", "64"]
     assert replay[-1] == "/max.log"
+
+
+def test_all_speak_the_same_http_over_tls() -> None:
+    https = replace(_FLOOD, url="https://127.0.0.1:8443/1k.bin")
+    http2 = replace(https, http2=True)
+    assert "--insecure" in tool_replay.command(https)
+    assert "--insecure" not in tool_replay.command(_FLOOD)
+    assert "--insecure" in tool_oha.command(https)
+    assert "--http2" not in tool_oha.command(https)
+    assert "--http2" in tool_oha.command(http2)
+    assert tool_h2load.command(https)[1:] == ["--h1", "-t1", "-c64", "-m1", "-D6", https.url]
+    assert "--h1" not in tool_h2load.command(http2)
 
 
 def test_the_other_bin_replay_gets_the_same_words() -> None:
