@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from benchmarks import (
+    case_example,
     case_log,
     case_max,
     case_module,
@@ -45,6 +46,7 @@ CASES: dict[str, ModuleType] = {
         case_share,
         case_stall,
         case_users,
+        case_example,
         case_report,
     )
 }

@@ -70,6 +70,14 @@ def users_command(url: str, users: int, seconds: int, ramp_up_s: int, scratch: P
     return _run(url, scratch, log, pace)
 
 
+def example_command(log: Path, speed: int, scratch: Path) -> list[str]:
+    """As make replay has it, where only the log is given: the target is the embedded origin."""
+    return [
+        *(str(REPLAY), "run", "--speed", str(speed)),
+        *("--out", str(scratch / "runs"), "--json", "--quiet", str(log)),
+    ]
+
+
 def summary(out: str) -> dict[str, Any]:
     """Return the output of --json: summary.json."""
     try:

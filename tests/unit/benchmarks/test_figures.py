@@ -10,11 +10,12 @@ import pytest
 
 from benchmarks import logs, tool_replay, tool_wrk
 from benchmarks.attack import Flood
+from benchmarks.case_example import Tried, conclude
 from benchmarks.case_log import typical
 from benchmarks.nginx import config, requests_of_status
 from benchmarks.punctuality import judge, read_instants
 from benchmarks.ratios import median_ratio, nearest_rank, ratios
-from benchmarks.result import Goal, at_most, ratio_at_most, ratio_goal
+from benchmarks.result import Goal, Result, at_most, ratio_at_most, ratio_goal
 from benchmarks.stalling import seen_responses_ms, true_p99_ms, true_responses_ms
 
 
@@ -118,6 +119,17 @@ def test_nginx_listens_on_loopback_only() -> None:
     with_tls = config(8080, Path("/f"), 20_000, as_root=False, tls_port=8443)
     assert "listen 127.0.0.1:8443 ssl http2 " in with_tls
     assert "ssl_certificate /f/cert.pem;" in with_tls
+
+
+@pytest.mark.parametrize(
+    ("limited", "tries", "reached"), [(1, 20, True), (2, 20, False), (0, 2, True), (1, 2, False)]
+)
+def test_one_try_of_twenty_may_be_generator_limited(limited: int, tries: int, reached: bool) -> None:
+    result = Result("example", "", "")
+    tried = [Tried(number < limited, 0.5, 3.0, 2.0) for number in range(tries)]
+    conclude(result, {"replay": tried}, {})
+    assert (result.goals[0].figure, result.goals[0].reached) == (f"{limited} of {tries}", reached)
+    assert result.rows == [["bin/replay", f"{limited} of {tries}", "0.50 ms", "0.50 ms", "3.00 ms", "2.0 s"]]
 
 
 def test_made_up_logs_are_the_same_every_time() -> None:
