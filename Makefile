@@ -139,7 +139,7 @@ fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
 # The source of wrk2, which is in no package registry.
 WRK2  ?=
 GIVEN += WRK2
-peers: build $(VENV)/.runtime ## Benchmark against wrk, k6, vegeta, Locust, The Grinder, goaccess … into docs/peers.md: [WRK2=DIR ARGS=]
+peers: build $(VENV)/.runtime ## Benchmark against wrk, wrk2, oha, k6, Locust, goaccess … into docs/peers.md: [WRK2=its source ARGS=]
 	@set --; [ -z "$$WRK2" ] || set -- --wrk2 "$$WRK2"; benchmarks/run "$$@" $(ARGS)
 
 locks: ## Write the Python locks anew, for the lowest Python that pyproject.toml admits: [ARGS=--upgrade]

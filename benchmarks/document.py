@@ -11,10 +11,10 @@ END = "<!-- End of what `make peers` writes. What stands below is written by han
 _HEAD = """# How Plimsoll compares
 
 `make peers` installs the programs below from their package registries (into `benchmarks/installed/`;
-goaccess, wrk and nginx come from the system's packages), runs each on the same work on one machine in one
-go, and writes this page. Contenders take turns within each round (A B C, A B C, …); a ratio is taken within
-a round, and the figure is the median of the rounds, with the lowest and the highest beside it. Everything
-stays on loopback.
+goaccess, wrk, h2load and nginx come from the system's packages; wrk2 is built from its source, where that is
+given: `make peers WRK2=DIR`), runs each on the same work on one machine in one go, and writes this page.
+Contenders take turns within each round (A B C, A B C, …); a ratio is taken within a round, and the figure is
+the median of the rounds, with the lowest and the highest beside it. Everything stays on loopback.
 
 """
 

@@ -54,9 +54,10 @@ CASES: dict[str, ModuleType] = {
 _OPEN_FILES = 131_072
 
 _EXAMPLES = """examples:
-  make peers                                  everything, about 25 minutes, and docs/peers.md
+  make peers                                  everything, about 90 minutes, and docs/peers.md
+  make peers WRK2=../wrk2                     the same with wrk2, built from its source
   benchmarks/run --only max --rounds 3       one case
-  benchmarks/run --quick                     a minute or two, to see that all works; writes no document
+  benchmarks/run --quick                     a few minutes, to see that all works; writes no document
   benchmarks/run --only max --against ../parent/bin/replay
                                               two builds of bin/replay in turns; writes no document
   benchmarks/run --install-only              get the peers, run nothing
@@ -171,9 +172,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=list(CASES), help="this case only; may be repeated"
     )
-    parser.add_argument("--rounds", type=_positive, default=5, help="how many rounds (default: 5)")
+    parser.add_argument("--rounds", type=_positive, help="how many rounds (default: 5, or 1 with --quick)")
     parser.add_argument(
-        "--quick", action="store_true", help="small and short, one round; figures mean little"
+        "--quick", action="store_true", help="small and short; figures mean little, and go into no document"
     )
     parser.add_argument(
         "--against",
@@ -186,8 +187,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--install-only", action="store_true", help="get the peers and stop")
     args = parser.parse_args(argv)
-    if args.quick:
-        args.rounds = 1
+    args.rounds = args.rounds or (1 if args.quick else 5)
     SCRATCH.mkdir(parents=True, exist_ok=True)
     return args
 
