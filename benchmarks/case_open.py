@@ -94,6 +94,7 @@ def _rounds(
     lines = load.per_second * (WARM_UP_S + seconds)
     make = partial(logs.same_url, lines, FILE_PATH, load.clients)
     log = logs.kept(f"clients-{load.clients}-{lines}.log", make)
+    logs.warm(log)
     rounds: list[Round] = []
     with nginx(plan.scratch(NAME)) as server:
         for number in range(plan.rounds):

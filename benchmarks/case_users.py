@@ -110,6 +110,7 @@ def _rounds(plan: BenchmarkPlan, crowd: Crowd, names: list[str], failures: dict[
     make = partial(logs.sessions, clients, _REQUESTS_EACH, FILE_PATH, crowd.pauses_s)
     shortest, longest = crowd.pauses_s
     log = logs.kept(f"sessions-{clients}x{_REQUESTS_EACH}-{shortest}-{longest}s.log", make)
+    logs.warm(log)
     rounds: list[Round] = []
     for number in range(plan.rounds):
         rounds.append({})
