@@ -149,7 +149,10 @@ def _conclude(
     result.goals.append(Goal(f"{crowd}: errors", figure, "0", errors == 0 if ours else None))
     if "against" in names:
         rss = [{name: one.rss_mib for name, one in each.items() if one} for each in rounds]
-        what, missing = f"{crowd}: max RSS against {tool_replay.LABELS['against']}", list(whys.values())
+        what, missing = (
+            f"{crowd}: max RSS against {tool_replay.LABELS['against']}",
+            list(dict.fromkeys(whys.values())),
+        )
         most_of = 1 / tool_replay.NOT_SLOWER
         result.goals.append(ratio_at_most(what, rss, "replay", "against", round(most_of, 2), missing))
     for name, lived in mine.items():

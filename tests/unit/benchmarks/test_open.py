@@ -111,6 +111,17 @@ def test_goals_are_medians_but_every_request_has_to_be_sent_in_every_round() -> 
     assert _verdicts(Load(5_000, 64, most_cpu_us=15), rounds) == ["reached: 12 µs"]
 
 
+def test_what_was_never_sent_is_never_fast() -> None:
+    load = Load(80_000, 64, most_of_wrk2=1.2)
+    assert _verdicts(load, [_round(0.1, 0.1, sent=400)]) == [
+        "not reached: 400 of 1,000 without an error",
+        "not reached: inf × (inf to inf)",
+    ]
+    assert _verdicts(load, [_round(0.1, 0.1, sent=400), _round(1.0, 0.1), _round(2.0, 0.1)])[1] == (
+        "reached: 1.00 × (0.50 to inf)"
+    )
+
+
 def test_without_wrk2_its_goal_says_what_to_do() -> None:
     whys = {"wrk2": "wrk2 is not installed: give its source: make peers WRK2=DIR"}
     without = [{"replay": each["replay"]} for each in [_round(1.0, 0.3)]]
