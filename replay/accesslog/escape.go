@@ -1,5 +1,7 @@
 package accesslog
 
+import "bytes"
+
 // Escape is how a server writes bytes that would break its log's lines or fields.
 type Escape uint8
 
@@ -38,11 +40,12 @@ func Unescape(dst, src []byte, style Escape) []byte {
 
 func unescapeBackslash(dst, src []byte) []byte {
 	for i := 0; i < len(src); i++ {
-		if src[i] != '\\' || i+1 == len(src) {
-			dst = append(dst, src[i])
-			continue
+		plain := bytes.IndexByte(src[i:], '\\')
+		if plain < 0 || i+plain+1 == len(src) {
+			return append(dst, src[i:]...)
 		}
-		i++
+		dst = append(dst, src[i:i+plain]...)
+		i += plain + 1
 		switch c := src[i]; c {
 		case '"', '\\', '\'':
 			dst = append(dst, c)

@@ -49,6 +49,9 @@ type Traffic struct {
 	pauses  atomic.Pointer[record.Pauses]
 
 	skipped map[string]uint64 // by reason, since the log was last begun
+	texts   texts
+	target  []byte          // room for one
+	shots   []exchange.Shot // room for the next ones
 }
 
 // New plans the requests of the logs. What is not sent is counted; routes numbers kinds of requests.
@@ -103,9 +106,8 @@ func (t *Traffic) wanted(r *accesslog.Request) bool {
 // shot makes a request of a log line, or returns why it cannot be sent.
 func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot, skip string) {
 	style := t.logs.Format.Escape()
-	unescaped := func(b []byte) string { return string(accesslog.Unescape(nil, b, style)) }
-	target := string(accesslog.Unescape(nil, r.Target, t.logs.Format.TargetEscape()))
-	method := string(r.Method)
+	t.target = accesslog.Unescape(t.target[:0], r.Target, t.logs.Format.TargetEscape())
+	method := t.texts.of(r.Method, accesslog.EscapeNone)
 	switch {
 	case method == "" && t.logs.hasMethod:
 		return nil, SkipNotHTTP
@@ -115,15 +117,16 @@ func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot
 	if !t.plan.Methods[method] {
 		return nil, wire.SkipMethod
 	}
-	s := &exchange.Shot{Hit: exchange.Hit{
+	s := t.empty()
+	s.Hit = exchange.Hit{
 		Request: wire.Request{
-			Method: method, Target: target, Host: string(r.VHost),
-			UserAgent: absent(unescaped(r.UserAgent)), Referer: absent(unescaped(r.Referer)),
+			Method: method, Target: string(t.target), Host: string(r.VHost),
+			UserAgent: t.texts.of(r.UserAgent, style), Referer: t.texts.of(r.Referer, style),
 			Proto: wire.ParseProtocol(r.Protocol),
 		},
 		Client: client, Route: t.routes.Route(r.Target), LoggedStatus: r.Status, LoggedBytes: r.Bytes,
 		Line: record.PackLine(r.File, r.Line),
-	}}
+	}
 	if !t.plan.Unconditional {
 		switch {
 		case r.Status == 304:
@@ -139,11 +142,13 @@ func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot
 	return s, skip
 }
 
-// absent turns the dash of logs into nothing.
-func absent(s string) string {
-	if s == "-" {
-		return ""
+// empty returns a shot to be filled.
+func (t *Traffic) empty() *exchange.Shot {
+	if len(t.shots) == 0 {
+		t.shots = make([]exchange.Shot, 64)
 	}
+	s := &t.shots[0]
+	t.shots = t.shots[1:]
 	return s
 }
 
