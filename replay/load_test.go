@@ -26,6 +26,8 @@ func TestEveryFlagOfARunIsInItsLoadOrNot(t *testing.T) {
 		"Target":         {[]string{"--target", newSite(t).URL}, not},
 		"ConnectTo":      {[]string{"--connect-to", strings.TrimPrefix(newSite(t).URL, "http://")}, not},
 		"Insecure":       {[]string{"--insecure"}, not},
+		"SourceAddress":  {[]string{"--source-address", "127.0.0.2"}, not},
+		"TLSResume":      {[]string{"--no-tls-resume"}, shapes},
 		"Root":           {[]string{"--root", t.TempDir()}, not},
 		"Format":         {[]string{"--format", `%h %^[%d:%t %^] "%r" %s %b`}, shapes},
 		"DateFormat":     {[]string{"--format", "COMBINED", "--date-format", "%d/%B/%Y"}, shapes},

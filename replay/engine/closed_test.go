@@ -22,7 +22,7 @@ func TestFloodSendsEachOnceOverItsConnections(t *testing.T) {
 	}
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{}, rec, context.Background())
-	outcome := e.Flood(context.Background(), list(shots...), 8, 0)
+	outcome := e.Max(context.Background(), list(shots...), 8, 0)
 	if outcome.Cause != nil || len(rec.records) != 5000 || server.connections() != 8 {
 		t.Fatalf("%d records over %d connections, %v", len(rec.records), server.connections(), outcome)
 	}
@@ -50,7 +50,7 @@ func TestFloodMixesProtocols(t *testing.T) {
 	}
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{Timeout: time.Second}, rec, context.Background())
-	e.Flood(context.Background(), list(shots...), 3, 0)
+	e.Max(context.Background(), list(shots...), 3, 0)
 	for _, r := range rec.records {
 		if r.Error != record.None {
 			t.Errorf("request %d: %s", r.Line, r.Error)
@@ -66,7 +66,7 @@ func TestFloodGoesOnAfterErrors(t *testing.T) {
 	}
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{}, rec, context.Background())
-	e.Flood(context.Background(), list(shots...), 3, 0)
+	e.Max(context.Background(), list(shots...), 3, 0)
 	if len(rec.records) != 100 {
 		t.Errorf("%d records of 100", len(rec.records))
 	}
@@ -80,7 +80,7 @@ func TestFloodEndsAtItsLimit(t *testing.T) {
 	}
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{}, rec, context.Background())
-	if outcome := e.Flood(context.Background(), endless, 2, 200*time.Millisecond); outcome.Cause != nil || len(rec.records) == 0 {
+	if outcome := e.Max(context.Background(), endless, 2, 200*time.Millisecond); outcome.Cause != nil || len(rec.records) == 0 {
 		t.Errorf("%v, %d records", outcome, len(rec.records))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"plimsoll/replay/engine/exchange"
-	"plimsoll/replay/engine/pool"
 	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
@@ -119,7 +118,7 @@ func TestRequestsPastTheQueueAreSkippedAndCounted(t *testing.T) {
 		shots = append(shots, get(1, "/", 0))
 	}
 	rec, _ := replay(t, site.URL, Options{MaxQueued: 4}, shots...)
-	if len(rec.records) != 10 || rec.skipped[pool.SkipCap] != 10 {
+	if len(rec.records) != 10 || rec.skipped[exchange.SkipCap] != 10 {
 		t.Errorf("%d sent, %v skipped; want 6 at once, 4 after them, 10 skipped", len(rec.records), rec.skipped)
 	}
 }

@@ -1,23 +1,27 @@
-// Package engine sends requests at their due instants. It owns the clock and the loops.
+// Package engine sends requests at their due instants.
 //
-// There are three loops. Open is the open loop: it sends requests when they are due, however late the server is, and
-// response times count from due, so that everybody who would have come during a stall feels it (no coordinated
-// omission). Users and Flood are closed loops, and run.json says so: the next request waits for the answer to the last
-// one.
+// What is sent when is a plan, of which there are three. Open is the open loop: it sends requests when they are due,
+// however late the server is, and response times count from due, so that everybody who would have come during a stall
+// feels it (no coordinated omission). Users and Max are closed loops, and run.json says so: the next request waits for
+// the answer to the last one.
 //
-// All else has a package: wire knows the bytes of HTTP, target how a connection is opened, exchange what is measured of
-// a request and how that becomes a record, and pool which connection a request goes to.
+// All else has a package: exchange is the life of a request, the same for all; wire knows the bytes of HTTP, and target
+// how a connection is opened. A life is driven by event loops (eventloop: plain TCP on Linux) or by goroutines (netconn:
+// TLS, HTTP/2, other systems).
 package engine
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"plimsoll/replay/engine/eventloop"
 	"plimsoll/replay/engine/exchange"
-	"plimsoll/replay/engine/pool"
+	"plimsoll/replay/engine/netconn"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
 )
@@ -33,6 +37,7 @@ type Options struct {
 	KeepGoing      bool          // continue when the target seems dead
 	StartAt        time.Time     // the start of the run, also if it is past; zero: as soon as everything is ready
 	Revalidates    *atomic.Bool  // true once the log has shown a 304, so that validators are kept; nil: they are always kept
+	Goroutines     bool          // drive plain TCP as TLS is driven, also where event loops could
 }
 
 func (o Options) withDefaults() Options {
@@ -60,7 +65,6 @@ var ErrTargetDied = errors.New("the target stopped accepting connections")
 type Engine struct {
 	opts    Options
 	session *exchange.Session
-	pool    *pool.Pool // set by begin
 }
 
 // New returns an engine. When abort is cancelled, all connections are closed and what was in flight is recorded as
@@ -80,10 +84,68 @@ type Outcome struct {
 	Warn   error  // what went wrong with connections, and the remedy; nil: nothing
 }
 
-// begin starts the clock: due instants count from now, or from the start that was given. It waits for that one, less
-// early.
-func (e *Engine) begin(stop context.Context, early time.Duration) (running context.Context, end func()) {
+// plan is one driver's share of what is to be sent.
+type plan interface {
+	exchange.Plan
+	wakeBy(wake func()) // is told how to wake the driver when there is more to send
+	left() uint64       // requests that the driver has not asked for
+}
+
+// driver drives the life of one plan.
+type driver interface {
+	Wake()
+	Run(stop context.Context)
+	Unsent() uint64
+}
+
+// Bounds of the number of event loops. One does a hundred thousand requests a second.
+const (
+	mostLoops          = 8
+	connectionsPerLoop = 64 // below that the cap would be shared out too unevenly
+)
+
+// drivers returns how many drivers share a run of up to so many connections.
+func (e *Engine) drivers(connections int) int {
+	if !e.byLoops() {
+		return 1
+	}
+	return max(1, min(runtime.NumCPU(), mostLoops, connections/connectionsPerLoop))
+}
+
+func (e *Engine) byLoops() bool {
+	return eventloop.Supported && !e.session.Target.TLS && !e.opts.Goroutines
+}
+
+// run carries out plans, each by a driver of its own. It waits for the start that was given, less early.
+func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, connections int) Outcome {
 	running, cancel := context.WithCancelCause(stop)
+	defer cancel(nil)
+	e.begin(running, cancel, early)
+	drivers, err := e.newDrivers(plans, connections)
+	if err != nil {
+		return Outcome{Cause: err}
+	}
+	var all sync.WaitGroup
+	for _, d := range drivers {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			d.Run(running)
+		}()
+	}
+	all.Wait()
+	out := Outcome{Cause: context.Cause(running), Warn: e.session.Health.Warning()}
+	for i, d := range drivers {
+		out.Unsent += d.Unsent()
+		if running.Err() != nil {
+			out.Unsent += plans[i].left()
+		}
+	}
+	return out
+}
+
+// begin starts the clock: due instants count from now, or from the start that was given.
+func (e *Engine) begin(running context.Context, cancel context.CancelCauseFunc, early time.Duration) {
 	now := time.Now()
 	if !e.opts.StartAt.IsZero() {
 		now = now.Add(e.opts.StartAt.Sub(now)) // on the monotonic clock, from which all other instants are taken
@@ -93,27 +155,37 @@ func (e *Engine) begin(stop context.Context, early time.Duration) (running conte
 	if !e.opts.KeepGoing {
 		e.session.Health.OnDeath = func() { cancel(fmt.Errorf("%w for %v", ErrTargetDied, exchange.DeadAfter)) }
 	}
-	e.pool = pool.New(e.session, pool.Options{
-		IdleTimeout: e.opts.IdleTimeout, MaxConnections: e.opts.MaxConnections,
-		MaxQueued: e.opts.MaxQueued, PerClient: e.opts.PerClient,
-	})
 	if err := e.session.Recorder.Start(now); err != nil {
 		cancel(err)
 	}
-	upkeep, endUpkeep := context.WithCancel(context.Background())
-	go e.pool.Maintain(upkeep, upkeepEvery)
-	endAbort := context.AfterFunc(e.session.Abort, e.pool.CloseAll)
-	endStop := context.AfterFunc(running, e.pool.Stop)
-	return running, func() {
-		endUpkeep()
-		endAbort()
-		endStop()
-		cancel(nil)
-	}
 }
 
-// upkeepEvery is how often the pool looks for what has waited or idled for too long.
-const upkeepEvery = 100 * time.Millisecond
+func (e *Engine) newDrivers(plans []plan, connections int) ([]driver, error) {
+	var drivers []driver
+	for i, p := range plans {
+		bounds := exchange.Bounds{
+			IdleTimeout: e.opts.IdleTimeout, MaxConnections: share(connections, len(plans), i),
+			MaxQueued: e.opts.MaxQueued, PerClient: e.opts.PerClient,
+		}
+		if !e.byLoops() {
+			drivers = append(drivers, netconn.New(e.session, bounds, p))
+		} else if loop, err := eventloop.New(e.session, bounds, p); err == nil {
+			drivers = append(drivers, loop)
+		} else {
+			return nil, fmt.Errorf("an event loop: %w", err)
+		}
+		p.wakeBy(drivers[i].Wake)
+	}
+	return drivers, nil
+}
+
+// share returns the i-th of n shares of a total.
+func share(total, n, i int) int {
+	if i < total%n {
+		return total/n + 1
+	}
+	return total / n
+}
 
 // readyBefore is how long before a given start the open loop waits for its first request as it does for all others.
 const readyBefore = 50 * time.Millisecond
@@ -126,10 +198,4 @@ func wait(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-// outcome waits for what is in flight and says how the run ended.
-func (e *Engine) outcome(running context.Context, unsent uint64) Outcome {
-	e.pool.Drain()
-	return Outcome{Unsent: unsent + e.pool.Unsent(), Cause: context.Cause(running), Warn: e.session.Health.Warning()}
 }

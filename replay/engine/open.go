@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"plimsoll/replay/engine/exchange"
-	"plimsoll/replay/engine/pool"
+	"plimsoll/replay/record"
 )
 
 // Open sends each request when it is due (open loop). The sequence gives them in the order of their due instants. When
@@ -14,48 +14,43 @@ import (
 func (e *Engine) Open(stop context.Context, shots iter.Seq[*exchange.Shot]) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
-	batches := prefetch(shots, quit)
-	batch, more := <-batches // the log is open and read ahead before the clock starts
-
-	running, end := e.begin(stop, readyBefore)
-	defer end()
-	sleep := newSleeper(e.session.Clock)
-	defer sleep.close()
-	defer context.AfterFunc(running, sleep.wake)()
-
-	var unsent uint64
-	for ; more; batch, more = <-batches {
-		for i, s := range batch {
-			for e.session.Clock.Now() < s.DueNS && running.Err() == nil {
-				sleep.until(s.DueNS)
-			}
-			if running.Err() != nil {
-				unsent = uint64(len(batch)-i) + e.countRest(batches)
-				return e.outcome(running, unsent)
-			}
-			e.pool.Submit(s, e.key(s, s.Client))
-		}
+	n := e.drivers(e.opts.MaxConnections)
+	byClient := func(s *exchange.Shot) int { return int(s.Client % uint32(n)) }
+	var plans []plan
+	for _, s := range supplies(e.prepared(shots), shotsInBatch, n, byClient, quit) {
+		plans = append(plans, &openPlan{shots: s, abort: e.session.Abort})
 	}
-	return e.outcome(running, 0)
-}
-
-// countRest counts what the schedule still had. A second interrupt ends the counting.
-func (e *Engine) countRest(batches <-chan []*exchange.Shot) uint64 {
-	var n uint64
-	for {
-		select {
-		case batch, more := <-batches:
-			if !more {
-				return n
-			}
-			n += uint64(len(batch))
-		case <-e.session.Abort.Done():
-			return n
-		}
+	for _, p := range plans {
+		p.(*openPlan).shots.ready() // the log is open and read ahead before the clock starts
 	}
+	return e.run(stop, readyBefore, plans, e.opts.MaxConnections)
 }
 
-// key returns whose connections a request uses. Over TLS the host is part of it, as the certificate is.
-func (e *Engine) key(s *exchange.Shot, client uint32) pool.Key {
-	return pool.Key{Client: client, Host: s.Host}
+// openPlan is the schedule of the log.
+type openPlan struct {
+	shots *supply[*exchange.Shot]
+	abort context.Context
 }
+
+func (p *openPlan) wakeBy(wake func()) { p.shots.wakeBy(wake) }
+
+func (p *openPlan) left() uint64 { return p.shots.count(p.abort) }
+
+// Next returns the request that is due.
+func (p *openPlan) Next(now int64) (*exchange.Shot, int64) {
+	s, ok := p.shots.peek()
+	switch {
+	case !ok:
+		return nil, exchange.Never
+	case s.DueNS > now:
+		return nil, s.DueNS
+	}
+	p.shots.drop()
+	return s, now
+}
+
+// Done does nothing: in the open loop nobody waits for an answer.
+func (p *openPlan) Done(*exchange.Shot, record.ErrorKind, int64) bool { return false }
+
+// Ended reports whether the log has ended.
+func (p *openPlan) Ended() bool { return p.shots.over && len(p.shots.batch) == 0 }

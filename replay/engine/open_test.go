@@ -3,13 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
-
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
-
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,8 +192,11 @@ func (s *startedAt) Start(at time.Time) error {
 }
 
 func TestAllCountFromTheGivenStart(t *testing.T) {
-	var arrived time.Time
-	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived = time.Now() }))
+	var arrived atomic.Pointer[time.Time]
+	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		now := time.Now()
+		arrived.Store(&now)
+	}))
 	defer site.Close()
 	for _, row := range []struct {
 		says string
@@ -207,8 +209,8 @@ func TestAllCountFromTheGivenStart(t *testing.T) {
 		start := time.Now().Add(row.in)
 		e := New(targetOf(t, site.URL, false), noHeaders(t), Options{StartAt: start}, rec, context.Background())
 		e.Open(context.Background(), list(get(1, "/", 0)))
-		if !rec.at.Equal(start) || arrived.Before(start) {
-			t.Errorf("%s: started at %v and arrived at %v, want %v", row.says, rec.at, arrived, start)
+		if !rec.at.Equal(start) || arrived.Load().Before(start) {
+			t.Errorf("%s: started at %v and arrived at %v, want %v", row.says, rec.at, arrived.Load(), start)
 		}
 		if late := rec.records[0].LagUS; row.in < 0 && late < 1_000_000 {
 			t.Errorf("%s: %d µs late", row.says, late)

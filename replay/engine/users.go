@@ -5,10 +5,11 @@ import (
 	"context"
 	"iter"
 	"math/rand/v2"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/record"
 )
 
 // Step is one request of a visit: when it comes, counted from the visit's begin at the planned speed, and what it is.
@@ -25,37 +26,36 @@ type Visit []Step
 // has ended and each user has had at least one (where there are too few, visits are used again), or at the limit, where
 // that is not 0: visits are then repeated until it. Users arrive one after another over rampUp.
 func (e *Engine) Users(
-	stop context.Context, visits iter.Seq[Visit], n int, rampUp, limit time.Duration, seed uint64,
+	stop context.Context, seq iter.Seq[Visit], n int, rampUp, limit time.Duration, seed uint64,
 ) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
-	e.opts.MaxConnections = max(e.opts.MaxConnections, n)
-	u := &users{e: e, visits: newVisits(visits, n, limit > 0, quit), limitNS: limit.Nanoseconds()}
-	running, end := e.begin(stop, 0)
-	defer end()
-	u.sleep = newSleeper(e.session.Clock)
-	defer u.sleep.close()
-	defer context.AfterFunc(running, u.sleep.wake)()
-
-	arrivals := rand.New(rand.NewPCG(seed, uint64(n)))
-	for range n {
-		u.plan(&user{number: u.number(), restNS: int64(arrivals.Float64() * float64(rampUp))}, 0)
+	connections := max(e.opts.MaxConnections, n)
+	visits := newVisits(supplies(seq, visitsInBatch, 1, nil, quit)[0], n, limit > 0)
+	numbers := &atomic.Uint32{}
+	var shares []*usersPlan
+	var plans []plan
+	for range min(n, e.drivers(connections)) {
+		u := &usersPlan{visits: visits, numbers: numbers, limitNS: limit.Nanoseconds()}
+		shares, plans = append(shares, u), append(plans, u)
 	}
-	u.run(running)
-	return e.outcome(running, u.unsent())
+	arrivals := rand.New(rand.NewPCG(seed, uint64(n)))
+	for i := range n {
+		who := &user{number: numbers.Add(1), restNS: int64(arrivals.Float64() * float64(rampUp))}
+		shares[i%len(shares)].plan(who, 0)
+	}
+	return e.run(stop, 0, plans, connections)
 }
 
-// users is the closed loop of one run: who does what next, and when.
-type users struct {
-	e       *Engine
+// usersPlan is what the users of one driver do next, and when.
+type usersPlan struct {
 	visits  *visits
-	sleep   sleeper
+	numbers *atomic.Uint32
 	limitNS int64
-
-	mu      sync.Mutex
 	turns   turnHeap
-	waiting int // users whose answer is not there yet
-	numbers uint32
+	without []turn // users for whom no visit was there yet
+	seen    int64  // the news of visits that were heeded
+	busy    int    // users whose answer is not there yet
 }
 
 // user is one simulated user on one visit.
@@ -72,93 +72,81 @@ type turn struct {
 	user  *user
 }
 
-// run sends what is due until no user has anything left to do.
-func (u *users) run(running context.Context) {
-	for running.Err() == nil {
-		due, wait, idle := u.take()
-		switch {
-		case idle:
-			return
-		case due == nil:
-			u.sleep.until(wait)
-		default:
-			u.send(due)
+func (u *usersPlan) wakeBy(wake func()) { u.visits.coming.wakeBy(wake) }
+
+// Next returns the request of the user whose turn it is.
+func (u *usersPlan) Next(now int64) (*exchange.Shot, int64) {
+	if news := u.visits.coming.news.Load(); len(u.without) > 0 && news != u.seen {
+		again := u.without
+		u.without, u.seen = nil, news
+		for _, t := range again {
+			u.plan(t.user, t.dueNS)
 		}
 	}
-}
-
-// forEver is later than any run ends.
-const forEver = int64(1) << 62
-
-// take returns the turn that is due; else until when to sleep; or that there is nothing to come.
-func (u *users) take() (due *turn, untilNS int64, idle bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if len(u.turns) == 0 {
-		return nil, forEver, u.waiting == 0
+	if u.limitNS > 0 && now >= u.limitNS {
+		u.without = nil
 	}
-	if u.turns[0].dueNS > u.e.session.Clock.Now() {
-		return nil, u.turns[0].dueNS, false
+	switch {
+	case len(u.turns) == 0 && len(u.without) > 0 && u.limitNS > 0:
+		return nil, u.limitNS
+	case len(u.turns) == 0:
+		return nil, exchange.Never
+	case u.turns[0].dueNS > now:
+		return nil, u.turns[0].dueNS
 	}
-	first := heap.Pop(&u.turns).(turn)
-	u.waiting++
-	return &first, 0, false
+	t := heap.Pop(&u.turns).(turn)
+	u.busy++
+	s := &exchange.Shot{Hit: t.user.visit[t.user.next].Hit, DueNS: t.dueNS, Owner: t.user}
+	s.Client = t.user.number
+	s.Key = exchange.Key{Client: s.Client, Host: s.Host}
+	return s, now
 }
 
-func (u *users) send(due *turn) {
-	who := due.user
-	s := &exchange.Shot{Hit: who.visit[who.next].Hit, DueNS: due.dueNS}
-	s.Client = who.number
-	s.After = func(s *exchange.Shot, doneNS int64) { u.answered(who, s, doneNS) }
-	u.e.pool.Submit(s, u.e.key(s, who.number))
-}
-
-// answered plans the user's next request: after the log's pause since the last one was due, but not before its answer.
-func (u *users) answered(who *user, s *exchange.Shot, doneNS int64) {
+// Done plans the user's next request: after the log's pause since the last one was due, but not before its answer.
+func (u *usersPlan) Done(s *exchange.Shot, _ record.ErrorKind, now int64) (leaves bool) {
+	u.busy--
+	who := s.Owner.(*user)
 	gap := int64(0)
 	if who.next+1 < len(who.visit) {
 		gap = who.visit[who.next+1].AtNS - who.visit[who.next].AtNS
 	}
-	due := max(doneNS, s.DueNS+gap)
+	due := max(now, s.DueNS+gap)
 	who.next++
-	if who.next == len(who.visit) {
-		u.e.pool.Leave(u.e.key(s, who.number))
-		who = &user{number: u.number()}
+	if who.next < len(who.visit) {
+		u.plan(who, due)
+		return false
 	}
-	u.plan(who, due)
-	u.mu.Lock()
-	u.waiting--
-	u.mu.Unlock()
-	u.sleep.wake()
+	u.plan(&user{number: u.numbers.Add(1)}, due)
+	return true
 }
 
+// Ended reports whether no user has anything left to do.
+func (u *usersPlan) Ended() bool { return len(u.turns) == 0 && len(u.without) == 0 && u.busy == 0 }
+
 // plan puts a user's next request on the list; a user without a visit gets one, or is done.
-func (u *users) plan(who *user, dueNS int64) {
-	if who.visit == nil {
-		if who.visit = u.visits.next(); who.visit == nil {
-			return
-		}
-		dueNS += who.restNS
-	}
+func (u *usersPlan) plan(who *user, dueNS int64) {
 	if u.limitNS > 0 && dueNS >= u.limitNS {
 		return
 	}
-	u.mu.Lock()
-	heap.Push(&u.turns, turn{dueNS, who})
-	u.mu.Unlock()
+	if who.visit == nil {
+		visit, yet := u.visits.next()
+		if yet {
+			u.without = append(u.without, turn{dueNS, who})
+			return
+		}
+		if visit == nil {
+			return
+		}
+		who.visit = visit
+		dueNS += who.restNS
+	}
+	if u.limitNS == 0 || dueNS < u.limitNS {
+		heap.Push(&u.turns, turn{dueNS, who})
+	}
 }
 
-func (u *users) number() uint32 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.numbers++
-	return u.numbers
-}
-
-// unsent counts what the users at work had still before them.
-func (u *users) unsent() uint64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+// left counts what the users at work had still before them.
+func (u *usersPlan) left() uint64 {
 	var n uint64
 	for _, t := range u.turns {
 		n += uint64(len(t.user.visit) - t.user.next)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"iter"
 	"sync"
 )
 
@@ -9,46 +8,37 @@ import (
 // fewer or ends before the run does.
 type visits struct {
 	mu      sync.Mutex
-	coming  <-chan Visit
+	coming  *supply[Visit]
 	kept    []Visit
 	given   int
 	users   int
 	forEver bool
 }
 
-// visitsAhead is how many visits are read ahead, so that reading the log does not hold up the users.
-const visitsAhead = 256
-
-func newVisits(seq iter.Seq[Visit], users int, forEver bool, quit <-chan struct{}) *visits {
-	coming := make(chan Visit, visitsAhead)
-	go func() {
-		defer close(coming)
-		for visit := range seq {
-			select {
-			case coming <- visit:
-			case <-quit:
-				return
-			}
-		}
-	}()
+func newVisits(coming *supply[Visit], users int, forEver bool) *visits {
+	coming.ready()
 	return &visits{coming: coming, users: users, forEver: forEver}
 }
 
-// next returns a visit, or nil when none is left.
-func (v *visits) next() Visit {
+// next returns a visit; nil when none is left, and yet where one may come.
+func (v *visits) next() (visit Visit, yet bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if visit, ok := <-v.coming; ok {
+	visit, ok := v.coming.peek()
+	switch {
+	case ok:
+		v.coming.drop()
 		if len(v.kept) < v.users {
 			v.kept = append(v.kept, visit)
 		}
 		v.given++
-		return visit
+		return visit, false
+	case !v.coming.over:
+		return nil, true
+	case len(v.kept) == 0 || (!v.forEver && v.given >= v.users):
+		return nil, false
 	}
-	if len(v.kept) == 0 || (!v.forEver && v.given >= v.users) {
-		return nil
-	}
-	visit := v.kept[v.given%len(v.kept)]
+	visit = v.kept[v.given%len(v.kept)]
 	v.given++
-	return visit
+	return visit, false
 }

@@ -22,6 +22,7 @@ type Record struct {
 	LoggedStatus uint16
 	Error        ErrorKind
 	Flags        Flags
+	LateUS       uint32 // due → handed to a client's connections, or to their queue; only the summary has it
 }
 
 // Size is the length of one packed record in bytes.

@@ -10,7 +10,8 @@ type Summary struct {
 	DurationS float64    `json:"duration_s"` // start of the run → the last request done
 	Response  Statistics `json:"response_ms"`
 	Service   Statistics `json:"service_ms"`
-	Lag       Statistics `json:"lag_ms"`
+	Lag       Statistics `json:"lag_ms"`  // of requests that were not queued
+	Late      Statistics `json:"late_ms"` // of all, until each was submitted
 	TTFB      Statistics `json:"ttfb_ms"`
 	Grinder   Grinder    `json:"grinder"`
 
@@ -77,6 +78,7 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		Response:  t.response.statistics(),
 		Service:   t.service.statistics(),
 		Lag:       t.lag.statistics(),
+		Late:      t.late.statistics(),
 		TTFB:      t.ttfb.statistics(),
 	}
 	s.Requests.Total = t.sent + o.unsent
@@ -88,7 +90,7 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 	if least, censored := s.Response.Censored["p99.9"]; censored {
 		response = least
 	}
-	s.GeneratorLimited, s.GeneratorLimitedReason = limited(s.Lag.P999, response)
+	s.GeneratorLimited, s.GeneratorLimitedReason = limited(s.Late.P999, response)
 
 	var total aggregate
 	tt := hoursMinutes(s.DurationS)
@@ -126,15 +128,15 @@ const (
 	limitFraction = 0.05
 )
 
-// limited judges the p99.9 of the lag of requests that were not queued, against the p99.9 of the response
-// time. Where there are fewer than 1,000 of either, nothing can be said and nothing is.
-func limited(lagMS, responseMS *float64) (bool, string) {
-	if lagMS == nil || responseMS == nil || *lagMS <= limitLagMS || *lagMS <= limitFraction**responseMS {
+// limited judges the p99.9 of the lateness of all requests, also of those that then waited for a connection, against the
+// p99.9 of the response time. Where there are fewer than 1,000 of either, nothing can be said and nothing is.
+func limited(lateMS, responseMS *float64) (bool, string) {
+	if lateMS == nil || responseMS == nil || *lateMS <= limitLagMS || *lateMS <= limitFraction**responseMS {
 		return false, ""
 	}
 	return true, fmt.Sprintf("the generator sent late: one request in a thousand by over %.3g ms, where the p99.9 response time is "+
 		"%.3g ms; use a lower --speed or --rate, stop other programs on this machine, or give the generator processor cores of its own",
-		*lagMS, *responseMS)
+		*lateMS, *responseMS)
 }
 
 // Statistics of one kind of time in milliseconds. Percentiles are exact order statistics (nearest rank); a

@@ -10,7 +10,7 @@ type tally struct {
 	firstStartNS, lastDoneNS      int64 // of the measured records
 	endNS                         int64 // of all records
 	response, service             times
-	ttfb, lag                     histogram
+	ttfb, lag, late               histogram
 	routes                        []aggregate
 	silence                       silence
 	timeout                       time.Duration // of a request; 0: nobody knows it
@@ -47,8 +47,10 @@ func (t *tally) add(r *Record) {
 	}
 	if r.Flags&Queued != 0 {
 		t.queued++
+		t.late.add(uint64(r.LateUS))
 	} else {
 		t.lag.add(uint64(r.LagUS))
+		t.late.add(uint64(r.LagUS))
 	}
 	if r.TTFBUS > 0 && !r.failed() {
 		t.ttfb.add(uint64(r.TTFBUS))

@@ -15,10 +15,12 @@ import (
 type Command struct {
 	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
 
-	Target    string `help:"Base URL to send the requests to, without path. Default: an embedded origin on loopback that serves the targets of the log." placeholder:"URL" group:"Where to"`
-	ConnectTo string `help:"Connect to this address. The Host header, SNI and the certificate keep the target's name." placeholder:"HOST:PORT" group:"Where to"`
-	Insecure  bool   `help:"Accept any certificate." group:"Where to"`
-	Root      string `help:"Folder for the embedded origin's files, on the disk to measure. Default: OUT/origin." placeholder:"DIR" group:"Where to"`
+	Target        string   `help:"Base URL to send the requests to, without path. Default: an embedded origin on loopback that serves the targets of the log." placeholder:"URL" group:"Where to"`
+	ConnectTo     string   `help:"Connect to this address. The Host header, SNI and the certificate keep the target's name." placeholder:"HOST:PORT" group:"Where to"`
+	Insecure      bool     `help:"Accept any certificate." group:"Where to"`
+	TLSResume     bool     `name:"tls-resume" help:"Clients resume their TLS sessions when they connect again, as browsers do." default:"true" negatable:"" group:"Where to"`
+	SourceAddress []string `help:"Connect from these addresses of this machine, or from all of a prefix (10.0.0.0/28), each client from one of them. One address has 28,232 ports to a server." placeholder:"ADDR" group:"Where to"`
+	Root          string   `help:"Folder for the embedded origin's files, on the disk to measure. Default: OUT/origin." placeholder:"DIR" group:"Where to"`
 
 	LogFlags
 	LogTime string `help:"Instant of the log's times: when requests were received, or when they were finished. auto: as usual for the format." enum:"auto,received,finished" default:"auto" group:"Reading logs"`

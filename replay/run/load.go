@@ -53,12 +53,13 @@ var shapings = []shaping{
 	{"unconditional", []string{"Unconditional"}, func(g given) any { return g.Unconditional }},
 	{"timeout_s", []string{"Timeout"}, func(g given) any { return g.Timeout.Seconds() }},
 	{"idle_timeout_s", []string{"IdleTimeout"}, func(g given) any { return g.IdleTimeout.Seconds() }},
+	{"tls_resume", []string{"TLSResume"}, func(g given) any { return g.TLSResume }},
 	{"max_connections", []string{"MaxConnections"}, func(g given) any { return g.maxConnections() }},
 }
 
 // shapeless are the flags that shape no load, by why they do not.
 var shapeless = map[string][]string{
-	"where the load goes, and what proves that it is there": {"Target", "ConnectTo", "Insecure", "Root"},
+	"where the load goes, and what proves that it is there": {"Target", "ConnectTo", "Insecure", "SourceAddress", "Root"},
 	"names":                            {"Backend", "Repeat", "Route"},
 	"what is written":                  {"Out", "GrinderLog", "HDRLog"},
 	"what is shown":                    {"JSON", "Quiet"},

@@ -18,7 +18,7 @@ import (
 )
 
 // target returns the target of --target, once it answers; without one it starts the embedded origin.
-func (c *Command) target(ctx context.Context, s Streams, l *traffic.Logs) (*target.Target, func(), error) {
+func (c *Command) target(ctx context.Context, setup *Setup, s Streams, l *traffic.Logs) (*target.Target, func(), error) {
 	base, stop := c.Target, func() {}
 	if base == "" {
 		var err error
@@ -28,6 +28,7 @@ func (c *Command) target(ctx context.Context, s Streams, l *traffic.Logs) (*targ
 	}
 	to, err := target.New(ctx, base, c.ConnectTo, c.Insecure)
 	if err == nil {
+		to.Resume, to.Sources = c.TLSResume, setup.sources
 		err = to.Check(ctx, min(c.Timeout, 10*time.Second))
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"plimsoll/replay/engine"
 	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/punctual"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
 	"plimsoll/replay/route"
@@ -46,7 +47,7 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 	}
 	r.closers = append(r.closers, r.logs.Close)
 	var closeTarget func()
-	if r.target, closeTarget, err = c.target(ctx, s, r.logs); err != nil {
+	if r.target, closeTarget, err = c.target(ctx, r.setup, s, r.logs); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, closeTarget)
@@ -69,7 +70,7 @@ func (r *Replay) doubt() {
 		doubts = append(doubts, text)
 	}
 	for _, text := range doubts {
-		fmt.Fprintf(r.warn, "replay: warning: %s\n", text)
+		warn(r.warn, text)
 	}
 }
 
@@ -96,7 +97,7 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		case <-stop.Done():
 		}
 	}()
-	defer engine.Punctual()()
+	defer punctual.Runtime()()
 	outcome := r.send(stop, abort)
 	r.Dir.Unsent(outcome.Unsent)
 	if outcome.Warn != nil {
@@ -116,7 +117,7 @@ func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	case c.Users > 0:
 		return e.Users(stop, t.Visits(), c.Users, c.rampUp(), c.Duration, uint64(c.Seed))
 	case c.Speed == "max":
-		return e.Flood(stop, t.Unpaced(), c.Connections, c.Duration)
+		return e.Max(stop, t.Unpaced(), c.Connections, c.Duration)
 	}
 	return e.Open(stop, t.Paced())
 }

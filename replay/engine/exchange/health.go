@@ -23,28 +23,31 @@ type Health struct {
 	firstFailure atomic.Pointer[error] // of opening a connection
 
 	mu      sync.Mutex
-	inRow   int
+	inRow   atomic.Int64
 	sinceNS int64
 	OnDeath func() // called once, when the target counts as dead; nil: it never does
 }
 
 func (h *Health) note(now int64, kind record.ErrorKind) {
+	if kind == record.None && h.inRow.Load() == 0 {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch kind {
 	case record.ConnectRefused, record.ConnectFailed, record.TLSFailed:
-		if h.inRow == 0 {
+		inRow := h.inRow.Add(1)
+		if inRow == 1 {
 			h.sinceNS = now
 		}
-		h.inRow++
-		if h.inRow >= deadRequests && now-h.sinceNS > DeadAfter.Nanoseconds() && h.OnDeath != nil {
+		if inRow >= deadRequests && now-h.sinceNS > DeadAfter.Nanoseconds() && h.OnDeath != nil {
 			h.OnDeath()
 			h.OnDeath = nil
 		}
 	case record.Timeout:
 		// Nobody knows: neither alive nor dead.
 	default:
-		h.inRow = 0
+		h.inRow.Store(0)
 	}
 }
 

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"plimsoll/replay/engine/target"
@@ -26,7 +27,7 @@ func (c Clock) Now() int64 { return int64(time.Since(c.T0)) }
 // At returns an instant of the run as a time for deadlines.
 func (c Clock) At(ns int64) time.Time { return c.T0.Add(time.Duration(ns)) }
 
-// Session is what all loops and connections of one run share.
+// Session is what all lives of one run share.
 type Session struct {
 	Target     *target.Target
 	Headers    *wire.Headers
@@ -37,6 +38,8 @@ type Session struct {
 	Validators *Validators
 	Health     *Health
 	Abort      context.Context // cancelled: what is in flight is given up
+
+	queued atomic.Int64 // requests of all lives that wait for a connection
 }
 
 // Prepare marks a shot of the warm-up, and gives one that repeats a logged 304 the validator of its target.
@@ -49,18 +52,13 @@ func (s *Session) Prepare(shot *Shot) {
 	}
 }
 
-// Expired reports whether a shot that is under way has used up its time.
-func (s *Session) Expired(shot *Shot, now int64) bool {
-	return now-shot.StartNS > s.Timeout.Nanoseconds()
-}
+// DeadlineNS returns the instant at which a shot has used up its time.
+func (s *Session) DeadlineNS(shot *Shot) int64 { return shot.sinceNS() + s.Timeout.Nanoseconds() }
 
-// DeadlineNS returns the instant at which a shot that is under way has used up its time.
-func (s *Session) DeadlineNS(shot *Shot) int64 { return shot.StartNS + s.Timeout.Nanoseconds() }
-
-// Answered keeps what the head of an answer says for later shots: the validator of a 200.
-func (s *Session) Answered(shot *Shot, status int, version *wire.Validator) {
-	if status == 200 {
-		s.Validators.learn(&shot.Request, version)
+// answered keeps what the head of an answer says for later shots: the validator of a 200.
+func (s *Session) answered(shot *Shot, answer *wire.Response) {
+	if answer.Status == 200 {
+		s.Validators.learn(&shot.Request, &answer.Version)
 	}
 }
 
@@ -71,7 +69,7 @@ func (s *Session) Record(shot *Shot, now int64, status int, bytes int64, kind re
 	}
 	s.Health.note(now, kind)
 	r := record.Record{
-		DueNS: shot.DueNS, LagUS: record.SaturatedUS(shot.StartNS - shot.DueNS),
+		DueNS: shot.DueNS, LagUS: record.SaturatedUS(shot.StartNS - shot.DueNS), LateUS: record.SaturatedUS(shot.lateNS),
 		ConnectUS: shot.ConnectUS, TLSUS: shot.TLSUS,
 		TotalUS: record.SaturatedUS(now - shot.StartNS),
 		Bytes:   bytes, LoggedBytes: shot.LoggedBytes, Line: shot.Line, Client: shot.Client, Route: shot.Route,

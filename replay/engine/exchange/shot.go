@@ -1,5 +1,6 @@
-// Package exchange describes one request and its answer: what to send and when, what is measured, and how that becomes
-// a record. Loops and connections share it. It opens no connections and decides nothing.
+// Package exchange is the life of a request, free of I/O: when it is due, whether it waits for a connection, on which
+// one it goes out, when it is sent again, when it has taken too long, and how all that becomes a record. Whoever drives
+// a life tells it the time and what came of its decisions; a fake clock and a list of calls do for a test.
 package exchange
 
 import (
@@ -10,29 +11,87 @@ import (
 // Hit is one request of a log: what to send, and what the log knows of its first answer.
 type Hit struct {
 	wire.Request
-	Client       uint32 // whose connections it uses
+	Client       uint32
 	Route        uint16
 	LoggedStatus uint16
 	LoggedBytes  int64
 	Line         uint64
 }
 
-// Shot is one hit with its due instant, and what the engine measures of it. A shot is used once.
-type Shot struct {
-	Hit
-	DueNS int64 // since the start of the run
-
-	// Of the engine, while the shot is under way.
-	StartNS, FirstNS int64 // FirstNS 0: no byte came
-	ConnectUS, TLSUS uint32
-	Flags            record.Flags
-	Retried          bool
-	After            func(s *Shot, doneNS int64) // what a closed loop does next; nil: nothing
+// Key names whose connections a request uses: those of one client to one host by one protocol.
+type Key struct {
+	Client uint32
+	HTTP2  bool
+	Host   string
 }
 
-// IsStale reports whether a shot that failed before its first byte found a connection that the server had closed while
-// it was kept open, and should be sent again, as browsers do. served is how many shots the connection has had, this one
-// included.
-func (s *Shot) IsStale(served int) bool {
-	return served > 1 && !s.Retried && (s.Method == "GET" || s.Method == "HEAD")
+// Shot is one hit with its due instant, and what is measured of it. A shot is used once.
+type Shot struct {
+	Hit
+	Key   Key
+	DueNS int64  // since the start of the run
+	Head  []byte // the request as it goes out over plain HTTP/1.x; nil: it is made when it is sent
+	Owner any    // of the plan
+
+	StartNS, FirstNS int64 // of the life and the transport; FirstNS 0: no byte came
+	ConnectUS, TLSUS uint32
+	Flags            record.Flags
+
+	lateNS       int64 // from due until it was submitted, which is the generator's own
+	retried      bool
+	conn         *Conn
+	older, newer *Shot // under way, or waiting
+}
+
+// sinceNS returns the instant from which a shot's time counts.
+func (s *Shot) sinceNS() int64 {
+	if s.StartNS != 0 {
+		return s.StartNS
+	}
+	return s.DueNS
+}
+
+// isStale reports whether a shot that failed before its first byte found a connection that the server had closed while
+// it was kept open, and should be sent again, as browsers do.
+func (s *Shot) isStale() bool {
+	return s.Flags&record.Reused != 0 && s.FirstNS == 0 && !s.retried && (s.Method == "GET" || s.Method == "HEAD")
+}
+
+// shotList holds shots in the order of their time-outs. It is linked through the shots themselves: taking one out costs
+// no search.
+type shotList struct{ first, last *Shot }
+
+// add puts a shot in its place, which is nearly always at the end.
+func (l *shotList) add(s *Shot) {
+	after := l.last
+	for after != nil && after.sinceNS() > s.sinceNS() {
+		after = after.older
+	}
+	s.older = after
+	if after != nil {
+		s.newer = after.newer
+		after.newer = s
+	} else {
+		s.newer = l.first
+		l.first = s
+	}
+	if s.newer != nil {
+		s.newer.older = s
+	} else {
+		l.last = s
+	}
+}
+
+func (l *shotList) remove(s *Shot) {
+	if s.older != nil {
+		s.older.newer = s.newer
+	} else {
+		l.first = s.newer
+	}
+	if s.newer != nil {
+		s.newer.older = s.older
+	} else {
+		l.last = s.older
+	}
+	s.older, s.newer = nil, nil
 }

@@ -27,6 +27,8 @@ type Target struct {
 	Addresses []string // host:port with resolved addresses, in the resolver's order; the first that answers is used
 	TLS       bool
 	Insecure  bool // accept any certificate
+	Resume    bool // clients resume their TLS sessions
+	Sources   Sources
 	ResolveNS int64
 }
 
@@ -111,7 +113,7 @@ func resolve(ctx context.Context, host, port string) ([]string, error) {
 func (t *Target) Check(ctx context.Context, timeout time.Duration) error {
 	var failures []string
 	for _, address := range t.Addresses {
-		conn, _, _, err := t.Dial(ctx, address, ServerName(t.Host), false, timeout)
+		conn, _, _, err := t.dial(ctx, address, Dialing{ServerName: ServerName(t.Host), Timeout: timeout})
 		if err == nil {
 			_ = conn.Close()
 			t.Addresses = []string{address}
@@ -140,13 +142,30 @@ func (t *Target) explain(address string, err error) string {
 	return fmt.Sprintf("cannot connect to %s (%v): check the address, or use --connect-to", address, err)
 }
 
-// Dial opens one connection and returns the nanoseconds that TCP and TLS took. wantHTTP2 offers h2 by ALPN.
-func (t *Target) Dial(ctx context.Context, address, serverName string, wantHTTP2 bool, timeout time.Duration) (
+// Dialing says how a connection is opened.
+type Dialing struct {
+	ServerName string
+	HTTP2      bool // offer it, by ALPN
+	Timeout    time.Duration
+	Client     uint32                 // whose it is
+	Sessions   tls.ClientSessionCache // of the client; nil: it is a stranger to the server each time
+}
+
+// Dial opens one connection and returns the nanoseconds that TCP and TLS took.
+func (t *Target) Dial(ctx context.Context, how Dialing) (conn net.Conn, connectNS, tlsNS int64, err error) {
+	return t.dial(ctx, t.Addresses[0], how)
+}
+
+func (t *Target) dial(ctx context.Context, address string, how Dialing) (
 	conn net.Conn, connectNS, tlsNS int64, err error,
 ) {
 	start := time.Now()
-	deadline := start.Add(timeout)
+	deadline := start.Add(how.Timeout)
 	dialer := net.Dialer{Deadline: deadline, KeepAlive: -1}
+	if from := t.Sources.Of(how.Client); from.IsValid() {
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+		dialer.Control = portLater
+	}
 	if conn, err = dialer.DialContext(ctx, "tcp", address); err != nil {
 		return nil, int64(time.Since(start)), 0, err
 	}
@@ -156,13 +175,13 @@ func (t *Target) Dial(ctx context.Context, address, serverName string, wantHTTP2
 		return conn, connectNS, 0, nil
 	}
 	protocols := []string{"http/1.1"}
-	if wantHTTP2 {
+	if how.HTTP2 {
 		protocols = []string{"h2", "http/1.1"}
 	}
 	// #nosec G402 -- InsecureSkipVerify is what --insecure asks for.
 	secure := tls.Client(conn, &tls.Config{
-		ServerName: serverName, InsecureSkipVerify: t.Insecure, NextProtos: protocols,
-		ClientSessionCache: nil, // each of the log's clients is a stranger to the server, as it was then
+		ServerName: how.ServerName, InsecureSkipVerify: t.Insecure, NextProtos: protocols,
+		ClientSessionCache: how.Sessions,
 	})
 	_ = conn.SetDeadline(deadline)
 	if err = secure.HandshakeContext(ctx); err != nil {

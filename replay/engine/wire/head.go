@@ -8,38 +8,13 @@ import (
 
 // head is what the status line and the headers say.
 type head struct {
-	status   int
-	minor    byte  // of HTTP/1.minor
-	length   int64 // Content-Length; −1 none
-	chunked  bool
-	close    bool
-	keep     bool
-	version  Validator
-	conflict bool // both lengths given: the connection is not to be trusted after this (RFC 9112, 6.3)
-}
-
-func (rd *ResponseReader) head() (head, error) {
-	rd.headBytes = 0
-	h := head{length: -1}
-	line, err := rd.line()
-	if err != nil {
-		return h, err
-	}
-	if h.status, h.minor, err = statusLine(line); err != nil {
-		return h, err
-	}
-	for {
-		if line, err = rd.line(); err != nil {
-			return h, err
-		}
-		if len(line) == 0 {
-			h.conflict = h.chunked && h.length >= 0
-			return h, nil
-		}
-		if err = h.field(line); err != nil {
-			return h, err
-		}
-	}
+	status  int
+	minor   byte  // of HTTP/1.minor
+	length  int64 // Content-Length; −1 none
+	chunked bool
+	close   bool
+	keep    bool
+	version Validator
 }
 
 // statusLine reads "HTTP/1.1 200 OK".

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -19,22 +20,25 @@ const (
 	http2FirstWindow = 65535 // what both begin with (RFC 9113, 6.9.2)
 	http2FrameBytes  = 16384 // the largest frame that every peer accepts
 	http2TableBytes  = 4096  // of header compression
+	http2ReadBytes   = 8 << 10
 )
 
 // HTTP2Frames writes and reads the frames of one HTTP/2 connection (RFC 9113). It sends no bodies. Frames and header
 // compression are golang.org/x/net/http2's; the targets go out as they are in the log, which its client would not do.
-// Written frames leave with Flush. One goroutine at a time may write, and one may read.
+// One goroutine at a time may write, and one may read.
 type HTTP2Frames struct {
-	out     *bufio.Writer
+	out     io.Writer
 	framer  *http2.Framer
 	fields  bytes.Buffer
 	encoder *hpack.Encoder
 }
 
-// NewHTTP2Frames returns the frames of a fresh connection.
-func NewHTTP2Frames(conn io.ReadWriter) *HTTP2Frames {
-	h := &HTTP2Frames{out: bufio.NewWriter(conn)}
-	h.framer = http2.NewFramer(h.out, bufio.NewReaderSize(conn, 32<<10))
+// NewHTTP2Frames returns the frames of a fresh connection. What is written goes to out, whose errors the reader of in is
+// to notice.
+func NewHTTP2Frames(in io.Reader, out io.Writer) *HTTP2Frames {
+	h := &HTTP2Frames{out: out}
+	h.framer = http2.NewFramer(out, bufio.NewReaderSize(in, http2ReadBytes))
+	h.framer.SetMaxReadFrameSize(http2FrameBytes)
 	h.framer.ReadMetaHeaders = hpack.NewDecoder(http2TableBytes, nil)
 	h.framer.MaxHeaderListSize = maxHeadBytes
 	h.encoder = hpack.NewEncoder(&h.fields)
@@ -44,12 +48,9 @@ func NewHTTP2Frames(conn io.ReadWriter) *HTTP2Frames {
 // Read returns the next frame; it is valid until the next call.
 func (h *HTTP2Frames) Read() (http2.Frame, error) { return h.framer.ReadFrame() }
 
-// Flush sends what was written. A failing connection is noticed by the reader, so no error is returned.
-func (h *HTTP2Frames) Flush() { _ = h.out.Flush() }
-
 // Greet writes the preface, the settings and the connection's window.
 func (h *HTTP2Frames) Greet() {
-	_, _ = h.out.WriteString(http2.ClientPreface)
+	_, _ = io.WriteString(h.out, http2.ClientPreface)
 	_ = h.framer.WriteSettings(
 		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: HTTP2StreamWindow},
@@ -101,12 +102,12 @@ func (h *HTTP2Frames) Pong(ping *http2.PingFrame) { _ = h.framer.WritePing(true,
 func (h *HTTP2Frames) Cancel(id uint32) { _ = h.framer.WriteRSTStream(id, http2.ErrCodeCancel) }
 
 // Settle applies the server's settings and acknowledges them. It returns how many streams the server allows at once,
-// which is maxOpen where the settings do not say.
-func (h *HTTP2Frames) Settle(f *http2.SettingsFrame, maxOpen uint32) uint32 {
+// where the settings say so.
+func (h *HTTP2Frames) Settle(f *http2.SettingsFrame) (maxOpen int, given bool) {
 	_ = f.ForeachSetting(func(s http2.Setting) error {
 		switch s.ID {
 		case http2.SettingMaxConcurrentStreams:
-			maxOpen = s.Val
+			maxOpen, given = int(min(s.Val, math.MaxInt32)), true
 		case http2.SettingHeaderTableSize:
 			h.encoder.SetMaxDynamicTableSizeLimit(s.Val)
 			h.encoder.SetMaxDynamicTableSize(min(s.Val, http2TableBytes))
@@ -114,8 +115,27 @@ func (h *HTTP2Frames) Settle(f *http2.SettingsFrame, maxOpen uint32) uint32 {
 		return nil
 	})
 	_ = h.framer.WriteSettingsAck()
-	return maxOpen
+	return maxOpen, given
 }
+
+// HTTP2Length returns the length of the body that a response's headers promise; −1 where they do not. ok is false where
+// it is no length, or another one than before.
+func HTTP2Length(f *http2.MetaHeadersFrame) (length int64, ok bool) {
+	length = -1
+	for _, field := range f.RegularFields() {
+		if field.Name == "content-length" {
+			n, valid := decimal([]byte(field.Value))
+			if !valid || length >= 0 && length != n {
+				return -1, false
+			}
+			length = n
+		}
+	}
+	return length, true
+}
+
+// Leave tells the server why the connection ends.
+func (h *HTTP2Frames) Leave(code http2.ErrCode) { _ = h.framer.WriteGoAway(0, code, nil) }
 
 // HTTP2Status returns the status in a response's headers: 0 in trailers, which have none. ok is false where it is no
 // status.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"sync"
 )
 
 // ErrBadResponse says that what the server sent is no HTTP/1.x response.
@@ -16,9 +15,8 @@ var ErrBadResponse = errors.New("not an HTTP response")
 var ErrClosedEarly = errors.New("closed before the response was whole")
 
 const (
-	bufferBytes  = 4 << 10
 	maxHeadBytes = 1 << 20 // all of status line and headers
-	drainBytes   = 64 << 10
+	keptBytes    = 4 << 10 // of room for lines that come in pieces, kept from one to the next
 )
 
 // Response is what a replay keeps of an answer.
@@ -29,154 +27,165 @@ type Response struct {
 	Version   Validator
 }
 
-// ResponseReader reads HTTP/1.x responses (RFC 9112) from a connection, keeping nothing of them but the counts.
-type ResponseReader struct {
-	src       io.Reader
-	buf       []byte
-	r, w      int
+// ResponseParser reads HTTP/1.x responses (RFC 9112) from bytes as they come. It keeps nothing of them but the counts,
+// and a line that has not ended yet.
+type ResponseParser struct {
+	Response // as far as it has come
+
+	toHEAD    bool
+	state     parserState
+	head      head
+	left      int64 // of the body, or of a chunk
 	headBytes int
+	line      []byte
 }
 
-func NewResponseReader(src io.Reader) *ResponseReader {
-	return &ResponseReader{src: src, buf: make([]byte, bufferBytes)}
+type parserState uint8
+
+const (
+	inStatusLine parserState = iota
+	inHeaders
+	inBody
+	inRest // a body that ends with the connection
+	inChunkSize
+	inChunk
+	inChunkEnd
+	inTrailers
+	complete
+)
+
+// Begin expects a response; toHEAD means that it answers a HEAD request and so has no body.
+func (p *ResponseParser) Begin(toHEAD bool) {
+	p.Response = Response{}
+	p.toHEAD, p.state, p.headBytes, p.line = toHEAD, inStatusLine, 0, p.line[:0]
 }
 
-// Wait returns when there is at least one byte to read. After an error it may be called again.
-func (rd *ResponseReader) Wait() error {
-	if rd.r < rd.w {
+// Feed takes what has come. It returns how many bytes belong to the response, and whether that is whole now.
+func (p *ResponseParser) Feed(b []byte) (used int, whole bool, err error) {
+	for rest := b; err == nil; {
+		switch p.state {
+		case complete:
+			return len(b) - len(rest), true, nil
+		case inRest:
+			p.Bytes += int64(len(rest))
+			return len(b), false, nil
+		case inBody, inChunk:
+			n := min(p.left, int64(len(rest)))
+			p.Bytes += n
+			p.left -= n
+			rest = rest[n:]
+			if p.left > 0 {
+				return len(b), false, nil
+			}
+			if p.state = complete; p.head.chunked {
+				p.state = inChunkEnd
+			}
+		default:
+			var line []byte
+			var ended bool
+			if line, rest, ended, err = p.cut(rest); err == nil && !ended {
+				return len(b), false, nil
+			}
+			if err == nil {
+				err = p.take(line)
+				p.line = p.line[:0]
+				if cap(p.line) > keptBytes {
+					p.line = nil
+				}
+			}
+		}
+	}
+	return 0, false, err
+}
+
+// End tells that the server has closed. It returns an error where the response is not whole with that.
+func (p *ResponseParser) End() error {
+	if p.state == inRest || p.state == complete {
+		p.state = complete
 		return nil
 	}
-	return rd.fill()
+	return ErrClosedEarly
 }
 
-// fill reads more into the buffer, which grows up to maxHeadBytes when it is full.
-func (rd *ResponseReader) fill() error {
-	if rd.r == rd.w {
-		rd.r, rd.w = 0, 0
+// cut returns the next line, without its end, and what comes after it. What has come of a line is kept until its end
+// comes.
+func (p *ResponseParser) cut(b []byte) (line, rest []byte, ended bool, err error) {
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		i = len(b) - 1
+	} else {
+		ended = true
 	}
-	if rd.w == len(rd.buf) {
-		if rd.r > 0 {
-			rd.w = copy(rd.buf, rd.buf[rd.r:rd.w])
-			rd.r = 0
-		} else {
-			rd.buf = append(rd.buf, make([]byte, len(rd.buf))...)
-		}
+	if p.headBytes += i + 1; p.headBytes > maxHeadBytes {
+		return nil, nil, false, fmt.Errorf("%w: its head is over %d bytes", ErrBadResponse, maxHeadBytes)
 	}
-	n, err := rd.src.Read(rd.buf[rd.w:])
-	rd.w += n
-	if n > 0 {
-		return nil
+	line, rest = b[:i+1], b[i+1:]
+	if len(p.line) > 0 || !ended {
+		p.line = append(p.line, line...)
+		line = p.line
 	}
-	if err == nil {
-		return io.ErrNoProgress
+	if ended {
+		line = bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'})
 	}
-	return err
+	return line, rest, ended, nil
 }
 
-// line returns the next line without its end; it is valid until the next read.
-func (rd *ResponseReader) line() ([]byte, error) {
-	searched := 0
-	for {
-		if i := bytes.IndexByte(rd.buf[rd.r+searched:rd.w], '\n'); i >= 0 {
-			line := rd.buf[rd.r : rd.r+searched+i]
-			rd.r += searched + i + 1
-			rd.headBytes += len(line) + 1
-			if rd.headBytes > maxHeadBytes {
-				return nil, fmt.Errorf("%w: its head is over %d bytes", ErrBadResponse, maxHeadBytes)
-			}
-			if n := len(line); n > 0 && line[n-1] == '\r' {
-				line = line[:n-1]
-			}
-			return line, nil
+// take goes on with a whole line.
+func (p *ResponseParser) take(line []byte) (err error) {
+	switch p.state {
+	case inStatusLine:
+		p.head = head{length: -1}
+		p.head.status, p.head.minor, err = statusLine(line)
+		p.state = inHeaders
+	case inHeaders:
+		if len(line) > 0 {
+			return p.head.field(line)
 		}
-		searched = rd.w - rd.r
-		if rd.headBytes+searched > maxHeadBytes {
-			return nil, fmt.Errorf("%w: its head is over %d bytes", ErrBadResponse, maxHeadBytes)
-		}
-		if err := rd.fill(); err != nil {
-			return nil, Early(err)
-		}
-	}
-}
-
-// Early turns the end of the stream inside a response into ErrClosedEarly, and leaves other errors as they are.
-func Early(err error) error {
-	if errors.Is(err, io.EOF) {
-		return ErrClosedEarly
-	}
-	return err
-}
-
-// Response reads one response; toHEAD means that it answers a HEAD request and so has no body. After an error, the
-// counts are those of what had come until then.
-func (rd *ResponseReader) Response(toHEAD bool) (Response, error) {
-	var out Response
-	var h head
-	for {
-		var err error
-		if h, err = rd.head(); err != nil {
-			return out, err
-		}
-		out.Status = h.status
-		if h.status >= 200 || h.status == 101 {
-			break
-		}
-	}
-	out.Version = h.version
-	out.KeepAlive = !h.close && !h.conflict && h.status != 101 && (h.minor >= 1 || h.keep)
-	var err error
-	switch {
-	case toHEAD || h.status == 204 || h.status == 304 || h.status == 101:
-	case h.chunked:
-		out.Bytes, err = rd.chunks()
-	case h.length >= 0:
-		out.Bytes, err = rd.drain(h.length)
-	default:
-		out.KeepAlive = false
-		out.Bytes, err = rd.rest()
-	}
-	if rd.r != rd.w {
-		out.KeepAlive = false // more than was asked for: whose answer would that be?
-	}
-	return out, err
-}
-
-// chunks reads a chunked body and its trailers.
-func (rd *ResponseReader) chunks() (int64, error) {
-	var total int64
-	for {
-		rd.headBytes = 0
-		line, err := rd.line()
-		if err != nil {
-			return total, err
-		}
+		p.headEnded()
+	case inChunkSize:
 		size, ok := hexadecimal(line)
 		if !ok {
-			return total, fmt.Errorf("%w: chunk size %.40q", ErrBadResponse, line)
+			return fmt.Errorf("%w: chunk size %.40q", ErrBadResponse, line)
 		}
-		if size == 0 {
-			return total, rd.trailers()
+		if p.left, p.state = size, inChunk; size == 0 {
+			p.state = inTrailers
 		}
-		n, err := rd.drain(size)
-		total += n
-		if err != nil {
-			return total, err
+		p.headBytes = 0
+	case inChunkEnd:
+		if len(line) > 0 {
+			return fmt.Errorf("%w: a chunk is longer than its size", ErrBadResponse)
 		}
-		if line, err = rd.line(); err != nil {
-			return total, err
-		}
-		if len(line) != 0 {
-			return total, fmt.Errorf("%w: a chunk is longer than its size", ErrBadResponse)
+		p.state = inChunkSize
+	case inTrailers:
+		if len(line) == 0 {
+			p.state = complete
 		}
 	}
+	return err
 }
 
-func (rd *ResponseReader) trailers() error {
-	for {
-		line, err := rd.line()
-		if err != nil || len(line) == 0 {
-			return err
-		}
+// headEnded decides what follows a head: another one after an interim response, a body, or nothing.
+func (p *ResponseParser) headEnded() {
+	h := &p.head
+	p.headBytes = 0
+	if h.status < 200 && h.status != 101 {
+		p.state = inStatusLine
+		return
+	}
+	conflict := h.chunked && h.length >= 0 // the connection is not to be trusted after this (RFC 9112, 6.3)
+	p.Status, p.Version = h.status, h.version
+	p.KeepAlive = !h.close && !conflict && h.status != 101 && (h.minor >= 1 || h.keep)
+	switch {
+	case p.toHEAD || h.status == 204 || h.status == 304 || h.status == 101:
+		p.state = complete
+	case h.chunked:
+		p.state = inChunkSize
+	case h.length > 0:
+		p.state, p.left = inBody, h.length
+	case h.length == 0:
+		p.state = complete
+	default:
+		p.state, p.KeepAlive = inRest, false
 	}
 }
 
@@ -193,42 +202,10 @@ func hexadecimal(line []byte) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// drain reads n bytes of a body and forgets them.
-func (rd *ResponseReader) drain(n int64) (int64, error) {
-	buffered := min(n, int64(rd.w-rd.r))
-	rd.r += int(buffered)
-	done := buffered
-	if done == n {
-		return done, nil
+// Early turns the end of the stream inside a response into ErrClosedEarly, and leaves other errors as they are.
+func Early(err error) error {
+	if errors.Is(err, io.EOF) {
+		return ErrClosedEarly
 	}
-	big := drains.Get().(*[drainBytes]byte)
-	defer drains.Put(big)
-	for done < n {
-		got, err := rd.src.Read(big[:min(n-done, drainBytes)])
-		done += int64(got)
-		if err != nil && done < n {
-			return done, Early(err)
-		}
-	}
-	return done, nil
+	return err
 }
-
-// rest reads a body that ends with the connection.
-func (rd *ResponseReader) rest() (int64, error) {
-	done := int64(rd.w - rd.r)
-	rd.r = rd.w
-	big := drains.Get().(*[drainBytes]byte)
-	defer drains.Put(big)
-	for {
-		got, err := rd.src.Read(big[:])
-		done += int64(got)
-		if errors.Is(err, io.EOF) {
-			return done, nil
-		}
-		if err != nil {
-			return done, err
-		}
-	}
-}
-
-var drains = sync.Pool{New: func() any { return new([drainBytes]byte) }}

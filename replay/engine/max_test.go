@@ -19,7 +19,7 @@ func drench(t *testing.T, base string, opts Options, connections int, shots ...*
 	t.Helper()
 	rec := &memory{}
 	e := New(targetOf(t, base, true), noHeaders(t), opts, rec, context.Background())
-	if outcome := e.Flood(context.Background(), list(shots...), connections, 0); outcome.Cause != nil {
+	if outcome := e.Max(context.Background(), list(shots...), connections, 0); outcome.Cause != nil {
 		t.Error(outcome.Cause)
 	}
 	return rec
@@ -140,7 +140,7 @@ func TestFloodRestsWhenNobodyListens(t *testing.T) {
 	}
 	rec := &memory{}
 	e := New(targetOf(t, base, false), noHeaders(t), Options{}, rec, context.Background())
-	e.Flood(context.Background(), endless, 2, 500*time.Millisecond)
+	e.Max(context.Background(), endless, 2, 500*time.Millisecond)
 	if len(rec.records) == 0 || len(rec.records) > 20 {
 		t.Errorf("%d attempts of two connections in half a second", len(rec.records))
 	}
@@ -170,7 +170,7 @@ func TestFloodIsInterrupted(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, cancel)
 	time.AfterFunc(200*time.Millisecond, leave)
 	e := New(targetOf(t, site.URL, false), noHeaders(t), Options{Timeout: time.Minute}, rec, abort)
-	outcome := e.Flood(stop, list(shots...), 3, 0)
+	outcome := e.Max(stop, list(shots...), 3, 0)
 	if len(rec.records) != 3 || outcome.Unsent != 7 {
 		t.Errorf("%d records, %d unsent; want 3 and 7", len(rec.records), outcome.Unsent)
 	}

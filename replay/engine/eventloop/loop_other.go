@@ -1,0 +1,30 @@
+//go:build !linux
+
+package eventloop
+
+import (
+	"context"
+	"errors"
+
+	"plimsoll/replay/engine/exchange"
+)
+
+// Supported reports whether this system has event loops.
+const Supported = false
+
+// Loop is nothing here.
+type Loop struct{}
+
+// New returns an error.
+func New(*exchange.Session, exchange.Bounds, exchange.Plan) (*Loop, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Wake does nothing.
+func (*Loop) Wake() {}
+
+// Unsent returns 0.
+func (*Loop) Unsent() uint64 { return 0 }
+
+// Run does nothing.
+func (*Loop) Run(context.Context) {}

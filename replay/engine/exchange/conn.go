@@ -1,0 +1,74 @@
+package exchange
+
+// Conn is one connection, as a life sees it.
+type Conn struct {
+	Link any // the transport's own side of it
+
+	client *client
+	shots  []*Shot // under way; over HTTP/1.x at most one
+	room   int     // requests that it may have under way; 0 until it is open, and once it takes no more
+	served int     // requests that were sent on it
+
+	http2, leaving, idle, closed bool
+
+	idleSinceNS  int64
+	older, newer *Conn // idle
+}
+
+// Client returns whose connection it is.
+func (c *Conn) Client() Key { return c.client.key }
+
+func (c *Conn) isOpening() bool { return c.served == 0 }
+
+// client is the state of one client's connections to one host.
+type client struct {
+	key     Key
+	conns   []*Conn // open or being opened
+	idle    []*Conn
+	queue   []*Shot // waiting for a connection, in order
+	starved bool    // waits for the cap, with fewer connections than it may have
+}
+
+// free returns a connection that can take a request; nil when there is none.
+func (cl *client) free() *Conn {
+	if n := len(cl.idle); n > 0 && cl.idle[n-1].room > 0 {
+		return cl.idle[n-1]
+	}
+	for _, c := range cl.conns {
+		if len(c.shots) < c.room {
+			return c
+		}
+	}
+	return nil
+}
+
+// connList holds the idle connections in the order in which they became idle. It is linked through the connections
+// themselves, as shotList is.
+type connList struct{ first, last *Conn }
+
+func (l *connList) add(c *Conn) {
+	c.older, c.newer = l.last, nil
+	if l.last != nil {
+		l.last.newer = c
+	} else {
+		l.first = c
+	}
+	l.last = c
+}
+
+func (l *connList) remove(c *Conn) {
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		l.first = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		l.last = c.older
+	}
+	c.older, c.newer = nil, nil
+}
+
+// IsIdle reports whether nothing is under way on it.
+func (c *Conn) IsIdle() bool { return len(c.shots) == 0 }

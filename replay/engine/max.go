@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/record"
+)
+
+// Max sends the requests of a sequence over n connections, each as soon as the one before it is answered (closed loop):
+// as fast as the server goes. A request is due when its connection is free for it, so response time is service time.
+// The sequence ends early after limit, where that is not 0.
+func (e *Engine) Max(stop context.Context, shots iter.Seq[*exchange.Shot], n int, limit time.Duration) Outcome {
+	quit := make(chan struct{})
+	defer close(quit)
+	e.opts.PerClient = 1
+	stock := &stock{shots: supplies(e.prepared(shots), shotsInBatch, 1, nil, quit)[0], abort: e.session.Abort}
+	stock.shots.ready()
+	loops := 1
+	if e.byLoops() {
+		loops = e.drivers(n * connectionsPerLoop)
+	}
+	var plans []plan
+	for i := range loops {
+		p := &maxPlan{stock: stock, limitNS: limit.Nanoseconds(), withHost: e.session.Target.TLS}
+		for slot := i; slot < n; slot += loops {
+			p.free = append(p.free, uint32(slot))
+		}
+		plans = append(plans, p)
+	}
+	return e.run(stop, 0, plans, n)
+}
+
+// stock is what the plans of one sequence share.
+type stock struct {
+	mu    sync.Mutex
+	shots *supply[*exchange.Shot]
+	abort context.Context
+	once  sync.Once
+}
+
+// someShots is how many requests a plan takes at once; towards the end of the log it is one at a time, so that no
+// connection is idle while another has a stock of them.
+const someShots = 16
+
+// take moves a few requests to an empty list.
+func (s *stock) take(into []*exchange.Shot) (some []*exchange.Shot, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(into) < someShots {
+		one, ok := s.shots.peek()
+		if !ok {
+			return into, s.shots.over
+		}
+		s.shots.drop()
+		into = append(into, one)
+		if len(s.shots.batch) < 2*someShots && len(s.shots.batches) == 0 {
+			break
+		}
+	}
+	return into, false
+}
+
+// restNS is how long a connection that could not be opened rests before the next request on it.
+const restNS = int64(100e6)
+
+// rest is a slot that rests.
+type rest struct {
+	slot    uint32
+	untilNS int64
+}
+
+// maxPlan keeps slots at work, each with one request at a time.
+type maxPlan struct {
+	stock    *stock
+	limitNS  int64
+	withHost bool
+	free     []uint32
+	resting  []rest
+	taken    []*exchange.Shot
+	room     [someShots]*exchange.Shot
+	over     bool
+}
+
+func (p *maxPlan) wakeBy(wake func()) { p.stock.shots.wakeBy(wake) }
+
+func (p *maxPlan) left() uint64 {
+	n := uint64(len(p.taken))
+	p.stock.once.Do(func() { n += p.stock.shots.count(p.stock.abort) })
+	return n
+}
+
+// Next returns a request for a slot that is free.
+func (p *maxPlan) Next(now int64) (*exchange.Shot, int64) {
+	if len(p.resting) > 0 && p.resting[0].untilNS <= now {
+		p.free = append(p.free, p.resting[0].slot)
+		p.resting = p.resting[1:]
+	}
+	again := exchange.Never
+	if len(p.resting) > 0 {
+		again = p.resting[0].untilNS
+	}
+	if len(p.free) == 0 {
+		return nil, again
+	}
+	s := p.next(now)
+	if s == nil && !p.over && p.limitNS > 0 {
+		again = min(again, p.limitNS)
+	}
+	if s == nil {
+		return nil, again
+	}
+	last := len(p.free) - 1
+	s.Key = exchange.Key{Client: p.free[last]}
+	p.free = p.free[:last]
+	if p.withHost {
+		s.Key.Host = s.Host
+	}
+	s.DueNS = now
+	return s, now
+}
+
+// next takes the next request of the sequence; nil when there is none, or none yet.
+func (p *maxPlan) next(now int64) *exchange.Shot {
+	p.over = p.over || p.limitNS > 0 && now >= p.limitNS
+	if p.over {
+		return nil
+	}
+	if len(p.taken) == 0 {
+		var ended bool
+		if p.taken, ended = p.stock.take(p.room[:0]); len(p.taken) == 0 {
+			p.over = ended
+			return nil
+		}
+	}
+	s := p.taken[0]
+	p.taken = p.taken[1:]
+	return s
+}
+
+// Done makes the request's slot free.
+func (p *maxPlan) Done(s *exchange.Shot, kind record.ErrorKind, now int64) bool {
+	switch kind {
+	case record.ConnectRefused, record.ConnectFailed, record.TLSFailed:
+		p.resting = append(p.resting, rest{s.Key.Client, now + restNS})
+	default:
+		p.free = append(p.free, s.Key.Client)
+	}
+	return false
+}
+
+// Ended reports whether the sequence has ended.
+func (p *maxPlan) Ended() bool { return p.over }

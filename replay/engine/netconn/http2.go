@@ -1,0 +1,308 @@
+package netconn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/wire"
+	"plimsoll/replay/record"
+)
+
+// http2Side speaks HTTP/2: many requests at once, each a stream.
+type http2Side struct {
+	link *link
+	out  *outbox
+
+	mu        sync.Mutex // of all below, and of writing frames
+	frames    *wire.HTTP2Frames
+	streams   map[uint32]*stream
+	ids       map[*exchange.Shot]uint32
+	nextID    uint32
+	leaving   bool  // the server takes no more streams
+	unackedIn int64 // bytes of the connection's window that the server has not got back yet
+}
+
+// stream is one request under way.
+type stream struct {
+	shot      *exchange.Shot
+	answer    wire.Response
+	firstNS   int64
+	length    int64 // of the body, as the headers have it; −1: unknown
+	unackedIn int64 // as for the connection
+}
+
+func newHTTP2(l *link, conn net.Conn) *http2Side {
+	out := newOutbox(func() { _ = conn.SetReadDeadline(l.driver.Clock.T0) }) // reading says what became of it
+	h := &http2Side{
+		link: l, out: out, frames: wire.NewHTTP2Frames(conn, out),
+		streams: map[uint32]*stream{}, ids: map[*exchange.Shot]uint32{}, nextID: 1,
+	}
+	h.frames.Greet()
+	go out.carry(conn)
+	return h
+}
+
+func (h *http2Side) over() { h.out.finish(0) }
+
+func (h *http2Side) send(s *exchange.Shot) {
+	d := h.link.driver
+	h.mu.Lock()
+	if h.leaving { // since the life chose this connection
+		h.mu.Unlock()
+		d.tell(func(life *exchange.Life, now int64) {
+			life.Leaving(h.link.conn, now)
+			life.Refused(h.link.conn, s, now)
+		})
+		return
+	}
+	defer h.mu.Unlock()
+	id := h.nextID
+	h.nextID += 2
+	h.streams[id] = &stream{shot: s, length: -1}
+	h.ids[s] = id
+	h.frames.Request(id, &s.Request, d.Target.Host, d.Headers)
+	h.out.Flush()
+}
+
+func (h *http2Side) cancel(s *exchange.Shot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id, known := h.ids[s]; known {
+		h.take(id)
+		h.frames.Cancel(id)
+		h.out.Flush()
+	}
+}
+
+func (h *http2Side) came(s *exchange.Shot) exchange.Partial {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st := h.streams[h.ids[s]]
+	if st == nil {
+		return exchange.Partial{}
+	}
+	return exchange.Partial{Status: st.answer.Status, Bytes: st.answer.Bytes, FirstNS: st.firstNS}
+}
+
+// take ends a stream. It is called with the lock.
+func (h *http2Side) take(id uint32) *stream {
+	st := h.streams[id]
+	if st != nil {
+		delete(h.streams, id)
+		delete(h.ids, st.shot)
+	}
+	return st
+}
+
+// read handles frames until the connection ends.
+func (h *http2Side) read() {
+	for {
+		frame, err := h.frames.Read()
+		if _, push := frame.(*http2.PushPromiseFrame); push && err == nil {
+			err = http2.ConnectionError(http2.ErrCodeProtocol) // the settings allow none
+		}
+		var ofStream http2.StreamError
+		if errors.As(err, &ofStream) {
+			h.fail(ofStream.StreamID, record.BadResponse)
+			continue
+		}
+		if err != nil {
+			code, err := explain(err)
+			if code != http2.ErrCodeNo {
+				h.mu.Lock()
+				h.frames.Leave(code)
+				h.mu.Unlock()
+				h.out.finish(leaveWithin)
+			}
+			h.link.broken(err)
+			return
+		}
+		h.handle(frame)
+	}
+}
+
+// leaveWithin is how long a server that broke the rules has to take in that it did.
+const leaveWithin = 100 * time.Millisecond
+
+// explain turns what went wrong on a connection into an error that KindOf knows, and into what to tell the server;
+// ErrCodeNo where there is nobody to be told.
+func explain(err error) (http2.ErrCode, error) {
+	var network net.Error
+	var connection http2.ConnectionError
+	bad := fmt.Errorf("%w: %s", wire.ErrBadResponse, err)
+	switch {
+	case errors.As(err, &connection):
+		return http2.ErrCode(connection), bad
+	case errors.Is(err, http2.ErrFrameTooLarge):
+		return http2.ErrCodeFrameSize, bad
+	case errors.As(err, &network) && network.Timeout(): // the outbox is full
+		return http2.ErrCodeNo, bad
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return http2.ErrCodeNo, wire.ErrClosedEarly
+	}
+	return http2.ErrCodeNo, wire.Early(err)
+}
+
+func (h *http2Side) handle(frame http2.Frame) {
+	switch f := frame.(type) {
+	case *http2.MetaHeadersFrame:
+		h.onHeaders(f)
+	case *http2.DataFrame:
+		h.onData(f)
+	case *http2.RSTStreamFrame:
+		h.onReset(f)
+	case *http2.SettingsFrame:
+		h.onSettings(f)
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			h.mu.Lock()
+			h.frames.Pong(f)
+			h.mu.Unlock()
+			h.out.Flush()
+		}
+	case *http2.GoAwayFrame:
+		h.onGoAway(f)
+	}
+}
+
+func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) {
+	status, ok := wire.HTTP2Status(f)
+	length, plausible := wire.HTTP2Length(f)
+	ok = ok && plausible
+	h.mu.Lock()
+	if st := h.streams[f.StreamID]; st != nil && ok {
+		if st.firstNS == 0 {
+			st.firstNS = h.link.driver.Clock.Now()
+		}
+		if status >= 200 {
+			st.answer.Status = status
+			st.answer.Version = wire.HTTP2Validator(f)
+			st.length = length
+		}
+	}
+	h.mu.Unlock()
+	switch {
+	case !ok:
+		h.fail(f.StreamID, record.BadResponse)
+	case f.StreamEnded():
+		h.end(f.StreamID)
+	}
+}
+
+func (h *http2Side) onData(f *http2.DataFrame) {
+	h.mu.Lock()
+	size := int64(f.Length) // with padding: flow control counts it (RFC 9113, 6.9)
+	h.unackedIn += size
+	if h.unackedIn > wire.HTTP2ConnWindow/4 {
+		h.frames.Widen(0, h.unackedIn)
+		h.unackedIn = 0
+	}
+	if st := h.streams[f.StreamID]; st != nil {
+		st.answer.Bytes += int64(len(f.Data()))
+		st.unackedIn += size
+		if st.unackedIn > wire.HTTP2StreamWindow/4 && !f.StreamEnded() {
+			h.frames.Widen(f.StreamID, st.unackedIn)
+			st.unackedIn = 0
+		}
+	}
+	h.mu.Unlock()
+	h.out.Flush()
+	if f.StreamEnded() {
+		h.end(f.StreamID)
+	}
+}
+
+func (h *http2Side) onReset(f *http2.RSTStreamFrame) {
+	switch f.ErrCode {
+	case http2.ErrCodeRefusedStream:
+		h.refuse(f.StreamID)
+	case http2.ErrCodeNo:
+		h.fail(f.StreamID, record.ClosedEarly)
+	default:
+		h.fail(f.StreamID, record.H2Refused)
+	}
+}
+
+func (h *http2Side) onSettings(f *http2.SettingsFrame) {
+	if f.IsAck() {
+		return
+	}
+	h.mu.Lock()
+	room, given := h.frames.Settle(f)
+	h.mu.Unlock()
+	h.out.Flush()
+	if given {
+		h.link.driver.tell(func(life *exchange.Life, now int64) { life.Allow(h.link.conn, room, now) })
+	}
+}
+
+// onGoAway takes no more streams; those that the server will not handle go to another connection.
+func (h *http2Side) onGoAway(f *http2.GoAwayFrame) {
+	h.mu.Lock()
+	h.leaving = true
+	var refused []uint32
+	for id := range h.streams {
+		if id > f.LastStreamID {
+			refused = append(refused, id)
+		}
+	}
+	h.mu.Unlock()
+	h.link.driver.tell(func(life *exchange.Life, now int64) { life.Leaving(h.link.conn, now) })
+	for _, id := range refused {
+		h.refuse(id)
+	}
+}
+
+// end tells the life of a whole answer, where it is one.
+func (h *http2Side) end(id uint32) {
+	h.mu.Lock()
+	st := h.streams[id]
+	if st == nil {
+		h.mu.Unlock()
+		return
+	}
+	noBody := st.shot.Method == "HEAD" || st.answer.Status == 304
+	if st.answer.Status == 0 || st.length >= 0 && st.length != st.answer.Bytes && !noBody {
+		h.mu.Unlock()
+		h.fail(id, record.BadResponse)
+		return
+	}
+	h.take(id)
+	h.mu.Unlock()
+	h.link.driver.tell(func(life *exchange.Life, now int64) {
+		st.shot.FirstNS = st.firstNS
+		life.Answered(h.link.conn, st.shot, &st.answer, now)
+	})
+}
+
+// fail tells the life that a stream has failed. What had come is still known then.
+func (h *http2Side) fail(id uint32, kind record.ErrorKind) {
+	h.mu.Lock()
+	st := h.streams[id]
+	h.mu.Unlock()
+	if st == nil {
+		return
+	}
+	h.link.driver.tell(func(life *exchange.Life, now int64) {
+		life.Failed(h.link.conn, st.shot, kind, now)
+		h.mu.Lock()
+		h.take(id)
+		h.mu.Unlock()
+	})
+}
+
+func (h *http2Side) refuse(id uint32) {
+	h.mu.Lock()
+	st := h.take(id)
+	h.mu.Unlock()
+	if st != nil {
+		h.link.driver.tell(func(life *exchange.Life, now int64) { life.Refused(h.link.conn, st.shot, now) })
+	}
+}
