@@ -14,7 +14,7 @@ import (
 	"plimsoll/replay/record"
 )
 
-func TestFloodSendsEachOnceOverItsConnections(t *testing.T) {
+func TestMaxSendsEachOnceOverItsConnections(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
 	var shots []*exchange.Shot
 	for i := range 5000 {
@@ -38,7 +38,7 @@ func TestFloodSendsEachOnceOverItsConnections(t *testing.T) {
 	}
 }
 
-func TestFloodMixesProtocols(t *testing.T) {
+func TestMaxMixesProtocols(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
 	var shots []*exchange.Shot
 	for i := range 60 {
@@ -58,21 +58,7 @@ func TestFloodMixesProtocols(t *testing.T) {
 	}
 }
 
-func TestFloodGoesOnAfterErrors(t *testing.T) {
-	server := serveScript(t, func(_, request int) (string, bool) { return plainOK, request == 2 })
-	var shots []*exchange.Shot
-	for i := range 100 {
-		shots = append(shots, get(1, "/", int64(i)))
-	}
-	rec := &memory{}
-	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{}, rec, context.Background())
-	e.Max(context.Background(), list(shots...), 3, 0)
-	if len(rec.records) != 100 {
-		t.Errorf("%d records of 100", len(rec.records))
-	}
-}
-
-func TestFloodEndsAtItsLimit(t *testing.T) {
+func TestMaxEndsAtItsLimit(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
 	endless := func(yield func(*exchange.Shot) bool) {
 		for yield(get(1, "/", 0)) {

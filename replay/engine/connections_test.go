@@ -156,35 +156,6 @@ func TestHTTP10FindsRoomAmongIdleConnections(t *testing.T) {
 	}
 }
 
-// A server may close a kept connection at the instant at which the next request is sent. Browsers send it again.
-func TestAStaleConnectionIsRetriedOnce(t *testing.T) {
-	server := serveScript(t, func(conn, request int) (string, bool) {
-		if conn == 0 && request == 1 {
-			return "", true
-		}
-		return plainOK, false
-	})
-	rec, _ := replay(t, server.url(), Options{}, get(1, "/a", 0), get(1, "/b", 30))
-	if rec.retried != 1 || len(rec.records) != 2 || rec.records[1].Error != record.None || server.connections() != 2 {
-		t.Errorf("retried %d, %d connections, records %+v", rec.retried, server.connections(), rec.records)
-	}
-	if rec.records[1].Flags&record.Reused != 0 {
-		t.Error("the retry says that it reused a connection")
-	}
-}
-
-func TestAServerThatAlwaysClosesIsAnErrorNotALoop(t *testing.T) {
-	server := serveScript(t, func(_, request int) (string, bool) { return map[bool]string{true: plainOK}[request == 0], request > 0 })
-	var shots []*exchange.Shot
-	for i := range 6 {
-		shots = append(shots, get(1, "/", int64(i)*30))
-	}
-	rec, _ := replay(t, server.url(), Options{}, shots...)
-	if len(rec.records) != 6 {
-		t.Errorf("%d records of 6", len(rec.records))
-	}
-}
-
 // nginx answers 304 only to the very date that it gave out.
 func TestALogged304AsksWithTheServersOwnValidators(t *testing.T) {
 	const modified = "Fri, 20 Nov 2026 10:00:00 GMT"

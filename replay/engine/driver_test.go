@@ -19,7 +19,7 @@ import (
 )
 
 // Whatever carries a request out, its record says the same. The tables of this package are held against each driver in
-// each loop: go test ./engine -run 'TestAnswers/.*/plain/flood'.
+// each loop: go test ./engine -run 'TestAnswers/.*/plain/max'.
 
 // driver is one way in which requests are carried out.
 type driver struct {
@@ -80,7 +80,7 @@ type ride struct {
 	driver   driver
 	loop     loop
 	asks     [][]wire.Request // by client
-	gap      time.Duration    // between the instants at which requests are due; a flood has none
+	gap      time.Duration    // between the instants at which requests are due; max has none
 	opts     engine.Options
 	patience time.Duration // after which the run is aborted, and has failed
 

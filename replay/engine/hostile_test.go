@@ -244,7 +244,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	for _, row := range rows {
 		onEach(t, row.says, row.drivers, func(t *testing.T, r *ride) {
 			if r.loop.name == "max" {
-				t.Skip("a flood has no pauses")
+				t.Skip("max has no pauses")
 			}
 			r.gap = 300 * time.Millisecond
 			moves := append(play{good, pause(30 * time.Millisecond)}, row.then...)

@@ -25,49 +25,7 @@ func drench(t *testing.T, base string, opts Options, connections int, shots ...*
 	return rec
 }
 
-func TestFloodKnowsEveryKindOfAnswer(t *testing.T) {
-	long := strings.Repeat("x", 300_000)
-	rows := []struct {
-		why    string
-		answer string
-		close  bool
-		error  record.ErrorKind
-		status uint16
-		bytes  int64
-	}{
-		{"a whole answer", plainOK, false, record.None, 200, 2},
-		{"an answer larger than the buffer", "HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + long, false, record.None, 200, 300_000},
-		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", false, record.None, 200, 3},
-		{"chunks larger than the buffer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n493e0\r\n" + long + "\r\n0\r\n\r\n", false, record.None, 200, 300_000},
-		{"an answer that ends with the connection", "HTTP/1.0 200 OK\r\n\r\nabc", true, record.None, 200, 3},
-		{"a long one that ends with the connection", "HTTP/1.0 200 OK\r\n\r\n" + long, true, record.None, 200, 300_000},
-		{"early hints first", "HTTP/1.1 103 Early Hints\r\n\r\n" + plainOK, false, record.None, 200, 2},
-		{"closed without a word", "", true, record.ClosedEarly, 0, 0},
-		{"closed in the middle of the body", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true, record.ClosedEarly, 200, 4},
-		{"closed in the middle of a long body", "HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n" + long, true, record.ClosedEarly, 200, 300_000},
-		{"no HTTP", "220 mail.example ESMTP\r\n", true, record.BadResponse, 0, 0},
-		{"nothing comes", "", false, record.Timeout, 0, 0},
-		{"half a long body, then nothing", "HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n" + long, false, record.Timeout, 200, 300_000},
-	}
-	for _, row := range rows {
-		server := serveScript(t, always(row.answer, row.close))
-		rec := drench(t, server.url(), Options{Timeout: 300 * time.Millisecond}, 2, get(1, "/a", 0), get(2, "/b", 1), get(3, "/c", 2))
-		if len(rec.records) != 3 {
-			t.Fatalf("%s: %d records of 3", row.why, len(rec.records))
-		}
-		for _, r := range rec.records {
-			if r.Error != row.error || r.Status != row.status || r.Bytes != row.bytes {
-				t.Errorf("%s: error %s status %d bytes %d, want %s %d %d",
-					row.why, r.Error, r.Status, r.Bytes, row.error, row.status, row.bytes)
-			}
-			if r.Error == record.None && (r.TTFBUS == 0 || r.TTFBUS > r.TotalUS) {
-				t.Errorf("%s: first byte after %d µs of %d µs", row.why, r.TTFBUS, r.TotalUS)
-			}
-		}
-	}
-}
-
-func TestFloodSendsAMegabyteOfTarget(t *testing.T) {
+func TestMaxSendsAMegabyteOfTarget(t *testing.T) {
 	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(r.RequestURI[:4]))
 	}))
@@ -85,25 +43,7 @@ func TestFloodSendsAMegabyteOfTarget(t *testing.T) {
 	}
 }
 
-func TestFloodRetriesAStaleConnectionOnce(t *testing.T) {
-	server := serveScript(t, func(conn, request int) (string, bool) {
-		if conn == 0 && request == 1 {
-			return "", true
-		}
-		return plainOK, false
-	})
-	rec := drench(t, server.url(), Options{}, 1, get(1, "/a", 0), get(1, "/b", 1), get(1, "/c", 2))
-	if rec.retried != 1 || len(rec.records) != 3 || server.connections() != 2 {
-		t.Errorf("%d retried, %d records, %d connections", rec.retried, len(rec.records), server.connections())
-	}
-	for _, r := range rec.records {
-		if r.Error != record.None {
-			t.Errorf("line %d: %s", r.Line, r.Error)
-		}
-	}
-}
-
-func TestFloodOverTLS(t *testing.T) {
+func TestMaxOverTLS(t *testing.T) {
 	site := &site2{}
 	url := tlsServer(t, httptest.NewUnstartedServer(site), true)
 	var shots []*exchange.Shot
@@ -125,7 +65,7 @@ func TestFloodOverTLS(t *testing.T) {
 	}
 }
 
-func TestFloodRestsWhenNobodyListens(t *testing.T) {
+func TestMaxRestsWhenNobodyListens(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +91,7 @@ func TestFloodRestsWhenNobodyListens(t *testing.T) {
 	}
 }
 
-func TestFloodIsInterrupted(t *testing.T) {
+func TestMaxIsInterrupted(t *testing.T) {
 	release := make(chan struct{})
 	site := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hang" {

@@ -16,43 +16,6 @@ import (
 	"plimsoll/replay/record"
 )
 
-func TestOneRequestEachWay(t *testing.T) {
-	rows := []struct {
-		why    string
-		answer string
-		close  bool
-		error  record.ErrorKind
-		status uint16
-		bytes  int64
-	}{
-		{"a whole answer", plainOK, false, record.None, 200, 2},
-		{"an answer that ends with the connection", "HTTP/1.0 200 OK\r\n\r\nabc", true, record.None, 200, 3},
-		{"early hints first", "HTTP/1.1 103 Early Hints\r\n\r\n" + plainOK, false, record.None, 200, 2},
-		{"closed without a word", "", true, record.ClosedEarly, 0, 0},
-		{"closed in the middle of the body", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true, record.ClosedEarly, 200, 4},
-		{"no HTTP", "220 mail.example ESMTP\r\n", true, record.BadResponse, 0, 0},
-		{"nothing comes", "", false, record.Timeout, 0, 0},
-	}
-	for _, row := range rows {
-		server := serveScript(t, always(row.answer, row.close))
-		rec, outcome := replay(t, server.url(), Options{Timeout: 300 * time.Millisecond}, get(1, "/", 0))
-		if outcome.Cause != nil || len(rec.records) != 1 {
-			t.Fatalf("%s: %d records, %v", row.why, len(rec.records), outcome)
-		}
-		r := rec.records[0]
-		if r.Error != row.error || r.Status != row.status || r.Bytes != row.bytes {
-			t.Errorf("%s: error %s status %d bytes %d, want %s %d %d",
-				row.why, r.Error, r.Status, r.Bytes, row.error, row.status, row.bytes)
-		}
-		if r.TotalUS == 0 || r.TTFBUS > r.TotalUS || (r.Error == record.None && r.TTFBUS == 0) {
-			t.Errorf("%s: first byte after %d µs of %d µs", row.why, r.TTFBUS, r.TotalUS)
-		}
-		if row.error == record.Timeout && r.TotalUS < 300_000 {
-			t.Errorf("a time-out of 300 ms counts as %d µs", r.TotalUS)
-		}
-	}
-}
-
 func TestDueInstantsAreKept(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer site.Close()

@@ -32,8 +32,8 @@ func opened() func(*feed) plan {
 	return func(f *feed) plan { return &openPlan{shots: f.shots, abort: context.Background()} }
 }
 
-// flooded is a plan for a number of slots.
-func flooded(slots uint32, limitMS int64) func(*feed) plan {
+// slotted is a plan for a number of slots.
+func slotted(slots uint32, limitMS int64) func(*feed) plan {
 	return func(f *feed) plan {
 		p := &maxPlan{stock: &stock{shots: f.shots, abort: context.Background()}, limitNS: limitMS * 1e6}
 		for slot := range slots {
@@ -184,7 +184,7 @@ var planStories = []planStory{
 		10 next   → 1 by 0; until 20
 		10 end
 		11 left   → 3`},
-	{"max: a slot has one request at a time, due when the slot is free", flooded(2, 0), `
+	{"max: a slot has one request at a time, due when the slot is free", slotted(2, 0), `
 		0 read 1 2 3
 		5 next    → 1 by 1; 2 by 2
 		7 done 2
@@ -194,7 +194,7 @@ var planStories = []planStory{
 		8 end     → wakes
 		8 next    → ended
 		9 done 3`},
-	{"max: a slot rests after a connection that could not be opened, while the others go on", flooded(2, 0), `
+	{"max: a slot rests after a connection that could not be opened, while the others go on", slotted(2, 0), `
 		0 read 1 2 3 4 5
 		0 next    → 1 by 1; 2 by 2
 		5 refused 1
@@ -204,14 +204,14 @@ var planStories = []planStory{
 		106 next  → 4 by 2
 		107 done 4
 		107 next  → 5 by 2`},
-	{"max: it ends at its limit, with requests under way", flooded(1, 50), `
+	{"max: it ends at its limit, with requests under way", slotted(1, 50), `
 		0 read 1 2 3
 		0 next    → 1 by 1
 		50 done 1
 		50 next   → ended
 		50 end
 		50 left   → 2`},
-	{"max: it ends at its limit also while the log is slow", flooded(1, 50), `
+	{"max: it ends at its limit also while the log is slow", slotted(1, 50), `
 		0 next    → until 50
 		50 next   → ended`},
 	{"users: a visit has its pauses, counted from due, and waits for its answers", peopled("1:0,100,150", 0, 0), `
