@@ -39,9 +39,10 @@ type Loop struct {
 	generation int32
 	in, out    []byte
 	events     []unix.EpollEvent
-	sentNS     int64
-	awokeNS    int64
-	busy       float64
+
+	sentNS  int64   // when a request was sent last
+	awokeNS int64   // when the last wait ended
+	busy    float64 // the share of its time that the loop was at work of late, 0 to 1
 }
 
 // failure is what the life is told once its own call has ended.
@@ -91,13 +92,7 @@ func (l *Loop) Run(stop context.Context) {
 		if len(l.hungry) > 0 {
 			again = 0
 		}
-		asleep := l.clock.Now()
-		if again > asleep {
-			again = max(again, l.sentNS+l.patience())
-		}
-		events := l.poll.wait(l.events, again, asleep)
-		l.rested(asleep)
-		l.take(events)
+		l.take(l.rest(again))
 		l.readOn()
 	}
 }
@@ -183,16 +178,26 @@ func (l *Loop) close() {
 	l.poll.close()
 }
 
-// rested keeps the share of time at work, of about the last millisecond.
-func (l *Loop) rested(asleepNS int64) {
-	now := l.clock.Now()
-	worked, all := float64(asleepNS-l.awokeNS), float64(now-l.awokeNS)
-	if all > 0 {
-		l.busy += (worked/all - l.busy) * min(1, all/1e6)
+// rest waits until there is something to do again, and returns what the sockets have.
+//
+// The busier the loop is, the longer it lets requests come together after the last one, so that a wake-up serves several:
+// up to patienceNS at the limit of what one thread can do, and nothing to speak of below half of it.
+func (l *Loop) rest(again int64) []unix.EpollEvent {
+	asleep := l.clock.Now()
+	if again > asleep {
+		again = max(again, l.sentNS+int64(patienceNS*l.busy*l.busy))
 	}
-	l.awokeNS = now
+	events := l.poll.wait(l.events, again, asleep)
+	awake := l.clock.Now()
+	if all := float64(awake - l.awokeNS); all > 0 {
+		worked := float64(asleep-l.awokeNS) / all
+		l.busy += (worked - l.busy) * min(1, all/ofLateNS)
+	}
+	l.awokeNS = awake
+	return events
 }
 
-func (l *Loop) patience() int64 { return int64(patienceNS * l.busy * l.busy) }
-
-const patienceNS = 400e3
+const (
+	patienceNS = 400e3
+	ofLateNS   = 1e6
+)
