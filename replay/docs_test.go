@@ -63,6 +63,9 @@ func TestDocumentsAndProgramAgree(t *testing.T) {
 	for _, command := range parser.Model.Children {
 		for _, f := range command.Flags {
 			known["--"+f.Name] = true
+			if f.Tag.Negatable != "" {
+				known["--no-"+f.Name] = true
+			}
 		}
 	}
 	for _, page := range []string{"measurement.md", "log-formats.md", "run-format.md"} {
