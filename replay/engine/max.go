@@ -17,6 +17,7 @@ func (e *Engine) Max(stop context.Context, shots iter.Seq[*exchange.Shot], n int
 	quit := make(chan struct{})
 	defer close(quit)
 	e.opts.PerClient = 1
+	e.session.Unhurried = true
 	stock := &stock{shots: supplies(e.prepared(shots), shotsInBatch, 1, nil, quit)[0], abort: e.session.Abort}
 	stock.shots.ready()
 	loops := 1

@@ -79,7 +79,9 @@ func (l *Loop) Unsent() uint64 { return l.life.Unsent() }
 func (l *Loop) Run(stop context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer punctual.Thread()()
+	if !l.session.Unhurried {
+		defer punctual.Thread()()
+	}
 	defer l.close()
 	defer context.AfterFunc(stop, l.Wake)()
 	defer context.AfterFunc(l.session.Abort, l.Wake)()
@@ -121,9 +123,8 @@ func (l *Loop) endings(stop context.Context) {
 	}
 }
 
-// take deals with what the sockets have. What becomes due meanwhile is sent in between.
+// take deals with what the sockets have. After each, it sends what has become due meanwhile, or possible by an answer.
 func (l *Loop) take(events []unix.EpollEvent) {
-	due := int64(0)
 	for i := range events {
 		ev := &events[i]
 		if ev.Fd < 0 {
@@ -134,14 +135,9 @@ func (l *Loop) take(events []unix.EpollEvent) {
 		if s == nil || s.generation != ev.Pad {
 			continue // closed by an event before this one
 		}
-		if due == 0 || l.clock.Now() >= due {
-			due = l.life.Turn(l.clock.Now())
-			l.tell()
-			if s = l.sockets[ev.Fd]; s == nil || s.generation != ev.Pad {
-				continue
-			}
-		}
 		l.ready(s, ev.Events)
+		l.tell()
+		l.life.Turn(l.clock.Now())
 		l.tell()
 	}
 }

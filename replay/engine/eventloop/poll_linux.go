@@ -69,8 +69,8 @@ const (
 	keepNS = int64(time.Millisecond)
 )
 
-// wait returns what happened until an instant of the run; now is another. The kernel's timer is set where it is not set
-// for that instant already: on virtual machines that costs more than the rest of a short wait.
+// wait returns what happened until an instant of the run, or a little before; now is another. The kernel's timer is set
+// where it would not end the wait in time: on virtual machines setting it costs more than the rest of a short wait.
 func (p *poller) wait(events []unix.EpollEvent, untilNS, now int64) []unix.EpollEvent {
 	forEver, left := ^uintptr(0), untilNS-now
 	call, timeout := syscall.RawSyscall6, forEver
@@ -80,7 +80,7 @@ func (p *poller) wait(events []unix.EpollEvent, untilNS, now int64) []unix.Epoll
 	case left > keepNS:
 		call = syscall.Syscall6
 	}
-	if left > 0 && p.armedNS != untilNS {
+	if left > 0 && (p.armedNS > untilNS || p.armedNS <= now) {
 		p.armedNS = untilNS
 		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(min(left, longest))}
 		_, _, _ = syscall.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(p.timer), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)

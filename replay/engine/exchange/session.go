@@ -38,6 +38,7 @@ type Session struct {
 	Validators *Validators
 	Health     *Health
 	Abort      context.Context // cancelled: what is in flight is given up
+	Unhurried  bool            // nothing is due at an instant of its own: those who send need no precedence
 
 	queued atomic.Int64 // requests of all lives that wait for a connection
 }
