@@ -177,7 +177,7 @@ func (l *Loop) close() {
 // rest waits until there is something to do again, and returns what the sockets have.
 //
 // The busier the loop is, the longer it lets requests come together after the last one, so that a wake-up serves several:
-// up to patienceNS at the limit of what one thread can do, and nothing to speak of below half of it.
+// patienceNS at the limit of what one thread can do, a quarter of that at half of it.
 func (l *Loop) rest(again int64) []unix.EpollEvent {
 	asleep := l.clock.Now()
 	if again > asleep {
