@@ -101,15 +101,15 @@ type driver interface {
 // Bounds of the number of event loops. One does a hundred thousand requests a second.
 const (
 	mostLoops          = 8
-	connectionsPerLoop = 64 // below that the cap would be shared out too unevenly
+	connectionsPerLoop = 64 // where a cap is shared out: below that it would be too unevenly
 )
 
-// drivers returns how many drivers share a run of up to so many connections.
-func (e *Engine) drivers(connections int) int {
+// drivers returns how many drivers share a run, at most so many.
+func (e *Engine) drivers(most int) int {
 	if !e.byLoops() {
 		return 1
 	}
-	return max(1, min(runtime.NumCPU(), mostLoops, connections/connectionsPerLoop))
+	return max(1, min(runtime.NumCPU(), mostLoops, most))
 }
 
 func (e *Engine) byLoops() bool {

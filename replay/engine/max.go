@@ -20,10 +20,7 @@ func (e *Engine) Max(stop context.Context, shots iter.Seq[*exchange.Shot], n int
 	e.session.Unhurried = true
 	stock := &stock{shots: supplies(e.prepared(shots), shotsInBatch, 1, nil, quit)[0], abort: e.session.Abort}
 	stock.shots.ready()
-	loops := 1
-	if e.byLoops() {
-		loops = e.drivers(n * connectionsPerLoop)
-	}
+	loops := e.drivers(n)
 	var plans []plan
 	for i := range loops {
 		p := &maxPlan{stock: stock, limitNS: limit.Nanoseconds(), withHost: e.session.Target.TLS}
@@ -43,26 +40,15 @@ type stock struct {
 	once  sync.Once
 }
 
-// someShots is how many requests a plan takes at once; towards the end of the log it is one at a time, so that no
-// connection is idle while another has a stock of them.
-const someShots = 16
-
-// take moves a few requests to an empty list.
-func (s *stock) take(into []*exchange.Shot) (some []*exchange.Shot, ended bool) {
+// take returns the next request; nil where there is none, or none yet.
+func (s *stock) take() (one *exchange.Shot, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(into) < someShots {
-		one, ok := s.shots.peek()
-		if !ok {
-			return into, s.shots.over
-		}
+	one, ok := s.shots.peek()
+	if ok {
 		s.shots.drop()
-		into = append(into, one)
-		if len(s.shots.batch) < 2*someShots && len(s.shots.batches) == 0 {
-			break
-		}
 	}
-	return into, false
+	return one, s.shots.over
 }
 
 // restNS is how long a connection that could not be opened rests before the next request on it.
@@ -81,16 +67,14 @@ type maxPlan struct {
 	withHost bool
 	free     []uint32
 	resting  []rest
-	taken    []*exchange.Shot
-	room     [someShots]*exchange.Shot
 	over     bool
 }
 
 func (p *maxPlan) wakeBy(wake func()) { p.stock.shots.wakeBy(wake) }
 
 func (p *maxPlan) left() uint64 {
-	n := uint64(len(p.taken))
-	p.stock.once.Do(func() { n += p.stock.shots.count(p.stock.abort) })
+	var n uint64
+	p.stock.once.Do(func() { n = p.stock.shots.count(p.stock.abort) })
 	return n
 }
 
@@ -130,15 +114,8 @@ func (p *maxPlan) next(now int64) *exchange.Shot {
 	if p.over {
 		return nil
 	}
-	if len(p.taken) == 0 {
-		var ended bool
-		if p.taken, ended = p.stock.take(p.room[:0]); len(p.taken) == 0 {
-			p.over = ended
-			return nil
-		}
-	}
-	s := p.taken[0]
-	p.taken = p.taken[1:]
+	s, ended := p.stock.take()
+	p.over = s == nil && ended
 	return s
 }
 

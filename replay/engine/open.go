@@ -14,14 +14,12 @@ import (
 func (e *Engine) Open(stop context.Context, shots iter.Seq[*exchange.Shot]) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
-	n := e.drivers(e.opts.MaxConnections)
+	n := e.drivers(e.opts.MaxConnections / connectionsPerLoop)
 	byClient := func(s *exchange.Shot) int { return int(s.Client % uint32(n)) }
 	var plans []plan
 	for _, s := range supplies(e.prepared(shots), shotsInBatch, n, byClient, quit) {
+		s.ready() // the log is open and read ahead before the clock starts
 		plans = append(plans, &openPlan{shots: s, abort: e.session.Abort})
-	}
-	for _, p := range plans {
-		p.(*openPlan).shots.ready() // the log is open and read ahead before the clock starts
 	}
 	return e.run(stop, readyBefore, plans, e.opts.MaxConnections)
 }

@@ -275,36 +275,3 @@ func TestPlans(t *testing.T) {
 		t.Run(row.says, func(t *testing.T) { runPlan(t, row) })
 	}
 }
-
-func TestAStockIsSharedOutEvenlyInTheEnd(t *testing.T) {
-	rows := []struct {
-		says    string
-		batches []int
-		takes   []int
-	}{
-		{"a few at once while there are plenty", []int{64}, []int{16, 16, 1, 1}},
-		{"also where the batch ends and more were read", []int{10, 64}, []int{16, 16, 11, 1}},
-		{"a few that are the last go one by one", []int{3}, []int{1, 1, 1, 0}},
-	}
-	for _, row := range rows {
-		s := &stock{shots: &supply[*exchange.Shot]{batches: make(chan []*exchange.Shot, batchesAhead)}}
-		for _, n := range row.batches {
-			s.shots.batches <- make([]*exchange.Shot, n)
-		}
-		var takes []int
-		for range row.takes {
-			some, ended := s.take(nil)
-			takes = append(takes, len(some))
-			if ended {
-				t.Errorf("%s: it ended before the log did", row.says)
-			}
-		}
-		if !slices.Equal(takes, row.takes) {
-			t.Errorf("%s: %v, want %v", row.says, takes, row.takes)
-		}
-		close(s.shots.batches)
-		for ended := false; !ended; {
-			_, ended = s.take(nil)
-		}
-	}
-}

@@ -35,7 +35,7 @@ func (e *Engine) Users(
 	numbers := &atomic.Uint32{}
 	var shares []*usersPlan
 	var plans []plan
-	for range min(n, e.drivers(connections)) {
+	for range e.drivers(min(n, connections/connectionsPerLoop)) {
 		u := &usersPlan{visits: visits, numbers: numbers, limitNS: limit.Nanoseconds()}
 		shares, plans = append(shares, u), append(plans, u)
 	}

@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"sync"
-)
+import "sync"
 
 // visits hands out the visits of a sequence. It keeps as many as there are users, to use them again when the log has
 // fewer or ends before the run does.

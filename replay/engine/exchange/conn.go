@@ -11,9 +11,13 @@ type Conn struct {
 
 	http2, leaving, idle, closed bool
 
-	idleSinceNS  int64
-	older, newer *Conn // idle
+	idleSinceNS int64
+	links[Conn] // idle
 }
+
+func (c *Conn) chain() *links[Conn] { return &c.links }
+
+func (c *Conn) sinceNS() int64 { return c.idleSinceNS }
 
 // Client returns whose connection it is.
 func (c *Conn) Client() Key { return c.client.key }
@@ -40,34 +44,6 @@ func (cl *client) free() *Conn {
 		}
 	}
 	return nil
-}
-
-// connList holds the idle connections in the order in which they became idle. It is linked through the connections
-// themselves, as shotList is.
-type connList struct{ first, last *Conn }
-
-func (l *connList) add(c *Conn) {
-	c.older, c.newer = l.last, nil
-	if l.last != nil {
-		l.last.newer = c
-	} else {
-		l.first = c
-	}
-	l.last = c
-}
-
-func (l *connList) remove(c *Conn) {
-	if c.older != nil {
-		c.older.newer = c.newer
-	} else {
-		l.first = c.newer
-	}
-	if c.newer != nil {
-		c.newer.older = c.older
-	} else {
-		l.last = c.older
-	}
-	c.older, c.newer = nil, nil
 }
 
 // IsIdle reports whether nothing is under way on it.

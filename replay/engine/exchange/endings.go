@@ -29,14 +29,14 @@ func (l *Life) GiveUp(now int64) {
 // that it is not sent after its time on the connection of a request that timed out with it. It returns when there is
 // something to do again.
 func (l *Life) expire(now int64) (againNS int64) {
-	for s := l.waiting.first; s != nil && l.DeadlineNS(s) <= now; s = l.waiting.first {
+	for s := l.waiting.first; s != nil && l.deadlineNS(s) <= now; s = l.waiting.first {
 		l.giveUpWaiting(s)
 		if s.StartNS == 0 {
 			s.StartNS = now
 		}
 		l.finish(s, now, Partial{}, record.Timeout)
 	}
-	for s := l.flying.first; s != nil && l.DeadlineNS(s) <= now; s = l.flying.first {
+	for s := l.flying.first; s != nil && l.deadlineNS(s) <= now; s = l.flying.first {
 		l.giveUp(s, record.Timeout, now)
 	}
 	for c := l.idle.first; c != nil && l.idleUntilNS(c) <= now; c = l.idle.first {
@@ -45,10 +45,10 @@ func (l *Life) expire(now int64) (againNS int64) {
 	}
 	again := Never
 	if l.waiting.first != nil {
-		again = l.DeadlineNS(l.waiting.first)
+		again = l.deadlineNS(l.waiting.first)
 	}
 	if l.flying.first != nil {
-		again = min(again, l.DeadlineNS(l.flying.first))
+		again = min(again, l.deadlineNS(l.flying.first))
 	}
 	if l.idle.first != nil {
 		again = min(again, l.idleUntilNS(l.idle.first))

@@ -65,9 +65,9 @@ type Life struct {
 
 	clients map[Key]*client
 	open    int // connections open or being opened
-	idle    connList
-	flying  shotList
-	waiting shotList
+	idle    list[Conn, *Conn]
+	flying  list[Shot, *Shot]
+	waiting list[Shot, *Shot]
 	starved []*client // in the order in which they have their turn
 	pending int       // requests submitted and not done
 	noHTTP2 bool      // the server chose HTTP/1.1 when offered both
@@ -106,7 +106,7 @@ func (l *Life) Unsent() uint64 { return l.unsent }
 func (l *Life) submit(s *Shot, now int64) {
 	s.lateNS = now - s.DueNS
 	s.Key.HTTP2 = s.Proto == wire.HTTP2 && l.Target.TLS
-	l.Prepare(s)
+	l.prepare(s)
 	l.pending++
 	l.place(s, now)
 }

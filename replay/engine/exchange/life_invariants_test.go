@@ -20,7 +20,7 @@ func (s *scene) check() {
 // lists returns the requests under way and those that wait, and checks their order and links.
 func (s *scene) lists() (flying, waiting []*Shot) {
 	s.t.Helper()
-	for _, l := range []*shotList{&s.life.flying, &s.life.waiting} {
+	for _, l := range []*list[Shot, *Shot]{&s.life.flying, &s.life.waiting} {
 		var all []*Shot
 		for one, before := l.first, (*Shot)(nil); one != nil; one, before = one.newer, one {
 			if one.older != before {

@@ -166,7 +166,7 @@ func (l *Life) again(s *Shot, now int64) {
 // finish records how a request ended and tells the plan.
 func (l *Life) finish(s *Shot, now int64, came Partial, kind record.ErrorKind) {
 	s.FirstNS = came.FirstNS
-	l.Record(s, now, came.Status, came.Bytes, kind)
+	l.record(s, now, came.Status, came.Bytes, kind)
 	l.done(s, kind, now)
 }
 

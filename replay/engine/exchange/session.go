@@ -24,9 +24,6 @@ type Clock struct{ T0 time.Time }
 // Now returns the nanoseconds since the start of the run.
 func (c Clock) Now() int64 { return int64(time.Since(c.T0)) }
 
-// At returns an instant of the run as a time for deadlines.
-func (c Clock) At(ns int64) time.Time { return c.T0.Add(time.Duration(ns)) }
-
 // Session is what all lives of one run share.
 type Session struct {
 	Target     *target.Target
@@ -43,8 +40,8 @@ type Session struct {
 	queued atomic.Int64 // requests of all lives that wait for a connection
 }
 
-// Prepare marks a shot of the warm-up, and gives one that repeats a logged 304 the validator of its target.
-func (s *Session) Prepare(shot *Shot) {
+// prepare marks a shot of the warm-up, and gives one that repeats a logged 304 the validator of its target.
+func (s *Session) prepare(shot *Shot) {
 	if shot.DueNS < s.Warmup.Nanoseconds() {
 		shot.Flags |= record.Warmup
 	}
@@ -53,8 +50,8 @@ func (s *Session) Prepare(shot *Shot) {
 	}
 }
 
-// DeadlineNS returns the instant at which a shot has used up its time.
-func (s *Session) DeadlineNS(shot *Shot) int64 { return shot.sinceNS() + s.Timeout.Nanoseconds() }
+// deadlineNS returns the instant at which a shot has used up its time.
+func (s *Session) deadlineNS(shot *Shot) int64 { return shot.sinceNS() + s.Timeout.Nanoseconds() }
 
 // answered keeps what the head of an answer says for later shots: the validator of a 200.
 func (s *Session) answered(shot *Shot, answer *wire.Response) {
@@ -63,8 +60,8 @@ func (s *Session) answered(shot *Shot, answer *wire.Response) {
 	}
 }
 
-// Record records how a shot ended at the instant now.
-func (s *Session) Record(shot *Shot, now int64, status int, bytes int64, kind record.ErrorKind) {
+// record records how a shot ended at the instant now.
+func (s *Session) record(shot *Shot, now int64, status int, bytes int64, kind record.ErrorKind) {
 	if kind != record.None && s.Abort.Err() != nil {
 		kind = record.Aborted
 	}

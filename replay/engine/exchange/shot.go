@@ -37,11 +37,13 @@ type Shot struct {
 	ConnectUS, TLSUS uint32
 	Flags            record.Flags
 
-	lateNS       int64 // from due until it was submitted, which is the generator's own
-	retried      bool
-	conn         *Conn
-	older, newer *Shot // under way, or waiting
+	lateNS      int64 // from due until it was submitted, which is the generator's own
+	retried     bool
+	conn        *Conn
+	links[Shot] // under way, or waiting
 }
+
+func (s *Shot) chain() *links[Shot] { return &s.links }
 
 // sinceNS returns the instant from which a shot's time counts.
 func (s *Shot) sinceNS() int64 {
@@ -55,43 +57,4 @@ func (s *Shot) sinceNS() int64 {
 // it was kept open, and should be sent again, as browsers do.
 func (s *Shot) isStale() bool {
 	return s.Flags&record.Reused != 0 && s.FirstNS == 0 && !s.retried && (s.Method == "GET" || s.Method == "HEAD")
-}
-
-// shotList holds shots in the order of their time-outs. It is linked through the shots themselves: taking one out costs
-// no search.
-type shotList struct{ first, last *Shot }
-
-// add puts a shot in its place, which is nearly always at the end.
-func (l *shotList) add(s *Shot) {
-	after := l.last
-	for after != nil && after.sinceNS() > s.sinceNS() {
-		after = after.older
-	}
-	s.older = after
-	if after != nil {
-		s.newer = after.newer
-		after.newer = s
-	} else {
-		s.newer = l.first
-		l.first = s
-	}
-	if s.newer != nil {
-		s.newer.older = s
-	} else {
-		l.last = s
-	}
-}
-
-func (l *shotList) remove(s *Shot) {
-	if s.older != nil {
-		s.older.newer = s.newer
-	} else {
-		l.first = s.newer
-	}
-	if s.newer != nil {
-		s.newer.older = s.older
-	} else {
-		l.last = s.older
-	}
-	s.older, s.newer = nil, nil
 }

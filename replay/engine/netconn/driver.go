@@ -59,7 +59,9 @@ func (d *Driver) Unsent() uint64 { return d.life.Unsent() }
 func (d *Driver) Run(stop context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer punctual.Thread()()
+	if !d.Unhurried {
+		defer punctual.Thread()()
+	}
 	defer d.sleep.Close()
 	defer context.AfterFunc(stop, d.Wake)()
 	defer context.AfterFunc(d.Abort, d.Wake)()
