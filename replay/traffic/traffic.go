@@ -107,7 +107,7 @@ func (t *Traffic) wanted(r *accesslog.Request) bool {
 func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot, skip string) {
 	style := t.logs.Format.Escape()
 	t.target = accesslog.Unescape(t.target[:0], r.Target, t.logs.Format.TargetEscape())
-	method := t.texts.of(r.Method, accesslog.EscapeNone)
+	method := methodOf(r.Method)
 	switch {
 	case method == "" && t.logs.hasMethod:
 		return nil, SkipNotHTTP
@@ -140,6 +140,17 @@ func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot
 		skip = wire.SkipHeader
 	}
 	return s, skip
+}
+
+// methodOf returns a method as a text; those of nearly all requests take no memory.
+func methodOf(b []byte) string {
+	switch string(b) {
+	case "GET":
+		return "GET"
+	case "HEAD":
+		return "HEAD"
+	}
+	return string(b)
 }
 
 // empty returns a shot to be filled.
