@@ -62,8 +62,17 @@ var loops = []loop{
 	}},
 }
 
+// paced are the loops in which time may pass between two requests.
+var paced = []loop{loops[0], loops[2]}
+
 // onEach runs a test with each driver in each loop.
 func onEach(t *testing.T, says string, drivers []driver, test func(t *testing.T, r *ride)) {
+	t.Helper()
+	onEachOf(t, says, drivers, loops, test)
+}
+
+// onEachOf runs a test with each driver in each of some loops.
+func onEachOf(t *testing.T, says string, drivers []driver, loops []loop, test func(t *testing.T, r *ride)) {
 	t.Helper()
 	for _, d := range drivers {
 		for _, l := range loops {

@@ -242,10 +242,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 		{"an answer that nobody asked for", http1, play{send(whole)}},
 	}
 	for _, row := range rows {
-		onEach(t, row.says, row.drivers, func(t *testing.T, r *ride) {
-			if r.loop.name == "max" {
-				t.Skip("max has no pauses")
-			}
+		onEachOf(t, row.says, row.drivers, paced, func(t *testing.T, r *ride) {
 			r.gap = 300 * time.Millisecond
 			moves := append(play{good, pause(30 * time.Millisecond)}, row.then...)
 			r.run(t, server{script: always(moves...)}.start(t, r.driver), gets(2))
