@@ -15,14 +15,15 @@ import (
 	"plimsoll/replay/run"
 )
 
-// TestEveryFlagOfARunIsInItsLoadOrNot runs the command once for each flag: those that shape load change the digest in
-// run.json, all others do not.
-func TestEveryFlagOfARunIsInItsLoadOrNot(t *testing.T) {
+// shaping is a flag with a value, and whether that shapes the load.
+type shaping struct {
+	args   []string
+	shapes bool
+}
+
+func shapings(t *testing.T) map[string]shaping {
 	const shapes, not = true, false
-	rows := map[string]struct {
-		args   []string
-		shapes bool
-	}{
+	return map[string]shaping{
 		"Target":         {[]string{"--target", newSite(t).URL}, not},
 		"ConnectTo":      {[]string{"--connect-to", strings.TrimPrefix(newSite(t).URL, "http://")}, not},
 		"Insecure":       {[]string{"--insecure"}, not},
@@ -71,6 +72,12 @@ func TestEveryFlagOfARunIsInItsLoadOrNot(t *testing.T) {
 		"JSON":           {[]string{"--json"}, not},
 		"Quiet":          {[]string{"--quiet"}, not},
 	}
+}
+
+// TestEveryFlagOfARunIsInItsLoadOrNot runs the command once for each flag: those that shape load change the digest in
+// run.json, all others do not.
+func TestEveryFlagOfARunIsInItsLoadOrNot(t *testing.T) {
+	rows := shapings(t)
 	log := writeLog(t, threeLines("/a")...)
 	base := loadOf(t, log)
 	for name, row := range rows {

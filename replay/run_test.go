@@ -253,6 +253,39 @@ func TestRunReadsStandardInput(t *testing.T) {
 	}
 }
 
+// refused is a command line that is wrong, and what is said of it.
+type refused struct {
+	why  string
+	args []string
+	want []string
+}
+
+func (row refused) check(t *testing.T) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "results")
+	args := append([]string{"run", "--quiet"}, row.args...)
+	if !slices.Contains(row.args, "--out") {
+		args = append(args, "--out", out)
+	}
+	code, _, errOut := call(args...)
+	if code != 2 {
+		t.Errorf("%s: exit %d, want 2: %s", row.why, code, errOut)
+	}
+	for _, part := range row.want {
+		if !strings.Contains(errOut, part) {
+			t.Errorf("%s: %q does not say %q", row.why, errOut, part)
+		}
+	}
+	for _, never := range []string{"hunter2", "goroutine", "panic", "\x1b"} {
+		if strings.Contains(errOut, never) {
+			t.Errorf("%s: %q shows %q", row.why, errOut, never)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(out, "latest")); err == nil {
+		t.Errorf("%s: left a run directory", row.why)
+	}
+}
+
 func TestRunSaysWhatIsWrong(t *testing.T) {
 	server := newSite(t)
 	refuses := httptest.NewServer(nil)
@@ -268,11 +301,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := func(args ...string) []string { return append([]string{good, "--target", server.URL}, args...) }
-	rows := []struct {
-		why  string
-		args []string
-		want []string
-	}{
+	rows := []refused{
 		{"no log", nil, []string{"<log>"}},
 		{"no such log", []string{"nowhere.log"}, []string{"nowhere.log", "does not exist"}},
 		{"a directory", []string{t.TempDir()}, []string{"is a directory"}},
@@ -303,28 +332,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{"an unknown flag", target("--sped", "1"), []string{"--sped"}},
 	}
 	for _, row := range rows {
-		out := filepath.Join(t.TempDir(), "results")
-		args := append([]string{"run", "--quiet"}, row.args...)
-		if !slices.Contains(row.args, "--out") {
-			args = append(args, "--out", out)
-		}
-		code, _, errOut := call(args...)
-		if code != 2 {
-			t.Errorf("%s: exit %d, want 2: %s", row.why, code, errOut)
-		}
-		for _, part := range row.want {
-			if !strings.Contains(errOut, part) {
-				t.Errorf("%s: %q does not say %q", row.why, errOut, part)
-			}
-		}
-		for _, never := range []string{"hunter2", "goroutine", "panic", "\x1b"} {
-			if strings.Contains(errOut, never) {
-				t.Errorf("%s: %q shows %q", row.why, errOut, never)
-			}
-		}
-		if _, err := os.Stat(filepath.Join(out, "latest")); err == nil {
-			t.Errorf("%s: left a run directory", row.why)
-		}
+		row.check(t)
 	}
 }
 

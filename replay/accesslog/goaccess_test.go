@@ -93,6 +93,12 @@ func runGoaccess(t *testing.T, spec Spec, log []byte) summary {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return readGoaccess(t, text)
+}
+
+// readGoaccess sums up a report of goaccess in JSON.
+func readGoaccess(t *testing.T, text []byte) summary {
+	t.Helper()
 	var answer struct {
 		General struct {
 			Valid  uint64 `json:"valid_requests"`

@@ -11,6 +11,34 @@ import (
 	"plimsoll/replay/record"
 )
 
+var sampled = []struct {
+	says   string
+	record record.Record
+	want   map[string]float64
+}{
+	{
+		"response time counts from due, k6's own duration leaves out the connection",
+		record.Record{DueNS: 1e9, LagUS: 2000, ConnectUS: 1000, TLSUS: 3000, TTFBUS: 9000, TotalUS: 10_000, Status: 200, LoggedStatus: 200},
+		map[string]float64{"http_reqs": 1, "http_req_duration": 6, "http_req_failed": 0, "plimsoll_response": 12, "plimsoll_lag": 2},
+	},
+	{
+		"a request that queued has no lag of the generator",
+		record.Record{LagUS: 5000, TTFBUS: 1, TotalUS: 1000, Status: 200, Flags: record.Queued},
+		map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 0, "plimsoll_response": 6, "plimsoll_queued": 1},
+	},
+	{
+		"an error has no first byte",
+		record.Record{TotalUS: 1000, Error: record.ConnectRefused},
+		map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 1, "plimsoll_response": 1, "plimsoll_lag": 0, "plimsoll_errors": 1},
+	},
+	{
+		"another status than the log's",
+		record.Record{TTFBUS: 1000, TotalUS: 1000, Status: 500, LoggedStatus: 200},
+		map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 1, "plimsoll_response": 1, "plimsoll_lag": 0, "plimsoll_status_mismatch": 1},
+	},
+	{"the warm-up is in no figure", record.Record{TotalUS: 1000, Flags: record.Warmup}, map[string]float64{}},
+}
+
 func TestSamplesOfARequest(t *testing.T) {
 	registry := metrics.NewRegistry()
 	own, err := newReplayMetrics(registry)
@@ -31,33 +59,7 @@ func TestSamplesOfARequest(t *testing.T) {
 		}
 		return out
 	}
-	for _, c := range []struct {
-		says   string
-		record record.Record
-		want   map[string]float64
-	}{
-		{
-			"response time counts from due, k6's own duration leaves out the connection",
-			record.Record{DueNS: 1e9, LagUS: 2000, ConnectUS: 1000, TLSUS: 3000, TTFBUS: 9000, TotalUS: 10_000, Status: 200, LoggedStatus: 200},
-			map[string]float64{"http_reqs": 1, "http_req_duration": 6, "http_req_failed": 0, "plimsoll_response": 12, "plimsoll_lag": 2},
-		},
-		{
-			"a request that queued has no lag of the generator",
-			record.Record{LagUS: 5000, TTFBUS: 1, TotalUS: 1000, Status: 200, Flags: record.Queued},
-			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 0, "plimsoll_response": 6, "plimsoll_queued": 1},
-		},
-		{
-			"an error has no first byte",
-			record.Record{TotalUS: 1000, Error: record.ConnectRefused},
-			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 1, "plimsoll_response": 1, "plimsoll_lag": 0, "plimsoll_errors": 1},
-		},
-		{
-			"another status than the log's",
-			record.Record{TTFBUS: 1000, TotalUS: 1000, Status: 500, LoggedStatus: 200},
-			map[string]float64{"http_reqs": 1, "http_req_duration": 1, "http_req_failed": 1, "plimsoll_response": 1, "plimsoll_lag": 0, "plimsoll_status_mismatch": 1},
-		},
-		{"the warm-up is in no figure", record.Record{TotalUS: 1000, Flags: record.Warmup}, map[string]float64{}},
-	} {
+	for _, c := range sampled {
 		got := values(c.record)
 		if len(got) != len(c.want) {
 			t.Errorf("%s: %v", c.says, got)

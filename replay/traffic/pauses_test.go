@@ -48,19 +48,61 @@ func apart(n int, first, step time.Duration) []time.Duration {
 	return out
 }
 
+// timed is a log with odd time stamps, and what a replay makes of it.
+type timed struct {
+	why    string
+	plan   Plan // one loop, spread over no second
+	files  [][]time.Duration
+	lasts  time.Duration // from the first request to the last
+	warns  string        // a part of what is said; "": nothing is
+	pauses uint64        // shortened
+}
+
+func (row timed) check(t *testing.T) {
+	t.Helper()
+	plan := row.plan
+	plan.Loops, plan.Burst, plan.Methods = 1, true, map[string]bool{"GET": true}
+	if plan.Speed == 0 {
+		plan.Speed = 1
+	}
+	switch plan.Pause {
+	case 0:
+		plan.Pause = 12 * time.Hour
+	case -1:
+		plan.Pause = 0
+	}
+	traffic := New(plan, logOf(t, plan.Pause, row.files...), counter{}, route.New(nil))
+	var first, last int64
+	requests := 0
+	for shot := range traffic.Paced() {
+		if requests++; requests == 1 {
+			first = shot.DueNS
+		}
+		last = shot.DueNS
+	}
+	if took := time.Duration(last - first); first != 0 || took != row.lasts {
+		t.Errorf("%s: %d requests from %v to %v, want %v", row.why, requests, time.Duration(first), took, row.lasts)
+	}
+	if whole, _ := traffic.Expected(); whole != row.lasts {
+		t.Errorf("%s: progress counts to %v, want %v", row.why, whole, row.lasts)
+	}
+	doubts := strings.Join(traffic.Doubts(), "\n")
+	if (doubts == "") != (row.warns == "") || !strings.Contains(doubts, row.warns) {
+		t.Errorf("%s: says %q, want %q", row.why, doubts, row.warns)
+	}
+	var run record.Run
+	traffic.Describe(&run)
+	if (run.LogPauses == nil) != (row.pauses == 0) || run.LogPauses != nil && run.LogPauses.Shortened != row.pauses {
+		t.Errorf("%s: run.json has %+v, want %d pauses", row.why, run.LogPauses, row.pauses)
+	}
+}
+
 func TestNoTimeStampFreezesARun(t *testing.T) {
 	const h, s = time.Hour, time.Second
 	in1970, in2100 := time.Unix(0, 0).Sub(noon), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).Sub(noon)
 	body := apart(40, 0, s)
 	all := func(parts ...[]time.Duration) []time.Duration { return slices.Concat(parts...) }
-	rows := []struct {
-		why    string
-		plan   Plan // one loop, spread over no second
-		files  [][]time.Duration
-		lasts  time.Duration // from the first request to the last
-		warns  string        // a part of what is said; "": nothing is
-		pauses uint64        // shortened
-	}{
+	rows := []timed{
 		{"a log without pauses", Plan{}, [][]time.Duration{body}, 39 * s, "", 0},
 		{"a night", Plan{}, [][]time.Duration{all(body, apart(40, 11*h, s))}, 11*h + 39*s, "", 0},
 		{"a missing day", Plan{}, [][]time.Duration{body, apart(40, 48*h, s)}, 12*h + 78*s,
@@ -80,41 +122,7 @@ func TestNoTimeStampFreezesARun(t *testing.T) {
 		{"strays at the head of a file of several", Plan{}, [][]time.Duration{body, all([]time.Duration{in2100}, apart(40, 40*s, s)), apart(40, 80*s, s)}, 119 * s, "log.1:1: the time stamp 2100", 0},
 	}
 	for _, row := range rows {
-		plan := row.plan
-		plan.Loops, plan.Burst, plan.Methods = 1, true, map[string]bool{"GET": true}
-		if plan.Speed == 0 {
-			plan.Speed = 1
-		}
-		switch plan.Pause {
-		case 0:
-			plan.Pause = 12 * h
-		case -1:
-			plan.Pause = 0
-		}
-		traffic := New(plan, logOf(t, plan.Pause, row.files...), counter{}, route.New(nil))
-		var first, last int64
-		requests := 0
-		for shot := range traffic.Paced() {
-			if requests++; requests == 1 {
-				first = shot.DueNS
-			}
-			last = shot.DueNS
-		}
-		if took := time.Duration(last - first); first != 0 || took != row.lasts {
-			t.Errorf("%s: %d requests from %v to %v, want %v", row.why, requests, time.Duration(first), took, row.lasts)
-		}
-		if whole, _ := traffic.Expected(); whole != row.lasts {
-			t.Errorf("%s: progress counts to %v, want %v", row.why, whole, row.lasts)
-		}
-		doubts := strings.Join(traffic.Doubts(), "\n")
-		if (doubts == "") != (row.warns == "") || !strings.Contains(doubts, row.warns) {
-			t.Errorf("%s: says %q, want %q", row.why, doubts, row.warns)
-		}
-		var run record.Run
-		traffic.Describe(&run)
-		if (run.LogPauses == nil) != (row.pauses == 0) || run.LogPauses != nil && run.LogPauses.Shortened != row.pauses {
-			t.Errorf("%s: run.json has %+v, want %d pauses", row.why, run.LogPauses, row.pauses)
-		}
+		row.check(t)
 	}
 }
 
