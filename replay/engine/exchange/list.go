@@ -3,11 +3,21 @@ package exchange
 // links chain an element to its neighbours in a list.
 type links[T any] struct{ older, newer *T }
 
-// linked is what a list holds.
-type linked[T any] interface {
-	*T
+// element is what a list holds.
+type element[T any] interface {
 	chain() *links[T]
 	sinceNS() int64 // the instant by which the list is in order
+}
+
+var (
+	_ element[Conn] = (*Conn)(nil)
+	_ element[Shot] = (*Shot)(nil)
+)
+
+// linked is an element that is known by its address.
+type linked[T any] interface {
+	*T
+	element[T]
 }
 
 // list holds elements in the order of an instant, which is that of their time-outs. It is linked through the elements
