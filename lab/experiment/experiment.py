@@ -5,6 +5,7 @@ import contextlib
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lab.errors import LabError
@@ -70,8 +71,11 @@ class Experiment:
             for machine in machines.used(self._lab):
                 who = f"experiment {self._lab.name} in {self._folder.path}"
                 self._locks[machine.name] = await stack.enter_async_context(held(machine, who))
+            stack.enter_context(self._folder.journal.held())
             self._folder.journal.note("begun")
             rigs = await rigs_of(self._lab, machines, self._tell)
+            for rig in rigs:
+                rig.on_group = partial(self._stepped, rig.name)
             try:
                 await self._with(rigs, machines)
             finally:
@@ -116,8 +120,10 @@ class Experiment:
 
     async def _made(self, rig: Rig) -> None:
         self._say(f"{rig.name}: setting up ...")
+        self._folder.journal.note("making", backend=rig.name)
         await rig.clear(self._say)
         await rig.made(self._folder.tuning(rig.name))
+        self._folder.journal.note("made", backend=rig.name)
 
     async def _once(self, run: PlannedRun, rig: Rig, machines: Machines) -> None:
         self._say(
@@ -139,7 +145,7 @@ class Experiment:
 
     def _failed(self, run: PlannedRun, rig: Rig, why: str) -> bool:
         """Note it, and return whether the backend is set aside."""
-        self._say(f"run {run.number} of {len(self._runs)}: failed: {why}")
+        self._say(self._failure(run, why))
         self._folder.journal.note("run failed", run=run.name, backend=rig.name, why=why)
         failures = self._folder.journal.failures(rig.name)
         if failures < self._lab.limits.failures:
@@ -148,8 +154,21 @@ class Experiment:
         self._folder.journal.note("set aside", backend=rig.name, why=why)
         return True
 
+    def _failure(self, run: PlannedRun, why: str) -> str:
+        """Return what failed, why, and where its output is, in one line."""
+        reason = why.removeprefix(f"{run.name}: ").partition("\n")[0].rstrip(".")
+        return (
+            f"run {run.number} of {len(self._runs)} failed: {run.scenario} on {run.backend}, repeat "
+            f"{run.repeat}, try {max(self._folder.journal.tries(run.name), 1)}: {reason}. "
+            f"Output: {self._folder.output(run.name)}"
+        )
+
+    def _stepped(self, backend: str, says: str) -> None:
+        self._folder.journal.note("step", sync=False, backend=backend, says=says)
+
     async def _removed(self, rigs: list[Rig]) -> None:
         """Remove everything, also when the program is interrupted. Raises LabError with all that stays."""
+        self._folder.journal.note("removing", sync=False)
         problems = []
         for rig in rigs:
             try:

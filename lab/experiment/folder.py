@@ -24,6 +24,8 @@ from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.problems import sentence_of
 from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, RUNS_FOLDER
 
+OUTPUT_FILE = "output.txt"
+
 
 class ExperimentFolder:
     """An experiment's folder that exists."""
@@ -58,6 +60,12 @@ class ExperimentFolder:
         except OSError as error:
             raise unwritable(path, error) from None
         return path
+
+    def output(self, run: str) -> Path:
+        """Return where the output of the last try of `run` is; the commands, where it came to none."""
+        attempt = self.journal.attempt(run)
+        path = self.path / "attempts" / (attempt or "") / OUTPUT_FILE
+        return path if attempt and path.exists() else self.commands
 
     def finish(self, attempt: Path, directory: Path, name: str) -> Path:
         """Put `directory` of `attempt` among the finished runs, down to the disk. Raises OutputError."""

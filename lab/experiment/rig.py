@@ -49,6 +49,7 @@ class Rig:
         self._golden, self._api, self._on_step = kit.golden, kit.api, on_step
         self.changed = False  # whether a run changed the site since it was as created
         self.stands = False  # whether the lab made it, whole or in part
+        self.on_group: Callable[[str], None] = lambda _: None  # gets the heading of steps about to be done
         self.forget()
 
     @property
@@ -183,6 +184,8 @@ class Rig:
     async def do(self, parts: list[StepGroup]) -> None:
         """Carry `parts` out. Raises LabError."""
         for part in parts:
+            if part.steps:
+                self.on_group(part.says)
             await self.runner.do(part.steps)
 
 

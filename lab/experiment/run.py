@@ -10,7 +10,7 @@ from typing import Any
 
 from lab.errors import LabError, last_words
 from lab.experiment.command_line import run_command
-from lab.experiment.folder import ExperimentFolder
+from lab.experiment.folder import OUTPUT_FILE, ExperimentFolder
 from lab.experiment.order import PlannedRun
 from lab.experiment.phases import Events, RunClock, saturate, until_begun
 from lab.experiment.rig import Rig
@@ -63,6 +63,7 @@ class RigRun:
                 rig.changed = self._kind.changes
                 await asyncio.sleep(self._lab.limits.settle_s)
                 attempt = self._folder.attempt(self._run.name)
+                self._folder.journal.note("attempt", sync=False, run=self._run.name, attempt=attempt.name)
                 directory, facts = await self._measured(attempt)
                 self._complete(directory, facts)
                 return self._folder.finish(attempt, directory, self._run.name)
@@ -96,7 +97,7 @@ class RigRun:
         command = run_command(self._lab, self._run, self._kind, target, str(attempt), self._rig.is_ours)
         self._rig.tell(Command("run the scenario", tuple(command)))
         process = await self._here.start(command)
-        program = _Program(process, attempt / "output.txt")
+        program = _Program(process, attempt / OUTPUT_FILE)
         try:
             directory, started_at = await self._guarded(program, until_begun(attempt, program.over, _BEGIN_S))
             clock = events.clock = RunClock(started_at)

@@ -142,6 +142,9 @@ def test_a_backend_that_fails_is_set_aside_and_the_others_go_on(
     assert done.returncode == 1
     assert list(outcome["set_aside"]) == ["one"]
     assert {name.split("--")[1] for name in outcome["finished"]} == {"two"}
+    failed = [line for line in done.stderr.splitlines() if " failed: " in line]
+    assert "run 1 of 8 failed: replay on one, repeat 1, try 1: " in failed[0]
+    assert failed[0].endswith(f". Output: {folder(lab_yml) / 'commands.jsonl'}")
     assert len(outcome["finished"]) == len(outcome["not_done"]) == 4
 
 
