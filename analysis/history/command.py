@@ -13,14 +13,12 @@ import click
 from analysis.comparing.gates import read_gates
 from analysis.exporting.outfile import written
 from analysis.history.changes import need_otava
-from analysis.history.channels import channel_options, open_channels
 from analysis.history.data import as_json
 from analysis.history.deciding import deciding_of, deciding_options
 from analysis.history.intake import IntakeResult, add_runs, select_readable
 from analysis.history.judgement import EXIT_CODES, Judgement, Terms, overall
 from analysis.history.junit import junit
 from analysis.history.markdown import markdown
-from analysis.history.notification import Message
 from analysis.history.outbox import announce, deliver
 from analysis.history.page import history_page
 from analysis.history.pruning import PruningResult, prune
@@ -32,6 +30,8 @@ from plimsoll.common.durations import parse_duration_s
 from plimsoll.common.errors import HistoryError, OutputError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.news.channels import channel_options, open_channels
+from plimsoll.news.notification import Message
 
 _PATH = click.Path(path_type=Path)
 DEFAULT = Path("results/history.sqlite")

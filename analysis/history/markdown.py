@@ -1,6 +1,5 @@
 """The night as Markdown: for a message, and for GitHub's step summary. Names are hostile."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from analysis.history.judgement import Judgement
@@ -14,29 +13,18 @@ from analysis.history.text import (
     subject,
     title,
 )
-from plimsoll.common.hostile import printable
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~^:@$=])")
-
-
-def escaped(text: str, longest: int = 300) -> str:
-    """Return `text` so that Markdown shows it as it is: no link, no mention, no HTML, no image, one line."""
-    shown = printable(text, longest).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    shown = _SPECIAL.sub(r"\\\1", shown)
-    # GitHub mentions, links and closes in spite of a backslash: an invisible comment keeps the words apart.
-    shown = shown.replace(r"\@", "@<!-- -->").replace("\\#", "#<!-- -->")
-    return re.sub(r"(?i)(https?|ftp|www|mailto)(?=\\[:.])", r"\1<!-- -->", shown)
+from plimsoll.common.hostile import markdown_text
 
 
 def markdown(judgements: Sequence[Judgement]) -> str:
     """Return the whole summary."""
-    return "\n".join([f"# Plimsoll: {escaped(subject(judgements))}", "", *_all(judgements)]) + "\n"
+    return "\n".join([f"# Plimsoll: {markdown_text(subject(judgements))}", "", *_all(judgements)]) + "\n"
 
 
 def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
     for each in judgements:
-        name = f"{escaped(each.experiment)}, " if each.experiment else ""
-        yield f"## {name}{escaped(title(each))} (night {each.nights:,})"
+        name = f"{markdown_text(each.experiment)}, " if each.experiment else ""
+        yield f"## {name}{markdown_text(title(each))} (night {each.nights:,})"
         yield ""
         if each.series:
             yield from _row("", "series", "tonight", "before", "effect", "nights", "")
@@ -47,10 +35,10 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
                 figures = (figure(one, one.tonight), figure(one, one.level), against(one))
                 yield from _row(
                     mark,
-                    escaped(one.series.key.name),
+                    markdown_text(one.series.key.name),
                     *figures,
                     str(len(one.series.values)),
-                    escaped(one.says),
+                    markdown_text(one.says),
                 )
             yield ""
         if each.gates:
@@ -61,20 +49,20 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
                     f"**{gate.verdict.outcome}**" if gate.verdict.outcome == "FAIL" else gate.verdict.outcome
                 )
                 limit = f"≤ {gate_effect(gate, gate.at_most)}"
-                says = "" if gate.verdict.outcome == "PASS" else escaped(gate.verdict.says)
+                says = "" if gate.verdict.outcome == "PASS" else markdown_text(gate.verdict.says)
                 nights = f"{gate.nights[0]} v {gate.nights[1]}"
                 effect = gate_effect(gate, gate.verdict.estimate)
-                yield from _row(outcome, escaped(gate.name), effect, limit, nights, says)
+                yield from _row(outcome, markdown_text(gate.name), effect, limit, nights, says)
             yield ""
         for problem in each.unjudged:
-            yield f"- Cannot be judged: {escaped(problem, 1000)}"
+            yield f"- Cannot be judged: {markdown_text(problem, 1000)}"
         for finding in each.findings:
             word = finding_word(finding).capitalize()
-            yield f"- {word}: {escaped(f'{finding.text} {finding.remedy}', 1000)}"
+            yield f"- {word}: {markdown_text(f'{finding.text} {finding.remedy}', 1000)}"
         for note in each.notes:
-            yield f"- {escaped(note, 1000)}"
+            yield f"- {markdown_text(note, 1000)}"
         for decided in last_decisions(each):
-            yield f"- Decided: {escaped(decided, 1000)}"
+            yield f"- Decided: {markdown_text(decided, 1000)}"
         if each.unjudged or each.findings or each.notes or each.decisions:
             yield ""
 

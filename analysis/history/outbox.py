@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from analysis.history.night import instant
-from analysis.history.notification import Channel, Message, NotDeliveredError
 from analysis.history.store import History, now
+from plimsoll.news.notification import Channel, Message, NotDeliveredError
 
 MOST_ATTEMPTS = 20  # nights: after that nobody waits for it
 DEAD_AFTER_S = 600.0  # an attempt that has not ended by then was killed

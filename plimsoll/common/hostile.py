@@ -1,15 +1,17 @@
 """Text from a run directory is hostile: logs hold what attackers typed. It is made harmless here.
 
-HTML is escaped by the templates (Jinja's autoescape); plotly and the terminal need rules of their own.
+HTML is escaped by the templates (Jinja's autoescape); plotly, Markdown and terminals need rules of their own.
 """
 
 import json
+import re
 import unicodedata
 
 # Invisible or direction-changing characters: categories "other" (control, format, surrogate, private use,
 # unassigned) and the line and paragraph separators.
 _UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _LONGEST = 300
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~^:@$=])")
 
 
 def printable(text: str, longest: int = _LONGEST) -> str:
@@ -38,6 +40,15 @@ def plotly_text(text: str, longest: int = 80) -> str:
     ):
         safe = safe.replace(character, entity)
     return safe
+
+
+def markdown_text(text: str, longest: int = 300) -> str:
+    """Return `text` so that Markdown shows it as it is: no link, no mention, no HTML, no image, one line."""
+    shown = printable(text, longest).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    shown = _MARKDOWN.sub(r"\\\1", shown)
+    # GitHub mentions, links and closes in spite of a backslash: an invisible comment keeps the words apart.
+    shown = shown.replace(r"\@", "@<!-- -->").replace("\\#", "#<!-- -->")
+    return re.sub(r"(?i)(https?|ftp|www|mailto)(?=\\[:.])", r"\1<!-- -->", shown)
 
 
 def script_json(value: object) -> str:

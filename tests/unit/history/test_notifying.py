@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.history import notification, outbox, webhook
+from analysis.history import outbox
+from plimsoll.news import notification, webhook
 from tests.support.nights import regress, write_night
 
 SECRET = "T0P-SECRET"  # noqa: S105 of the tests

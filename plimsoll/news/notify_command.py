@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from analysis.history import notification
-from analysis.history.notification import Channel, ChannelKind, Message, NotDeliveredError
-from analysis.history.webhook import URL_NAME
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
+from plimsoll.news import notification
+from plimsoll.news.notification import Channel, ChannelKind, Message, NotDeliveredError
+from plimsoll.news.webhook import URL_NAME
 
 
 def run_command(words: Sequence[str], message: Message) -> None:

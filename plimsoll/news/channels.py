@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from analysis.history.notification import Channel, ChannelKind
-from analysis.history.notify_command import COMMAND
-from analysis.history.webhook import WEBHOOK
 from plimsoll.common.errors import SettingsError
+from plimsoll.news.notification import Channel, ChannelKind
+from plimsoll.news.notify_command import COMMAND
+from plimsoll.news.webhook import WEBHOOK
 
 CHANNELS: list[ChannelKind] = [COMMAND, WEBHOOK]
 

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import click
 import requests
 
-from analysis.history import notification
-from analysis.history.notification import Channel, ChannelKind, Message, NotDeliveredError
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
+from plimsoll.news import notification
+from plimsoll.news.notification import Channel, ChannelKind, Message, NotDeliveredError
 
 TRIES = 3
 URL_NAME = "PLIMSOLL_WEBHOOK"
