@@ -64,6 +64,9 @@ func (d *Dir) finish(status Status, reason string) error {
 	if d.limited != "" {
 		d.summary.GeneratorLimited, d.summary.GeneratorLimitedReason = true, d.limited
 	}
+	if d.summary.GeneratorLimited {
+		d.summary.GeneratorLimitedReason += processorTimeNow().stolenSince(d.processor)
+	}
 	d.run.GeneratorLimited = d.summary.GeneratorLimited
 	d.run.GeneratorLimitedReason = textOrNull(d.summary.GeneratorLimitedReason)
 	return errors.Join(summaryErr, replaceJSON(d.file("run.json"), d.run))

@@ -45,7 +45,8 @@ type Dir struct {
 	events     []byte // lines that wait for the flusher, as are rejects
 	rejects    []byte
 	rejected   int
-	limited    string // why the generator was the limit, where the records do not show it
+	processor  processorTime // at the start
+	limited    string        // why the generator was the limit, where the records do not show it
 	judge      func(Requests) string
 	closed     bool
 	summary    Summary
@@ -103,7 +104,7 @@ func (d *Dir) Path() string { return d.path }
 // Add. An error is also found in Err.
 func (d *Dir) Start(wall time.Time) error {
 	d.mu.Lock()
-	d.started = wall
+	d.started, d.processor = wall, processorTimeNow()
 	d.run.StartedAt = Instant{wall}
 	run := d.run
 	d.mu.Unlock()
