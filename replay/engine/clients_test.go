@@ -92,12 +92,9 @@ func visit(t *testing.T, to *target.Target, d driver, clients, requests int) {
 	var shots []*exchange.Shot
 	for i := range clients * requests {
 		client := uint32(i % clients)
-		shots = append(shots, &exchange.Shot{
-			Hit: exchange.Hit{
-				Request: wire.Request{Method: "GET", Target: fmt.Sprintf("/%d", client), Proto: d.proto}, Client: client,
-			},
-			DueNS: int64(i/clients) * (300 * time.Millisecond).Nanoseconds(),
-		})
+		shots = append(shots, new(exchange.Shot).Of(&exchange.Hit{
+			Request: wire.Request{Method: "GET", Target: fmt.Sprintf("/%d", client), Proto: d.proto}, Client: client,
+		}, int64(i/clients)*(300*time.Millisecond).Nanoseconds()))
 	}
 	none, _ := wire.ParseHeaders(nil)
 	rec := &ride{}

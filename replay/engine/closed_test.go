@@ -84,7 +84,7 @@ func visitsOf(visits ...Visit) func(func(Visit) bool) {
 func visitOf(line uint64, atMS ...int64) Visit {
 	var v Visit
 	for _, at := range atMS {
-		v = append(v, Step{AtNS: at * 1e6, Hit: exchange.Hit{Request: wire.Request{Method: "GET", Target: "/"}, Line: line, LoggedBytes: -1}})
+		v = append(v, Step{AtNS: at * 1e6, Hit: &exchange.Hit{Request: wire.Request{Method: "GET", Target: "/"}, Line: line, LoggedBytes: -1}})
 	}
 	return v
 }

@@ -156,8 +156,8 @@ func asks(method string, n int) []wire.Request {
 // perClient tells the lines of one client from those of the next.
 const perClient = 1000
 
-func (r *ride) hit(client, i int) exchange.Hit {
-	hit := exchange.Hit{
+func (r *ride) hit(client, i int) *exchange.Hit {
+	hit := &exchange.Hit{
 		Request: r.asks[client][i], Client: uint32(client), LoggedBytes: -1, Line: uint64(client*perClient + i + 1),
 	}
 	hit.Proto = max(hit.Proto, r.driver.proto)
@@ -176,7 +176,7 @@ func (r *ride) shots() iter.Seq[*exchange.Shot] {
 					continue
 				}
 				left = true
-				if !yield(&exchange.Shot{Hit: r.hit(client, i), DueNS: r.dueNS(i)}) {
+				if !yield(new(exchange.Shot).Of(r.hit(client, i), r.dueNS(i))) {
 					return
 				}
 			}

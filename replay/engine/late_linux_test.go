@@ -115,9 +115,9 @@ func generate(dir, url string) error {
 func evenly() iter.Seq[*exchange.Shot] {
 	return func(yield func(*exchange.Shot) bool) {
 		for i := range int64(duration.Seconds() * perSecond) {
-			s := &exchange.Shot{DueNS: i * int64(time.Second) / perSecond}
-			s.Method, s.Target, s.Client, s.LoggedBytes, s.Line = "GET", "/", uint32(i%clients), -1, uint64(i)+1
-			if !yield(s) {
+			hit := &exchange.Hit{Client: uint32(i % clients), LoggedBytes: -1, Line: uint64(i) + 1}
+			hit.Method, hit.Target = "GET", "/"
+			if !yield(new(exchange.Shot).Of(hit, i*int64(time.Second)/perSecond)) {
 				return
 			}
 		}

@@ -74,7 +74,7 @@ func (f *feed) read(words []string) {
 		var visit Visit
 		for i, text := range strings.Split(times, ",") {
 			ms, _ := strconv.ParseInt(text, 10, 64)
-			visit = append(visit, Step{AtNS: ms * 1e6, Hit: exchange.Hit{Line: uint64(n*10) + uint64(i)}})
+			visit = append(visit, Step{AtNS: ms * 1e6, Hit: &exchange.Hit{Line: uint64(n*10) + uint64(i)}})
 		}
 		visits = append(visits, visit)
 	}

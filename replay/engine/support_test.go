@@ -62,12 +62,9 @@ func list(shots ...*exchange.Shot) iter.Seq[*exchange.Shot] {
 
 // get is a GET of a target by a client, due so many milliseconds after the start.
 func get(client uint32, path string, dueMS int64) *exchange.Shot {
-	return &exchange.Shot{
-		Hit: exchange.Hit{
-			Request: wire.Request{Method: "GET", Target: path}, Client: client, LoggedBytes: -1, Line: uint64(dueMS) + 1,
-		},
-		DueNS: dueMS * 1e6,
-	}
+	return new(exchange.Shot).Of(&exchange.Hit{
+		Request: wire.Request{Method: "GET", Target: path}, Client: client, LoggedBytes: -1, Line: uint64(dueMS) + 1,
+	}, dueMS*1e6)
 }
 
 func noHeaders(t *testing.T) *wire.Headers {

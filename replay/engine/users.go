@@ -15,7 +15,7 @@ import (
 // Step is one request of a visit: when it comes, counted from the visit's begin at the planned speed, and what it is.
 type Step struct {
 	AtNS int64
-	Hit  exchange.Hit
+	Hit  *exchange.Hit
 }
 
 // Visit is what one client of the log did, from its first request to its last.
@@ -96,7 +96,7 @@ func (u *usersPlan) Next(now int64) (*exchange.Shot, int64) {
 	}
 	t := heap.Pop(&u.turns).(turn)
 	u.busy++
-	s := &exchange.Shot{Hit: t.user.visit[t.user.next].Hit, DueNS: t.dueNS, Owner: t.user}
+	s := (&exchange.Shot{Owner: t.user}).Of(t.user.visit[t.user.next].Hit, t.dueNS)
 	s.Client = t.user.number
 	s.Key = exchange.Key{Client: s.Client, Host: s.Host}
 	return s, now

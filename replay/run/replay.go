@@ -97,7 +97,11 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		case <-stop.Done():
 		}
 	}()
-	defer punctual.Runtime()()
+	garbagePercent := punctual.RareCollections
+	if r.command.Users > 0 {
+		garbagePercent = punctual.SmallHeap
+	}
+	defer punctual.Runtime(garbagePercent)()
 	outcome := r.send(stop, abort)
 	r.Dir.Unsent(outcome.Unsent)
 	if outcome.Warn != nil {

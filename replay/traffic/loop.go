@@ -12,14 +12,14 @@ const maxHits = 1 << 16
 
 // firstPass keeps the hits of the first loop through a log, ready to be sent again.
 type firstPass struct {
-	hits  []exchange.Hit
+	hits  []*exchange.Hit
 	count uint64
 }
 
-func (p *firstPass) add(s *exchange.Shot) {
+func (p *firstPass) add(hit *exchange.Hit) {
 	p.count++
 	if len(p.hits) < maxHits {
-		p.hits = append(p.hits, s.Hit)
+		p.hits = append(p.hits, hit)
 	}
 }
 
@@ -30,8 +30,8 @@ func (p *firstPass) isWhole() bool { return p.count == uint64(len(p.hits)) }
 func (p *firstPass) entries(counts Counter, skipped map[string]uint64) sequence {
 	skipped = maps.Clone(skipped)
 	return func(yield func(entry) bool) {
-		for i := range p.hits {
-			if !yield(entry{Value: &exchange.Shot{Hit: p.hits[i]}}) {
+		for _, hit := range p.hits {
+			if !yield(entry{Value: hit}) {
 				return
 			}
 		}

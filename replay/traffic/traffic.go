@@ -51,7 +51,8 @@ type Traffic struct {
 	skipped map[string]uint64 // by reason, since the log was last begun
 	texts   texts
 	target  []byte          // room for one
-	shots   []exchange.Shot // room for the next ones
+	hits    room[exchange.Hit]
+	shots   room[exchange.Shot]
 }
 
 // New plans the requests of the logs. What is not sent is counted; routes numbers kinds of requests.
@@ -61,8 +62,8 @@ func New(plan Plan, logs *Logs, counts Counter, routes *route.Namer) *Traffic {
 
 // A sequence of entries is what the steps from the log to the engine hand on.
 type (
-	entry    = schedule.Entry[*exchange.Shot]
-	sequence = schedule.Seq[*exchange.Shot]
+	entry    = schedule.Entry[*exchange.Hit]
+	sequence = schedule.Seq[*exchange.Hit]
 )
 
 // entries returns the requests of the logs that may be sent, in the order of the logs.
@@ -73,7 +74,7 @@ func (t *Traffic) entries() sequence {
 				return true
 			}
 			client := clientOf(r.Host, r.UserAgent)
-			shot, skip := t.shot(r, client)
+			hit, skip := t.hit(r, client)
 			if skip != "" {
 				if t.plan.Share.mine(client) {
 					t.counts.Skip(skip)
@@ -81,7 +82,7 @@ func (t *Traffic) entries() sequence {
 				}
 				return true
 			}
-			return yield(entry{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: shot})
+			return yield(entry{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: hit})
 		})
 		if err != nil {
 			t.failed.Store(&err)
@@ -103,8 +104,8 @@ func (t *Traffic) wanted(r *accesslog.Request) bool {
 	return included
 }
 
-// shot makes a request of a log line, or returns why it cannot be sent.
-func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot, skip string) {
+// hit makes a request of a log line, or returns why it cannot be sent.
+func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, skip string) {
 	style := t.logs.Format.Escape()
 	t.target = accesslog.Unescape(t.target[:0], r.Target, t.logs.Format.TargetEscape())
 	method := methodOf(r.Method)
@@ -117,8 +118,8 @@ func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot
 	if !t.plan.Methods[method] {
 		return nil, wire.SkipMethod
 	}
-	s := t.empty()
-	s.Hit = exchange.Hit{
+	h := t.hits.next()
+	*h = exchange.Hit{
 		Request: wire.Request{
 			Method: method, Target: string(t.target), Host: string(r.VHost),
 			UserAgent: t.texts.of(r.UserAgent, style), Referer: t.texts.of(r.Referer, style),
@@ -130,16 +131,16 @@ func (t *Traffic) shot(r *accesslog.Request, client uint32) (shot *exchange.Shot
 	if !t.plan.Unconditional {
 		switch {
 		case r.Status == 304:
-			s.IfModifiedSince = time.Unix(0, r.TimeNS)
+			h.IfModifiedSince = time.Unix(0, r.TimeNS)
 			t.Revalidates.Store(true)
 		case r.Status == 206 && r.Bytes > 0:
-			s.RangeBytes = r.Bytes
+			h.RangeBytes = r.Bytes
 		}
 	}
-	if skip = s.Unsafe(); skip == "" && !wire.IsAuthority(s.Host) {
+	if skip = h.Unsafe(); skip == "" && !wire.IsAuthority(h.Host) {
 		skip = wire.SkipHeader
 	}
-	return s, skip
+	return h, skip
 }
 
 // methodOf returns a method as a text; those of nearly all requests take no memory.
@@ -153,14 +154,17 @@ func methodOf(b []byte) string {
 	return string(b)
 }
 
-// empty returns a shot to be filled.
-func (t *Traffic) empty() *exchange.Shot {
-	if len(t.shots) == 0 {
-		t.shots = make([]exchange.Shot, 64)
+// room makes elements many at a time.
+type room[T any] []T
+
+// next returns an empty element.
+func (r *room[T]) next() *T {
+	if len(*r) == 0 {
+		*r = make([]T, 64)
 	}
-	s := &t.shots[0]
-	t.shots = t.shots[1:]
-	return s
+	one := &(*r)[0]
+	*r = (*r)[1:]
+	return one
 }
 
 // clientOf numbers a client by a hash of its address and user agent: the same in every run and on every machine.
@@ -210,7 +214,7 @@ func (t *Traffic) Paced() iter.Seq[*exchange.Shot] {
 		defer t.notePauses()
 		schedule.Pace(t.ordered, pacing, &t.notes)(yield)
 	}
-	return t.limited(paced, func(s *exchange.Shot, atNS int64) { s.DueNS = atNS })
+	return t.limited(paced)
 }
 
 func (t *Traffic) notePauses() {
@@ -240,15 +244,14 @@ func (t *Traffic) Unpaced() iter.Seq[*exchange.Shot] {
 			}
 		}
 	}
-	return t.limited(loops, func(*exchange.Shot, int64) {})
+	return t.limited(loops)
 }
 
 // limited applies the limit and hands out the shots of this instance's share.
-func (t *Traffic) limited(seq sequence, set func(s *exchange.Shot, atNS int64)) iter.Seq[*exchange.Shot] {
+func (t *Traffic) limited(seq sequence) iter.Seq[*exchange.Shot] {
 	return func(yield func(*exchange.Shot) bool) {
 		for e := range t.shared(seq) {
-			set(e.Value, e.AtNS)
-			if !yield(e.Value) {
+			if !yield(t.shots.next().Of(e.Value, e.AtNS)) {
 				return
 			}
 		}
@@ -284,13 +287,13 @@ func (t *Traffic) Planned() []uint64 {
 
 // Visits returns what the clients of the logs did, one after the other, at the planned speed.
 func (t *Traffic) Visits() iter.Seq[engine.Visit] {
-	client := func(s *exchange.Shot) uint64 { return uint64(s.Client) }
+	client := func(h *exchange.Hit) uint64 { return uint64(h.Client) }
 	seq := t.shared(t.ordered())
 	return func(yield func(engine.Visit) bool) {
 		for visit := range schedule.Visits(seq, client, visitPause.Nanoseconds(), visitWindow) {
 			steps := make(engine.Visit, len(visit))
 			for i, e := range visit {
-				steps[i] = engine.Step{AtNS: int64(float64(e.AtNS-visit[0].AtNS) / t.plan.Speed), Hit: e.Value.Hit}
+				steps[i] = engine.Step{AtNS: int64(float64(e.AtNS-visit[0].AtNS) / t.plan.Speed), Hit: e.Value}
 			}
 			if !yield(steps) {
 				return

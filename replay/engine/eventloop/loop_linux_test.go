@@ -40,7 +40,7 @@ func (p *single) Add(r *record.Record)                              { p.last = *
 func loopTo(t *testing.T, address string) (*Loop, *single) {
 	t.Helper()
 	headers, _ := wire.ParseHeaders(nil)
-	plan := &single{shot: &exchange.Shot{Hit: exchange.Hit{Request: wire.Request{Method: "GET", Target: "/"}}}}
+	plan := &single{shot: &exchange.Shot{Hit: &exchange.Hit{Request: wire.Request{Method: "GET", Target: "/"}}}}
 	session := &exchange.Session{
 		Target: &target.Target{Host: "site.example", Addresses: []string{address}}, Headers: headers,
 		Clock: exchange.Clock{T0: time.Now()}, Timeout: 5 * time.Second, Recorder: plan,

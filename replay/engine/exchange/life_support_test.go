@@ -73,9 +73,9 @@ func (s *scene) hear(format string, args ...any) {
 // add plans a request that is due now, as "a1:POST:h2" says: request 1 of client a, and what is special about it.
 func (s *scene) add(text string) *Shot {
 	words := strings.Split(text, ":")
-	one := &Shot{DueNS: s.now, Hit: Hit{
+	one := new(Shot).Of(&Hit{
 		Request: wire.Request{Method: "GET", Target: "/"}, Client: uint32(text[0]), Line: uint64(len(s.shots) + 1),
-	}}
+	}, s.now)
 	one.Key = Key{Client: one.Client}
 	for _, word := range words[1:] {
 		switch word {

@@ -46,7 +46,9 @@ func (s *Session) prepare(shot *Shot) {
 		shot.Flags |= record.Warmup
 	}
 	if !shot.IfModifiedSince.IsZero() {
-		s.Validators.recall(&shot.Request)
+		own := *shot.Hit
+		s.Validators.recall(&own.Request)
+		shot.Hit = &own
 	}
 }
 

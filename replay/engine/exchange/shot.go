@@ -25,11 +25,13 @@ type Key struct {
 	Host   string
 }
 
-// Shot is one hit with its due instant, and what is measured of it. A shot is used once.
+// Shot is one sending of a hit: its due instant, and what is measured of it. A shot is used once. Hits may be shared:
+// simulated users send the same ones again and again.
 type Shot struct {
-	Hit
-	Key   Key
-	DueNS int64  // since the start of the run
+	*Hit
+	Client uint32 // the hit's own, or a simulated user
+	Key    Key
+	DueNS  int64  // since the start of the run
 	Head  []byte // the request as it goes out over plain HTTP/1.x; nil: it is made when it is sent
 	Owner any    // of the plan
 
@@ -41,6 +43,12 @@ type Shot struct {
 	retried     bool
 	conn        *Conn
 	links[Shot] // under way, or waiting
+}
+
+// Of makes an empty shot one of a hit, by the client of the log.
+func (s *Shot) Of(hit *Hit, dueNS int64) *Shot {
+	s.Hit, s.Client, s.DueNS = hit, hit.Client, dueNS
+	return s
 }
 
 func (s *Shot) chain() *links[Shot] { return &s.links }

@@ -7,14 +7,22 @@ import (
 	"runtime/debug"
 )
 
+// How much garbage there may be for what is in use, in percent, until it is collected.
+const (
+	// Where the heap is small and of constant size, as in the open loop, collecting it a third as often costs little and
+	// makes fewer requests late.
+	RareCollections = 300
+	// Where it grows with the number of users, it should not grow by three times what they need.
+	SmallHeap = 100
+)
+
 // Runtime sets Go's runtime up for sending on time, until it is restored.
 //
 // The thread that sends must not wait until one that reads the log pauses: the system's scheduler, which knows
-// priorities, should choose between them, not Go's. The heap is small and of constant size: collecting it a third as
-// often costs little and makes fewer requests late.
-func Runtime() (restore func()) {
+// priorities, should choose between them, not Go's.
+func Runtime(garbagePercent int) (restore func()) {
 	threads := runtime.GOMAXPROCS(runtime.NumCPU() + 2)
-	percent := debug.SetGCPercent(300)
+	percent := debug.SetGCPercent(garbagePercent)
 	return func() {
 		runtime.GOMAXPROCS(threads)
 		debug.SetGCPercent(percent)
