@@ -50,7 +50,7 @@ type Traffic struct {
 
 	skipped map[string]uint64 // by reason, since the log was last begun
 	texts   texts
-	target  []byte          // room for one
+	target  []byte // room for one
 	hits    room[exchange.Hit]
 	shots   room[exchange.Shot]
 }

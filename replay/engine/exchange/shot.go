@@ -32,8 +32,8 @@ type Shot struct {
 	Client uint32 // the hit's own, or a simulated user
 	Key    Key
 	DueNS  int64  // since the start of the run
-	Head  []byte // the request as it goes out over plain HTTP/1.x; nil: it is made when it is sent
-	Owner any    // of the plan
+	Head   []byte // the request as it goes out over plain HTTP/1.x; nil: it is made when it is sent
+	Owner  any    // of the plan
 
 	StartNS, FirstNS int64 // of the life and the transport; FirstNS 0: no byte came
 	ConnectUS, TLSUS uint32
