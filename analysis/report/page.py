@@ -111,7 +111,7 @@ def _title(runs: Sequence[MeasuredRun]) -> str:
     if not runs:
         return "Volumes measured with sysbench"
     if len(runs) > 1:
-        experiments = {run.directory.facts.experiment for run in runs}
+        experiments = [run.directory.facts.experiment for run in runs]
         names = {experiment.name if experiment else None for experiment in experiments}
         if len(names) == 1 and (name := names.pop()):
             return f"Experiment {name}: {len(runs)} runs"

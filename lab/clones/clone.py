@@ -118,6 +118,7 @@ class Driver(Generic[Settings]):
     `needs_disk`: it puts the clone on the backend's disk; else the backend has none.
     `is_ours`: the lab made the clone and throws it away: scenarios may change its site unasked.
     `has_own_site`: the site in it is Plimsoll's own, whose password is public.
+    `at_start`: keys that hold from each start on, so that clones which differ in no other can be one.
     """
 
     name: str
@@ -126,3 +127,4 @@ class Driver(Generic[Settings]):
     needs_disk: bool = True
     is_ours: bool = True
     has_own_site: bool = False
+    at_start: frozenset[str] = frozenset()

@@ -166,4 +166,10 @@ async def _kit(settings: ComposeSettings, around: Surroundings) -> CloneKit:
     return CloneKit(Compose(settings, around.name, around.disk, golden), golden=golden)
 
 
-COMPOSE = Driver("compose", ComposeSettings, _kit, has_own_site=True)
+COMPOSE = Driver(
+    "compose",
+    ComposeSettings,
+    _kit,
+    has_own_site=True,
+    at_start=frozenset({"buffer_pool", "php_children", "varnish_storage"}),
+)

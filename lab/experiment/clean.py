@@ -10,6 +10,7 @@ from lab.experiment.lock import held
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import Machines, rig_of
 from lab.experiment.settings import Lab
+from lab.experiment.variants import rigs_in
 from lab.tuning import put_back
 from plimsoll.common.errors import PlimsollError
 
@@ -53,7 +54,7 @@ async def clean(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
     for version in versions(lab):
         new = [
             backend.name
-            for backend in version.backends
+            for backend in (variant.settings for variant in rigs_in(version).values())
             if (key := (backend.name, backend.host, backend.clone.driver)) not in seen and not seen.add(key)  # type: ignore[func-returns-value]
         ]
         if new:
@@ -68,8 +69,9 @@ async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, 
         for machine in machines.used(version) if remove else []:
             await stack.enter_async_context(held(machine, f"plimsoll lab clean of {lab.name}"))
         for name in backends:
-            backend = version.backend(name)
-            rig = await rig_of(version, backend, machines.of(backend), lambda _name, _step: None)
+            variant = rigs_in(version)[name]
+            backend = variant.settings
+            rig = await rig_of(variant.lab, backend, machines.of(backend), lambda _name, _step: None)
             if remove:
                 await _remove(rig, lab, say)
             there = [one.what for one in await rig.found()]

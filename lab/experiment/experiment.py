@@ -14,10 +14,11 @@ from lab.experiment.folder import ExperimentFolder
 from lab.experiment.lock import Lock, held
 from lab.experiment.order import PlannedRun, runs_in_order
 from lab.experiment.rig import Rig
-from lab.experiment.rigs import Machines, rigs_of
+from lab.experiment.rigs import Machines, by_variant, rigs_of
 from lab.experiment.run import RigRun
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
+from lab.experiment.variants import variants
 from lab.steps.step import Command, Step, shown
 from lab.tuning import put_back
 from plimsoll.common.errors import PlimsollError
@@ -42,10 +43,9 @@ class ExperimentOutcome:
 
 def planned(lab: Lab) -> list[PlannedRun]:
     """Return all runs of `lab` in their order. Pure."""
-    backends = [backend.name for backend in lab.backends]
-    return runs_in_order(
-        backends, [choice.called for choice in lab.scenarios], lab.repeats, lab.order, lab.seed
-    )
+    names = [variant.name for variant in variants(lab)]
+    scenarios = [choice.called for choice in lab.scenarios]
+    return runs_in_order(names, scenarios, lab.repeats, lab.order, lab.seed, mixed=bool(lab.factors))
 
 
 class Experiment:
@@ -59,6 +59,7 @@ class Experiment:
         self._said: set[str] = set()
         self._locks: dict[str, Lock] = {}
         self._runs = planned(lab)
+        self._variants = {variant.name: variant for variant in variants(lab)}
 
     async def carry_out(self) -> ExperimentOutcome:
         """Do what is not finished yet, and remove everything that was made. Raises LabError.
@@ -85,8 +86,9 @@ class Experiment:
         return outcome
 
     async def _with(self, rigs: list[Rig], machines: Machines) -> None:
-        standing = {rig.name: rig for rig in rigs if rig.name not in self._folder.journal.set_aside}
-        for rig in standing.values():
+        aside = self._folder.journal.set_aside
+        standing = {name: rig for name, rig in by_variant(rigs).items() if name not in aside}
+        for rig in {rig.name: rig for rig in standing.values()}.values():
             await self._tidied(rig)
         todo = [run for run in self._runs if not self._folder.finished(run.name)]
         made: set[str] = set()
@@ -94,14 +96,15 @@ class Experiment:
             self._advance(sum(self._folder.finished(run.name) for run in self._runs), len(self._runs))
             while run.backend in standing and not self._folder.finished(run.name):
                 rig = standing[run.backend]
+                rig.wear(run.backend)
                 try:
-                    if run.backend not in made:
+                    if rig.name not in made:
                         await self._made(rig)
-                        made.add(run.backend)
+                        made.add(rig.name)
                     await self._once(run, rig, machines)
                 except PlimsollError as error:
-                    made.discard(run.backend)
-                    if self._failed(run, rig, str(error)):
+                    made.discard(rig.name)
+                    if self._failed(run, str(error)):
                         del standing[run.backend]
                     # What stays is found again, and named at the end.
                     with contextlib.suppress(PlimsollError):
@@ -132,7 +135,8 @@ class Experiment:
         self._folder.journal.note("run begun", run=run.name, backend=run.backend)
         await self._locks[rig.machine.name].hold()  # it was lost if the connection broke
         kind, total = self._kinds[run.scenario], len(self._runs)
-        once = RigRun(self._lab, run, total, rig, machines.here, self._folder, kind, self._once_only)
+        variant = self._variants[run.backend]
+        once = RigRun(variant, run, total, rig, machines.here, self._folder, kind, self._once_only)
         directory = await once.done()
         self._folder.journal.note("run finished", run=run.name, backend=run.backend)
         self._say(f"run {run.number} of {len(self._runs)}: finished: {directory}")
@@ -143,15 +147,15 @@ class Experiment:
             self._said.add(text)
             self._say(text)
 
-    def _failed(self, run: PlannedRun, rig: Rig, why: str) -> bool:
+    def _failed(self, run: PlannedRun, why: str) -> bool:
         """Note it, and return whether the backend is set aside."""
         self._say(self._failure(run, why))
-        self._folder.journal.note("run failed", run=run.name, backend=rig.name, why=why)
-        failures = self._folder.journal.failures(rig.name)
+        self._folder.journal.note("run failed", run=run.name, backend=run.backend, why=why)
+        failures = self._folder.journal.failures(run.backend)
         if failures < self._lab.limits.failures:
             return False
-        self._say(f"{rig.name}: set aside after {failures} failures in a row; the other backends go on.")
-        self._folder.journal.note("set aside", backend=rig.name, why=why)
+        self._say(f"{run.backend}: set aside after {failures} failures in a row; the other backends go on.")
+        self._folder.journal.note("set aside", backend=run.backend, why=why)
         return True
 
     def _failure(self, run: PlannedRun, why: str) -> str:

@@ -15,8 +15,9 @@ from lab.experiment.probe import probe
 from lab.experiment.rigs import Machines, rigs_of
 from lab.experiment.scenario_kinds import TraitsByScenario, traits_of
 from lab.experiment.settings import Lab, read_lab, schema
+from lab.experiment.variants import rigs_in, variants
 from plimsoll.common.hostile import printable
-from plimsoll.common.units import seconds
+from plimsoll.common.units import counted, seconds
 
 _FILE = click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
@@ -139,8 +140,12 @@ async def _planned(found: Lab, kinds: TraitsByScenario) -> list[dict[str, Any]]:
 def _summary(found: Lab) -> str:
     lasts = lasts_s(found)
     about = f"about {seconds(lasts)}" if lasts is not None else "its scenarios decide how long"
-    runs = len(planned(found))
+    runs = counted(len(planned(found)), "run")
+    backends = counted(len(found.backends), "backend")
+    if found.factors:
+        clones = counted(len(rigs_in(found)), "clone")
+        backends = f"{counted(len(variants(found)), 'variant')} of {backends} on {clones}"
     return (
-        f"{found.name}: {runs} runs ({len(found.backends)} backends, {len(found.scenarios)} scenarios, "
-        f"{found.repeats} repeats), {about}."
+        f"{found.name}: {runs} ({backends}, {counted(len(found.scenarios), 'scenario')}, "
+        f"{counted(found.repeats, 'repeat')}), {about}."
     )

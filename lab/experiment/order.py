@@ -27,20 +27,26 @@ def runs_in_order(
     repeats: int,
     order: Literal["abba", "random"],
     seed: int,
+    *,
+    mixed: bool = False,
 ) -> list[PlannedRun]:
     """Return all runs. Each repeat goes over all backends, and on each through all scenarios.
 
     With `abba` every second repeat goes backwards, so that what drifts over the hours hits all backends
-    alike; with `random` each repeat is a draw of its own (a randomised block).
+    alike; with `random` each repeat is a draw of its own (a randomised block). With `mixed` the way forth is
+    drawn anew each time too: else the levels of a factor would follow each other in blocks, and what disturbs
+    a few runs in a row would count as one level's.
     """
     draw = random.Random(seed)  # noqa: S311 an order, no secret
     runs: list[PlannedRun] = []
+    around = list(backends)
     for repeat in range(1, repeats + 1):
-        around = list(backends)
-        if order == "random":
-            draw.shuffle(around)
-        elif repeat % 2 == 0:
-            around.reverse()
+        if order == "abba" and repeat % 2 == 0:
+            around = around[::-1]
+        else:
+            around = list(backends)
+            if order == "random" or mixed:
+                draw.shuffle(around)
         runs += [
             PlannedRun(len(runs) + i, repeat, backend, scenario)
             for i, (backend, scenario) in enumerate(((b, s) for b in around for s in scenarios), 1)

@@ -8,8 +8,10 @@ from lab.experiment.dry_machine import DryMachine
 from lab.experiment.experiment import planned
 from lab.experiment.order import PlannedRun
 from lab.experiment.rig import Rig, StepGroup
+from lab.experiment.rigs import by_variant
 from lab.experiment.scenario_kinds import ScenarioTraits, TraitsByScenario
 from lab.experiment.settings import Lab
+from lab.experiment.variants import rigs_in, variants
 from lab.names.labels import Label
 from lab.saturators import kind_of, saturator
 from lab.steps.step import Command, Step, shown
@@ -33,8 +35,10 @@ class Chapter:
 
 async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[Chapter]:
     """Return all that would be done, in order. Looks at the machines, changes nothing. Raises LabError."""
-    found = {rig.name: rig for rig in rigs}
-    tunings = {rig.name: await planned_tuning(rig.machine, rig.backend.tuning) for rig in rigs}
+    found, plain = by_variant(rigs), {variant.name: variant.lab for variant in variants(lab)}
+    tunings = {
+        name: await planned_tuning(rig.machine, rig.outfits[name][0].tuning) for name, rig in found.items()
+    }
     chapters: list[Chapter] = []
     made: set[str] = set()
     prepared: set[str] = set()
@@ -42,15 +46,16 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
     dirty: set[str] = set()
     for run in planned(lab):
         rig = found[run.backend]
+        rig.wear(run.backend)
         tuning = tunings[run.backend]
         tuned = StepGroup("tune the host", tuple(_step(step) for step in tuning.apply_steps))
         untuned = StepGroup(
             "put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps)
         )
         if run.backend not in saturating:
-            saturating[run.backend] = await _saturating(lab, run, rig)
-        if run.backend not in made:
-            made.add(run.backend)
+            saturating[run.backend] = await _saturating(plain[run.backend], rig)
+        if rig.name not in made:
+            made.add(rig.name)
             prepare = StepGroup("", ()) if rig.backend.host in prepared else await rig.prepare()
             if prepare.steps:
                 prepared.add(rig.backend.host)
@@ -58,9 +63,14 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
             chapters.append(_chapter(f"make {rig.name}", rig, parts))
         parts = (
             tuned,
-            rig.reset(restore=run.backend in dirty),
+            rig.reset(restore=rig.name in dirty),
             StepGroup(
-                "load", (Command("run the scenario", tuple(_load(lab, run, kinds[run.scenario], rig))),)
+                "load",
+                (
+                    Command(
+                        "run the scenario", tuple(_load(plain[run.backend], run, kinds[run.scenario], rig))
+                    ),
+                ),
             ),
             saturating[run.backend],
             rig.rest(),
@@ -69,13 +79,13 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
         chapters.append(
             _chapter(f"run {run.number}: {run.scenario} on {run.backend}, repeat {run.repeat}", rig, parts)
         )
-        (dirty.add if kinds[run.scenario].changes else dirty.discard)(run.backend)
+        (dirty.add if kinds[run.scenario].changes else dirty.discard)(rig.name)
     return [*chapters, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
 
 
 def lasts_s(lab: Lab) -> float | None:
     """Return about how long it takes, None where a scenario has no end of its own. Pure."""
-    total_s = _MAKE_S * len(lab.backends)
+    total_s = _MAKE_S * len(rigs_in(lab))
     for run in planned(lab):
         duration_s = lab.duration_s(lab.scenario(run.scenario))
         if duration_s is None:
@@ -123,7 +133,7 @@ def _load(lab: Lab, run: PlannedRun, kind: ScenarioTraits, rig: Rig) -> list[str
     return run_command(lab, run, kind, rig.clone.target(_Unknown()), ATTEMPT, rig.is_ours)
 
 
-async def _saturating(lab: Lab, run: PlannedRun, rig: Rig) -> StepGroup:
+async def _saturating(lab: Lab, rig: Rig) -> StepGroup:
     """Return the commands of the saturator's first rounds: it works on a machine that does nothing."""
     settings = rig.saturator(lab)
     if settings is None:
@@ -133,7 +143,7 @@ async def _saturating(lab: Lab, run: PlannedRun, rig: Rig) -> StepGroup:
     statuses = {words: (await rig.machine.run(words, check=False)).status for words in kind.questions}
     dry = DryMachine(rig.machine.name, steps.append, statuses, kind.rounds(settings))
     machine = rig.saturated_on(dry, _Unknown())
-    busy = saturator(machine, settings, Label(lab.name).saturator(run.backend), lambda _event: None)
+    busy = saturator(machine, settings, Label(lab.name).saturator(rig.name), lambda _event: None)
     await busy.start()
     await dry.started.wait()
     await busy.stop()

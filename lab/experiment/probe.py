@@ -11,6 +11,7 @@ from lab.experiment.command_line import replay_program
 from lab.experiment.replay_options import REPLAY, ReplayOptions
 from lab.experiment.rigs import Machines, rig_of
 from lab.experiment.settings import LOCAL, Backend, Lab
+from lab.experiment.variants import variants
 from lab.machine import Machine
 from lab.saturators import kind_of as saturator_kind
 from lab.steps.step import Command
@@ -24,10 +25,12 @@ async def probe(lab: Lab) -> list[str]:
     problems = _scenarios(lab)
     machines = Machines(lab)
     try:
-        for backend in lab.backends:
+        for variant in variants(lab):
+            backend = variant.settings
             try:
                 problems += [
-                    f"{backend.name}: {what}" for what in await _backend(lab, backend, machines.of(backend))
+                    f"{backend.name}: {what}"
+                    for what in await _backend(variant.lab, backend, machines.of(backend))
                 ]
             except LabError as error:
                 problems.append(f"{backend.name}: {error}")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.clones.clone import CloneKit
+from lab.clones.clone import Clone, CloneKit
 from lab.clones.registry import driver_of
 from lab.disks.disk import Disk
 from lab.disks.limited_machine import LimitedMachine
@@ -47,6 +47,7 @@ class Rig:
     ) -> None:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
         self._golden, self._api, self._on_step = kit.golden, kit.api, on_step
+        self.outfits: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
         self.stands = False  # whether the lab made it, whole or in part
         self.on_group: Callable[[str], None] = lambda _: None  # gets the heading of steps about to be done
@@ -66,6 +67,10 @@ class Rig:
     def place(self) -> Place | None:
         """The place of its clone, None where it has no disk."""
         return self.disk.place() if self.disk else None
+
+    def wear(self, variant: str) -> None:
+        """Take the settings of a variant for what comes next: disk and clone stay what they are."""
+        self.backend, self.clone = self.outfits.get(variant, (self.backend, self.clone))
 
     def forget(self) -> None:
         """Forget what was captured: everything is to be made again."""

@@ -8,6 +8,7 @@ from lab.disks.registry import disk
 from lab.errors import LabError
 from lab.experiment.rig import OnStep, Rig
 from lab.experiment.settings import LOCAL, Backend, Lab
+from lab.experiment.variants import variants
 from lab.machine import LocalMachine, Machine
 from lab.names.labels import Label
 
@@ -51,12 +52,20 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
 
 async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:
     """Return all rigs. Raises LabError with all that is missing."""
-    rigs, problems = [], []
-    for backend in lab.backends:
+    rigs, problems = dict[str, Rig](), dict[str, None]()
+    for variant in variants(lab):
+        backend = variant.settings
         try:
-            rigs.append(await rig_of(lab, backend, machines.of(backend), on_step))
+            rig = await rig_of(variant.lab, backend, machines.of(backend), on_step)
         except LabError as error:
-            problems.append(f"{backend.name}: {error}")
+            problems[f"{backend.name}: {error}"] = None
+            continue
+        rigs.setdefault(variant.rig, rig).outfits[variant.name] = (rig.backend, rig.clone)
     if problems:
         raise LabError("\n".join(problems))
-    return rigs
+    return list(rigs.values())
+
+
+def by_variant(rigs: list[Rig]) -> dict[str, Rig]:
+    """Return the rig of each variant by the variant's name; without factors, of each backend."""
+    return {name: rig for rig in rigs for name in rig.outfits}

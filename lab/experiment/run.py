@@ -15,8 +15,8 @@ from lab.experiment.order import PlannedRun
 from lab.experiment.phases import Events, RunClock, saturate, until_begun
 from lab.experiment.rig import Rig
 from lab.experiment.scenario_kinds import ScenarioTraits
-from lab.experiment.settings import Lab
 from lab.experiment.transcript import RecordedMachine
+from lab.experiment.variants import Variant
 from lab.facts import read_facts
 from lab.machine import Machine, Process
 from lab.names.labels import Label
@@ -34,11 +34,11 @@ Say = Callable[[str], None]
 
 
 class RigRun:
-    """A run on a rig. `kind`: what is to be known of its scenario."""
+    """A run of a variant on its rig. `kind`: what is to be known of its scenario."""
 
     def __init__(
         self,
-        lab: Lab,
+        variant: Variant,
         run: PlannedRun,
         of: int,
         rig: Rig,
@@ -47,7 +47,8 @@ class RigRun:
         kind: ScenarioTraits,
         say: Say,
     ) -> None:
-        self._lab, self._run, self._of, self._rig, self._here = lab, run, of, rig, here
+        self._variant, self._lab = variant, variant.lab
+        self._run, self._of, self._rig, self._here = run, of, rig, here
         self._folder, self._kind, self._say = folder, kind, say
         self._recorded = RecordedMachine(rig.machine, rig.tell)
 
@@ -57,7 +58,7 @@ class RigRun:
         However it ends, nothing of it runs on, and the host's settings are as they were.
         """
         rig = self._rig
-        async with rig.tuned(self._folder.tuning(self._run.backend)):
+        async with rig.tuned(self._folder.tuning(rig.name)):
             try:
                 await rig.do([rig.reset(restore=rig.changed)])
                 rig.changed = self._kind.changes
@@ -130,7 +131,7 @@ class RigRun:
         settings = self._rig.saturator(self._lab)
         if settings is None:
             return
-        label = Label(self._lab.name).saturator(self._run.backend)
+        label = Label(self._lab.name).saturator(self._rig.name)
         machine = self._rig.saturated_on(self._recorded, self._rig.runner.captured)
         busy = saturator(machine, settings, label, events.note)
         phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
@@ -160,6 +161,12 @@ class RigRun:
         devices = tuple(fill(device, captured).removeprefix("/dev/") for device in where.devices)
         return devices, (dataset,) if dataset else ()
 
+    @property
+    def _design(self) -> dict[str, Any]:
+        """Return what run.json says of an experiment with factors: all levels, and the goal."""
+        goal = {} if self._lab.goal_ms is None else {"goal_ms": self._lab.goal_ms}
+        return goal | ({"levels": self._variant.of} if self._variant.of else {})
+
     def _complete(self, directory: Path, facts: dict[str, Any]) -> None:
         """Write to run.json what the lab knows of the run."""
         path = directory / FACTS_FILE
@@ -171,7 +178,9 @@ class RigRun:
             read_json(path)
             | {
                 "scenario": self._run.scenario,
-                "experiment": {"name": self._lab.name, "run": self._run.number, "of": self._of},
+                "experiment": {"name": self._lab.name, "run": self._run.number, "of": self._of}
+                | self._design,
+                **({"factors": self._variant.levels} if self._variant.levels else {}),
                 "storage": {
                     "emulated": where.emulated if where else None,
                     "clone": self._rig.clone.describe() | accelerator,

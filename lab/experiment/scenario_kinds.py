@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 
 from lab.experiment.replay_options import REPLAY, ReplayOptions
 from lab.experiment.settings import Lab, ScenarioChoice
+from lab.experiment.variants import variants
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.problems import problems_of
 
@@ -35,7 +37,7 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
     """
     described = json.loads(_ask("--describe"))
     kinds, problems = TraitsByScenario(), []
-    for i, choice in enumerate(lab.scenarios):
+    for i, choice, lasts_s in _choices(lab):
         at = f"{path}: scenarios.{i}.options"
         if choice.scenario == REPLAY:
             kinds[choice.called] = ScenarioTraits(changes=False, timed=True)
@@ -50,12 +52,21 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
             about = described[choice.scenario]
             kind = ScenarioTraits(changes=about["changes"] is not None, timed="duration_s" in about["keys"])
             kinds[choice.called] = kind
-            problems += [
-                f"{at}.{what}" for what in _problems(choice, lab.duration_s(choice) if kind.timed else None)
-            ]
+            problems += [f"{at}.{what}" for what in _problems(choice, lasts_s if kind.timed else None)]
     if problems:
-        raise SettingsError("\n".join(problems))
+        raise SettingsError("\n".join(dict.fromkeys(problems)))
     return kinds
+
+
+def _choices(lab: Lab) -> Iterator[tuple[int, ScenarioChoice, float | None]]:
+    """Yield each scenario as any variant has it, once: its number, itself, and its length in seconds."""
+    seen: list[tuple[int, ScenarioChoice, float | None]] = []
+    for variant in variants(lab):
+        for i, choice in enumerate(variant.lab.scenarios):
+            found = (i, choice, variant.lab.duration_s(choice))
+            if found not in seen:
+                seen.append(found)
+                yield found
 
 
 def _problems(choice: ScenarioChoice, duration_s: float | None) -> list[str]:

@@ -9,6 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 from lab.clones.golden import SiteSettings
 from lab.clones.registry import AnyClone, driver_of
 from lab.disks.registry import AnyDisk
+from lab.experiment.factor_problems import factor_problems
+from lab.experiment.factor_settings import Factor, Value
 from lab.hosts.settings import HostSettings, Name
 from lab.names.labels import LabName
 from lab.names.model import StrictModel
@@ -125,6 +127,19 @@ class Lab(StrictModel):
         description="What keeps the disks busy: see docs/saturators.md. Its target is the clone unless you "
         "name another.",
     )
+    factors: list[Factor] = Field(
+        [], max_length=16, description="What to vary besides the backend: see docs/factors.md."
+    )
+    combinations: list[dict[str, Value]] = Field(
+        [], max_length=256, description="Combinations of the factors' values to try. Default: all."
+    )
+    goal_ms: float | None = Field(
+        None,
+        gt=0,
+        le=3_600_000,
+        description="What p99.9 is to stay under while the saturator runs. The report says up to which level "
+        "of a factor it does.",
+    )
     phases: Phases = Field(Phases(), description="Lengths of the parts of a run.")
     warmup_s: float = Field(
         5.0, ge=0, le=86400, description="Seconds at the start of a run that figures leave out."
@@ -191,6 +206,7 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
             )
         if not on_disk and backend.disk is not None:
             yield (*at, "disk"), f"must be left out: {backend.clone.driver} puts the clone on no disk"
+    yield from factor_problems(lab)
 
 
 def _twice(key: str, names: list[str], field: str) -> Iterator[tuple[Location, str]]:

@@ -96,11 +96,16 @@ class GeneratorHost(_Model):
 
 
 class ExperimentRun(_Model):
-    """The experiment that a run is part of, as number `run` of `of`."""
+    """The experiment that a run is part of, as number `run` of `of`.
+
+    `levels` are the labels of all levels that it tries, by factor; `goal_ms` is what p99.9 is to stay under.
+    """
 
     name: str
     run: Count | None = None
     of: Count | None = None
+    levels: dict[str, list[str]] = {}
+    goal_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class Storage(_Model):
@@ -215,6 +220,7 @@ class RunFacts(_Model):
     scenario_settings: dict[str, Any] = {}
     load: Load | None = None
     experiment: ExperimentRun | None = None
+    factors: dict[str, str] | None = None
     storage: Storage | None = None
     phases: PhaseLengths | None = None
     shard: Shard | None = None
@@ -222,7 +228,7 @@ class RunFacts(_Model):
 
 
 # What the lab writes into run.json after a run: absent where no lab was.
-LAB_KEYS = ("experiment", "storage", "phases")
+LAB_KEYS = ("experiment", "factors", "storage", "phases")
 # What is absent from run.json, rather than null, where it has no meaning.
 OPTIONAL_KEYS = (*LAB_KEYS, "load", "log_pauses", "shard", "merged")
 

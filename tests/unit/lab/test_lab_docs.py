@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from lab.clones.golden import SiteSettings
 from lab.clones.static import StaticSettings
+from lab.experiment.factor_settings import Factor
 from lab.experiment.replay_options import ReplayOptions
 from lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
 from plimsoll.common.yamlfile import parse_model
@@ -22,6 +23,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "site.": SiteSettings,
     "backends.": Backend,
     "scenarios.": ScenarioChoice,
+    "factors.": Factor,
     "options.": ReplayOptions,
     "clone.": StaticSettings,
 }

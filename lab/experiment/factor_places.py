@@ -1,0 +1,98 @@
+"""Where a factor's key lies in lab.yml, and whether what is written under it keeps it. Pure."""
+
+from typing import TYPE_CHECKING, Any
+
+from lab.clones.registry import driver_of
+from lab.disks.emulated_settings import EmulatedDisk
+from lab.disks.folder import FolderDisk
+from lab.experiment.factor_settings import EVERY, Value
+
+if TYPE_CHECKING:
+    from lab.experiment.settings import Backend
+
+Place = tuple[str | int, ...]
+
+_OWN: Place = ("backends", 0)
+# What holds for data that is there already, too. All else of a dataset holds for what is written later.
+_AT_ONCE = {"primarycache", "secondarycache", "atime", "relatime", "logbias", "sync"}
+_OF_POOL = {"recordsize", "compression"}  # an emulated disk makes its pool with these
+_SCENARIOS = "scenarios"
+
+
+def set_level(said: dict[str, Any], backend: "Backend", key: str, value: Value) -> None:
+    """Set `key` to `value` in `said`, a lab.yml as data, whose backend is `backend`. Raises ValueError."""
+    for place in places(said, backend, key):
+        node: Any = said
+        for part in place[:-1]:
+            if isinstance(part, str) and node.get(part) is None:
+                node[part] = {}
+            node = node[part]
+        node[place[-1]] = value
+
+
+def needs_own_clone(backend: "Backend", key: str) -> bool:
+    """Return whether each level of `key` needs a clone that was made under it."""
+    top, _, rest = key.partition(".")
+    driver = driver_of(backend.clone)
+    if top == "tuning":
+        group, _, below = rest.partition(".")
+        return group == "datasets" and below.rpartition(".")[2] not in _AT_ONCE
+    if top == "clone":
+        return driver.is_ours and rest not in driver.at_start
+    return top == "disk"
+
+
+def places(said: dict[str, Any], backend: "Backend", key: str) -> list[Place]:
+    """Return the places of `key` in `said`. Raises ValueError, which says what is missing or unknown."""
+    top, _, rest = key.partition(".")
+    if not rest:
+        raise ValueError(f"{key} is no key that can be varied; see docs/factors.md")
+    if top == "tuning":
+        return _tuned(backend, rest)
+    if top in ("disk", "clone"):
+        if getattr(backend, top) is None:
+            raise ValueError(f"{backend.name} has no {top}")
+        return [(*_OWN, top, *rest.split("."))]
+    if top == "saturator":
+        if backend.saturator is None and not said.get("saturator"):
+            raise ValueError(f"{backend.name} has no saturator: add one, or name the backends that have")
+        return [(*(_OWN if backend.saturator else ()), "saturator", *rest.split("."))]
+    if top == _SCENARIOS:
+        name, _, below = rest.partition(".")
+        called = [each.get("name") or each.get("scenario") for each in said[_SCENARIOS]]
+        if name not in called or not below:
+            raise ValueError(f"{name} is not one of scenarios: {', '.join(map(str, called))}")
+        return [(_SCENARIOS, called.index(name), *below.split("."))]
+    raise ValueError(
+        f"{top} is not varied: name a key below tuning, disk, clone, saturator or scenarios.NAME"
+    )
+
+
+def _tuned(backend: "Backend", rest: str) -> list[Place]:
+    group, _, below = rest.partition(".")
+    if group not in ("disks", "datasets"):
+        return [(*_OWN, "tuning", *rest.split("."))]
+    thing, _, name = below.rpartition(".")
+    if thing != EVERY:
+        if not thing:
+            raise ValueError(
+                f"tuning.{rest}: name one of its {group}, and then the key: {group}.NAME.{below}"
+            )
+        return [(*_OWN, "tuning", group, thing, name)]
+    disk = backend.disk
+    if (
+        isinstance(disk, EmulatedDisk)
+        and disk.filesystem == "zfs"
+        and group == "datasets"
+        and name in _OF_POOL
+    ):
+        return [(*_OWN, "disk", name)]
+    named = list(getattr(backend.tuning, group))
+    if isinstance(disk, FolderDisk) and not named:
+        named = list(disk.devices) if group == "disks" else [disk.dataset] if disk.dataset else []
+    if not named:
+        raise ValueError(
+            f"{backend.name}: no {group} of it are known: name them in key (tuning.{group}.NAME.{name}), or "
+            "name the backends that have them"
+        )
+    return [(*_OWN, "tuning", group, each, name) for each in named]
