@@ -34,7 +34,7 @@ def _is_record(path: Path, run: Path) -> bool:
 def written(out: Path) -> Iterator[IO[bytes]]:
     """Open `out` to be written, by way of a hidden file beside it and a rename. Raises OutputError.
 
-    `-` is standard output; a pipe or a device is written as it is.
+    Its folder is made where it is missing. `-` is standard output; a pipe or a device is written as it is.
     """
     if out == STDOUT:
         yield sys.stdout.buffer
@@ -42,7 +42,7 @@ def written(out: Path) -> Iterator[IO[bytes]]:
         return
     whole = not out.exists() or out.is_file()
     try:
-        with replacing(out) if whole else out.open("wb") as file:
+        with replacing(out, parents=True) if whole else out.open("wb") as file:
             yield file
     except OSError as error:
         raise OutputError(

@@ -88,12 +88,13 @@ def _sha256(text: str) -> bytes:
 
 
 def write_page(target: Path, text: str, option: str = "--out") -> None:
-    """Write by rename: a page that is being read is never half one. `option` is what chooses its place.
+    """Write by rename: a page that is being read is never half one. Makes its folder where it is missing.
 
+    `option` is what chooses its place.
     Raises OutputError.
     """
     try:
-        replace_text(target, text, mode=0o644)
+        replace_text(target, text, mode=0o644, parents=True)
     except OSError as error:
         problem = f"{target}: cannot be written: {error.strerror}"
         raise OutputError(f"{problem}; choose another place with {option}") from None

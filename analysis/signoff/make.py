@@ -50,13 +50,11 @@ class SignOff:
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise OutputError where something is in the place already, or the place cannot be."""
+    """Raise OutputError where something is in the place already."""
     if os.path.lexists(out):
         raise OutputError(
             f"{out}: is there already, and a sign-off is never overwritten: choose another --out"
         )
-    if not out.parent.is_dir():
-        raise OutputError(f"{out.parent}: there is no such directory; make it, or choose another --out")
 
 
 def compare_sides(options: SignOffOptions, progress: Progress) -> Comparison:
@@ -131,6 +129,7 @@ def _printed(folder: Path, scratch: Path) -> str | None:
 def _folder(out: Path) -> Iterator[tuple[Path, Path]]:
     """Yield a folder that becomes `out` if the block ends well, and one for what is thrown away."""
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(
             dir=out.parent, prefix=f".{out.name}.", ignore_cleanup_errors=True
         ) as name:

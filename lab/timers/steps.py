@@ -83,8 +83,7 @@ def run(command: Command) -> str:
 
 def _write(step: Write) -> None:
     try:
-        step.path.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(step.path, step.text, sync=True)
+        replace_text(step.path, step.text, sync=True, parents=True)
     except OSError as error:
         raise OutputError(f"{step.path}: cannot be written: {error.strerror}") from None
 

@@ -12,14 +12,21 @@ from plimsoll.common.errors import OutputError
 
 @contextmanager
 def replacing(
-    path: Path, *, mode: int | None = None, sync: bool = False, only_new: bool = False
+    path: Path,
+    *,
+    mode: int | None = None,
+    sync: bool = False,
+    only_new: bool = False,
+    parents: bool = False,
 ) -> Iterator[IO[bytes]]:
     """Yield a hidden file beside `path` to write into; it becomes `path` at the end of the block.
 
     When the block fails, `path` stays as it was. `mode` are its permissions (default: as the umask says).
     With `sync` the file and its name are on the disk before this returns. With `only_new` a file that exists
-    is not replaced: FileExistsError. Raises OSError.
+    is not replaced: FileExistsError. With `parents` its folder is made where it is missing. Raises OSError.
     """
+    if parents:
+        path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         hidden.unlink(missing_ok=True)
@@ -45,9 +52,11 @@ def replacing(
         raise
 
 
-def replace_text(path: Path, text: str, *, mode: int | None = None, sync: bool = False) -> None:
+def replace_text(
+    path: Path, text: str, *, mode: int | None = None, sync: bool = False, parents: bool = False
+) -> None:
     """Write `text` to `path` as UTF-8, whole or not at all. Raises OSError."""
-    with replacing(path, mode=mode, sync=sync) as file:
+    with replacing(path, mode=mode, sync=sync, parents=parents) as file:
         file.write(text.encode())
 
 

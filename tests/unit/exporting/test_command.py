@@ -46,6 +46,12 @@ def _umask() -> int:
     return mask
 
 
+def test_a_new_folder_is_made(tmp_path: Path, whole: Path) -> None:
+    out = tmp_path / "new" / "folder" / "x.csv"
+    assert run(whole, "--to", "csv", "--out", out).exit_code == 0
+    assert out.is_file()
+
+
 @pytest.mark.parametrize("to", FORMATS)
 def test_a_run_that_did_not_end_is_a_part_and_exit_code_1(tmp_path: Path, to: str) -> None:
     part = write_run(tmp_path / "run", records(1200), status="interrupted", reason="the \x1b[31mpower failed")
@@ -82,7 +88,7 @@ REFUSED = [
     ("the facts, otherwise", ["run", "--to", "csv", "--out", "run/../run/run.json"], "is part of the run"),
     ("a log that the run wrote", ["run", "--to", "hdr", "--out", "run/latency.hlog"], "is part of the run"),
     ("a picture of the run", ["run", "--to", "csv", "--out", "run/screenshots/1.png"], "is part of the run"),
-    ("a folder that is not there", ["run", "--to", "csv", "--out", "nowhere/x"], "cannot be written"),
+    ("a file where a folder belongs", ["run", "--to", "csv", "--out", "file/x"], "cannot be written"),
     ("no run", ["nothing", "--to", "csv", "--out", "x"], "there is no such directory"),
     ("both on standard output", ["run", "--to", "csv", "--out", "-", "--json"], "would both write"),
     ("nothing but warm-up", ["warm", "--to", "prometheus", "--out", "x"], "belongs to the warm-up"),
@@ -95,6 +101,7 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     before = (whole / "requests.npy").read_bytes()
     write_run(tmp_path / "warm", records(5, flags=8), summary={})
+    (tmp_path / "file").touch()
     monkeypatch.chdir(tmp_path)
     result = run(*args)
     assert result.exit_code == 2, why

@@ -158,7 +158,9 @@ def test_markdown_with_hostile_names_keeps_its_table(tmp_path: Path) -> None:
 def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     history = quiet_history(tmp_path)
     for option in ("--junit", "--markdown", "--html"):
-        missing = regress(history, option, tmp_path / "nowhere" / "file")
+        assert regress(history, option, tmp_path / "new" / option[2:] / "file").exit_code != 2
+        assert (tmp_path / "new" / option[2:] / "file").is_file()
+        missing = regress(history, option, tmp_path / "new" / option[2:] / "file" / "below")
         assert missing.exit_code == 2
         assert "cannot be written" in missing.stderr
         assert regress(history, option, tmp_path).exit_code == 2, "a folder"

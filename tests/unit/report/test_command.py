@@ -69,7 +69,9 @@ def test_several_directories_make_one_report_in_the_first(tmp_path: Path) -> Non
 
 
 def test_out_says_where(small_run: Path, tmp_path: Path) -> None:
-    assert run("report", small_run, "--out", tmp_path / "x.html").exit_code == 0
+    for out in (tmp_path / "x.html", tmp_path / "new" / "dir" / "x.html"):
+        assert run("report", small_run, "--out", out).exit_code == 0
+        assert out.is_file()
     assert (tmp_path / "x.html").read_text().startswith("<!DOCTYPE html>")
     assert not (small_run / "report.html").exists()
 
@@ -79,13 +81,14 @@ def test_out_says_where(small_run: Path, tmp_path: Path) -> None:
     [
         ("a directory", "is a directory; give the name of a file with --out"),
         (
-            "absent/report.html",
-            "cannot be written: No such file or directory; choose another place with --out",
+            "a file/report.html",
+            "cannot be written: File exists; choose another place with --out",
         ),
     ],
 )
 def test_an_out_that_cannot_be_is_one_sentence(small_run: Path, tmp_path: Path, what: str, says: str) -> None:
     (tmp_path / "a directory").mkdir()
+    (tmp_path / "a file").touch()
     result = run("report", small_run, "--out", tmp_path / what)
     assert (result.exit_code, result.stdout) == (2, "")
     assert says in result.stderr
