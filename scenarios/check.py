@@ -24,10 +24,11 @@ def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
     if name not in registry.MODULES:
         known = ", ".join(registry.MODULES)
         return [{"key": "scenario", "problem": f"there is no scenario {name!r}; choose one of {known}"}]
+    model = registry.scenario(name).load().Settings
     try:
-        registry.scenario(name).load().Settings.model_validate(settings)
+        model.model_validate(settings)
     except ValidationError as error:
-        return [_answer(one) for one in problems_of(error, "is not a setting of this scenario")]
+        return [_answer(one) for one in problems_of(error, "is not a setting of this scenario", model)]
     return []
 
 

@@ -15,6 +15,7 @@ from lab.disks.disk import PlainFolder
 from lab.disks.limits import join_containers
 from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
+from lab.names.model import explained_in
 from lab.steps.remains import Remains
 from lab.steps.step import Command, Serve, Step, fill
 
@@ -31,6 +32,8 @@ def _address(value: str) -> str:
 class ComposeSettings(CloneSettings):
     """The site in containers."""
 
+    model_config = explained_in("docs/disks.md")
+
     driver: Literal["compose"] = Field(description="`compose`: the site of `make site`, in containers.")
     port: int | None = Field(
         None, ge=1, le=65535, description="Port to listen on. Default: a port that is free before each run."
@@ -42,12 +45,16 @@ class ComposeSettings(CloneSettings):
     buffer_pool: str = Field(
         "256M",
         pattern=_SIZE,
+        examples=["256M"],
         description="Size of MariaDB's buffer pool. Keep it smaller than the data, so that MariaDB reads "
         "from the disk.",
     )
     php_children: int = Field(8, ge=1, le=1000, description="Number of PHP worker processes.")
     varnish_storage: str = Field(
-        "128M", pattern=_SIZE, description="Memory for the Varnish cache in front of the site."
+        "128M",
+        pattern=_SIZE,
+        examples=["128M"],
+        description="Memory for the Varnish cache in front of the site.",
     )
     project: PlainFolder | None = Field(
         None,

@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from lab.disks.place import Place
 from lab.machine import Machine
 from lab.names.labels import Label
-from lab.names.model import StrictModel
+from lab.names.model import StrictModel, explained_in
 from lab.names.storage import Folder
 from lab.steps.remains import Remains
 from lab.steps.step import Step, no_reference
@@ -28,6 +28,8 @@ PlainFolder = Annotated[Folder, AfterValidator(_plain), AfterValidator(no_refere
 
 class DiskSettings(StrictModel):
     """The settings that every disk has. A field's description is its help text."""
+
+    model_config = explained_in("docs/disks.md")
 
     kind: str
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
+from lab.experiment.checked import read_checked
 from lab.experiment.clean import clean as cleaned
 from lab.experiment.experiment import planned
 from lab.experiment.plan import as_data, chapters, lasts_s, lines
 from lab.experiment.probe import probe
 from lab.experiment.rigs import Machines, rigs_of
-from lab.experiment.scenario_kinds import TraitsByScenario, traits_of
+from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab, read_lab, schema
 from lab.experiment.variants import rigs_in, variants
 from plimsoll.common.hostile import printable
@@ -46,8 +47,7 @@ def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None
 
     Exit codes: 0 the experiment can start; 1 something is missing or in the way; 2 the file is wrong.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    found = read_lab(file)
-    traits_of(found, str(file))
+    found, _ = read_checked(file)
     problems = [] if no_probe else asyncio.run(probe(found))
     if as_json:
         click.echo(json.dumps({"problems": problems, "runs": len(planned(found))}, indent=2))
@@ -72,8 +72,7 @@ def plan(file: Path, as_json: bool) -> None:
         plimsoll lab plan examples/one-machine.yml | less
         plimsoll lab plan lab.yml --json | jq '.chapters[].says'
     """  # noqa: D301 \b is click's: keep these lines as they are
-    found = read_lab(file)
-    kinds = traits_of(found, str(file))
+    found, kinds = read_checked(file)
     chapters = asyncio.run(_planned(found, kinds))
     if as_json:
         data = {"runs": [asdict(run) for run in planned(found)], "about_s": lasts_s(found)}

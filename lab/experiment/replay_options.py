@@ -1,8 +1,9 @@
 """The options of a replay in an experiment, and its command line. Pure."""
 
+import math
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from lab.experiment.settings import Lab, Word
 from lab.names.model import StrictModel
@@ -38,6 +39,24 @@ class ReplayOptions(StrictModel):
     @classmethod
     def _text(cls, value: object) -> object:
         return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+    @field_validator("speed")
+    @classmethod
+    def _pace(cls, value: str) -> str:
+        try:
+            right = value == "max" or 0 < float(value) < math.inf
+        except ValueError:
+            right = False
+        if not right:
+            raise ValueError("must be a number greater than 0, such as 10 or 0.5, or max")
+        return value
+
+    @model_validator(mode="after")
+    def _one_pace(self) -> "ReplayOptions":
+        given = [key for key in ("speed", "rate", "users") if key in self.model_fields_set]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)}: give only one of them")
+        return self
 
     @field_validator("flags")
     @classmethod

@@ -10,6 +10,7 @@ import click
 
 from analysis.report.make import make_report
 from lab.clones.registry import driver_of
+from lab.experiment.checked import read_checked
 from lab.experiment.experiment import Experiment, run_experiment
 from lab.experiment.folder import ExperimentFolder, folders, make_folder
 from lab.experiment.replay_options import REPLAY
@@ -95,8 +96,7 @@ def _carried_out(file: Path | None, resume: bool, progress: bool | None) -> RunR
 def _new(file: Path | None) -> tuple[ExperimentFolder, Lab]:
     if file is None:
         raise SettingsError("LAB.yml: is missing: name the experiment: plimsoll run examples/one-machine.yml")
-    lab = read_lab(file)
-    traits_of(lab, str(file))  # before a folder is made
+    lab, _ = read_checked(file)  # before a folder is made
     return make_folder(lab), lab
 
 

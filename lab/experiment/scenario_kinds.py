@@ -13,6 +13,7 @@ from lab.experiment.replay_options import REPLAY, ReplayOptions
 from lab.experiment.settings import Lab, ScenarioChoice
 from lab.experiment.variants import variants
 from plimsoll.common.errors import SettingsError
+from plimsoll.common.hints import did_you_mean
 from plimsoll.common.problems import problems_of
 
 _NOWHERE = "http://127.0.0.1"  # a stand-in for the target, which is the clone's
@@ -46,7 +47,7 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
             there = ", ".join([REPLAY, *described])
             problems.append(
                 f"{path}: scenarios.{i}.scenario: there is no scenario {choice.scenario}; choose one of "
-                f"{there}"
+                f"{there}{did_you_mean(choice.scenario, [REPLAY, *described])}"
             )
         else:
             about = described[choice.scenario]
@@ -83,7 +84,7 @@ def _replay_problems(choice: ScenarioChoice) -> list[str]:
     except ValidationError as error:
         return [
             f"{one.key or 'options'}: {one.text}"
-            for one in problems_of(error, "is not an option of a replay")
+            for one in problems_of(error, "is not an option of a replay", ReplayOptions)
         ]
     return []
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from lab.machine import SshMachine
-from lab.names.model import StrictModel
+from lab.names.model import StrictModel, explained_in
 from plimsoll.common.problems import Location
 from plimsoll.common.ssh import Access
 from plimsoll.common.yamlfile import read_model
@@ -44,6 +44,8 @@ User = Annotated[str, AfterValidator(_user)]
 
 class HostSettings(StrictModel):
     """One machine. Anything left out is what ssh itself would use."""
+
+    model_config = explained_in("docs/hosts.md")
 
     name: Name = Field(description="Name of the host in output and for --host.")
     address: Address | None = Field(None, description="Host name or IP address. Default: the name.")

@@ -16,6 +16,11 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def explained_in(page: str) -> ConfigDict:
+    """Return the configuration of settings that `page` of the documentation explains: errors name it."""
+    return ConfigDict(json_schema_extra={"manual": page})
+
+
 @dataclass(frozen=True)
 class OneOf:
     """In an annotation: one of the models of a registry, chosen by the value of `key`.

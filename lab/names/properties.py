@@ -24,6 +24,9 @@ RecordSize = Annotated[
 Compression = Annotated[
     str,
     BeforeValidator(on_off),
-    Field(pattern=r"^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-([1-9]|1[0-9]))?|zstd-fast(-[0-9]{1,4})?)$"),
+    Field(
+        pattern=r"^(on|off|lz4|lzjb|zle|gzip(-[1-9])?|zstd(-([1-9]|1[0-9]))?|zstd-fast(-[0-9]{1,4})?)$",
+        examples=["lz4, zstd-3 or off"],
+    ),
 ]
 Switch = Annotated[Literal["on", "off"], BeforeValidator(on_off)]

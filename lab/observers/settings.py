@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from lab.names.model import StrictModel
+from lab.names.model import StrictModel, explained_in
 from lab.names.storage import DeviceName, PoolName
 
 _Argument = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
@@ -16,6 +16,7 @@ class MariadbSettings(StrictModel):
     defaults_file: str = Field(
         description="Option file on the client's machine, with user and password under [client].",
         pattern=r"^/[^\x00-\x1f]+$",
+        examples=["/etc/mysql/debian.cnf"],
     )
     client: tuple[_Argument, ...] = Field(
         ("mariadb",),
@@ -27,6 +28,8 @@ class MariadbSettings(StrictModel):
 
 class ObserverOptions(StrictModel):
     """The options of the observers: what they watch, and how. A field's description is its help text."""
+
+    model_config = explained_in("docs/observers.md")
 
     disks: tuple[DeviceName, ...] = Field(
         (), description="Devices to watch, such as sda, nvme0n1, loop3; default: every whole disk."

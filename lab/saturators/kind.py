@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lab.disks.place import DataLocation
 from lab.machine import Machine
-from lab.names.model import StrictModel
+from lab.names.model import StrictModel, explained_in
 from lab.saturators.runner import OnEvent, Saturator
 
 # Stands in settings for the clone's own dataset, subvolume or folder, whatever the backend.
@@ -17,6 +17,8 @@ CLONE: Literal["@clone"] = "@clone"
 
 class SaturatorSettings(StrictModel):
     """The settings that every saturator has. A field's description is its help text."""
+
+    model_config = explained_in("docs/saturators.md")
 
     kind: str
     retries: int = Field(3, ge=0, le=1000, description="Failures in a row before the saturator gives up.")

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lab.experiment.scenario_kinds import traits_of
-from lab.experiment.settings import read_lab
+from lab.experiment.checked import read_checked
 from lab.timers import discovery, night, plan, steps
 from lab.timers.calendar import parsed
 from lab.timers.definition import Kind, Timer, checked_name, cron_lines, places, read, unit_texts
@@ -142,9 +141,7 @@ def _timer(
     problems: list[str] = []
     label, calendar = "", "03:00"
     try:
-        lab = read_lab(file)
-        label = lab.name
-        traits_of(lab, str(file))
+        label = read_checked(file)[0].name
     except PlimsollError as error:
         problems += str(error).splitlines()
     if at is not None and on_calendar is not None:

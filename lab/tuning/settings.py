@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lab.names.model import StrictModel
+from lab.names.model import StrictModel, explained_in
 from lab.names.properties import Compression, RecordSize, Switch, on_off
 from lab.names.storage import DatasetName, DeviceName
 from plimsoll.common.sizes import Size
@@ -155,6 +155,8 @@ class VmTuning(StrictModel):
 
 class Tuning(StrictModel):
     """Everything that a backend may tune; what is not given stays as it is."""
+
+    model_config = explained_in("docs/tuning.md")
 
     disks: dict[DeviceName, DiskTuning] = Field(
         {}, description="Queue settings by device: sda, nvme0n1, loop3."

@@ -1,14 +1,18 @@
 """YAML files read into models: all problems at once, each with its line, key and remedy."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.problems import Location, Problem, problems_of
+from plimsoll.common.hints import Hints
+from plimsoll.common.problems import Location, Problem
+from plimsoll.common.salvage import Inspection
 
 _LARGEST_BYTES = 1 << 20
 
@@ -20,8 +24,11 @@ def read_model(
     model: type[Model],
     manual: str,
     further: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
+    stand_ins: Mapping[str, Any] = MappingProxyType({}),
 ) -> Model:
     """Read `path`. `manual` is the document that has all keys; `further` finds what a model cannot.
+
+    `stand_ins`: values by place, instead of those that are wrong and are needed to look any further.
 
     Raises SettingsError with all problems.
     """
@@ -35,7 +42,7 @@ def read_model(
         raise SettingsError(f"{path}: is not UTF-8 text") from None
     if len(data) > _LARGEST_BYTES:
         raise SettingsError(f"{path}: is larger than {_LARGEST_BYTES >> 20} MiB: is it the right file?")
-    return parse_model(text, str(path), model, manual, further)
+    return parse_model(text, str(path), model, manual, further, stand_ins)
 
 
 def parse_model(
@@ -44,6 +51,7 @@ def parse_model(
     model: type[Model],
     manual: str,
     further: Callable[[Model], Iterable[tuple[Location, str]]] = lambda _: (),
+    stand_ins: Mapping[str, Any] = MappingProxyType({}),
 ) -> Model:
     """Return the content of `text`; `name` is the file's, for messages. Raises SettingsError. Pure."""
     try:
@@ -58,15 +66,15 @@ def parse_model(
         raise SettingsError(f"{name}:1: must hold keys: see {manual}")
     lines: dict[Location, int] = {}
     problems = _walk(root, (), lines, set())
-    found = None
-    try:
-        found = model.model_validate(value)
-        problems += [(_line(at, lines), f"{_dotted(at)}: {what}") for at, what in further(found)]
-    except ValidationError as error:
-        problems += [_problem(each, lines, manual) for each in problems_of(error)]
-    if problems or found is None:
-        raise SettingsError("\n".join(f"{name}:{line}: {what}" for line, what in sorted(problems)))
-    return found
+    looked = Inspection(value, model, further, stand_ins)
+    hints = Hints(model, manual)
+    problems += [
+        (_line(one.at, lines), _sentence(one, hints.manual(looked.said.get(one.at, one.at))))
+        for one in looked.problems
+    ]
+    if problems or looked.found is None:
+        raise SettingsError("\n".join(f"{name}:{line}: {what}" for line, what in sorted(set(problems))))
+    return looked.found
 
 
 def _walk(node: yaml.Node, at: Location, lines: dict[Location, int], seen: set[int]) -> list[tuple[int, str]]:
@@ -90,9 +98,9 @@ def _walk(node: yaml.Node, at: Location, lines: dict[Location, int], seen: set[i
     return problems
 
 
-def _problem(problem: Problem, lines: dict[Location, int], manual: str) -> tuple[int, str]:
-    see = f" (see {manual})" if problem.kind in ("missing", "extra_forbidden") else ""
-    return _line(problem.at, lines), f"{_dotted(problem.at)}: {problem.text}{see}"
+def _sentence(problem: Problem, manual: str) -> str:
+    see = f" (see {manual})" if manual and "docs/" not in problem.text else ""
+    return f"{_dotted(problem.at)}: {problem.text}{see}"
 
 
 def _line(location: Location, lines: dict[Location, int]) -> int:
@@ -107,5 +115,9 @@ def _dotted(location: Location) -> str:
 
 def _unreadable(name: str, error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or str(error)
+    what = str(getattr(error, "problem", None) or error)
+    if "character '\\t'" in what:
+        what += ": indent with spaces, not with a tab"
+    elif found := re.search(r"character '([@`%])'", what):
+        what += f": put the word that begins with {found[1]} in quotes"
     return f"{name}:{mark.line + 1 if mark else 1}: is not valid YAML: {' '.join(str(what).split())}"

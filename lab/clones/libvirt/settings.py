@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lab.clones.address import TargetUrl
 from lab.clones.guest import GuestSettings
+from lab.names.model import explained_in
 
 _DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]{0,99}")
 
@@ -19,6 +20,8 @@ def _domain(value: str) -> str:
 
 class LibvirtSettings(GuestSettings):
     """A clone of a domain of libvirt, on the backend's disk."""
+
+    model_config = explained_in("docs/libvirt.md")
 
     driver: Literal["libvirt"] = Field(description="`libvirt`: a clone of a domain, by virsh.")
     uri: Literal["qemu:///system", "qemu:///session"] = Field(

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lab.clones.address import TargetUrl
 from lab.clones.guest import GuestSettings, StopTimeout
-from lab.names.model import StrictModel
+from lab.names.model import StrictModel, explained_in
 from lab.proxmox import ApiSettings
 
 _DISK = re.compile(r"(?:scsi(?:[12]?\d|30)|virtio(?:\d|1[0-5])|sata[0-5]|ide[0-3])")
@@ -65,6 +65,8 @@ class DiskLimits(StrictModel):
 
 class ProxmoxSettings(GuestSettings, ApiSettings):
     """A clone of a virtual machine on Proxmox VE."""
+
+    model_config = explained_in("docs/proxmox.md")
 
     driver: Literal["proxmox"] = Field(description="`proxmox`: a clone of a virtual machine there.")
     node: Node = Field(description="Node to run the clone on.")

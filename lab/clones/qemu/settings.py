@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lab.clones.clone import CloneSettings
 from lab.clones.guest import StopTimeout
+from lab.names.model import explained_in
 from lab.names.storage import Folder
 from lab.steps.step import no_reference
 from plimsoll.common.sizes import Size
@@ -38,6 +39,8 @@ def _address(value: str) -> str:
 
 class QemuSettings(CloneSettings):
     """A virtual machine of an image, on the backend's disk."""
+
+    model_config = explained_in("docs/vm.md")
 
     driver: Literal["qemu"] = Field(description="`qemu`: a virtual machine of an image, by QEMU alone.")
     image: Annotated[Folder, AfterValidator(_image), AfterValidator(no_reference)] = Field(

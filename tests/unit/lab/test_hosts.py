@@ -56,10 +56,10 @@ BAD = [
         "hosts:\n- name: a b\n  prot: 22\n- address: -oProxyCommand=x\n  port: 0\n- {name: c, user: 'r:x'}\n",
         [
             ":2: hosts.0.name: must be letters",
-            ":3: hosts.0.prot: is not a known key (see docs/hosts.md)",
+            ":3: hosts.0.prot: is not a known key: did you mean port? (see docs/hosts.md)",
             ":4: hosts.1.address: must be a host name",
             ":4: hosts.1.name: is missing (see docs/hosts.md)",
-            ":5: hosts.1.port: must be greater than or equal to 1",
+            ":5: hosts.1.port: must be at least 1",
             ":6: hosts.2.user: must be an account's name",
         ],
     ),

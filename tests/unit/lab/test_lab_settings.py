@@ -49,7 +49,11 @@ def test_the_examples_are_right(path: Path) -> None:
             "name: lab\nbackends: []\nscenarios: [{scenario: download}]",
             ["lab.yml:2: backends: must not be empty"],
         ),
-        ("an unknown key", GOOD + "repeat: 3\n", ["lab.yml:8: repeat: is not a known key (see docs/lab.md)"]),
+        (
+            "an unknown key",
+            GOOD + "repeat: 3\n",
+            ["lab.yml:8: repeat: is not a known key: did you mean repeats? (see docs/lab.md)"],
+        ),
         (
             "a backend that stands twice",
             GOOD.replace(

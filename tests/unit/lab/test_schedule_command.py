@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from lab.experiment import checked
 from lab.steps.step import Command
 from lab.timers import command, plan, steps
 from lab.timers.definition import Kind
@@ -26,7 +27,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(command, "_program", lambda: (str(program(tmp_path)),))
     # Asks every scenario for its settings, in a process of its own: one test does
-    monkeypatch.setattr(command, "traits_of", lambda *_: {})
+    monkeypatch.setattr(checked, "traits_of", lambda *_: {})
     program(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -155,7 +155,10 @@ def test_a_target_is_changed_only_if_it_is_listed(
     ("text", "problem"),
     [
         ("clones: [http://a", "is not valid YAML"),
-        ("clone: [http://a]", r"1: clone: is not a known key \(see docs/scenarios.md\)"),
+        (
+            "clone: [http://a]",
+            r"1: clone: is not a known key: did you mean clones\? \(see docs/scenarios.md\)",
+        ),
         ("", "must hold keys"),
         ("clones: [nonsense]", "clones.0"),
         ("- http://a", "must hold keys"),

@@ -27,7 +27,7 @@ CASES = [
         "a key that there is not",
         "path:",
         "paths: x\npath:",
-        "paths: is not a known key (see docs/xenforo.md)",
+        "paths: is not a known key: did you mean path? (see docs/xenforo.md)",
     ),
     (
         "a key of a part that there is not",
@@ -58,7 +58,7 @@ CASES = [
         "login.user_field: must be text",
     ),
     ("text where a number is needed", "same_page: 3", "same_page: some", "limits.same_page: must be"),
-    ("a limit of nothing", "same_page: 3", "same_page: 1", "limits.same_page: must be greater"),
+    ("a limit of nothing", "same_page: 3", "same_page: 1", "limits.same_page: must be at least 2"),
     ("one selector where a list is needed", "[.error-box]", ".error-box", "errors: must be a list"),
     ("no selector for errors", "[.error-box]", "[]", "errors: must not be empty"),
     ("a bad selector in a list", "[.error-box]", "[.error-box, ':x(']", "errors.1: is not a CSS selector"),
