@@ -14,6 +14,7 @@ from analysis.comparing.runs import ComparedRun, compared_run
 from analysis.comparing.sides import OpenedSide, UnreadableRun, open_sides
 from analysis.comparing.verdicts import GateVerdict, answers_verdicts, broken_by
 from analysis.evidence.finding import Finding, disqualifying
+from analysis.evidence.storage import described
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
 
@@ -157,7 +158,7 @@ def _differences(baseline: Side, candidate: Side) -> list[tuple[str, tuple[objec
         )
         if storage is None:
             return []
-        facts.append({"emulated": storage.emulated, "clone": storage.clone, **storage.facts})
+        facts.append(described(storage))
     return [(key, (values[0], values[1])) for key, values in differing(facts)]
 
 

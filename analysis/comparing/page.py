@@ -10,6 +10,7 @@ from analysis.comparing.decision import percent
 from analysis.comparing.effects import effects_chart
 from analysis.comparing.text import effect, figure, interval, interval_heading, limit, summary
 from analysis.comparing.verdicts import GateVerdict
+from analysis.report.differences import TUNING_SAYS
 from analysis.report.shell import rendered
 from analysis.report.tables import Row, Table
 from plimsoll.common.units import ABSENT, count, significant
@@ -85,6 +86,8 @@ def differences_table(comparison: Comparison) -> Table | None:
         return None
     rows = [Row(key, [_fact(value) for value in values]) for key, values in comparison.differences]
     caption = "What the lab read of both storages and their hosts. Ideally only what you compare stands here."
+    if any(row.name.startswith("tuning.") for row in rows):
+        caption += f" {TUNING_SAYS}"
     names = [comparison.baseline.name, comparison.candidate.name]
     return Table("What differs between the two", caption, ["", *names], rows)
 

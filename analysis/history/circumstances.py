@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from analysis.comparing.runs import ComparedRun
+from analysis.evidence.storage import tuned
 from analysis.history.judgement import SeriesResult
 from analysis.history.rows import RunRow
 from plimsoll.common.differences import Value, differing
@@ -47,7 +48,7 @@ def _facts(run: ComparedRun) -> dict[str, object]:
     return {
         "program": facts.program.model_dump(),
         "host": facts.host.model_dump(),
-        "storage": facts.storage.model_dump() if facts.storage else None,
+        "storage": facts.storage and {**facts.storage.model_dump(), "tuning": tuned(facts.storage.tuning)},
         **run.done_as,
     }
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from analysis.evidence.agreement import side_findings
 from analysis.evidence.finding import FindingKind
 from analysis.evidence.identity import identity_findings
+from analysis.evidence.storage import described
 from analysis.report.backends import ScenarioRuns
 from analysis.report.cautions import Caution
 from analysis.report.measured_run import MeasuredRun
@@ -86,7 +87,7 @@ def _moving_facts(runs: Sequence[MeasuredRun]) -> list[Caution]:
     for run in runs:
         storage = run.directory.facts.storage
         if storage and run.directory.facts.backend:
-            facts.setdefault(run.backend, []).append({"emulated": storage.emulated, **storage.facts})
+            facts.setdefault(run.backend, []).append({**described(storage), "clone": None})
     found = []
     for backend, each in facts.items():
         # How well data compress changes with what a run writes.

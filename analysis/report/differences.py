@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from analysis.evidence.storage import described
 from analysis.report.cache import compress_ratios
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.tables import Row, Table
@@ -10,6 +11,8 @@ from plimsoll.common.units import ABSENT, significant
 
 # Where a clone lies is called after its backend; and that a disk is emulated is said of its clone again.
 _WHERE = ("clone.folder", "clone.name", "clone.emulated")
+
+TUNING_SAYS = "What begins with tuning was set by the lab, as lab.yml has it for that backend."
 
 
 def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
@@ -27,6 +30,8 @@ def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
         "What the lab read of the storage and its host, where it is not the same for all backends. Ideally "
         "only what you want to compare stands here."
     )
+    if any(row.name.startswith("tuning.") for row in rows):
+        caption += f" {TUNING_SAYS}"
     if ratios:
         caption += " The compress ratio stands here in any case; it changes with what a run writes."
     if not rows:
@@ -51,8 +56,7 @@ def facts_by_backend(runs: Sequence[MeasuredRun]) -> dict[str, dict[str, object]
     for run in runs:
         storage = run.directory.facts.storage
         if storage and run.directory.facts.backend:
-            own = {"emulated": storage.emulated, "clone": storage.clone, **storage.facts}
-            found.setdefault(run.backend, own)
+            found.setdefault(run.backend, described(storage))
     return found
 
 

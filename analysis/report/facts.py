@@ -1,8 +1,8 @@
 """The facts of a run: its target, its program and its settings."""
 
 from analysis.report.measured_run import MeasuredRun
-from plimsoll.common.units import counted, seconds, share
-from plimsoll.rundir.models import ExperimentRun, LogPauses
+from plimsoll.common.units import ABSENT, counted, seconds, share
+from plimsoll.rundir.models import ExperimentRun, LogPauses, Storage
 
 _GIB = 1 << 30
 
@@ -16,6 +16,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("scenario", facts.scenario),
         ("backend", facts.backend),
         ("emulated", run.emulated),
+        ("tuning", _tuning(facts.storage)),
         ("experiment", _experiment(facts.experiment)),
         ("repeat", None if facts.repeat is None else str(facts.repeat)),
         ("target", target.url if target else None),
@@ -32,6 +33,13 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("generator's machine", _host(run)),
     ]
     return [(what, value) for what, value in pairs if value]
+
+
+def _tuning(storage: Storage | None) -> str | None:
+    return ", ".join(
+        f"{value.key} {value.set}" + ("" if value.was == value.set else f" (was {value.was or ABSENT})")
+        for value in (storage.tuning if storage else [])
+    )
 
 
 def _experiment(experiment: ExperimentRun | None) -> str | None:

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from lab.experiment.folder import folders
 from lab.experiment.lock import held
@@ -11,7 +10,10 @@ from lab.experiment.rig import Rig
 from lab.experiment.rigs import Machines, rig_of
 from lab.experiment.settings import Lab
 from lab.experiment.variants import rigs_in
-from lab.tuning import put_back
+from lab.machine import Machine
+from lab.names.labels import Label
+from lab.tuning import JournalPlace, put_back
+from lab.tuning.journal import journals_on
 from plimsoll.common.errors import PlimsollError
 
 Say = Callable[[str], None]
@@ -35,13 +37,10 @@ def versions(lab: Lab) -> list[Lab]:
     return found
 
 
-def tunings(lab: Lab) -> list[tuple[str, Path]]:
-    """Return the tunings still to be put back: each backend, and its journal."""
-    return [
-        (path.stem, path)
-        for folder in folders(lab.out, lab.name)
-        for path in sorted((folder.path / "tuning").glob("*.json"))
-    ]
+async def tunings(machine: Machine, lab: Lab) -> list[JournalPlace]:
+    """Return the tunings of experiments of this name that `machine` still has. Raises LabError."""
+    label = Label(lab.name)
+    return [place for place in await journals_on(machine) if label.backend(place.label)]
 
 
 async def clean(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
@@ -75,15 +74,18 @@ async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, 
             if remove:
                 await _remove(rig, lab, say)
             there = [one.what for one in await rig.found()]
-            there += [f"a tuning that must be put back: {path}" for of, path in tunings(lab) if of == name]
+            there += [
+                f"a tuning that must be put back: {place.path}"
+                for place in await tunings(rig.machine, lab)
+                if Label(lab.name).backend(place.label) == name
+            ]
             if there:
                 found.append(Leftovers(name, rig.machine.name, tuple(there)))
     return found
 
 
 async def _remove(rig: Rig, lab: Lab, say: Say) -> None:
-    for name, path in tunings(lab):
-        if name == rig.name:
-            say(f"putting back the settings in {path}")
-            await put_back(rig.machine, path)
+    for place in await tunings(rig.machine, lab):  # also of a backend that no file names any more
+        say(f"{rig.machine.name}: putting back the settings in {place.path}")
+        await put_back(rig.machine, place)
     await rig.clear(say)

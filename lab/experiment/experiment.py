@@ -20,7 +20,7 @@ from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
 from lab.experiment.variants import variants
 from lab.steps.step import Command, Step, shown
-from lab.tuning import put_back
+from lab.tuning import put_back, put_back_all
 from plimsoll.common.errors import PlimsollError
 
 Say = Callable[[str], None]
@@ -72,6 +72,7 @@ class Experiment:
             for machine in machines.used(self._lab):
                 who = f"experiment {self._lab.name} in {self._folder.path}"
                 self._locks[machine.name] = await stack.enter_async_context(held(machine, who))
+                await put_back_all(machine, self._say)
             stack.enter_context(self._folder.journal.held())
             self._folder.journal.note("begun")
             rigs = await rigs_of(self._lab, machines, self._tell)
@@ -112,9 +113,8 @@ class Experiment:
         self._advance(len(self._outcome().finished), len(self._runs))
 
     async def _tidied(self, rig: Rig) -> None:
-        """Remove what a crash left of this backend, and put back what it had tuned."""
+        """Remove what a crash left of this backend."""
         try:
-            await put_back(rig.machine, self._folder.tuning(rig.name))
             await rig.clear(self._say)
         except PlimsollError as error:
             raise LabError(

@@ -3,7 +3,6 @@
 lab.json          the settings, whole, as they were when it began
 journal.jsonl     what happened
 commands.jsonl    every command that changed something, as it was carried out
-tuning/           what tuning has to put back, one file a backend
 attempts/NAME/    a run that is being done, or was cut off
 runs/NAME/        a finished run: it is put here by one rename, whole
 report.html
@@ -13,12 +12,15 @@ import json
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from lab.experiment.journal import Journal
 from lab.experiment.settings import Lab
+from lab.names.labels import Label
+from lab.tuning import JournalPlace
 from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.problems import sentence_of
@@ -44,9 +46,10 @@ class ExperimentFolder:
         """Return whether the run of this name is finished."""
         return (self.path / RUNS_FOLDER / name / FACTS_FILE).is_file()
 
-    def tuning(self, backend: str) -> Path:
-        """Return the path of the tuning journal of `backend`."""
-        return self.path / "tuning" / f"{backend}.json"
+    def tuning(self, backend: str) -> JournalPlace:
+        """Return the place of the tuning journal of `backend`, on its machine. Raises SettingsError."""
+        name = self._name
+        return JournalPlace(Label(name).of(backend), f"experiment {name} in {self.path.resolve()}")
 
     def attempt(self, name: str) -> Path:
         """Return a new, empty folder for the run of this name. Raises OutputError."""
@@ -82,6 +85,10 @@ class ExperimentFolder:
             raise unwritable(there, error) from None
         return there
 
+    @cached_property
+    def _name(self) -> str:
+        return self.settings().name
+
     def settings(self) -> Lab:
         """Return the settings that it was begun with. Raises SettingsError."""
         path = self.path / EXPERIMENT_FILE
@@ -97,7 +104,7 @@ def make_folder(lab: Lab) -> ExperimentFolder:
     """Make the folder of a new experiment. Raises OutputError."""
     path = lab.out / f"{lab.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     try:
-        for name in ("attempts", RUNS_FOLDER, "tuning"):
+        for name in ("attempts", RUNS_FOLDER):
             (path / name).mkdir(parents=True, exist_ok=name != "attempts")
     except FileExistsError:
         raise OutputError(f"{path}: already exists: try again in a second") from None

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from lab.clones.clone import Clone, CloneKit
 from lab.clones.registry import driver_of
@@ -19,7 +18,7 @@ from lab.saturators import SaturatorSettings, aimed
 from lab.steps.remains import Remains
 from lab.steps.runner import StepRunner
 from lab.steps.step import Step, fill
-from lab.tuning import apply, put_back
+from lab.tuning import JournalPlace, Plan, apply, put_back
 
 _PAUSES_S = (1.0, 3.0, 10.0, 20.0)  # before each new attempt: whatever uses it may be about to end
 
@@ -99,7 +98,7 @@ class Rig:
         """Return the steps that make the disk as slow as it is to be."""
         return StepGroup("limit the disk", tuple(self.disk.limit()) if self.disk else ())
 
-    async def made(self, tuning: Path) -> None:
+    async def made(self, tuning: JournalPlace) -> None:
         """Make it all; the site is copied with the host tuned, since what is written keeps some of it.
 
         `tuning` is the journal of that. Raises LabError.
@@ -111,13 +110,12 @@ class Rig:
         await self.do([self.limit()])
 
     @contextlib.asynccontextmanager
-    async def tuned(self, journal: Path) -> AsyncIterator[None]:
-        """Tune the host within the block; what a crash left in `journal` is put back first."""
+    async def tuned(self, journal: JournalPlace) -> AsyncIterator[Plan]:
+        """Tune the host within the block, as given; what a crash left in `journal` is put back first."""
         machine = RecordedMachine(self.machine, self.tell, changes_settings)
         await put_back(machine, journal)
         try:
-            await apply(machine, self.backend.tuning, journal)
-            yield
+            yield await apply(machine, self.backend.tuning, journal)
         finally:
             await put_back(machine, journal)
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from lab.names.labels import Label
 from lab.observers import HostCsv, place, sampler_of
 from lab.saturators import saturator
 from lab.steps.step import Command, fill
+from lab.tuning import Plan
 from plimsoll.common.atomic import replace_json, replace_text
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
@@ -58,7 +60,7 @@ class RigRun:
         However it ends, nothing of it runs on, and the host's settings are as they were.
         """
         rig = self._rig
-        async with rig.tuned(self._folder.tuning(rig.name)):
+        async with rig.tuned(self._folder.tuning(rig.name)) as tuning:
             try:
                 await rig.do([rig.reset(restore=rig.changed)])
                 rig.changed = self._kind.changes
@@ -66,7 +68,7 @@ class RigRun:
                 attempt = self._folder.attempt(self._run.name)
                 self._folder.journal.note("attempt", sync=False, run=self._run.name, attempt=attempt.name)
                 directory, facts = await self._measured(attempt)
-                self._complete(directory, facts)
+                self._complete(directory, facts, tuning)
                 return self._folder.finish(attempt, directory, self._run.name)
             finally:
                 await rig.do([rig.rest()])
@@ -167,7 +169,7 @@ class RigRun:
         goal = {} if self._lab.goal_ms is None else {"goal_ms": self._lab.goal_ms}
         return goal | ({"levels": self._variant.of} if self._variant.of else {})
 
-    def _complete(self, directory: Path, facts: dict[str, Any]) -> None:
+    def _complete(self, directory: Path, facts: dict[str, Any], tuning: Plan) -> None:
         """Write to run.json what the lab knows of the run."""
         path = directory / FACTS_FILE
         where, captured = self._rig.place, self._rig.runner.captured
@@ -185,6 +187,7 @@ class RigRun:
                     "emulated": where.emulated if where else None,
                     "clone": self._rig.clone.describe() | accelerator,
                     "facts": facts,
+                    "tuning": [asdict(value) for value in tuning.asked],
                 },
                 "phases": {"warmup_s": self._lab.warmup_s, **phases.model_dump()},
             },

@@ -49,3 +49,8 @@ class Label:
         """Return the backend that `name` is called after, None where it is not of this experiment."""
         found = _OWN.fullmatch(name)
         return found[2] if found and found[1] == self.experiment else None
+
+
+def is_own(name: str) -> bool:
+    """Return whether `name` is called after a backend of some experiment."""
+    return _OWN.fullmatch(name) is not None

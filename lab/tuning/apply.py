@@ -1,15 +1,17 @@
 """Applies a tuning to a host and puts it back, through a journal, so that a crash can be undone."""
 
-from pathlib import Path
+import shlex
+from collections.abc import Callable
 
 from lab.errors import MachineError
 from lab.machine import Machine
+from lab.names.labels import is_own
 from lab.tuning.current import has_pool, read_current
 from lab.tuning.errors import TuningError
-from lab.tuning.journal import TuningJournal, read_journal, remove_journal, write_journal
+from lab.tuning.journal import JournalPlace, journals_on, read_journal, remove_journal, write_journal
 from lab.tuning.plan import Plan, plan, touched
 from lab.tuning.settings import Tuning
-from lab.tuning.values import PropertyValue, Value
+from lab.tuning.values import PropertyValue, SettingCommand, Value
 
 
 async def planned(machine: Machine, tuning: Tuning) -> Plan:
@@ -17,7 +19,7 @@ async def planned(machine: Machine, tuning: Tuning) -> Plan:
     return plan(await read_current(machine, touched(tuning)), tuning)
 
 
-async def apply(machine: Machine, tuning: Tuning, journal: Path) -> Plan:
+async def apply(machine: Machine, tuning: Tuning, journal: JournalPlace) -> Plan:
     """Apply `tuning`, having written to `journal` what `put_back` needs. Returns what was done.
 
     Where one setting is refused, all are put back. Raises TuningError, MachineError.
@@ -25,7 +27,7 @@ async def apply(machine: Machine, tuning: Tuning, journal: Path) -> Plan:
     todo = await planned(machine, tuning)
     if not todo.apply:
         return todo
-    write_journal(journal, TuningJournal(machine=machine.name, put_back=todo.put_back))
+    await write_journal(machine, journal, todo.put_back)
     try:
         for value in todo.apply:
             await _set(machine, value)
@@ -39,30 +41,65 @@ async def apply(machine: Machine, tuning: Tuning, journal: Path) -> Plan:
     return todo
 
 
-async def put_back(machine: Machine, journal: Path) -> None:
+async def put_back(machine: Machine, journal: JournalPlace) -> None:
     """Put back what `journal` holds and remove it; nothing to do where there is none.
 
     Doing it twice does no harm. What went away with its disk, dataset or module is no problem. Goes on after
     a failure; then raises TuningError with all of them, and the journal stays.
     """
-    found = read_journal(journal)
+    found = await read_journal(machine, journal)
     if found is None:
         return
-    if found.machine != machine.name:
-        raise TuningError(f"{journal}: belongs to the machine {found.machine}, not to {machine.name}")
     problems = []
     for value in found.put_back:
         try:
             # Looked for one by one: a setting may come back with the scheduler that was put back before it.
             if value.key in await read_current(machine, [value]):
                 await _set(machine, value)
-            elif isinstance(value, PropertyValue) and not await has_pool(machine, value.dataset):
+            elif isinstance(value, PropertyValue) and not await _is_gone(machine, value):
                 problems.append(f"{value.key}: its pool is not imported; import it and try again")
         except MachineError as error:
             problems.append(f"{value.key}: {error}")
     if problems:
-        raise TuningError("\n".join([f"{journal}: could not put everything back:", *problems]))
-    remove_journal(journal)
+        by_hand = "; ".join(_by_hand(value.step) for value in found.put_back)
+        raise TuningError(
+            "\n".join(
+                [
+                    f"{machine.name}: {journal.path}: could not put everything back:",
+                    *problems,
+                    f"mend that and try again, or put it back by hand ({by_hand}) and forget it: "
+                    f"rm {journal.path}",
+                ]
+            )
+        )
+    await remove_journal(machine, journal)
+
+
+async def put_back_all(machine: Machine, say: Callable[[str], None]) -> None:
+    """Put back every tuning that a crash left on `machine`, whoever's it was. Raises TuningError.
+
+    Only who has the machine to himself may do so: then none of them is at work.
+    """
+    for place in await journals_on(machine):
+        found = await read_journal(machine, place)
+        if found is not None:
+            keys = ", ".join(f"{value.key} = {value.value}" for value in found.put_back)
+            say(f"{machine.name}: is still tuned by {found.by or place.label}: putting back {keys}")
+            await put_back(machine, place)
+
+
+async def _is_gone(machine: Machine, value: PropertyValue) -> bool:
+    """Return whether the dataset is destroyed, and not merely out of sight with its pool.
+
+    A pool that the lab made goes with its disk.
+    """
+    return is_own(value.dataset.split("/")[0]) or await has_pool(machine, value.dataset)
+
+
+def _by_hand(step: SettingCommand) -> str:
+    """Return `step` as one would type it. Pure."""
+    line = shlex.join(step.command)
+    return line if step.stdin is None else f"echo {shlex.quote(step.stdin.strip())} | {line}"
 
 
 async def _set(machine: Machine, value: Value) -> None:

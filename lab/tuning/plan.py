@@ -27,11 +27,24 @@ _TWINS = {
 
 
 @dataclass(frozen=True)
+class TunedValue:
+    """One key of a tuning: what was there, and what it was set to."""
+
+    key: str
+    was: str
+    set: str
+
+
+@dataclass(frozen=True)
 class Plan:
-    """Values to set, in this order, and values to put back, in this order."""
+    """Values to set, in this order, and values to put back, in this order.
+
+    `asked` are all that the tuning names, also those that the host had already, for the run's record.
+    """
 
     apply: tuple[Value, ...]
     put_back: tuple[Value, ...]
+    asked: tuple[TunedValue, ...] = ()
 
     @property
     def apply_steps(self) -> tuple[SettingCommand, ...]:
@@ -110,7 +123,8 @@ def plan(current: Current, tuning: Tuning) -> Plan:
                 before[side_effect.key] = current[side_effect.key]
     grows = _arc_grows(apply, current)
     back = _without_zero_twins(before)
-    return Plan(tuple(_in_order(apply, grows)), tuple(_in_order(back, not grows)))
+    asked = tuple(TunedValue(value.key, current[value.key].value, value.value) for value in values)
+    return Plan(tuple(_in_order(apply, grows)), tuple(_in_order(back, not grows)), asked)
 
 
 def _set_values(model: object) -> list[tuple[str, str]]:

@@ -108,15 +108,25 @@ class ExperimentRun(_Model):
     goal_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
+class TunedValue(_Model):
+    """A setting of the host that the backend's tuning names: what was there, and what it was set to."""
+
+    key: str
+    was: str | None = None
+    set: str
+
+
 class Storage(_Model):
     """The storage under the site. `emulated` says what was imitated by slowing another disk down, else None.
 
-    `clone` is how the site was copied there, `facts` what the lab read of the host (lab/facts).
+    `clone` is how the site was copied there, `facts` what the lab read of the host (lab/facts), `tuning` what
+    it set there for this run.
     """
 
     emulated: str | None = None
     clone: dict[str, Any] = {}
     facts: dict[str, Any] = {}
+    tuning: list[TunedValue] = []
 
 
 class PhaseLengths(_Model):

@@ -1,5 +1,10 @@
 """A host with everything that can be tuned."""
 
+from collections.abc import Sequence
+
+from lab.machine import Done
+from lab.tuning import journal
+from lab.tuning.journal import JournalPlace
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import ARCSTATS, HUGEPAGE, SCHEDULER
 
@@ -13,9 +18,44 @@ tank/site\tsync\tstandard\treceived
 tank/site\tlogbias\t-\t-
 """
 
+PLACE = JournalPlace("plimsoll-lab--a", "experiment lab in /results/lab-1")
 
-def host_to_tune() -> FakeMachine:
-    return FakeMachine(
+
+class TunedHost(FakeMachine):
+    """A FakeMachine that keeps journals of tunings, as its shell would."""
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        check: bool = True,
+    ) -> Done:
+        if command[:2] != ["sh", "-c"] or command[2] not in vars(journal).values():
+            return await super().run(command, stdin=stdin, timeout_s=timeout_s, check=check)
+        line, path = tuple(command), command[4]
+        self.ran.append(line)
+        if self.refuses(line, stdin):
+            return Done(line, 1, "", "Read-only file system")
+        match command[2]:
+            case journal._WRITE if path in self.files:
+                return Done(line, 73, "", "")
+            case journal._WRITE:
+                assert stdin is not None
+                self.files[path] = stdin.decode()
+            case journal._READ:
+                return Done(line, 0, self.files[path], "") if path in self.files else Done(line, 74, "", "")
+            case journal._REMOVE:
+                self.files.pop(path, None)
+            case journal._LIST:
+                names = [one.removeprefix(f"{path}/") for one in self.files if one.startswith(f"{path}/")]
+                return Done(line, 0, "".join(f"{name}\n" for name in names) or "*.json\n", "")
+        return Done(line, 0, "", "")
+
+
+def host_to_tune() -> TunedHost:
+    return TunedHost(
         {
             f"{QUEUE}/scheduler": SCHEDULER,
             f"{QUEUE}/nr_requests": "256\n",

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from lab.machine import LocalMachine
-from lab.tuning import put_back
+from lab.tuning import JournalPlace, put_back
 from tests.support.paths import ROOT
 from tests.support.programs import need
 
 APPLY = """
 import asyncio, os, signal, sys
-from pathlib import Path
 from lab.machine import LocalMachine
-from lab.tuning import Tuning, apply
+from lab.tuning import JournalPlace, Tuning, apply
 
 wish = {"scheduler": "mq-deadline", "nr_requests": 64, "read_ahead_kb": 2048}
-asyncio.run(apply(LocalMachine(), Tuning.model_validate({"disks": {sys.argv[1]: wish}}), Path(sys.argv[2])))
+wanted = Tuning.model_validate({"disks": {sys.argv[1]: wish}})
+asyncio.run(apply(LocalMachine(), wanted, JournalPlace(sys.argv[2])))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 FILES = ("scheduler", "nr_requests", "read_ahead_kb", "wbt_lat_usec")
@@ -49,15 +49,17 @@ def _queue(device: str) -> dict[str, str]:
     return {name: (folder / name).read_text().strip() for name in FILES}
 
 
-def test_a_disk_is_as_it_was_after_the_program_was_killed(loop: str, tmp_path: Path) -> None:
-    before, journal = _queue(loop), tmp_path / "tuning.json"
+def test_a_disk_is_as_it_was_after_the_program_was_killed(loop: str) -> None:
+    before, journal = _queue(loop), JournalPlace(f"plimsoll-tuning--{os.getpid()}")
     if "mq-deadline" not in before["scheduler"]:
         pytest.skip("this kernel has no mq-deadline")
-    ran = subprocess.run([sys.executable, "-c", APPLY, loop, str(journal)], cwd=ROOT, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", APPLY, loop, journal.label], cwd=ROOT, timeout=60, check=False
+    )
     assert ran.returncode == -signal.SIGKILL
     tuned = _queue(loop)
     assert "[mq-deadline]" in tuned["scheduler"]
     assert (tuned["nr_requests"], tuned["read_ahead_kb"]) == ("64", "2048")
     asyncio.run(put_back(LocalMachine(), journal))
     assert _queue(loop) == before
-    assert not journal.exists()
+    assert not Path(journal.path).exists()

@@ -89,6 +89,21 @@ def test_json_has_all_of_it(tmp_path: Path) -> None:
     assert [len(found[side]["runs"]) for side in ("baseline", "candidate")] == [4, 4]
 
 
+def test_a_difference_in_tuning_is_never_hidden(tmp_path: Path) -> None:
+    folder = write_both(tmp_path)
+    for backend, value in (("sata", "60"), ("nvme", "10")):
+        for path in runs_of(folder, backend):
+            tuning = [
+                {"key": "vm.swappiness", "was": "60", "set": value},
+                {"key": "zfs.zfs_txg_timeout", "was": "5", "set": "1"},
+            ]
+            change(path, storage={"clone": {"driver": "static"}, "facts": {}, "tuning": tuning})
+    result = run(folder, "--baseline", "sata", "--candidate", "nvme", "--json", "--html", tmp_path / "x.html")
+    found = json.loads(result.stdout)["differences"]
+    assert found == [{"key": "tuning.vm.swappiness", "baseline": "60", "candidate": "10"}]
+    assert "tuning.vm.swappiness" in (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
 def _keys(value: object) -> set[str]:
     if isinstance(value, dict):
         return set(value).union(*(_keys(inner) for inner in value.values()))

@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+from analysis.report.differences import differences_json
 from analysis.report.make import Report, make_report
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
@@ -265,6 +266,40 @@ def test_facts_are_compared_by_place_and_names_change_nothing() -> None:
         ("cpus", (None, None, 4)),
     ]
     assert differing(facts, expected=("disks", "cpus")) == []
+
+
+def _tuned(path: Path, *values: tuple[str, str, str]) -> None:
+    storage = json.loads((path / "run.json").read_text())["storage"]
+    tuning = [{"key": key, "was": was, "set": wanted} for key, was, wanted in values]
+    rewrite(path, storage={**storage, "tuning": tuning})
+
+
+def test_a_difference_in_tuning_is_shown_as_what_lab_yml_set(tmp_path: Path) -> None:
+    for path in write_experiment(tmp_path):
+        fast = "nvme" in json.loads((path / "run.json").read_text())["backend"]
+        _tuned(
+            path,
+            ("disks.nvme0n1.nr_requests" if fast else "disks.loop7.nr_requests", "256", "64"),
+            ("vm.swappiness", "60", "10" if fast else "90"),
+            *([("datasets.tank/a.b.recordsize", "131072", "16384")] if fast else []),
+        )
+    made = make_report([tmp_path])
+    text = re.sub(r"\s*<[^>]*>\s*", " ", text_of(made))
+    said = " ".join(text[text.index("What differs between the backends") :].split())
+    assert "tuning.vm.swappiness 10 90" in said
+    assert "tuning.datasets.1.recordsize 16384 –" in said
+    assert "set by the lab, as lab.yml has it for that backend" in said
+    assert "tuning.disks" not in said, "the same on the disk of either"
+    assert "vm.swappiness 10 (was 60)" in said, "among the facts of the run"
+    differs = {each["key"]: each["backends"] for each in differences_json(made.runs)}
+    assert differs["tuning.vm.swappiness"] == {"nvme-mirror": "10", "slow-disk": "90"}
+
+
+def test_a_tuning_that_is_not_the_same_in_all_runs_of_a_backend_is_a_caution(tmp_path: Path) -> None:
+    _tuned(write_experiment(tmp_path)[0], ("vm.swappiness", "60", "10"))
+    assert "nvme-mirror was not the same in all its runs: tuning.vm.swappiness changed." in text_of(
+        make_report([tmp_path])
+    )
 
 
 def test_facts_that_are_no_numbers_are_refused_and_named(tmp_path: Path) -> None:
