@@ -77,6 +77,12 @@ class FindingKind(Enum):
         "The disks were idle for a part of the phase in which they should have been busy.",
         "Run it again, or take it out of the folder.",
     )
+    SATURATOR_RETRIED = Rule(
+        "saturator-retried",
+        Severity.WARN,
+        "The saturator failed and had to begin again, so the disks were idle for a part of its phase.",
+        "See in events.jsonl why it failed, then run it again, or take it out of the folder.",
+    )
     TARGET_DIED = Rule(
         "target-died",
         Severity.BAD,

@@ -9,7 +9,7 @@ from analysis.evidence.finding import Finding, FindingKind
 from analysis.statistics.lateness import is_late
 from analysis.statistics.sample import P999, PERCENTILES
 from plimsoll.common.severity import Severity
-from plimsoll.common.units import counted, milliseconds, share
+from plimsoll.common.units import counted, milliseconds, share, significant
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Saturation, saturation
 from plimsoll.rundir.recordsum import RecordSum
@@ -181,6 +181,13 @@ def _saturator(run: RunEvidence) -> _Found:
     elif busy and busy.stop_ns is None and phases and phases.during_s is not None:
         text = f"has no end of {busy.name}, though its phase had one."
         yield FindingKind.SATURATOR_GAVE_UP, text, None
+    if busy and busy.retries:
+        why = busy.retries[0].rstrip(".")
+        text = (
+            f"had {busy.name} fail and begin again {counted(len(busy.retries), 'time')} "
+            f"({significant(busy.idle_s, 2)} of {significant(busy.length_s, 2)} s without load): {why}."
+        )
+        yield FindingKind.SATURATOR_RETRIED, text, None
 
 
 def _target(run: RunEvidence) -> _Found:

@@ -14,7 +14,11 @@ from plimsoll.common.differences import differing
 from plimsoll.common.severity import Severity, gravest_first
 
 _MOST_KEYS = 5
-_OF_ALL = (FindingKind.SATURATOR_GAVE_UP, FindingKind.TARGET_DIED)  # said of the comparison too
+_OF_ALL = (  # said of the comparison too
+    FindingKind.SATURATOR_GAVE_UP,
+    FindingKind.SATURATOR_RETRIED,
+    FindingKind.TARGET_DIED,
+)
 
 
 def comparison_cautions(

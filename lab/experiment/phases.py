@@ -29,7 +29,11 @@ class RunClock:
 
     def now_ns(self) -> int:
         """Return the nanoseconds since the run's start."""
-        return time.monotonic_ns() - self.start_ns
+        return self.since_ns(time.monotonic_ns())
+
+    def since_ns(self, at_ns: int) -> int:
+        """Return the nanoseconds from the run's start to an instant of this machine's monotonic clock."""
+        return at_ns - self.start_ns
 
     async def until(self, t_s: float) -> None:
         """Wait until that second of the run, which may be over."""
@@ -45,8 +49,13 @@ class Events:
     clock: RunClock | None
 
     def note(self, event: dict[str, Any]) -> None:
-        """Append `event` with the instant at which it came; before the run's start there is no instant."""
-        t_ns = self.clock.now_ns() if self.clock else 0
+        """Append `event` with the instant at which it came, or which its `at_ns` names (monotonic).
+
+        Before the run's start there is no instant.
+        """
+        at_ns = event.get("at_ns", time.monotonic_ns())
+        t_ns = self.clock.since_ns(at_ns) if self.clock else 0
+        event = {key: value for key, value in event.items() if key != "at_ns"}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"t_ns": t_ns, **event}, ensure_ascii=False, allow_nan=False) + "\n")
 

@@ -28,7 +28,7 @@ class Process(Protocol):
     """A command that runs. It has a process group of its own, and no input."""
 
     def lines(self) -> AsyncIterator[Line]:
-        """Yield what it writes as it comes, until it ends. To be asked for once."""
+        """Yield what it writes as it comes, until it ends. Asked for again, it goes on where it was left."""
         ...
 
     async def wait(self) -> int:

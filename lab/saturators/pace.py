@@ -1,13 +1,15 @@
 """Copies what a command writes to a sink, counts it, and keeps to a rate: `python -m lab.saturators.pace`.
 
 Standard library only: on machines without Plimsoll the text of this file is run by `python3 -c`. It prints
-the bytes so far once a second, as `bytes N`. It ends with the command's status, or with the receiver's.
+the bytes so far once a second and when it is told to end (TERM), as `bytes N`. It ends with the command's
+status, or with the receiver's.
 """
 
 import argparse
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -35,18 +37,39 @@ def write_all(sink, data):
         view = view[os.write(sink, view) :]
 
 
+class Ended(Exception):
+    """It was told to end."""
+
+
+def end(_number, _frame):
+    # type: (int, object) -> None
+    """Stop copying at once; a second signal changes nothing."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Ended
+
+
 def copy(source, sink, rate, wrap):
     # type: (int, int, int | None, int | None) -> None
-    """Copy until `source` ends; after `wrap` bytes the sink starts anew."""
-    copied, at, began_s = 0, 0, time.monotonic()
+    """Copy until `source` ends, or until it is told to end; after `wrap` bytes the sink starts anew."""
+    copied = [0]
+    try:
+        copy_on(source, sink, rate, wrap, copied)
+    finally:
+        print("bytes", copied[0], flush=True)
+
+
+def copy_on(source, sink, rate, wrap, copied):
+    # type: (int, int, int | None, int | None, list[int]) -> None
+    """Copy, and keep the bytes so far in `copied`."""
+    at, began_s = 0, time.monotonic()
     say_s = began_s + 1
     while True:
         now_s = time.monotonic()
         if now_s >= say_s:
-            print("bytes", copied, flush=True)
+            print("bytes", copied[0], flush=True)
             say_s += max(int(now_s - say_s) + 1, 1)
             continue
-        wait_s = pause_s(rate, copied, now_s - began_s)
+        wait_s = pause_s(rate, copied[0], now_s - began_s)
         if wait_s > 0:
             time.sleep(min(wait_s, say_s - now_s))
             continue
@@ -60,8 +83,7 @@ def copy(source, sink, rate, wrap):
             at = 0
         write_all(sink, data)
         at += len(data)
-        copied += len(data)
-    print("bytes", copied, flush=True)
+        copied[0] += len(data)
 
 
 def main():
@@ -81,12 +103,15 @@ def main():
         # If a link were followed, its owner could choose the file that is written.
         sink = os.open(asked.to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     sender = subprocess.Popen(asked.command, stdout=subprocess.PIPE)  # noqa: S603
+    signal.signal(signal.SIGTERM, end)
     assert sender.stdout  # noqa: S101 it is a pipe
     try:
         copy(sender.stdout.fileno(), sink, asked.rate, asked.wrap)
     except OSError as error:
         print("pace: cannot write:", error.strerror, file=sys.stderr)
         sender.kill()
+    except Ended:
+        sender.terminate()
     sender.stdout.close()
     received = 0
     if receiver and receiver.stdin:

@@ -10,6 +10,11 @@ from typing import Any, Protocol
 from lab.errors import MachineError, last_words
 from lab.machine import Line, Machine
 
+_SECOND_NS = 10**9
+_SHORTEST_NS = 50_000_000  # of a throughput that is told
+_LAST_LINES_S = 1.0
+
+# Gets each event; `at_ns` is when it was, by the monotonic clock, where that is known better than by now.
 OnEvent = Callable[[dict[str, Any]], None]
 Read = Callable[[Line], int | None]  # the bytes so far, from a line
 
@@ -61,6 +66,7 @@ class Runner(ABC):
         self._kind, self._retries, self._on_event = kind, retries, on_event
         self.meter = Meter()
         self.retry_s = 1.0
+        self._grew_ns = self._reported_ns = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._running = False
 
@@ -70,12 +76,14 @@ class Runner(ABC):
         """See Saturator."""
         await self._prepare()
         self._running = True
+        self._reported_ns = time.monotonic_ns()
         self._on_event({"event": self._kind, "phase": "start"})
         self._tasks = [asyncio.create_task(self._again_and_again()), asyncio.create_task(self._report())]
 
     async def stop(self) -> None:
         """See Saturator."""
         tasks, self._tasks = self._tasks, []
+        asked_ns = time.monotonic_ns()
         for task in tasks:
             task.cancel()
         try:
@@ -83,7 +91,8 @@ class Runner(ABC):
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         finally:
-            self._stopped()
+            # What it ran may end much later; its last byte was when the meter last rose, if not before.
+            self._stopped(max(asked_ns, self._grew_ns))
             if tasks:
                 await self._clean()
 
@@ -109,28 +118,40 @@ class Runner(ABC):
                 failures += 1
                 if failures > self._retries:
                     self.failure = str(error)
-                    self._stopped()
+                    self._stopped(time.monotonic_ns())
                     return
                 self._on_event({"event": f"{self._kind} retry", "error": str(error)})
                 await asyncio.sleep(self.retry_s * min(failures, 30))
 
     async def _report(self) -> None:
-        loop = asyncio.get_running_loop()
-        reported_s = due_s = loop.time()
+        due_ns = self._reported_ns
         while self._running:
-            due_s += 1
-            await asyncio.sleep(max(due_s - loop.time(), 0))
-            now_s = loop.time()
-            event = {"event": f"{self._kind} bytes", "bytes_per_s": self.meter.per_second(now_s - reported_s)}
+            due_ns += _SECOND_NS
+            await asyncio.sleep(max(due_ns - time.monotonic_ns(), 0) / _SECOND_NS)
             if self._running:
-                self._on_event(event)
-            reported_s = now_s
+                self._tell_bytes(time.monotonic_ns())
 
-    def _stopped(self) -> None:
+    def _tell_bytes(self, at_ns: int) -> None:
+        """Tell the throughput from the last report up to that instant."""
+        bytes_per_s = self.meter.per_second((at_ns - self._reported_ns) / _SECOND_NS)
+        self._on_event({"event": f"{self._kind} bytes", "bytes_per_s": bytes_per_s, "at_ns": at_ns})
+        self._reported_ns = at_ns
+
+    def _stopped(self, at_ns: int) -> None:
         if self._running:
             self._running = False
+            if at_ns - self._reported_ns > _SHORTEST_NS:
+                self._tell_bytes(at_ns)
             why = {"error": self.failure} if self.failure else {}
-            self._on_event({"event": self._kind, "phase": "stop", "bytes": self.meter.total} | why)
+            self._on_event(
+                {"event": self._kind, "phase": "stop", "bytes": self.meter.total, "at_ns": at_ns, **why}
+            )
+
+    def _count(self, bytes_: int, t_ns: int) -> None:
+        before = self.meter.total
+        self.meter.now(bytes_)
+        if self.meter.total > before:
+            self._grew_ns = t_ns
 
     async def _follow(self, command: list[str], read: Read, whole: Callable[[], int] = lambda: 0) -> None:
         """Run `command` to its end, the meter at what `read` says. Raises MachineError."""
@@ -140,13 +161,18 @@ class Runner(ABC):
         try:
             async for line in process.lines():
                 if (bytes_ := read(line)) is not None:
-                    self.meter.now(bytes_)
+                    self._count(bytes_, line.t_ns)
                 elif line.stream == "err" and line.text.strip():
                     said = last_words(line.text)
             if not (status := await process.wait()):
                 self.meter.now(whole())
         except BaseException:
             await process.stop()
+            with contextlib.suppress(TimeoutError):  # the bytes up to the end are in its last lines
+                async with asyncio.timeout(_LAST_LINES_S):
+                    async for line in process.lines():
+                        if (bytes_ := read(line)) is not None:
+                            self._count(bytes_, line.t_ns)
             raise
         finally:
             self.meter.next_process()

@@ -12,6 +12,7 @@ _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
 _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
 _NO_SPANS = {"run", "measure", "error"}  # have tables of their own, and would cover the figures
 _BYTES = " bytes"  # a saturator's throughput, once a second
+_RETRY = " retry"  # a round of it failed
 SATURATORS = ("zfs-send", "btrfs-send", "fio")  # known even where one was stopped before its first second
 
 
@@ -94,7 +95,8 @@ def spans(events: list[Event], end_s: float) -> list[Span]:
 class Saturation:
     """A saturator, which kept the disks busy: its kind, from when to when, and its throughput each second.
 
-    `stop_ns` is None where it was not stopped before the run ended; `error` says why it gave up, if it did.
+    `stop_ns` is None where it was not stopped before the run ended; `error` says why it gave up, if it did,
+    `retries` why it had to begin again each time.
     """
 
     name: str
@@ -102,6 +104,23 @@ class Saturation:
     stop_ns: int | None
     error: str | None
     bytes_per_s: list[tuple[int, float]]
+    retries: tuple[str, ...] = ()
+
+    @property
+    def idle_s(self) -> float:
+        """The seconds in which nothing went through."""
+        instants = [self.start_ns, *(t_ns for t_ns, _ in self.bytes_per_s)]
+        return sum(
+            (t_ns - before_ns) / 1e9
+            for before_ns, (t_ns, rate) in zip(instants, self.bytes_per_s, strict=False)
+            if rate == 0
+        )
+
+    @property
+    def length_s(self) -> float:
+        """The seconds from its start to its stop, or to the last that is known of it."""
+        known = [self.start_ns, *(t_ns for t_ns, _ in self.bytes_per_s)]
+        return ((self.stop_ns or known[-1]) - self.start_ns) / 1e9
 
 
 def saturation(events: list[Event]) -> Saturation | None:
@@ -125,6 +144,7 @@ def saturation(events: list[Event]) -> Saturation | None:
             for e in events
             if e.name == start.name + _BYTES and _is_count(value := e.further.get("bytes_per_s"))
         ],
+        retries=tuple(str(e.further.get("error", "")) for e in events if e.name == start.name + _RETRY),
     )
 
 

@@ -1,7 +1,8 @@
 """Saturators at work: they repeat, tell, give up, stop, and leave only what was there."""
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -74,8 +75,50 @@ def test_it_sends_again_and_again_and_leaves_only_what_was_there() -> None:
     assert pool.snapshots == theirs
     assert begun[2].stopped
     assert events[0] == {"event": "zfs-send", "phase": "start"}
+    del events[-1]["at_ns"]
     assert events[-1] == {"event": "zfs-send", "phase": "stop", "bytes": 500 + 500 + 400}
     assert {"zfs-send", "zfs-send bytes"} == {event["event"] for event in events}
+
+
+class _SlowToEnd(ScriptedProcess):
+    """Writes its last line when it is told to end, and ends long after."""
+
+    last_ns = 0
+
+    async def lines(self) -> AsyncIterator[Line]:
+        if self.stopped:
+            yield Line("out", "bytes 900", self.last_ns)
+            return
+        async for line in super().lines():
+            yield line
+
+    async def stop(self, grace_s: float = 5.0) -> int:
+        self.last_ns = time.monotonic_ns()
+        await asyncio.sleep(0.3)
+        return await super().stop()
+
+
+def test_it_stopped_at_its_last_byte_however_long_its_program_takes_to_end() -> None:
+    events: list[dict[str, Any]] = []
+    begun: list[_SlowToEnd] = []
+
+    def begin(command: Sequence[str]) -> ScriptedProcess:
+        begun.append(_SlowToEnd([Line("out", "bytes 500", 0)], None))
+        return begun[-1]
+
+    async def drive() -> None:
+        settings = ZFS.model_copy(update={"rate_bytes_per_s": 1000})
+        one = saturator(ScriptedMachine(Pool(openzfs=False).answer, begin), settings, "n", events.append)
+        await one.start()
+        await _until(lambda: begun)
+        await asyncio.sleep(0.1)  # long enough for a throughput
+        await one.stop()
+
+    asyncio.run(drive())
+    *_, last_part, stop = events
+    assert stop == {"event": "zfs-send", "phase": "stop", "bytes": 900, "at_ns": begun[0].last_ns}
+    assert (last_part["event"], last_part["at_ns"]) == ("zfs-send bytes", begun[0].last_ns)
+    assert last_part["bytes_per_s"] > 0, "the second that was cut off"
 
 
 def test_increments_follow_each_other() -> None:

@@ -272,6 +272,20 @@ def test_pace_as_a_program(words: list[str], status: int, says: str) -> None:
     assert (done.returncode, done.stdout) == (status, "bytes 3\n"), says + done.stderr
 
 
+def test_pace_says_what_it_copied_when_it_is_told_to_end() -> None:
+    command = paced(["true"], NullSink(), None, "n", None)[:3]
+    words = [sys.executable, *command[1:], "--rate=100000", "--", "yes"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        first = paced_total(process.stdout.readline().strip())
+        process.terminate()
+        *_, last = [paced_total(line.strip()) for line in process.stdout]
+    assert process.returncode == 1
+    assert first is not None
+    assert last is not None
+    assert last >= first > 0
+
+
 def test_pace_follows_no_symbolic_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")

@@ -165,12 +165,26 @@ def _gave_up(path: Path) -> None:
     )
 
 
+def _retried(path: Path) -> None:
+    lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+    for line in lines[5:8]:
+        assert line["event"] == "zfs-send bytes"
+        line["bytes_per_s"] = 0
+    lines.insert(5, {"t_ns": lines[5]["t_ns"], "event": "zfs-send retry", "error": "pool is busy"})
+    (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 def _no_counters(path: Path) -> None:
     (path / "host.csv").write_text("a,b\n1,2\n")
 
 
 DOUBTS: list[tuple[str, Callable[[Path], object], str]] = [
     ("the saturator gave up", _gave_up, "had idle disks from then on when zfs-send gave up (no space)"),
+    (
+        "the saturator began again",
+        _retried,
+        "had zfs-send fail and begin again 1 time (3 of 40 s without load): pool is busy.",
+    ),
     ("the counters are damaged", _no_counters, "without the observers&#39; counters"),
     (
         "the host changed between two runs",
