@@ -11,6 +11,7 @@ from typing import Any
 from lab.errors import LabError
 from lab.experiment.files import append_line
 from lab.experiment.folder import ExperimentFolder
+from lab.experiment.journal import aside_name
 from lab.experiment.lock import Lock, held
 from lab.experiment.order import PlannedRun, runs_in_order
 from lab.experiment.rig import Rig
@@ -22,6 +23,7 @@ from lab.experiment.variants import variants
 from lab.steps.step import Command, Step, shown
 from lab.tuning import put_back, put_back_all
 from plimsoll.common.errors import PlimsollError
+from plimsoll.common.units import counted
 
 Say = Callable[[str], None]
 Advance = Callable[[int, int], None]
@@ -29,7 +31,10 @@ Advance = Callable[[int, int], None]
 
 @dataclass
 class ExperimentOutcome:
-    """The outcome of an experiment: the runs finished, not done, and set aside with the reason."""
+    """The outcome of an experiment: the runs finished and not done, and what was set aside with the reason.
+
+    That is a backend, or a scenario on one: `aside_name`.
+    """
 
     finished: list[str] = field(default_factory=list)
     not_done: list[str] = field(default_factory=list)
@@ -57,8 +62,9 @@ class Experiment:
         self._lab, self._folder, self._kinds = lab, folder, kinds
         self._say, self._advance = say, advance
         self._said: set[str] = set()
+        self._aside: set[str] = set()
         self._locks: dict[str, Lock] = {}
-        self._runs = planned(lab)
+        self._runs = folder.planned() or planned(lab)
         self._variants = {variant.name: variant for variant in variants(lab)}
 
     async def carry_out(self) -> ExperimentOutcome:
@@ -87,16 +93,17 @@ class Experiment:
         return outcome
 
     async def _with(self, rigs: list[Rig], machines: Machines) -> None:
-        aside = self._folder.journal.set_aside
-        standing = {name: rig for name, rig in by_variant(rigs).items() if name not in aside}
+        rig_of = by_variant(rigs)
+        self._aside = set(self._folder.journal.set_aside)
+        standing = {name: rig for name, rig in rig_of.items() if name not in self._aside}
         for rig in {rig.name: rig for rig in standing.values()}.values():
             await self._tidied(rig)
         todo = [run for run in self._runs if not self._folder.finished(run.name)]
         made: set[str] = set()
         for run in todo:
             self._advance(sum(self._folder.finished(run.name) for run in self._runs), len(self._runs))
-            while run.backend in standing and not self._folder.finished(run.name):
-                rig = standing[run.backend]
+            while not self._is_aside(run) and not self._folder.finished(run.name):
+                rig = rig_of[run.backend]
                 rig.wear(run.backend)
                 try:
                     if rig.name not in made:
@@ -104,12 +111,12 @@ class Experiment:
                         made.add(rig.name)
                     await self._once(run, rig, machines)
                 except PlimsollError as error:
+                    pause_s = self._failed(run, rig.name in made, str(error))
                     made.discard(rig.name)
-                    if self._failed(run, str(error)):
-                        del standing[run.backend]
                     # What stays is found again, and named at the end.
                     with contextlib.suppress(PlimsollError):
                         await rig.clear(self._say)
+                    await asyncio.sleep(pause_s)
         self._advance(len(self._outcome().finished), len(self._runs))
 
     async def _tidied(self, rig: Rig) -> None:
@@ -138,7 +145,7 @@ class Experiment:
         variant = self._variants[run.backend]
         once = RigRun(variant, run, total, rig, machines.here, self._folder, kind, self._once_only)
         directory = await once.done()
-        self._folder.journal.note("run finished", run=run.name, backend=run.backend)
+        self._folder.journal.note("run finished", run=run.name, backend=run.backend, scenario=run.scenario)
         self._say(f"run {run.number} of {len(self._runs)}: finished: {directory}")
 
     def _once_only(self, text: str) -> None:
@@ -147,16 +154,31 @@ class Experiment:
             self._said.add(text)
             self._say(text)
 
-    def _failed(self, run: PlannedRun, why: str) -> bool:
-        """Note it, and return whether the backend is set aside."""
+    def _is_aside(self, run: PlannedRun) -> bool:
+        return not self._aside.isdisjoint((run.backend, aside_name(run.backend, run.scenario)))
+
+    def _failed(self, run: PlannedRun, made: bool, why: str) -> float:
+        """Note it, and return the seconds to wait; what failed too often is set aside.
+
+        That is the scenario on this backend, or the backend if the scenario did not come to begin. `made`:
+        whether the backend stood.
+        """
+        journal = self._folder.journal
         self._say(self._failure(run, why))
-        self._folder.journal.note("run failed", run=run.name, backend=run.backend, why=why)
-        failures = self._folder.journal.failures(run.backend)
+        scenario = run.scenario if made and journal.attempt(run.name) else None
+        journal.note("run failed", run=run.name, backend=run.backend, scenario=scenario, why=why)
+        failures, name = journal.failures(run.backend, scenario), aside_name(run.backend, scenario)
         if failures < self._lab.limits.failures:
-            return False
-        self._say(f"{run.backend}: set aside after {failures} failures in a row; the other backends go on.")
-        self._folder.journal.note("set aside", backend=run.backend, why=why)
-        return True
+            pause_s = self._lab.limits.pause_s(failures)
+            self._say(f"{name}: failed {counted(failures, 'time')} in a row; trying again in {pause_s:g} s.")
+            return pause_s
+        self._say(
+            f"{name}: set aside after {counted(failures, 'failure')} in a row; the rest goes on. To try it "
+            f"again: plimsoll run --retry-set-aside {self._folder.path}"
+        )
+        journal.note("set aside", backend=run.backend, scenario=scenario, why=why)
+        self._aside.add(name)
+        return 0.0
 
     def _failure(self, run: PlannedRun, why: str) -> str:
         """Return what failed, why, and where its output is, in one line."""

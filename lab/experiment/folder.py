@@ -1,6 +1,7 @@
 """The folder of an experiment: its settings, its journal, its attempts, its finished runs.
 
 lab.json          the settings, whole, as they were when it began
+extended.json     the settings that it was extended with, and all of its runs
 journal.jsonl     what happened
 commands.jsonl    every command that changed something, as it was carried out
 attempts/NAME/    a run that is being done, or was cut off
@@ -10,14 +11,15 @@ report.html
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from lab.experiment.journal import Journal
+from lab.experiment.order import PlannedRun
 from lab.experiment.settings import Lab
 from lab.names.labels import Label
 from lab.tuning import JournalPlace
@@ -27,6 +29,7 @@ from plimsoll.common.problems import sentence_of
 from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, RUNS_FOLDER
 
 OUTPUT_FILE = "output.txt"
+EXTENSION_FILE = "extended.json"
 
 
 class ExperimentFolder:
@@ -85,19 +88,52 @@ class ExperimentFolder:
             raise unwritable(there, error) from None
         return there
 
+    def planned(self) -> list[PlannedRun] | None:
+        """Return all runs of an experiment that was extended; None where the settings say it all.
+
+        Raises SettingsError.
+        """
+        extension = self._extension()
+        return extension.runs if extension else None
+
+    def extend(self, settings: Lab, runs: Sequence[PlannedRun]) -> None:
+        """Note what the experiment is extended to, at one stroke. Raises OutputError."""
+        extension = _Extension(settings=settings, runs=list(runs))
+        replace_json(self.path / EXTENSION_FILE, extension.model_dump(mode="json"), sync=True)
+
+    def _extension(self) -> "_Extension | None":
+        path = self.path / EXTENSION_FILE
+        try:
+            return _Extension.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValidationError as error:
+            raise SettingsError(f"{path}: was not written by this version: {sentence_of(error)}") from None
+
     @cached_property
     def _name(self) -> str:
         return self.settings().name
 
     def settings(self) -> Lab:
-        """Return the settings that it was begun with. Raises SettingsError."""
+        """Return the settings that it was begun with, or extended with last. Raises SettingsError."""
         path = self.path / EXPERIMENT_FILE
+        if extension := self._extension():
+            return extension.settings
         try:
             return Lab.model_validate_json(path.read_bytes())
         except OSError as error:
             raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
         except ValidationError as error:
             raise SettingsError(f"{path}: was not written by this version: {sentence_of(error)}") from None
+
+
+class _Extension(BaseModel):
+    """What an experiment was extended to."""
+
+    settings: Lab
+    runs: list[PlannedRun]
 
 
 def make_folder(lab: Lab) -> ExperimentFolder:

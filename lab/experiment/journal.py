@@ -18,6 +18,7 @@ from lab.errors import LabError
 from lab.experiment.files import append_line, read_lines
 from plimsoll.common.atomic import sync_to_disk
 
+_TRIED_AGAIN = "tried again"
 _PATIENCE_S = 2.0  # whoever looks whether it is held, holds it for an instant
 
 
@@ -75,22 +76,43 @@ class Journal:
         last = [line["what"] for line in read_lines(self.path) if line.get("what") in ("begun", "ended")]
         return bool(last) and last[-1] == "ended"
 
-    def failures(self, backend: str) -> int:
-        """Return the number of runs of `backend` that failed in a row, up to now."""
+    def failures(self, backend: str, scenario: str | None = None) -> int:
+        """Return how often in a row `scenario` failed on `backend`, up to now.
+
+        Without `scenario`: how often the backend did by itself, so that no scenario came to begin.
+        """
         count = 0
         for line in read_lines(self.path):
-            if line.get("backend") == backend:
-                count = {"run failed": count + 1, "run finished": 0}.get(line.get("what", ""), count)
+            what, of = line.get("what", ""), line.get("scenario")
+            if what == _TRIED_AGAIN:
+                count = 0
+            if line.get("backend") != backend or what not in ("run failed", "run finished"):
+                continue
+            if what == "run failed" and of == scenario:
+                count += 1
+            elif scenario is None or (what == "run finished" and of == scenario):
+                count = 0
         return count
 
     @property
     def set_aside(self) -> dict[str, str]:
-        """The backends that were set aside, and why."""
-        return {
-            line["backend"]: str(line.get("why", ""))
-            for line in read_lines(self.path)
-            if line.get("what") == "set aside" and isinstance(line.get("backend"), str)
-        }
+        """What was set aside, and why: a backend, or a scenario on a backend, by `aside_name`."""
+        found: dict[str, str] = {}
+        for line in read_lines(self.path):
+            if line.get("what") == _TRIED_AGAIN:
+                found.clear()
+            if line.get("what") == "set aside" and isinstance(line.get("backend"), str):
+                found[aside_name(line["backend"], line.get("scenario"))] = str(line.get("why", ""))
+        return found
+
+    def try_again(self) -> None:
+        """Note that nothing is set aside any more; failures count from here on. Raises OutputError."""
+        self.note(_TRIED_AGAIN)
+
+
+def aside_name(backend: str, scenario: str | None) -> str:
+    """Return what is set aside, as people read it; without `scenario` it is the backend. Pure."""
+    return f"{scenario} on {backend}" if scenario else backend
 
 
 def _locked(descriptor: int, kind: int) -> bool:

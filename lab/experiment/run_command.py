@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,7 +12,8 @@ import click
 from analysis.report.make import make_report
 from lab.clones.registry import driver_of
 from lab.experiment.checked import read_checked
-from lab.experiment.experiment import Experiment, run_experiment
+from lab.experiment.experiment import Experiment, planned, run_experiment
+from lab.experiment.extension import alone, changes, extended_runs
 from lab.experiment.folder import ExperimentFolder, folders, make_folder
 from lab.experiment.replay_options import REPLAY
 from lab.experiment.result import RunResult, result_of
@@ -20,6 +22,7 @@ from lab.experiment.settings import Lab, read_lab
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.units import counted
 from plimsoll.rundir.names import REPORT_FILE, RUNS_FOLDER
 from scenarios.k6.build import k6_program
 from scenarios.registry import scenario
@@ -33,10 +36,28 @@ from scenarios.registry import scenario
     help="Continue the last experiment: the one of that file's name, the one in that folder, or the last in "
     "results/.",
 )
+@click.option(
+    "--retry-set-aside",
+    is_flag=True,
+    help="As --resume, and try again what was set aside.",
+)
+@click.option(
+    "--extend",
+    is_flag=True,
+    help="As --resume, with the further repeats, backends and scenarios that LAB.yml has by now.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 @progress_option
 @click.pass_context
-def run(ctx: click.Context, file: Path | None, resume: bool, as_json: bool, progress: bool | None) -> None:
+def run(
+    ctx: click.Context,
+    file: Path | None,
+    resume: bool,
+    retry_set_aside: bool,
+    extend: bool,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
     """Run an experiment: clone the site onto each backend, run every scenario there, and write the report.
 
     Each finished run is kept. After Ctrl-C, kill -9 or a power failure, --resume removes what was left behind
@@ -47,12 +68,13 @@ def run(ctx: click.Context, file: Path | None, resume: bool, as_json: bool, prog
         plimsoll run examples/one-machine.yml
         plimsoll run --resume
         plimsoll run --resume results/one-machine-20261121T040512Z
+        plimsoll run --extend examples/one-machine.yml
 
     Exit codes: 0 all runs are finished; 1 some are not, or it was interrupted; 2 lab.yml is wrong, or it
     cannot start.
     """  # noqa: D301 \b is click's: keep these lines as they are
     try:
-        result = _carried_out(file, resume, progress)
+        result = _carried_out(file, _Start(resume, retry_set_aside, extend), progress)
     except PlimsollError as error:
         if as_json:
             click.echo(result_of(error).model_dump_json(indent=2))
@@ -64,13 +86,29 @@ def run(ctx: click.Context, file: Path | None, resume: bool, as_json: bool, prog
     ctx.exit(0 if result.exit_reason == "finished" else 1)
 
 
-def _carried_out(file: Path | None, resume: bool, progress: bool | None) -> RunResult:
+@dataclass(frozen=True)
+class _Start:
+    """How it starts: anew, or going on with what was begun."""
+
+    resume: bool
+    retry_set_aside: bool
+    extend: bool
+
+    @property
+    def goes_on(self) -> bool:
+        """True where an experiment was begun before."""
+        return self.resume or self.retry_set_aside or self.extend
+
+
+def _carried_out(file: Path | None, start: _Start, progress: bool | None) -> RunResult:
     """Carry the experiment out and write its report. Raises PlimsollError where it cannot begin or go on."""
-    folder, lab = _begun(file) if resume else _new(file)
+    folder, lab = _begun(file, start.extend) if start.goes_on else _new(file)
     kinds = traits_of(lab, str(file or folder.path))
     _account(lab)
     if any(scenario(name).runs_on_k6 for name in {one.scenario for one in lab.scenarios} - {REPLAY}):
         k6_program(_say)  # built now if needed, so that no run begins with a build
+    if start.retry_set_aside:
+        folder.journal.try_again()
     _say(f"The experiment is in {folder.path}.")
     try:
         with progress_bar(lab.name, "runs", is_shown(progress)) as advance:
@@ -100,19 +138,48 @@ def _new(file: Path | None) -> tuple[ExperimentFolder, Lab]:
     return make_folder(lab), lab
 
 
-def _begun(file: Path | None) -> tuple[ExperimentFolder, Lab]:
+def _begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
     """Find the experiment to go on with. Raises SettingsError."""
+    if extend and (file is None or file.is_dir()):
+        raise SettingsError("--extend: takes the changed LAB.yml: plimsoll run --extend LAB.yml")
     if file is not None and file.is_dir():
         folder = ExperimentFolder(file)
         return folder, folder.settings()
     if file is not None:
-        lab = read_lab(file)
+        lab = read_checked(file)[0] if extend else read_lab(file)
         found, where = list(folders(lab.out, lab.name)), f"called {lab.name} in {lab.out}"
     else:
         found, where = list(folders(Path("results"))), "in results"
     if not found:
         raise SettingsError(f"--resume: there is no experiment {where}; start one: plimsoll run LAB.yml")
-    return found[0], found[0].settings()
+    folder = found[0]
+    if file is not None and extend:
+        _extend(folder, lab, file)
+    elif file is not None:
+        for change in changes(folder.settings(), lab):
+            _say(f"{file}: {change.sentence}: ignored; {change.refusal or '--extend takes it over'}.")
+    return folder, folder.settings()
+
+
+def _extend(folder: ExperimentFolder, lab: Lab, file: Path) -> None:
+    """Take over what `lab` has besides. Raises SettingsError with every change that cannot be."""
+    before = folder.settings()
+    found = changes(before, lab)
+    if problems := [f"{file}: {change.sentence}: {change.refusal}" for change in found if change.refusal]:
+        raise SettingsError("\n".join(problems))
+    if folder.journal.is_held:
+        raise SettingsError(f"--extend: {folder.path} is being carried out: stop it first, or wait for it")
+    runs = folder.planned() or planned(before)
+    further = extended_runs(runs, lab)[len(runs) :]
+    folder.extend(lab, [*runs, *further])
+    for change in found:
+        _say(f"{file}: {change.sentence}: taken over.")
+    _say(f"{counted(len(further), 'run')} more, {len(runs) + len(further)} in all.")
+    if late := alone(runs, further):
+        _say(
+            f"All runs on {', '.join(late)} come after those on the others, so what drifts in between looks "
+            "like a difference: raise repeats too, and they alternate."
+        )
 
 
 def _account(lab: Lab) -> None:
@@ -144,6 +211,8 @@ def _summary(result: RunResult) -> list[str]:
 
 def _unfinished(not_done: Sequence[str], set_aside: Mapping[str, str]) -> list[str]:
     lines = [printable(f"{name} was set aside: {why}", 2000) for name, why in set_aside.items()]
+    if lines:
+        lines.append("To try again what was set aside: plimsoll run --retry-set-aside")
     return [*lines, f"Not done: {', '.join(not_done)}"] if not_done else lines
 
 

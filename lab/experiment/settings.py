@@ -24,6 +24,7 @@ from plimsoll.common.yamlfile import read_model
 
 MANUAL = "docs/lab.md"
 LOCAL = "local"
+_LONGEST_RETRY_S = 600.0
 
 Word = Annotated[str, AfterValidator(no_reference)]
 Option = Annotated[str | int | float | bool | list[str], AfterValidator(no_reference)]
@@ -105,11 +106,26 @@ class Limits(StrictModel):
         description="Seconds that a run may take in addition to its phases.",
     )
     failures: int = Field(
-        3, ge=1, le=100, description="Failed runs in a row after which the lab sets a backend aside."
+        3,
+        ge=1,
+        le=100,
+        description="Failures in a row after which the lab sets a scenario on a backend aside, or a backend "
+        "that cannot be made.",
+    )
+    retry_s: float = Field(
+        10.0,
+        ge=0,
+        le=3600,
+        description="Seconds to wait before a failed run is tried again: twice as long each time, at most "
+        "10 minutes or this.",
     )
     settle_s: float = Field(
         2.0, ge=0, le=3600, description="Seconds to wait between the start of a site and its run."
     )
+
+    def pause_s(self, failures: int) -> float:
+        """Return the seconds to wait after so many failures in a row. Pure."""
+        return min(self.retry_s * 2.0 ** (failures - 1), max(_LONGEST_RETRY_S, self.retry_s))
 
 
 class Lab(StrictModel):

@@ -37,7 +37,7 @@ def write_all(sink, data):
         view = view[os.write(sink, view) :]
 
 
-class Ended(Exception):
+class EndedError(Exception):
     """It was told to end."""
 
 
@@ -45,7 +45,7 @@ def end(_number, _frame):
     # type: (int, object) -> None
     """Stop copying at once; a second signal changes nothing."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Ended
+    raise EndedError
 
 
 def copy(source, sink, rate, wrap):
@@ -110,7 +110,7 @@ def main():
     except OSError as error:
         print("pace: cannot write:", error.strerror, file=sys.stderr)
         sender.kill()
-    except Ended:
+    except EndedError:
         sender.terminate()
     sender.stdout.close()
     received = 0
