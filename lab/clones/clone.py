@@ -8,6 +8,7 @@ from lab.clones.golden import Golden, SiteSettings
 from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
 from lab.names.model import StrictModel
+from lab.steps.look import Look
 from lab.steps.remains import Remains
 from lab.steps.runner import Api
 from lab.steps.step import Step
@@ -118,6 +119,7 @@ class Driver(Generic[Settings]):
     `needs_disk`: it puts the clone on the backend's disk; else the backend has none.
     `is_ours`: the lab made the clone and throws it away: scenarios may change its site unasked.
     `has_own_site`: the site in it is Plimsoll's own, whose password is public.
+    `looks`: what is to be looked at before anything is made, for settings and surroundings.
     `at_start`: keys that hold from each start on, so that clones which differ in no other can be one.
     """
 
@@ -127,4 +129,5 @@ class Driver(Generic[Settings]):
     needs_disk: bool = True
     is_ours: bool = True
     has_own_site: bool = False
+    looks: Callable[[Settings, Surroundings], list[Look]] = lambda *_: []
     at_start: frozenset[str] = frozenset()

@@ -11,6 +11,7 @@ from lab.machine import Machine
 from lab.names.labels import Label
 from lab.names.model import StrictModel, explained_in
 from lab.names.storage import Folder
+from lab.steps.look import Look
 from lab.steps.remains import Remains
 from lab.steps.step import Step, no_reference
 
@@ -69,9 +70,11 @@ class DiskKind(Generic[Settings]):
     `settings`: the model of its keys.
     `make`: returns the disk for settings, the experiment's label, the backend, and the lab's own folder.
     `is_made`: the lab makes its devices, which are not there before.
+    `looks`: what is to be looked at before anything is made, for settings and the lab's own folder.
     """
 
     name: str
     settings: type[Settings]
     make: Callable[[Settings, Label, str, str], Disk]
     is_made: bool = True
+    looks: Callable[[Settings, str], list[Look]] = lambda *_: []

@@ -11,10 +11,11 @@ from lab.disks.discovery import find
 from lab.disks.disk import DiskKind
 from lab.disks.emulated_settings import DiskSpeed, EmulatedDisk
 from lab.disks.folder import COLD
-from lab.disks.limits import find_group, set_limits
+from lab.disks.limits import CAN_LIMIT, find_group, set_limits
 from lab.disks.place import Place
 from lab.disks.removal import MARK, destroy_pool, detach, end_shared, remove_files, unmount
 from lab.machine import Machine
+from lab.steps.look import Look, has_room
 from lab.steps.remains import Remains
 from lab.steps.step import Command, Room, Step
 
@@ -51,6 +52,7 @@ class Emulated:
             dataset=f"{self.name}/site" if is_zfs else None,
             devices=("${disk_device}",),
             emulated=self.settings.words,
+            size_bytes=self.settings.size_bytes,
             cold=(COLD[0], *(zfs.import_anew(self.name, self.folder) if is_zfs else ()), COLD[1]),
             limit=tuple(self.limit()),
             unlimit=(set_limits(DiskSpeed(), "${disk_number}", "lift the disk's limits"),) if limits else (),
@@ -159,8 +161,20 @@ def _name_of(device: str) -> Command:
     )
 
 
+def _looks(settings: EmulatedDisk, work: str) -> list[Look]:
+    found = [has_room("disk.size_bytes", work, settings.size_bytes)]
+    found.append(Look("disk: this machine has no loop devices", ("test", "-e", "/dev/loop-control")))
+    if settings.filesystem == "zfs":
+        found.append(Look("disk.filesystem: there is no ZFS", ("sh", "-c", zfs.IS_THERE)))
+    if settings.limits:
+        words = ("sh", "-c", CAN_LIMIT, "sh", settings.filesystem, "/proc/mounts")
+        found.append(Look("disk: cannot be made slow", words))
+    return found
+
+
 EMULATED = DiskKind(
     "emulated",
     EmulatedDisk,
     lambda settings, label, backend, work: Emulated(settings, label.of(backend), backend, work),
+    looks=_looks,
 )

@@ -8,6 +8,7 @@ from lab.disks.disk import DiskKind, DiskSettings, PlainFolder
 from lab.disks.place import Place
 from lab.machine import Machine
 from lab.names.storage import DatasetName, DeviceName
+from lab.steps.look import Look, is_dataset, is_device, is_folder
 from lab.steps.remains import Remains
 from lab.steps.step import Command, Step
 
@@ -81,4 +82,20 @@ _IS_MOUNTED = """[ "$(zfs get mountpoint "$1" | awk 'NR == 2 { print $3 }')" = "
     echo "the dataset $1 is not mounted at $2: set path to its mount point" >&2; exit 1
 }"""
 
-FOLDER = DiskKind("folder", FolderDisk, lambda settings, *_: ExistingFolder(settings), is_made=False)
+
+def _looks(settings: FolderDisk, _work: str) -> list[Look]:
+    devices = [is_device("disk.devices", name) for name in settings.devices]
+    found = [is_folder("disk.path", settings.path), *devices]
+    if settings.dataset:
+        found.append(is_dataset("disk.dataset", settings.dataset))
+        words = ("sh", "-c", _IS_MOUNTED, "sh", settings.dataset, settings.path)
+        found.append(Look("disk.dataset: is not mounted there", words))
+    if settings.btrfs:
+        problem = "disk.btrfs: the folder is not on Btrfs: leave btrfs out"
+        found.append(Look(problem, ("btrfs", "filesystem", "df", settings.path)))
+    return found
+
+
+FOLDER = DiskKind(
+    "folder", FolderDisk, lambda settings, *_: ExistingFolder(settings), is_made=False, looks=_looks
+)

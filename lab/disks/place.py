@@ -12,6 +12,7 @@ class Place:
     `filesystem`: `zfs` (then `dataset` is mounted at `folder`), `btrfs`, or `plain`: all without snapshots.
     `devices`: whole disks as the kernel calls them, for observers and facts; may hold `${…}` of a step.
     `emulated`: what the disk is made to look like, in words for the report; None for a real one.
+    `size_bytes`: the size of a disk that the lab makes; None for a real one.
     `cold`: what makes caches cold while nothing of a clone runs here.
     `limit`, `unlimit`: what makes an emulated disk slow, and as fast as it can be again: a clone is copied
     and started without limits. May be done twice. Empty where there are none.
@@ -24,6 +25,7 @@ class Place:
     dataset: str | None = None
     devices: tuple[str, ...] = ()
     emulated: str | None = None
+    size_bytes: int | None = None
     cold: tuple[Step, ...] = ()
     limit: tuple[Step, ...] = ()
     unlimit: tuple[Step, ...] = ()

@@ -21,6 +21,12 @@ done
 echo "zfs-fuse does not answer: is the kernel's module fuse loaded?" >&2
 exit 1"""
 
+# Ends well where ZFS runs, or could be started.
+IS_THERE = """[ -d /sys/module/zfs ] || modprobe -nq zfs 2>/dev/null || command -v zfs-fuse >/dev/null || {
+    echo "this machine has neither the kernel's ZFS nor zfs-fuse: apt install zfs-fuse" >&2
+    exit 1
+}"""
+
 # $1: that file; $2: the group with the limits. One that is not the lab's is not moved.
 JOIN_DAEMON = r"""daemon=$(pgrep -x zfs-fuse) || exit 0
 ! grep -qx "$daemon" "$2/cgroup.procs" || exit 0

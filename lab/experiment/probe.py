@@ -1,95 +1,138 @@
 """Looks at the machines before anything is done: what is missing there, and what would be in the way."""
 
-import os
-import shutil
-from collections.abc import Iterable
-from pathlib import Path
+import asyncio
 
+from lab.clones.clone import Surroundings
+from lab.clones.registry import driver_of
 from lab.disks.registry import kind_of as disk_kind
-from lab.errors import LabError
-from lab.experiment.command_line import replay_program
-from lab.experiment.replay_options import REPLAY, ReplayOptions
-from lab.experiment.rigs import Machines, rig_of
+from lab.errors import LabError, last_words
+from lab.experiment.lock import PATH
+from lab.experiment.probe_here import probe_here
+from lab.experiment.rig import Rig
+from lab.experiment.rigs import PROJECT, Machines, rig_of
 from lab.experiment.settings import LOCAL, Backend, Lab
 from lab.experiment.variants import variants
 from lab.machine import Machine
+from lab.names.labels import Label
 from lab.saturators import kind_of as saturator_kind
-from lab.steps.step import Command
+from lab.steps.look import Look, is_device, is_file
+from lab.steps.runner import answer_of
+from lab.steps.step import Command, Serve
 from lab.tuning.apply import planned as planned_tuning
 
 _EVERYWHERE = {"env", "sh", "rm", "cat", "tee", "mkdir", "printf"}
+_FREE = '[ ! -e "$1" ] || flock -n "$1" true || { cat "$1.by" >&2; exit 1; }'
 
 
 async def probe(lab: Lab) -> list[str]:
     """Return the obstacles, one sentence each; none: the experiment can begin. Changes nothing."""
-    problems = _scenarios(lab)
+    problems = probe_here(lab)
     machines = Machines(lab)
     try:
+        for machine in machines.used(lab):
+            look = Look(
+                "another experiment uses this machine: wait until it ends", ("sh", "-c", _FREE, "sh", PATH)
+            )
+            problems += [f"{machine.name}: {what}" for what in await _seen(machine, [look])]
         for variant in variants(lab):
             backend = variant.settings
-            try:
-                problems += [
-                    f"{backend.name}: {what}"
-                    for what in await _backend(variant.lab, backend, machines.of(backend))
-                ]
-            except LabError as error:
-                problems.append(f"{backend.name}: {error}")
+            found = await _backend(variant.lab, backend, machines.of(backend))
+            problems += [f"{backend.name}: {what}" for what in found]
+    except LabError as error:
+        problems.append(str(error))
     finally:
         await machines.close()
     return list(dict.fromkeys(problems))
 
 
 async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
-    rig = await rig_of(lab, backend, machine, lambda _name, _step: None)
-    parts = [
-        await rig.prepare(),
-        rig.make_disk(),
-        rig.make_clone(),
-        rig.reset(True),
-        rig.rest(),
-        *rig.remove(),
-    ]
-    words = {step.words[0] for part in parts for step in part.steps if isinstance(step, Command)}
-    if (saturator := backend.saturator or lab.saturator) is not None:
-        words |= saturator_kind(saturator).programs
-    problems = [
-        f"{machine.name} has no {word}: install it"
-        for word in sorted(words - _EVERYWHERE)
-        if (await machine.run(["sh", "-c", 'command -v -- "$1"', "sh", word], check=False)).status
-    ]
+    """Return all obstacles of one backend: each is looked for, whatever the others came to."""
+    problems: list[str] = []
+    try:
+        problems += await _privileges(backend, machine)
+        rig = await rig_of(lab, backend, machine, lambda _name, _step: None)
+        problems += await _programs(lab, backend, rig)
+    except LabError as error:
+        return [*problems, str(error)]
+    remains = []
+    try:
+        remains = await rig.found()
+    except LabError as error:
+        problems.append(str(error))
+    looks = [look for look in _looks(lab, backend, machine) if not (look.ours and remains)]
+    problems += await _seen(machine, looks)
+    problems += await _served(rig)
     try:
         rig.saturator(lab)
     except LabError as error:
         problems.append(str(error).removeprefix(f"{backend.name}: "))
-    if backend.disk and (await machine.run(["id", "-u"])).out.strip() != "0":
-        how = "run plimsoll as root" if backend.host == LOCAL else "log in as root, or set become: true"
-        problems.append(f"{machine.name}: only root can make disks and clones: {how}")
-    if not (backend.disk and disk_kind(backend.disk).is_made):  # whose devices are not there yet
-        try:
-            await planned_tuning(machine, backend.tuning)
-        except LabError as error:
-            problems.append(f"tuning: {error}")
-    problems += [f"is in the way and will be removed first: {found.what}" for found in await rig.found()]
-    return problems
+    problems += await _tuning(backend, machine)
+    return problems + [f"is in the way and will be removed first: {found.what}" for found in remains]
 
 
-def _scenarios(lab: Lab) -> list[str]:
+def _looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
+    """Return what is to be looked at for `backend`, in the order in which a run needs it. Pure."""
+    looks: list[Look] = []
+    label, place = Label(lab.name), None
+    if backend.disk is not None:
+        kind = disk_kind(backend.disk)
+        looks += kind.looks(backend.disk, lab.work)
+        place = kind.make(backend.disk, label, backend.name, lab.work).place()
+    around = Surroundings(machine, label.of(backend.name), place, lab.site, lab.work, str(PROJECT))
+    looks += driver_of(backend.clone).looks(backend.clone, around)
+    if (saturator := backend.saturator or lab.saturator) is not None:
+        looks += saturator_kind(saturator).looks(saturator)
+    looks += [is_device("observe.disks", name) for name in lab.observe.disks]
+    if lab.observe.mariadb is not None:
+        looks.append(is_file("observe.mariadb.defaults_file", lab.observe.mariadb.defaults_file))
+    return looks
+
+
+async def _seen(machine: Machine, looks: list[Look]) -> list[str]:
+    """Return what is wrong of `looks`, whose commands say why on standard error."""
     problems = []
-    if any(choice.scenario == REPLAY for choice in lab.scenarios) and not Path(replay_program()).exists():
-        problems.append(f"{replay_program()}: is not built yet: run make build")
-    for choice in lab.scenarios:
-        if choice.scenario == REPLAY:
-            logs: Iterable[str] = ReplayOptions.model_validate(choice.options).log
-            problems += [
-                f"{choice.called}: log: {log} cannot be read"
-                for log in logs
-                if not any(character in log for character in "*?[") and not os.access(log, os.R_OK)
-            ]
-    if shutil.disk_usage(_existing(lab.out)).free < 1 << 30:
-        problems.append(f"out: {lab.out} has less than 1 GiB free: choose another folder")
+    for look in looks:
+        done = await machine.run(look.words, check=False, timeout_s=look.timeout_s)
+        if done.status:
+            problems.append(": ".join([look.problem, *([last_words(done.err)] if done.err.strip() else [])]))
     return problems
 
 
-def _existing(path: Path) -> Path:
-    path = path.absolute()
-    return path if path.exists() else _existing(path.parent)
+async def _programs(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
+    parts = [rig.make_disk(), rig.make_clone(), rig.reset(True), rig.rest(), *rig.remove()]
+    words = {step.words[0] for part in parts for step in part.steps if isinstance(step, Command)}
+    if (saturator := backend.saturator or lab.saturator) is not None:
+        words |= saturator_kind(saturator).programs
+    return [
+        f"{rig.machine.name} has no {word}: install it"
+        for word in sorted(words - _EVERYWHERE)
+        if (await rig.machine.run(["sh", "-c", 'command -v -- "$1"', "sh", word], check=False)).status
+    ]
+
+
+async def _privileges(backend: Backend, machine: Machine) -> list[str]:
+    needs_root = driver_of(backend.clone).needs_disk or backend.tuning.model_dump(exclude_defaults=True)
+    if not needs_root or (await machine.run(["id", "-u"])).out.strip() == "0":
+        return []
+    how = "run plimsoll as root" if backend.host == LOCAL else "log in as root, or set become: true"
+    return [f"{machine.name}: only root can make disks and clones, and tune: {how}"]
+
+
+async def _served(rig: Rig) -> list[str]:
+    """Return what keeps a site that exists from serving, asked once."""
+    if rig.is_ours:
+        return []
+    steps = [step for step in rig.clone.create() if isinstance(step, Serve)]
+    asked = [(step, await asyncio.to_thread(answer_of, step)) for step in steps]
+    return [f"clone.target: {step.url}: does not serve the site: {why}" for step, why in asked if why]
+
+
+async def _tuning(backend: Backend, machine: Machine) -> list[str]:
+    tuning = backend.tuning
+    if backend.disk and disk_kind(backend.disk).is_made:  # whose devices are not there yet
+        tuning = tuning.model_copy(update={"disks": {}, "datasets": {}})
+    try:
+        await planned_tuning(machine, tuning)
+    except LabError as error:
+        return [f"tuning: {line}" for line in str(error).splitlines()]
+    return []

@@ -11,7 +11,8 @@ from lab.names.storage import Folder, checked_folder
 from lab.saturators.kind import CLONE, SaturatorKind
 from lab.saturators.runner import OnEvent
 from lab.saturators.send_loop import SendLoop
-from lab.saturators.sinks import RemoteSink, SendSettings
+from lab.saturators.sinks import RemoteSink, SendSettings, sink_looks
+from lab.steps.look import Look, is_folder
 
 
 class BtrfsSend(SendSettings):
@@ -112,6 +113,12 @@ def _aimed(settings: BtrfsSend, at: DataLocation) -> BtrfsSend:
     return settings.model_copy(update=update)
 
 
+def _looks(settings: BtrfsSend) -> list[Look]:
+    keys = ("subvolume", "snapshots")
+    named = [(key, value) for key in keys if (value := getattr(settings, key)) != CLONE]
+    return [*(is_folder(f"saturator.{key}", value) for key, value in named), *sink_looks(settings.sink)]
+
+
 BTRFS_SEND = SaturatorKind(
     "btrfs-send",
     BtrfsSend,
@@ -119,4 +126,5 @@ BTRFS_SEND = SaturatorKind(
     aim=_aimed,
     programs=frozenset({"btrfs", "python3"}),
     rounds=lambda settings: settings.rounds,
+    looks=_looks,
 )

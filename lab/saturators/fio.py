@@ -12,6 +12,7 @@ from lab.names.snapshots import own_name
 from lab.names.storage import Folder
 from lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
 from lab.saturators.runner import OnEvent, Runner
+from lab.steps.look import Look, has_room, is_folder
 from plimsoll.common.sizes import Size
 
 _FOREVER_S = 30 * 86_400
@@ -139,4 +140,14 @@ def _aimed(settings: Fio, at: DataLocation) -> Fio:
     return settings.model_copy(update={"folder": at.folder})
 
 
-FIO = SaturatorKind("fio", Fio, _FioRunner, aim=_aimed, programs=frozenset({"fio"}))
+def _looks(settings: Fio) -> list[Look]:
+    if settings.folder == CLONE:
+        return []
+    total_bytes = settings.size_bytes * settings.jobs
+    return [
+        is_folder("saturator.folder", settings.folder),
+        has_room("saturator.size_bytes", settings.folder, total_bytes),
+    ]
+
+
+FIO = SaturatorKind("fio", Fio, _FioRunner, aim=_aimed, programs=frozenset({"fio"}), looks=_looks)

@@ -10,6 +10,7 @@ from lab.disks.place import DataLocation
 from lab.machine import Machine
 from lab.names.model import StrictModel, explained_in
 from lab.saturators.runner import OnEvent, Saturator
+from lab.steps.look import Look
 
 # Stands in settings for the clone's own dataset, subvolume or folder, whatever the backend.
 CLONE: Literal["@clone"] = "@clone"
@@ -40,6 +41,7 @@ class SaturatorKind(Generic[Settings]):
     `questions`: commands that change nothing and whose status decides what it does: `plimsoll lab plan` asks
     the machine itself.
     `rounds`: how many processes it starts, one after the other, until every kind of command was run.
+    `looks`: what is to be looked at before, for settings that are not aimed.
     """
 
     name: str
@@ -49,3 +51,4 @@ class SaturatorKind(Generic[Settings]):
     programs: frozenset[str]
     questions: tuple[tuple[str, ...], ...] = ()
     rounds: Callable[[Settings], int] = lambda _: 0
+    looks: Callable[[Settings], list[Look]] = lambda _: []

@@ -2,13 +2,12 @@
 
 import json
 import re
-import shlex
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from lab.names.snapshots import own_name
-from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink
+from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, over_ssh
 
 _TOTAL = re.compile(r"bytes ([0-9]{1,18})", re.ASCII)
 
@@ -39,13 +38,6 @@ def paced(
 def ram_file(sink: RamDiskSink, label: str) -> str:
     """Return the file on the RAM disk."""
     return f"{sink.folder.rstrip('/')}/{own_name(label)}.stream"
-
-
-def over_ssh(sink: RemoteSink, command: Sequence[str]) -> list[str]:
-    """Return `command` run by the sink's host, which must be known; nobody is asked for a password."""
-    port = ["-p", str(sink.port)] if sink.port else []
-    options = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=30"]
-    return ["ssh", *options, *port, "--", sink.host, shlex.join(command)]
 
 
 def paced_total(line: str) -> int | None:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lab.machine import Line, Machine
-from lab.saturators.pace_command import over_ssh, paced, paced_total, ram_file
+from lab.saturators.pace_command import paced, paced_total, ram_file
 from lab.saturators.runner import OnEvent, Runner, at_least
-from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, SendSettings
+from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, SendSettings, over_ssh
 
 _BUSY_TIMES = 5
 _SEND_S = 600.0  # for a command during a send: a busy pool answers late

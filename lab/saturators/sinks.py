@@ -1,6 +1,8 @@
 """The sinks of a stream, and the settings of every saturator that sends one."""
 
 import re
+import shlex
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -8,6 +10,7 @@ from pydantic import AfterValidator, Field
 from lab.names.model import StrictModel
 from lab.names.storage import Folder
 from lab.saturators.kind import SaturatorSettings
+from lab.steps.look import Look, has_room, is_folder
 from plimsoll.common.sizes import Size
 
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -68,3 +71,25 @@ class SendSettings(SaturatorSettings):
     def rounds(self) -> int:
         """Sends until every kind of command was run: a snapshot goes after the next incremental one."""
         return 1 if self.mode == "full" else 2
+
+
+def over_ssh(sink: RemoteSink, command: Sequence[str]) -> list[str]:
+    """Return `command` run by the sink's host, which must be known; nobody is asked for a password."""
+    port = ["-p", str(sink.port)] if sink.port else []
+    options = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=30"]
+    return ["ssh", *options, *port, "--", sink.host, shlex.join(command)]
+
+
+def sink_looks(sink: NullSink | RamDiskSink | RemoteSink) -> list[Look]:
+    """Return what is to be looked at before something is sent to `sink`."""
+    if isinstance(sink, RamDiskSink):
+        return [
+            is_folder("saturator.sink.folder", sink.folder),
+            has_room("saturator.sink.size_bytes", sink.folder, sink.size_bytes),
+        ]
+    if isinstance(sink, RemoteSink):
+        problem = (
+            f"saturator.sink.host: {sink.host} cannot be logged in to from there, by key and as a known host"
+        )
+        return [Look(problem, tuple(over_ssh(sink, ["true"])))]
+    return []

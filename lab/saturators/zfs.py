@@ -12,7 +12,8 @@ from lab.names.storage import DatasetName, checked_dataset
 from lab.saturators.kind import CLONE, SaturatorKind
 from lab.saturators.runner import OnEvent
 from lab.saturators.send_loop import SendLoop
-from lab.saturators.sinks import RemoteSink, SendSettings
+from lab.saturators.sinks import RemoteSink, SendSettings, sink_looks
+from lab.steps.look import Look, is_dataset
 
 # Once a second with -v -P: time, bytes so far, snapshot; at -vv blocks stand behind the bytes.
 _PROGRESS = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}\t([0-9]{1,18})(?:\t[0-9]{1,18})?\t[^\t]+", re.ASCII)
@@ -145,6 +146,11 @@ def _aimed(settings: ZfsSend, at: DataLocation) -> ZfsSend:
     return settings.model_copy(update={"dataset": at.dataset})
 
 
+def _looks(settings: ZfsSend) -> list[Look]:
+    named = [] if settings.dataset == CLONE else [is_dataset("saturator.dataset", settings.dataset)]
+    return [*named, *sink_looks(settings.sink)]
+
+
 ZFS_SEND = SaturatorKind(
     "zfs-send",
     ZfsSend,
@@ -153,4 +159,5 @@ ZFS_SEND = SaturatorKind(
     programs=frozenset({"python3", "zfs"}),
     questions=(IS_OPENZFS,),
     rounds=lambda settings: settings.rounds,
+    looks=_looks,
 )

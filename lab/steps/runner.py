@@ -91,7 +91,7 @@ class StepRunner:
     async def _await(self, step: Serve) -> None:
         until_s, why = time.monotonic() + step.timeout_s, "it was not asked"
         while time.monotonic() < until_s:
-            why = await asyncio.to_thread(_look, step)
+            why = await asyncio.to_thread(answer_of, step)
             if not why:
                 return
             await asyncio.sleep(0.5)
@@ -111,7 +111,7 @@ class StepRunner:
             )
 
 
-def _look(step: Serve) -> str:
+def answer_of(step: Serve) -> str:
     """Ask once. Return the reason why it does not serve, empty if it does."""
     url, headers = step.url, {}
     if step.connect_to:

@@ -12,6 +12,7 @@ from lab.clones.qemu.settings import QemuSettings
 from lab.disks.limits import joined
 from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
+from lab.steps.look import Look, by_step, port_is_free
 from lab.steps.remains import Remains
 from lab.steps.step import Command, Serve, Step, fill
 
@@ -146,4 +147,11 @@ async def _kit(settings: QemuSettings, around: Surroundings) -> CloneKit:
     return CloneKit(Qemu(settings, around.name, around.disk))
 
 
-QEMU = Driver("qemu", QemuSettings, _kit, has_own_site=True)
+def _looks(settings: QemuSettings, _around: Surroundings) -> list[Look]:
+    return [
+        by_step("clone.image", scripts.look(settings.image, settings.format)),
+        *([port_is_free("clone.port", settings.address, settings.port)] if settings.port else []),
+    ]
+
+
+QEMU = Driver("qemu", QemuSettings, _kit, has_own_site=True, looks=_looks)

@@ -19,9 +19,9 @@ from lab.saturators import SATURATORS, AnySaturator, BtrfsSend, Fio, ZfsSend, ai
 from lab.saturators.btrfs import BtrfsSource
 from lab.saturators.btrfs import leftovers as btrfs_leftovers
 from lab.saturators.pace import chunk_bytes, copy, pause_s
-from lab.saturators.pace_command import over_ssh, paced, paced_total
+from lab.saturators.pace_command import paced, paced_total
 from lab.saturators.runner import Meter
-from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink
+from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, over_ssh
 from lab.saturators.zfs import ZfsSource, estimated_bytes, leftovers, progress_bytes
 from plimsoll.rundir import events
 from tests.support.paths import ROOT

@@ -1,0 +1,154 @@
+"""`plimsoll lab check` tries what a run would try first, and changes nothing."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lab.experiment.probe_here import flag_problems, reading_words
+from lab.experiment.replay_options import ReplayOptions
+from plimsoll.cli import main
+from scenarios.registry import scenarios
+from tests.support.paths import ROOT
+
+LOG = ROOT / "examples" / "access.log"
+REPLAY = f"scenario: replay, options: {{log: {LOG}}}"
+STATIC = 'driver: static, target: "http://127.0.0.1:9"'
+
+
+def check(tmp_path: Path, backend: str, scenario: str = REPLAY, more: str = "") -> str:
+    """Return the problems that are told, one a line."""
+    path = tmp_path / "lab.yml"
+    path.write_text(
+        f"name: lab\nout: {tmp_path}/out\nwork: {tmp_path}/work\n{more}"
+        f"backends:\n- {{name: a, {backend}}}\nscenarios:\n- {{{scenario}}}\n"
+    )
+    before = sorted(tmp_path.rglob("*"))
+    done = CliRunner().invoke(main, ["lab", "check", str(path), "--json"])
+    assert done.exit_code == 1, done.output
+    assert sorted(tmp_path.rglob("*")) == before, "something was changed"
+    return "\n".join(json.loads(done.stdout)["problems"])
+
+
+def folder(more: str) -> str:
+    return f"disk: {{kind: folder, {more}}}, clone: {{driver: compose}}"
+
+
+MACHINE = [
+    ("a folder", folder("path: /no/lab"), "a: disk.path: there is no folder /no/lab: make it"),
+    ("a disk", folder("path: /tmp, devices: [nvme9n9]"), "a: disk.devices: there is no disk nvme9n9: lsblk"),
+    (
+        "a dataset",
+        folder("path: /tmp, dataset: no/such"),
+        "a: disk.dataset: there is no dataset no/such: zfs",
+    ),
+    (
+        "room",
+        "disk: {kind: emulated, filesystem: ext4, size_bytes: 900000G}, clone: {driver: compose}",
+        "a: disk.size_bytes: does not fit: 900000.0 GiB are needed and ",
+    ),
+    (
+        "Plimsoll's folder",
+        "disk: {kind: folder, path: /tmp}, clone: {driver: compose, project: /no/plimsoll}",
+        "a: clone.project: /no/plimsoll is not Plimsoll's folder on that machine",
+    ),
+    (
+        "an image",
+        "disk: {kind: folder, path: /tmp}, clone: {driver: qemu, image: /no/vm.qcow2}",
+        "a: clone.image: ",
+    ),
+    ("a site that serves", f"clone: {{{STATIC}}}", "a: clone.target: http://127.0.0.1:9: does not serve"),
+    ("a setting", f"clone: {{{STATIC}}}, tuning: {{disks: {{nvme9n9: {{scheduler: none}}}}}}", "a: tuning: "),
+    (
+        "a saturator's dataset",
+        f"clone: {{{STATIC}}}, saturator: {{kind: zfs-send, dataset: no/such}}",
+        "a: saturator.dataset: there is no dataset no/such",
+    ),
+    (
+        "a RAM disk",
+        f"clone: {{{STATIC}}}, saturator: {{kind: zfs-send, dataset: a, sink: {{to: ramdisk, folder: /no}}}}",
+        "a: saturator.sink.folder: there is no folder /no",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "backend", "says"), MACHINE, ids=[row[0] for row in MACHINE])
+def test_what_is_not_there_on_the_machine(tmp_path: Path, what: str, backend: str, says: str) -> None:
+    assert says in check(tmp_path, backend), what
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        backend = f"disk: {{kind: folder, path: {tmp_path}}}, clone: {{driver: compose, port: {port}}}"
+        said = check(tmp_path, backend)
+    assert f"a: clone.port: 127.0.0.1:{port} cannot be listened on: choose another: Address" in said
+
+
+def test_one_obstacle_hides_no_other(tmp_path: Path) -> None:
+    said = check(tmp_path, folder("path: /no/lab, devices: [nvme9n9]"), more="observe: {disks: [sdzz]}\n")
+    for part in ("/no/lab", "nvme9n9", "sdzz"):
+        assert part in said
+
+
+def replay(log: str) -> str:
+    return f"scenario: replay, options: {{log: {log}}}"
+
+
+SCENARIOS = [
+    ("a log that is none", replay("/etc/passwd"), "replay: log: /etc/passwd: no known format matches it"),
+    ("no log", replay("/no/access.log"), "replay: log: /no/access.log does not exist"),
+    ("no log of a pattern", replay("'/no/*.log'"), "replay: log: no log to read: nothing matches /no/*.log"),
+    (
+        "a flag that there is not",
+        f"scenario: replay, options: {{log: {LOG}, flags: [--no-cokies]}}",
+        "replay: flags: --no-cokies is no flag of bin/replay run",
+    ),
+    ("no account", "scenario: browser", "browser: user: is missing; set --user or PLIMSOLL_USER"),
+    (
+        "no consent",
+        "scenario: save-article",
+        "save-article changes the site, and http://127.0.0.1:9 is not listed under clones in plimsoll.yml",
+    ),
+    (
+        "a file of pages",
+        "scenario: visitors, options: {pages: /no/pages.txt}",
+        "visitors: options.pages: /no/pages.txt cannot be read here",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "scenario", "says"), SCENARIOS, ids=[row[0] for row in SCENARIOS])
+def test_what_is_not_there_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, scenario: str, says: str
+) -> None:
+    monkeypatch.delenv("PLIMSOLL_USER", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert says in check(tmp_path, f"clone: {{{STATIC}}}", scenario), what
+
+
+def test_results_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    assert "out: " in check(tmp_path, f"clone: {{{STATIC}}}")
+
+
+def test_the_log_is_read_as_the_replay_will_read_it() -> None:
+    options = ReplayOptions.model_validate(
+        {"log": "a", "format": "%h", "flags": ["--tz", "UTC", "--unconditional", "--date-format=%F"]}
+    )
+    assert reading_words(options) == ["--tz", "UTC", "--date-format=%F", "--format", "%h", "--", "a"]
+    assert flag_problems(options.flags, ["--tz", "--date-format"]) == [
+        "--unconditional is no flag of bin/replay run"
+    ]
+
+
+def test_what_needs_an_account_says_so() -> None:
+    """Whether a scenario logs in is read from what it says it needs: to import it would patch us."""
+    for one in scenarios():
+        source = (ROOT / "scenarios" / f"{one.name.replace('-', '_')}.py").read_text(encoding="utf-8")
+        logs_in = any(base in source for base in ("AuthorSettings)", "ChangingSettings)", "AccountSettings)"))
+        assert logs_in == ("account" in one.needs), one.name
