@@ -213,7 +213,7 @@ class FindingKind(Enum):
         "unequal-runs",
         Severity.BAD,
         "An experiment has more runs on one side; what is missing may be what went wrong.",
-        "Finish it: plimsoll run --resume.",
+        "Finish it: plimsoll run --resume, or --retry-set-aside if something was set aside.",
     )
     NOT_INTERLEAVED = Rule(
         "not-interleaved",
@@ -255,7 +255,7 @@ class FindingKind(Enum):
         "unfinished",
         Severity.WARN,
         "The experiment has not all of its runs.",
-        "Finish it: plimsoll run --resume.",
+        "Finish it: plimsoll run --resume, or --retry-set-aside if something was set aside.",
     )
     EMULATED = Rule(
         "emulated",

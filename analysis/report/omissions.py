@@ -56,7 +56,7 @@ def _unfinished(runs: Sequence[MeasuredRun]) -> Iterator[str]:
         if len(there[name]) < of:
             yield (
                 f"{len(there[name])} of the {of} runs of experiment {name} are here. If it is not finished, "
-                "plimsoll run --resume ends it."
+                "plimsoll run --resume ends it, and --retry-set-aside what was set aside."
             )
 
 

@@ -104,6 +104,18 @@ def test_a_difference_in_tuning_is_never_hidden(tmp_path: Path) -> None:
     assert "tuning.vm.swappiness" in (tmp_path / "x.html").read_text(encoding="utf-8")
 
 
+def test_a_saturator_that_began_again_is_a_caution(tmp_path: Path) -> None:
+    folder = write_both(tmp_path)
+    path = runs_of(folder, "nvme")[0] / "events.jsonl"
+    retry = {"t_ns": 300_000_000, "event": "zfs-send retry", "error": "pool is busy"}
+    path.write_text(path.read_text() + json.dumps(retry) + "\n")
+    result = run(folder, "--baseline", "sata", "--candidate", "nvme", "--json")
+    (found,) = [each for each in json.loads(result.stdout)["findings"] if each["name"] == "saturator-retried"]
+    assert found["level"] == "warn"
+    assert "had zfs-send fail and begin again 1 time" in found["text"]
+    assert "pool is busy" in found["text"]
+
+
 def _keys(value: object) -> set[str]:
     if isinstance(value, dict):
         return set(value).union(*(_keys(inner) for inner in value.values()))
