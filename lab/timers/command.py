@@ -4,6 +4,8 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,8 +15,19 @@ import click
 from lab.experiment.checked import read_checked
 from lab.timers import discovery, night, plan, steps
 from lab.timers.calendar import parsed
-from lab.timers.definition import Kind, Timer, checked_name, cron_lines, places, read, unit_texts
+from lab.timers.definition import (
+    Kind,
+    Timer,
+    TimerFolders,
+    checked_name,
+    cron_lines,
+    places,
+    read,
+    unit_texts,
+)
+from lab.timers.needs import missing
 from lab.timers.nights import runs
+from lab.timers.plan import InstalledTimer
 from lab.timers.show import data_of, lines_of, when
 from lab.timers.status import lingering
 from lab.timers.status import status as status_of
@@ -100,7 +113,7 @@ def install(
     Exit codes: 0 it is installed; 2 LAB.yml or an option is wrong, or systemd or cron refuses.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = places(state)
-    wanted = _timer(file, name, at, on_calendar, kind, out, history, resume_missed, options)
+    wanted = _timer(file, name, at, on_calendar, kind, out, history, resume_missed, options, dry_run)
     try:
         texts = (
             cron_lines(wanted, place) if wanted.kind == "cron" else list(unit_texts(wanted, place).values())
@@ -108,8 +121,11 @@ def install(
     except ValueError as error:
         raise SettingsError(str(error)) from None
     found = discovery.look(wanted.name, place)
+    if dry_run and found.crontab is None:  # what would be written can be shown all the same
+        found = replace(found, crontab="")
     todo = plan.install(wanted, place, found)
-    _do(todo, dry_run)
+    if not dry_run:
+        _whole_or_not(todo, wanted, place, found)
     if as_json:
         data = {"name": wanted.name, "installed": not dry_run, "kind": wanted.kind, "written": texts}
         click.echo(json.dumps(data | {"steps": [steps.shown(step) for step in todo]}, indent=2))
@@ -136,6 +152,7 @@ def _timer(
     history: str | None,
     resume_missed: bool,
     options: tuple[str, ...],
+    dry_run: bool,
 ) -> Timer:
     """Return the timer that `install` is asked for. Raises SettingsError with all problems."""
     problems: list[str] = []
@@ -152,9 +169,15 @@ def _timer(
         problems.append(f"{'--on-calendar' if on_calendar else '--at'}: {error}")
     try:
         called = checked_name(name or label) if name or label else "unnamed"
-        chosen = kind or discovery.kind_here()
+        chosen = kind or discovery.kind_here(dry_run)
         if chosen == "system" and os.geteuid() != 0:
             problems.append("--system: needs root: use --user, or run the command with sudo")
+        lacks = list(missing(chosen))
+        if dry_run:
+            for what in lacks:
+                click.echo(f"Warning: {what}", err=True)
+        else:
+            problems += lacks
     except SettingsError as error:
         problems += str(error).splitlines()
     problems += _unknown(options)
@@ -300,6 +323,20 @@ def _unknown(options: tuple[str, ...]) -> list[str]:
     except click.UsageError as error:
         return [f"plimsoll regress: {error.format_message()}"]
     return []
+
+
+def _whole_or_not(
+    todo: list[steps.TimerStep], wanted: Timer, place: TimerFolders, found: InstalledTimer
+) -> None:
+    """Install it; of a schedule that is new, nothing stays where that fails. Raises PlimsollError."""
+    try:
+        steps.carry_out(todo)
+    except PlimsollError as error:
+        if found.schedule is not None:
+            raise
+        with suppress(PlimsollError):
+            steps.carry_out(plan.remove(wanted.name, place, discovery.look(wanted.name, place), purge=False))
+        raise SettingsError(f"{error}: nothing was installed") from None
 
 
 def _do(todo: list[steps.TimerStep], dry_run: bool) -> None:

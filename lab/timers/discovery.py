@@ -45,15 +45,18 @@ def read_crontab() -> str | None:
     return "" if done.returncode else done.stdout.decode(errors="surrogateescape")
 
 
-def kind_here() -> Kind:
-    """Return the kind that suits: systemd's where it runs, else cron. Raises SettingsError."""
+def kind_here(dry_run: bool = False) -> Kind:
+    """Return the kind that suits: systemd's where it runs, else cron, to be shown (`dry_run`) or installed.
+
+    Raises SettingsError.
+    """
     booted = Path("/run/systemd/system").is_dir()
     if booted and os.geteuid() == 0:
         return "system"
     runtime = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
     if booted and (Path(runtime) / "systemd").is_dir():
         return "user"
-    if read_crontab() is not None:
+    if dry_run or read_crontab() is not None:
         return "cron"
     raise SettingsError(
         "neither systemd nor cron runs here: install cron, or choose --user, --system or --cron"

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from lab.experiment import checked
 from lab.steps.step import Command
-from lab.timers import command, plan, steps
+from lab.timers import command, needs, plan, steps
 from lab.timers.definition import Kind
 from plimsoll.cli import main
 from tests.support.timed import fakes, program, scheduled
@@ -28,6 +29,9 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(command, "_program", lambda: (str(program(tmp_path)),))
     # Asks every scenario for its settings, in a process of its own: one test does
     monkeypatch.setattr(checked, "traits_of", lambda *_: {})
+    monkeypatch.setattr(needs, "_PROCESSES", tmp_path / "proc")
+    (tmp_path / "proc" / "7").mkdir(parents=True)
+    (tmp_path / "proc" / "7" / "comm").write_text("cron\n")
     program(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -324,3 +328,40 @@ def test_the_system_s_timer(at: Path) -> None:
         ("reset-failed", "plimsoll-quiet.service", "plimsoll-quiet.timer"),
     ]
     assert {service, timer} < {step.path for step in gone if isinstance(step, steps.Remove)}
+
+
+def test_what_a_night_needs_is_looked_for_at_once(
+    at: Path, plimsoll: Plimsoll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (at / "proc" / "7" / "comm").write_text("nginx\n")
+    (at / "fakes" / "crontab").unlink()
+    monkeypatch.setenv("PATH", str(at / "fakes"))
+    monkeypatch.setitem(sys.modules, "otava.analysis", None)
+    lacks = ["Apache Otava is not installed", "crontab is not installed", "no cron daemon runs here"]
+    done = plimsoll("install", "lab.yml", "--cron")
+    assert done.exit_code == 2
+    assert [what for what in lacks if what not in done.output] == []
+    assert not (at / "state").exists()
+    shown = plimsoll("install", "lab.yml", "--cron", "--dry-run")
+    assert shown.exit_code == 0, "it is shown all the same"
+    assert [what for what in lacks if what not in shown.stderr] == []
+    assert "BEGIN plimsoll schedule quiet" in shown.stdout
+
+
+@pytest.mark.parametrize("kind", ["--user", "--cron"])
+def test_of_what_cannot_be_installed_nothing_stays(at: Path, plimsoll: Plimsoll, kind: str) -> None:
+    (at / "fakes" / "no-systemd").touch()
+    fails = '#!/bin/sh\n[ "$1" = -l ] && { echo "no crontab for you" >&2; exit 1; }\nexit 3\n'
+    (at / "fakes" / "crontab").write_text(fails)
+    done = plimsoll("install", "lab.yml", kind)
+    assert done.exit_code == 2
+    assert "nothing was installed" in done.output
+    assert _units(at) == []
+    assert not (at / "state" / "quiet").exists()
+
+
+def test_what_was_installed_stays_where_it_cannot_be_installed_again(at: Path, plimsoll: Plimsoll) -> None:
+    assert plimsoll("install", "lab.yml", "--user").exit_code == 0
+    (at / "fakes" / "no-systemd").touch()
+    assert plimsoll("install", "lab.yml", "--user", "--at", "04:00").exit_code == 2
+    assert _units(at) == ["plimsoll-quiet.service", "plimsoll-quiet.timer"]
