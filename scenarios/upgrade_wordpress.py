@@ -135,7 +135,7 @@ class UpgradeWordpress(ScenarioUser):
         if upgrade.timed:
             for phase in upgrade.phases:
                 if phase.stop_ns > phase.start_ns:  # else both lines came at once: too short to be seen
-                    self.measure(f"phase: {phase.name}", _ms(phase))
+                    self.measure(f"phase: {phase.name}", _ms(phase), ended_ns=phase.stop_ns)
         else:
             self.session.writer.event("phases unknown", detail="the reply did not come line by line")
         return (last.stop_ns - pressed_ns) / 1e6
@@ -153,7 +153,7 @@ class UpgradeWordpress(ScenarioUser):
         self.site.get("database", button, base=shown.url)
         phase = Phase(name, start_ns, time.monotonic_ns())
         self._phase_event(name, "stop", phase.stop_ns)
-        self.measure(f"phase: {name}", _ms(phase))
+        self.measure(f"phase: {name}", _ms(phase), ended_ns=phase.stop_ns)
         self.site.get(step, path, check=lambda reply: database_trouble(reply, pressed=True))
         return _ms(phase)
 

@@ -12,6 +12,7 @@ from analysis.comparing.requests import PhaseRequests
 from analysis.evidence.run import JUDGED
 from analysis.statistics.failures import counted_us, failed, timeout_us
 from analysis.statistics.figures import TimeFigures
+from analysis.statistics.measurephases import measures_in
 from analysis.statistics.measures import summaries
 from analysis.statistics.phases import NEVER_NS, PHASES
 from analysis.statistics.sample import PERCENTILES, Sample, rank
@@ -169,7 +170,13 @@ def levels_of(
     if busy:
         chosen |= {name: phase == number for number, name in enumerate(PHASES)}
     phases = {
-        name: _phase(response[mask], route[mask], failures[mask], names, _measured(run.events, name, columns))
+        name: _phase(
+            response[mask],
+            route[mask],
+            failures[mask],
+            names,
+            Measures.of(measures_in(run.events, name, busy)),
+        )
         for name, mask in chosen.items()
     }
     if keep_requests:
@@ -230,13 +237,6 @@ def middle(values: NDArray[Any]) -> float:
     """Return the median of at least one value: its nearest rank, so always one of them."""
     position = rank(_P50, len(values)) or 1  # the only one is the median
     return float(np.partition(values, position - 1)[position - 1])
-
-
-def _measured(events: list[Event], phase: str, columns: _Columns) -> Measures:
-    """Return the measures that were taken in a phase."""
-    edges = {"before": (0, columns.start_ns), "during": (columns.start_ns, columns.stop_ns)}
-    from_ns, to_ns = edges.get(phase, (columns.stop_ns if phase == "after" else 0, NEVER_NS << 1))
-    return Measures.of(event for event in events if from_ns <= event.t_ns < to_ns)
 
 
 def _damaged(events: list[Event]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from analysis.charts.style import Chart
 from analysis.comparing.comparison import Comparison
 from analysis.comparing.decision import percent
 from analysis.comparing.effects import effects_chart
+from analysis.comparing.phase_table import phase_table
 from analysis.comparing.text import effect, figure, interval, interval_heading, limit, summary
 from analysis.comparing.verdicts import GateVerdict
 from analysis.report.differences import TUNING_SAYS
@@ -33,6 +34,7 @@ def comparison_page(comparison: Comparison) -> str:
         columns=gate_columns(comparison),
         gates=[(each, gate_cells(each)) for each in comparison.judged],
         confidence=percent(comparison.gates.confidence),
+        phases=phase_table(comparison),
         differences=differences_table(comparison),
         runs=runs_table(comparison),
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from analysis.comparing.comparison import Comparison
 from analysis.comparing.decision import Outcome
+from analysis.comparing.phase_table import phase_lines
 from analysis.comparing.verdicts import GateVerdict
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, counted, milliseconds, significant
@@ -72,6 +73,9 @@ def lines(comparison: Comparison) -> Iterator[str]:
     yield f"{comparison.verdict}: {_safe(summary(comparison))}."
     yield ""
     yield from _table(comparison)
+    if phases := list(phase_lines(comparison)):
+        yield ""
+        yield from (_safe(line) for line in phases)
     reasons = [each for each in comparison.judged if each.verdict.outcome != "PASS" and each.verdict.says]
     grouped: dict[str, list[str]] = {}
     for each in reasons:

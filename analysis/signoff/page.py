@@ -15,6 +15,7 @@ from analysis.comparing.page import (
     gate_columns,
     runs_table,
 )
+from analysis.comparing.phase_table import phase_table
 from analysis.report.shell import rendered
 from analysis.signoff.evidence import (
     circumstances_table,
@@ -65,7 +66,11 @@ def signoff_page(found: Comparison, document: Document) -> str:
         gates=[(each, gate_cells(each)) for each in found.judged],
         confidence=percent(found.gates.confidence),
         differences=differences_table(found),
-        what=[scenarios_table(found), circumstances_table(found)],
+        what=[
+            table
+            for table in (phase_table(found), scenarios_table(found), circumstances_table(found))
+            if table
+        ],
         controls=[table for table in (download_table(found), lag_table(found)) if table],
         limits=list(limits_of(found)),
         runs=runs_table(found),

@@ -1,18 +1,23 @@
 """The outcome of a run, as a few lines for the terminal."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from analysis.statistics.measurephases import measures_by_phase
+from analysis.statistics.measures import summaries
 from analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, count, plain_ms, significant
 from plimsoll.rundir.directory import RunDirectory, read_facts
+from plimsoll.rundir.events import saturation
+from plimsoll.rundir.measures import Measures
 
 _HEAD = f"{'step':<34} {'requests':>9} {'failed':>7} {'p50 ms':>11} {'p99 ms':>11} {'max ms':>11}"
 
 
 def outcome_lines(directory: Path) -> list[str]:
-    """Return a table of the steps, one of the measures, and how the run ended."""
+    """Return a table of the steps, one of the measures, by phase too, and how the run ended."""
     lines: list[str] = []
     try:
         run = RunDirectory.open(directory)
@@ -28,19 +33,39 @@ def outcome_lines(directory: Path) -> list[str]:
             f"{step:<34} {count(route.requests):>9} {count(route.failures):>7} "
             + " ".join(f"{times.shown(name, plain_ms):>11}" for name in ("p50", "p99", "max"))
         )
-    measures = run.summary.measures if run.summary else {}
-    if measures:
-        lines += ["", f"{'measure':<34} {'n':>9} {'unit':>7} {'p50':>11} {'mean':>11} {'max':>11}"]
-    for name, one in measures.items():
-        shown = (ABSENT if value is None else significant(value, 4) for value in (one.p50, one.mean, one.max))
-        p50, mean, largest = shown
-        lines.append(
-            f"{printable(name, 34):<34} {count(one.count):>9} {printable(one.unit, 7):>7} "
-            f"{p50:>11} {mean:>11} {largest:>11}"
-        )
+    lines += _measure_lines(run)
     failed = [f"{kind} {number}" for kind, number in figures.errors.items()]
     lines.append("")
     if failed:
         lines.append("errors: " + ", ".join(failed) + " (events.jsonl has the site's words)")
     reason = f": {printable(run.facts.reason)}" if run.facts.reason else ""
     return [*lines, f"{run.status}{reason}", f"Run directory: {directory}"]
+
+
+def _measure_lines(run: RunDirectory) -> list[str]:
+    """Return the table of the measures, each whole and then by phase; nothing where there is none."""
+    by_phase = {
+        phase: summaries(Measures.of(events))
+        for phase, events in measures_by_phase(run.events, saturation(run.events)).items()
+    }
+    lines = []
+    for name, one in (run.summary.measures if run.summary else {}).items():
+        lines.append(_measure_line(name, one.model_dump(by_alias=True)))
+        lines += [
+            _measure_line(f"  {phase}", measures[name])
+            for phase, measures in by_phase.items()
+            if name in measures
+        ]
+    head = f"{'measure':<34} {'n':>9} {'unit':>7} {'p50':>11} {'mean':>11} {'max':>11}"
+    return ["", head, *lines] if lines else []
+
+
+def _measure_line(name: str, one: Mapping[str, object]) -> str:
+    p50, mean, largest = (
+        significant(value, 4) if isinstance(value := one[key], int | float) else ABSENT
+        for key in ("p50", "mean", "max")
+    )
+    return (
+        f"{printable(name, 34):<34} {one['count']:>9,} {printable(str(one['unit']), 7):>7} "
+        f"{p50:>11} {mean:>11} {largest:>11}"
+    )

@@ -48,9 +48,14 @@ class ScenarioUser(User):
     def end(self, well: bool) -> None:
         """End, after the last iteration; `well` is False if the run failed."""
 
-    def measure(self, name: str, value: float, unit: str = "ms") -> None:
-        """Record a figure other than a request's, with this iteration's number."""
-        self.session.writer.measure(name, value, unit, iteration=self.iteration)
+    def measure(self, name: str, value: float, unit: str = "ms", ended_ns: int | None = None) -> None:
+        """Record a figure other than a request's, with this iteration's number.
+
+        `ended_ns` of `time.monotonic_ns` is when what it tells of ended, default now.
+        """
+        writer = self.session.writer
+        t_ns = None if ended_ns is None else max(writer.since_start_ns(ended_ns), 0)
+        writer.measure(name, value, unit, iteration=self.iteration, t_ns=t_ns)
 
     def fault(self, error: StepFailedError) -> None:
         """Record a failure without a request of its own, e.g. an image that never became ready."""

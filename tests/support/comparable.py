@@ -40,10 +40,11 @@ def write_comparable(
     table = records(count)
     table["total_us"][::100] = round(tail_ms * 1000)
     table["error"][:errors] = 5
-    events: list[dict[str, Any]] = [
-        {"t_ns": 300_000_000 + at, "event": "measure", "name": name, "value": value, "unit": "ms"}
-        for at, (name, value) in enumerate(measures)
-    ]
+    events: list[dict[str, Any]] = []
+    at_ns = 300_000_000
+    for name, value in measures:  # one after another
+        at_ns += int(value * 1e6) + 1
+        events.append({"t_ns": at_ns, "event": "measure", "name": name, "value": value, "unit": "ms"})
     if saturator:
         events.append({"t_ns": 200_000_000, "event": saturator, "phase": "start"})
     summary = {"requests": {"total": count, "sent": count}, "duration_s": 1.5}

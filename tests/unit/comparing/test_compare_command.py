@@ -27,6 +27,11 @@ def test_it_passes(tmp_path: Path) -> None:
     first, _, heading, *rows = result.stdout.splitlines()
     *rows, empty, claim, rest = rows
     assert not empty
+    rows, phases = rows[: rows.index("")], rows[rows.index("") + 1 :]
+    assert phases[0].split() == ["before", "during", "after", "during", "÷", "before"]
+    assert [row.split()[:3] for row in phases[1:]] == [
+        ["replay:", "p99.9,", side] for side in ("sata", "nvme")
+    ]
     assert claim.startswith("A PASS from 4 runs excludes, at 95 %, only stalls that come in more than 53 %")
     assert rest == "  been missed."
     assert first == "PASS: nvme against sata: 4 limits checked, 4 passed."
