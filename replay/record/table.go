@@ -8,14 +8,21 @@ import (
 	"unicode/utf8"
 )
 
+// Of a run that is shorter, hours and minutes would say little: TT is in seconds.
+const shortS = 600
+
 // WriteTable prints The Grinder's table, one row per route and a total, and the percentiles below it; then what no table
 // shows.
 func (s Summary) WriteTable(w io.Writer) {
-	rows := [][]string{{"Test", "Tests", "Errors", "MTT (ms)", "TTSD (ms)", "TPS", "RBPS", "MTTFB (ms)", "TT (h:m)"}}
-	for _, r := range s.Routes {
-		rows = append(rows, append([]string{strconv.Itoa(r.Number) + " " + r.Name}, r.cells()...))
+	heading, tt := "TT (h:m)", s.Grinder.TT
+	if s.DurationS < shortS {
+		heading, tt = "TT (s)", strconv.FormatFloat(s.DurationS, 'f', 1, 64)
 	}
-	rows = append(rows, append([]string{"Total"}, s.Grinder.cells()...))
+	rows := [][]string{{"Test", "Tests", "Errors", "MTT (ms)", "TTSD (ms)", "TPS", "RBPS", "MTTFB (ms)", heading}}
+	for _, r := range s.Routes {
+		rows = append(rows, append([]string{strconv.Itoa(r.Number) + " " + r.Name}, r.cells(tt)...))
+	}
+	rows = append(rows, append([]string{"Total"}, s.Grinder.cells(tt)...))
 	writeAligned(w, rows)
 
 	fmt.Fprintln(w)
@@ -38,10 +45,10 @@ func share(part, whole uint64) string {
 	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(max(1, whole)))
 }
 
-func (g Grinder) cells() []string {
+func (g Grinder) cells(tt string) []string {
 	return []string{
 		strconv.FormatUint(g.Tests, 10), strconv.FormatUint(g.Errors, 10), decimals(g.MTT, 2), decimals(g.TTSD, 2),
-		decimals(g.TPS, 2), decimals(g.RBPS, 0), decimals(g.MTTFB, 2), g.TT,
+		decimals(g.TPS, 2), decimals(g.RBPS, 0), decimals(g.MTTFB, 2), tt,
 	}
 }
 
