@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from analysis.charts.missing import Missing, missing_caption, missing_notes
 from analysis.charts.style import Chart, Json, axis, colour_of, in_lines, layout, log_ticks, points
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import at_least, counted, milliseconds
@@ -35,9 +36,17 @@ class Repeats:
 
 
 def repeats_chart(
-    key: str, title: str, caption: str, places: list[str], backends: Sequence[Repeats]
+    key: str,
+    title: str,
+    caption: str,
+    places: list[str],
+    backends: Sequence[Repeats],
+    missing: Sequence[Missing] = (),
 ) -> Chart:
-    """Return a column of points a backend at each of `places` (hostile names), with a bar at the median."""
+    """Return a column of points a backend at each of `places` (hostile names), with a bar at the median.
+
+    `missing` names those that have no point at a place.
+    """
     data: list[Json] = []
     values = [each.ms for backend in backends for at in backend.at for each in at if 0 < each.ms < math.inf]
     step = _SPREAD / len(backends)
@@ -86,9 +95,13 @@ def repeats_chart(
     return Chart(
         key=key,
         title=title,
-        caption=caption + _failed(backends),
+        caption=caption + _failed(backends) + missing_caption(missing),
         data=data,
-        layout=layout(x_axis, axis("ms", scale) | log_ticks(values)),
+        layout=layout(
+            x_axis,
+            axis("ms", scale) | log_ticks(values),
+            annotations=missing_notes(missing, lambda phase: places.index(phase), top=1.0),
+        ),
         scale=scale,
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.charts.missing import Missing, missing_caption, missing_notes
 from analysis.charts.style import (
     Chart,
     Json,
@@ -66,7 +67,7 @@ class Shown:
 class Scatter:
     """The parts of the chart. `saturators` is empty where time counts from the start of the run.
 
-    `failures` ends the caption.
+    `failures` ends the caption. `missing` names the backends that have no point in a phase.
     """
 
     key: str
@@ -78,6 +79,7 @@ class Scatter:
     saturators: list[str]
     busy_s: float | None
     failures: str = ""
+    missing: Sequence[Missing] = ()
 
 
 def scatter_chart(scatter: Scatter) -> Chart:
@@ -112,13 +114,13 @@ def scatter_chart(scatter: Scatter) -> Chart:
 
 
 def _points(backend: Shown, scatter: Scatter, unit: TimeUnit, aside_s: float) -> list[Json]:
-    found = []
+    found: list[Json] = []
     symbol = _SYMBOLS[backend.shade % len(_SYMBOLS)]
     size = 9 if len(backend.windows) <= 150 else 6 if len(backend.windows) <= 600 else 4
     drawn = [(name, w) for name, windows in backend.repeats for w in windows if w.drawn_ms is not None]
     for widened in (False, True):
         some = [(name, w) for name, w in drawn if w.widened is widened]
-        if not some and widened:
+        if not some:
             continue
         form = "-open" if widened else ""
         forms = [(symbol if w.value_ms is not None else _FAILED) + form for _, w in some]
@@ -137,10 +139,17 @@ def _points(backend: Shown, scatter: Scatter, unit: TimeUnit, aside_s: float) ->
                 hovertext=[_hover(name, window, scatter) for name, window in some],
                 hoverinfo="text",
                 legendgroup=f"backend {backend.shade}",
-                showlegend=not widened,
+                showlegend=not any(trace["showlegend"] for trace in found),
             )
         )
-    return found
+    return found or [_absent(backend, {"size": size, "color": colour_of(backend.shade), "symbol": symbol})]
+
+
+def _absent(backend: Shown, look: Json) -> Json:
+    """Return a trace of nothing: its backend stands in the legend all the same."""
+    group = {"legendgroup": f"backend {backend.shade}", "hoverinfo": "skip"}
+    nowhere: Json = {"x": [None], "y": [None]}
+    return points(plotly_text(backend.name), [], [], mode="markers", marker=look, **group) | nowhere
 
 
 def _line(backend: Shown, scatter: Scatter, unit: TimeUnit) -> list[Json]:
@@ -252,6 +261,7 @@ def _caption(scatter: Scatter, every: Sequence[PhaseWindow]) -> str:
     text += ". Below, means of all repeats. Click a backend in the legend to hide or show it."
     if scatter.shown != "p99.9":
         text += " A p99.9 needs at least 1,000 requests, and most runs have fewer."
+    text += missing_caption(scatter.missing)
     if scatter.left_out:
         text += f" {counted(scatter.left_out, 'phase')} of runs had too few requests for a point."
     if any(window.value_ms is None and window.drawn_ms is not None for window in every):
@@ -294,11 +304,14 @@ def _layout(
         for top in [(len(titles) + 2 - place) * (_LOWER + _GAP) - _GAP]
     }
     y_axis = axis("response time (ms)", scale) | log_ticks(values) | {"domain": [rounded(bottom), 1]}
+    more["annotations"] = missing_notes(
+        scatter.missing, lambda phase: unit.of(_middle_s(phase, edges_s, scatter.busy_s))
+    )
     if scatter.busy_s is not None:
         band = {"type": "rect", "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
         edges = {"x0": 0, "x1": unit.of(scatter.busy_s), "line": {"width": 0}}
         more["shapes"] = [band | edges | {"fillcolor": "var(--muted)", "opacity": 0.1}]
-        more["annotations"] = [
+        more["annotations"] += [
             {
                 "x": unit.of(scatter.busy_s / 2),
                 "y": 1,
@@ -310,3 +323,10 @@ def _layout(
             }
         ]
     return layout(x_axis, y_axis, **more)
+
+
+def _middle_s(phase: str, edges_s: tuple[float, float], busy_s: float | None) -> float:
+    """Return the middle of a phase as far as it is drawn."""
+    from_s, to_s = edges_s
+    middles = {"before": from_s / 2, "during": (busy_s or 0) / 2, "after": ((busy_s or 0) + to_s) / 2}
+    return min(max(middles.get(phase, (from_s + to_s) / 2), from_s), to_s)

@@ -12,6 +12,7 @@ from analysis.charts.style import Chart
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_figures import BackendFigures, RepeatFigures, ScenarioFigures
 from analysis.report.step_charts import is_scripted, steps_chart
+from analysis.report.too_few import too_few_for_runs, too_few_for_windows
 from analysis.statistics.sample import PERCENTILES, fewest
 
 _MOST_HEAT_MAPS = 4
@@ -32,6 +33,7 @@ def scatter_of(figures: ScenarioFigures, of: str) -> Chart:
             failures=note_of(run.statistics for run in figures.scenario.runs),
             saturators=figures.scenario.saturators,
             busy_s=figures.scenario.busy_s,
+            missing=too_few_for_windows(figures),
         )
     )
 
@@ -129,7 +131,8 @@ def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Chart
         f"Each point is the {shown} of one run in that phase, each bar the median of a backend's runs. Where "
         "the points of two backends overlap, the runs do not tell the backends apart."
     )
-    return repeats_chart(key, f"Every repeat, {shown}{of}", caption, figures.phases, backends)
+    missing = too_few_for_runs(figures, shown)
+    return repeats_chart(key, f"Every repeat, {shown}{of}", caption, figures.phases, backends, missing)
 
 
 def _point(repeat: RepeatFigures, phase: str, shown: str) -> RunPoint | None:

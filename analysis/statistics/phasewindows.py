@@ -91,6 +91,9 @@ def make_phase_windows(runs: Sequence[PhaseSlices]) -> PhaseWindows:
 def line_of(windows: Sequence[PhaseWindow]) -> AverageLine | None:
     """Return the weighted least-squares line through `windows`; level where they are too few for a slope.
 
+    So it is where all lie closer together than one of them is long: a slope would be of noise alone, and the
+    line's ends far from any point.
+
     Failures count at their time-outs; None where one is not known, since a line without them would be lower.
     """
     points = [
@@ -101,7 +104,9 @@ def line_of(windows: Sequence[PhaseWindow]) -> AverageLine | None:
     if not points or len(points) < len(windows):
         return None
     line = average_line(points)
-    if line is not None:
+    middles = [middle_s for middle_s, *_ in points]
+    longest_s = max(window.stop_s - window.start_s for window in windows)
+    if line is not None and max(middles) - min(middles) >= longest_s:
         return line
     requests = sum(n for *_, n in points)
     return AverageLine(sum(value_ms * n for _, value_ms, n in points) / requests, 0.0)
