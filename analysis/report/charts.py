@@ -18,6 +18,7 @@ from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_figures import ScenarioFigures
 from analysis.report.step_charts import (
     is_scripted,
+    measures_by_phase_chart,
     page_vitals_chart,
     phases_chart,
     rates_chart,
@@ -36,6 +37,7 @@ RUN_CHARTS: list[Callable[[Sequence[Run]], Drawn]] = [
 ]
 # Of a scripted scenario, also of one run. The text ends the title, and names the scenario among several.
 STEP_CHARTS: list[Callable[[ScenarioRuns, str], Drawn]] = [
+    measures_by_phase_chart,
     phases_chart,
     page_vitals_chart,
     steps_chart,

@@ -8,10 +8,12 @@ from analysis.evidence.run import Observer
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.differences import differences_json
 from analysis.report.fileio import VolumeCell, read_fileio
+from analysis.report.measure_medians import measure_sentence, said_of
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.omissions import lost_in
 from analysis.report.page import page
 from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
+from analysis.report.phase_table import phase_sentence
 from analysis.report.shell import write_page
 from analysis.report.subjects import subjects_of
 from analysis.statistics.run import measure
@@ -46,9 +48,19 @@ class Report:
 
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
-        return [printable(run.one_line()) for run in self.runs] + [
-            f"report: {printable(str(self.path), 4096)}"
+        said = [line for run in self.runs for line in (run.one_line(), *said_of(run))]
+        said += self.sentences()
+        return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
+
+    def sentences(self) -> list[str]:
+        """Return what the saturator did to each scenario, in a sentence each (hostile)."""
+        found = [
+            (each.scenario.name, text)
+            for each in self.compared
+            for text in (phase_sentence(each), measure_sentence(each.scenario))
         ]
+        several = len(self.compared) > 1
+        return [f"{name}: {text}" if several else text for name, text in found if text]
 
 
 def make_report(

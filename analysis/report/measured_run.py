@@ -7,6 +7,7 @@ from analysis.charts.style import RUN_COLOURS, Run
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
 from analysis.report.values import MeasuredValues, measured
+from analysis.statistics.measurephases import measures_by_phase
 from analysis.statistics.measures import summaries
 from analysis.statistics.run import RunFigures
 from plimsoll.common.units import counted
@@ -68,9 +69,21 @@ class MeasuredRun:
         return summaries(Measures.of(self.directory.events))
 
     @cached_property
+    def measures_by_phase(self) -> dict[str, dict[str, dict[str, object]]]:
+        """The same by phase; none where nothing kept its disks busy."""
+        found = measures_by_phase(self.directory.events, self.saturation)
+        return {phase: summaries(Measures.of(events)) for phase, events in found.items()}
+
+    @cached_property
     def values(self) -> MeasuredValues:
         """The same figures, value by value."""
         return measured(self.directory.events)
+
+    @cached_property
+    def phase_values(self) -> dict[str, MeasuredValues]:
+        """The same by phase, those without any left out; none where nothing kept its disks busy."""
+        found = measures_by_phase(self.directory.events, self.saturation)
+        return {phase: measured(events) for phase, events in found.items()}
 
     @property
     def elapsed_s(self) -> float:
@@ -126,6 +139,7 @@ class MeasuredRun:
             "generator_limited": self.generator_limited,
             **self.statistics.as_json(),
             "measures": self.measures,
+            "measures_by_phase": self.measures_by_phase,
         }
 
     def one_line(self) -> str:

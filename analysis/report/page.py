@@ -14,9 +14,11 @@ from analysis.report.damage import damage_cautions
 from analysis.report.differences import differences_table
 from analysis.report.facts import facts_of
 from analysis.report.fileio import Cells, chart_of_fileio
+from analysis.report.grinder import grinder_by_backend, grinder_table
 from analysis.report.groups import groups_of, said_once
 from analysis.report.headline import big_figures, footnote, sentence
 from analysis.report.instances import instance_table, merge_cautions
+from analysis.report.measure_phases import measure_phase_table
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.omissions import missing_cautions
 from analysis.report.phase_figures import ScenarioFigures
@@ -25,7 +27,6 @@ from analysis.report.shell import rendered
 from analysis.report.tables import (
     Table,
     failure_table,
-    grinder_table,
     measure_table,
     percentile_table,
     route_table,
@@ -64,7 +65,9 @@ def page(
         comparing=comparing,
         own=own,
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
+        measured=[each for one in scenarios if (each := measure_phase_table(one, len(scenarios) == 1))],
         differences=differences_table(runs),
+        grinder=grinder_by_backend(scenarios),
         folded=len(runs) > _MOST_OPEN,
         groups=groups_of(scenarios, runs),
         picked=lambda places: [shown[place] for place in places],

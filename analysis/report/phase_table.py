@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.charts.style import RUN_COLOURS
+from analysis.report.measure_medians import measure_sentence
 from analysis.report.phase_figures import SHOWN, BackendFigures, PhaseFigures, ScenarioFigures
 from analysis.statistics.figures import TimeFigures
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
@@ -15,6 +16,11 @@ FAILURES_COUNT = (
     "the time-out is not known."
 )
 _MOST_NAMED = 4  # backends in one sentence
+_AMONG = {
+    "p99.9": "the slowest request in a thousand",
+    "p99": "the slowest request in a hundred",
+    "p50": "half of the requests",
+}
 
 
 @dataclass(frozen=True)
@@ -64,17 +70,19 @@ def phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
     caption += " How far single runs lie apart is in the figure of the repeats."
     return PhaseTable(
         title=title if alone else f"{title}: {figures.scenario.name}",
-        sentence=_sentence(figures),
+        sentence=" ".join(filter(None, (phase_sentence(figures), measure_sentence(figures.scenario)))),
         caption=caption,
         columns=COLUMNS,
         blocks=[_block(each) for each in figures.backends],
     )
 
 
-def _sentence(figures: ScenarioFigures) -> str:
+def phase_sentence(figures: ScenarioFigures) -> str:
     """Return what the table says, in one sentence (hostile); empty where there is too little to say it."""
+    if not figures.saturated:
+        return ""
     while_ = " and ".join(_spoken(saturator) for saturator in figures.scenario.saturators)
-    for name, among in (("p99.9", "a thousand"), ("p99", "a hundred")):
+    for name, among in _AMONG.items():
         found = [
             (each, times)
             for each in figures.backends
@@ -82,7 +90,7 @@ def _sentence(figures: ScenarioFigures) -> str:
             and ((times := each.phases["during"].response_ms)[name] is not None or name in times.censored)
         ]
         if 0 < len(found) == len(figures.backends) <= _MOST_NAMED:
-            return f"While {while_} ran, the slowest request in {among} {_outcomes(found, name)}."
+            return f"While {while_} ran, {among} {_outcomes(found, name)}."
     return ""
 
 

@@ -10,10 +10,12 @@ from analysis.charts.vitals import VITALS, PageVitals, vitals_chart
 from analysis.report.backends import ScenarioRuns
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.values import MeasuredValues
+from analysis.statistics.phases import PHASES
 from plimsoll.common.units import counted, significant
 
 _MOST_STEPS, _MOST_MEASURES = 10, 6
 _MOST_PHASES = 16
+_MOST_BY_PHASE = 4  # measures
 _PHASE, _SERVER = "phase: ", "server cpu: "
 _MS = {"ms": 1.0, "s": 1000.0}
 _RATES = ("MB/s",)
@@ -50,7 +52,9 @@ def steps_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
             "of those requests failed, and their time-out is not known."
         )
     title = (
-        f"How long each step took{of}" if is_scripted(scenario) else f"Medians of the kinds of request{of}"
+        f"How long each step took{', in whole runs' if scenario.saturators else ''}{of}"
+        if is_scripted(scenario)
+        else f"Medians of the kinds of request{of}"
     )
     return bars_chart(f"steps-{scenario.number}", title, caption, names, backends)
 
@@ -69,6 +73,38 @@ def phases_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
     )
     shown = [name.removeprefix(_PHASE) for name in names]
     return bars_chart(f"phases-{scenario.number}", f"How long each phase took{of}", caption, shown, backends)
+
+
+def measures_by_phase_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
+    """Return what took more than one request, before, during and after; None of what has but one phase."""
+    levels = {
+        run.number: {
+            f"{name}: {phase}": level
+            for phase, values in run.phase_values.items()
+            for name, level in _times(values).items()
+        }
+        for run in scenario.runs
+    }
+    longest = _longest(
+        {place.rpartition(": ")[0]: level} for each in levels.values() for place, level in each.items()
+    )
+    known = {place for each in levels.values() for place in each}
+    places = [
+        places
+        for name in longest
+        if len(places := [place for phase in PHASES if (place := f"{name}: {phase}") in known]) > 1
+    ][:_MOST_BY_PHASE]
+    if not places:
+        return None
+    names = [place for each in places for place in each]
+    backends = _bars(scenario, names, lambda run: levels[run.number])
+    saturators = " and ".join(name.replace("-", " ") for name in scenario.saturators)
+    caption = (
+        f"During is while {saturators} ran; what took time belongs to the phase in which it began. Each "
+        "point is the median of one run in that phase, each bar the median of a backend's runs."
+    )
+    title = f"How long it took, before, during and after{of}"
+    return bars_chart(f"measures-{scenario.number}", title, caption, names, backends)
 
 
 def rates_chart(scenario: ScenarioRuns, of: str) -> Chart | None:

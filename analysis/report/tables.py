@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_table import FAILURES_COUNT
-from analysis.statistics.routes import GrinderRow, RouteFigures
-from plimsoll.common.units import ABSENT, count, decimal, hours_minutes, plain_ms, share, significant
+from analysis.statistics.routes import RouteFigures
+from plimsoll.common.units import ABSENT, count, plain_ms, share, significant
 
 
 @dataclass(frozen=True)
@@ -90,18 +90,25 @@ def _route(name: str, figures: RouteFigures, logged: bool, look: str = "") -> Ro
 
 
 def measure_table(run: MeasuredRun) -> Table | None:
-    """Return the figures that are no single request; None where there is none."""
-    rows = [
-        Row(
-            f"{name} ({one['unit']})",
-            [count(_whole(one["count"])), *(_figure(one[column]) for column in _MEASURE_COLUMNS)],
-        )
-        for name, one in run.measures.items()
-    ]
+    """Return the figures that are no single request, whole and by phase; None where there is none."""
+    rows = []
+    for name, one in run.measures.items():
+        rows.append(Row(f"{name} ({one['unit']})", _measured(one)))
+        rows += [
+            Row(f"… {phase}", _measured(measures[name]))
+            for phase, measures in run.measures_by_phase.items()
+            if name in measures
+        ]
     if not rows:
         return None
     caption = "What took more than one request, or was said by the site or the browser."
+    if run.measures_by_phase:
+        caption += " What took time belongs to the phase in which it began."
     return Table("Measured beside the requests", caption, ["", "n", *_MEASURE_COLUMNS], rows)
+
+
+def _measured(one: dict[str, object]) -> list[str]:
+    return [count(_whole(one["count"])), *(_figure(one[column]) for column in _MEASURE_COLUMNS)]
 
 
 def failure_table(run: MeasuredRun) -> Table | None:
@@ -129,32 +136,6 @@ def _figure(value: object) -> str:
 
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-def grinder_table(run: MeasuredRun) -> Table:
-    """Return The Grinder's table: a row a route, and the total."""
-    time = hours_minutes(run.elapsed_s)
-    rows = [Row(name, _grinder(figures.grinder, time)) for name, figures in run.statistics.routes.items()]
-    rows.append(Row("Total", _grinder(run.statistics.total.grinder, time), "total"))
-    caption = (
-        "For comparison with results of The Grinder: service times of the requests without an error. It "
-        "knows no due instant, so the response times above say more of what visitors felt."
-    )
-    columns = ["Test", "Tests", "Errors", "MTT (ms)", "TTSD (ms)", "TPS", "RBPS", "MTTFB (ms)", "TT (h:m)"]
-    return Table("The Grinder's table", caption, columns, rows)
-
-
-def _grinder(row: GrinderRow, time: str) -> list[str]:
-    return [
-        count(row.tests),
-        count(row.errors),
-        decimal(row.mtt_ms, 2),
-        decimal(row.ttsd_ms, 2),
-        decimal(row.tps, 2),
-        decimal(row.rbps, 0),
-        decimal(row.mttfb_ms, 2),
-        time,
-    ]
 
 
 def status_table(run: MeasuredRun) -> Table:

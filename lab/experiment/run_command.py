@@ -194,10 +194,12 @@ def _report(folder: ExperimentFolder) -> Path | None:
         return None
     path = folder.path / REPORT_FILE
     try:
-        make_report(folder.runs, path, lambda _done, _total: None)
+        made = make_report(folder.runs, path, lambda _done, _total: None)
     except PlimsollError as error:
         _say(f"Cannot write the report: {error}")
         return None
+    for sentence in made.sentences():
+        _say(sentence)
     return path
 
 

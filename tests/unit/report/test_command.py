@@ -25,9 +25,10 @@ def run(*arguments: str | Path) -> Result:
 def test_it_prints_the_headline_and_where_the_report_is(busy_run: Path) -> None:
     result = run("report", busy_run)
     assert result.exit_code == 0
-    headline, report = result.stdout.splitlines()
+    headline, sentence, report = result.stdout.splitlines()
     assert headline.startswith("run: complete, ")
     assert "p99.9 " in headline
+    assert sentence.startswith("While zfs send ran, the slowest request in a thousand ")
     assert report == f"report: {busy_run / 'report.html'}"
     assert result.stderr == ""
 

@@ -1,0 +1,149 @@
+"""Measures by phase, and backends with too few requests: what medians of whole runs would not show."""
+
+import json
+import re
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+from click.testing import CliRunner
+
+from analysis.charts.missing import MISSING
+from analysis.report import make_report
+from analysis.report.command import report
+from analysis.report.make import Report
+from analysis.report.measure_medians import medians_of
+from analysis.statistics.measurephases import began_ns, measures_by_phase
+from analysis.statistics.outcome import outcome_lines
+from analysis.statistics.phasewindows import PhaseWindow, line_of
+from plimsoll.rundir.events import Event, Saturation
+from tests.support.phased_runs import ARTICLE, write_article_runs, write_articles
+from tests.unit.report.test_comparison import figures_of, text_of
+from tests.unit.report.test_page import _coloured
+
+WORST = "worst <b>disk</b>"
+_SHOWN_WORST = "worst &lt;b&gt;disk&lt;/b&gt;"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("articles")
+    write_article_runs(folder)
+    return make_report([folder])
+
+
+BUSY = Saturation("zfs-send", 10 * 10**9, 20 * 10**9, None, [])
+BEGINNINGS: list[tuple[str, float, object, str, str | None]] = [
+    ("a short one before", 5.0, 200.0, "ms", "before"),
+    ("one that reached into the send belongs to what was before", 11.0, 3000.0, "ms", "before"),
+    ("one that the send had all of", 14.0, 3.9, "s", "during"),
+    ("one that began during, and ended after", 25.0, 8000.0, "ms", "during"),
+    ("one after", 29.0, 3.0, "s", "after"),
+    ("what is no time counts where it was written", 15.0, 99.0, "MB/s", "during"),
+    ("one longer than the run began at its start", 12.0, 1e12, "s", "before"),
+    ("a word is no time", 12.0, "long", "ms", "during"),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "at_s", "value", "unit", "phase"), BEGINNINGS, ids=[b[0] for b in BEGINNINGS]
+)
+def test_a_measure_belongs_to_the_phase_in_which_it_began(
+    what: str, at_s: float, value: object, unit: str, phase: str
+) -> None:
+    event = Event(int(at_s * 1e9), "measure", None, {"name": "m", "value": value, "unit": unit})
+    assert began_ns(event) >= 0
+    assert measures_by_phase([event], BUSY) == {phase: [event]}, what
+    assert measures_by_phase([event], None) == {}, "a run that nothing saturated has no phases"
+
+
+def test_what_medians_of_whole_runs_hide_is_seen_by_phase(made: Report) -> None:
+    worst = next(each for each in made.compared[0].scenario.backends if each.name == WORST)
+    medians = medians_of(worst.runs)[ARTICLE]
+    assert medians["during"].value > 20 * medians["before"].value
+    whole = [run.values.values[ARTICLE].median for run in worst.runs]
+    assert max(whole) < 2 * medians["before"].value, "the defect: whole runs say nothing of it"
+    text = text_of(made)
+    row = re.search(rf"<td>{ARTICLE}, {_SHOWN_WORST}</td>(.*?)</tr>", text)
+    assert row
+    cells = re.findall(r"<td>(.*?)</td>", row[1])
+    assert re.fullmatch(r"[\d.]+ ms \(\d+\)", cells[0])
+    assert re.fullmatch(r"[\d.]+ s \(\d+\)", cells[1])
+    assert re.fullmatch(r"\d+ ×", cells[3])
+    assert re.search(rf"“{ARTICLE}” typically took, while zfs send ran, [\d.]+ s on {_SHOWN_WORST}", text)
+    assert f"<td>{ARTICLE} (ms)</td>" in text
+    assert "<td>… during</td>" in text
+
+
+def test_the_figure_has_a_bar_for_each_phase(made: Report) -> None:
+    figure = figures_of(made)["measures-0"]
+    go.Figure(_coloured(figure))
+    assert figure["layout"]["xaxis"]["ticktext"] == [
+        f"{ARTICLE}:<br>{p}" for p in ("before", "during", "after")
+    ]
+    bars = {trace["name"]: trace["y"] for trace in figure["data"] if trace["type"] == "bar"}
+    assert bars[_SHOWN_WORST][1] > 20 * bars[_SHOWN_WORST][0]
+
+
+def test_a_backend_with_too_few_requests_is_named_in_the_scatter(made: Report) -> None:
+    figure = figures_of(made)["scatter-0"]
+    go.Figure(_coloured(figure))
+    notes = [note for note in figure["layout"]["annotations"] if note.get("name") == MISSING]
+    assert len(notes) == 1
+    said = notes[0]["text"].replace("<br>", " ")
+    assert re.fullmatch(rf"{_SHOWN_WORST}: \d+( to \d+)? requests a run: too few, a p99 takes 100", said)
+    assert 0 < notes[0]["x"] < 60, "where its points would be: while the send runs"
+    assert f"Without a point: {_SHOWN_WORST}" in text_of(made)
+    assert _SHOWN_WORST in {trace["name"] for trace in figure["data"] if trace.get("showlegend", True)}
+
+
+def test_one_without_any_point_keeps_its_place_in_the_legend(tmp_path: Path) -> None:
+    for number, (backend, slower) in enumerate((("a", 1.0), ("b", 1.0), ("dead", 5000.0)), 1):
+        write_articles(tmp_path / backend, backend, slower, number=number)
+    figure = figures_of(make_report([tmp_path]))["scatter-0"]
+    drawn = {trace["name"] for trace in figure["data"] if trace.get("showlegend", True)}
+    assert drawn == {"a", "b", "dead"}
+
+
+def test_the_repeats_name_it_too(made: Report) -> None:
+    figure = figures_of(made)["repeats-0"]
+    notes = [note for note in figure["layout"]["annotations"] if note.get("name") == MISSING]
+    assert [note["x"] for note in notes] == [1]
+    assert "a p99 takes 100" in notes[0]["text"].replace("<br>", " ")
+
+
+def test_the_terminal_and_json_say_it(made: Report) -> None:
+    folder = made.path.parent
+    result = CliRunner().invoke(report, [str(folder), "--no-progress"])
+    assert result.exit_code == 0, result.output
+    assert re.search(rf"  {ARTICLE}: [\d.]+ ms before \(\d+\), [\d.]+ s during \(\d+\), ", result.output)
+    assert f"“{ARTICLE}” typically took, while zfs send ran" in result.output
+    found = json.loads(CliRunner().invoke(report, [str(folder), "--json", "--no-progress"]).output)
+    phases = found["runs"][0]["measures_by_phase"]
+    assert list(phases) == ["before", "during", "after"]
+    assert (
+        sum(phase[ARTICLE]["count"] for phase in phases.values())
+        == found["runs"][0]["measures"][ARTICLE]["count"]
+    )
+    lines = outcome_lines(folder / "01")
+    at = next(number for number, line in enumerate(lines) if line.startswith(ARTICLE))
+    assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["before", "during", "after"]
+
+
+def _window(middle_s: float, value_ms: float) -> PhaseWindow:
+    return PhaseWindow("during", middle_s - 15, middle_s + 15, 100, True, value_ms)
+
+
+LINES = [
+    ("windows that all lie at one place have no slope", (29.9, 30.0, 30.1), 0.0),
+    ("those that lie apart have one", (15.0, 45.0, 75.0), 10 / 3),
+]
+
+
+@pytest.mark.parametrize(("what", "middles", "slope"), LINES, ids=[row[0] for row in LINES])
+def test_an_average_line_does_not_leave_its_points(
+    what: str, middles: tuple[float, ...], slope: float
+) -> None:
+    line = line_of([_window(middle, 100.0 + 100 * place) for place, middle in enumerate(middles)])
+    assert line is not None
+    assert line.at_ms(60) - line.at_ms(0) == pytest.approx(60 * slope), what
