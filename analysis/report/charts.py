@@ -13,7 +13,6 @@ from analysis.charts.tail import tail_chart
 from analysis.charts.throughput import throughput_chart
 from analysis.report.backend_charts import curves_of, heat_of, repeats_of, scatter_of
 from analysis.report.backends import ScenarioRuns
-from analysis.report.cache import cache_of
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_figures import ScenarioFigures
 from analysis.report.step_charts import (
@@ -47,7 +46,6 @@ STEP_CHARTS: list[Callable[[ScenarioRuns, str], Drawn]] = [
 BACKEND_CHARTS: list[Callable[[ScenarioFigures, str], Drawn]] = [
     scatter_of,
     curves_of,
-    cache_of,
     heat_of,
     repeats_of,
 ]

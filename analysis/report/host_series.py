@@ -55,7 +55,7 @@ def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
     t_ns = columns.pop("t_ns", None)
     if t_ns is None or not columns:
         return _NOTHING, None
-    own = _own_disks(run)
+    own = own_disks(run)
     chosen = [
         values for name, values in columns.items() if (found := _LATENCY.fullmatch(name)) and found[1] in own
     ]
@@ -64,28 +64,37 @@ def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
     count = known.sum(axis=0)
     there = (count > 0) & (np.abs(t_ns) < _LATEST_NS)
     mean: Floats = np.where(known, table, 0.0).sum(axis=0)[there] / count[there]
-    return Series((t_ns[there] - _zero_ns(run)) / 1e9, mean), None
+    return Series((t_ns[there] - zero_ns(run)) / 1e9, mean), None
 
 
 def done_of(run: MeasuredRun) -> Series:
     """Return the requests done a second, in each slice of the run's whole seconds."""
     timeline = run.statistics.timeline
     slots = np.arange(timeline.used, dtype=np.float64)
-    t_s: Floats = (slots + 0.5) * timeline.width_s - _zero_ns(run) / 1e9
+    t_s: Floats = (slots + 0.5) * timeline.width_s - zero_ns(run) / 1e9
     per_s: Floats = timeline.done[: timeline.used] / timeline.width_s
-    zero_s = _zero_ns(run) / 1e9
+    zero_s = zero_ns(run) / 1e9
     whole = (t_s >= np.ceil(-zero_s)) & (t_s < np.floor(timeline.used * timeline.width_s - zero_s))
     return Series(t_s[whole], per_s[whole])
 
 
-def _zero_ns(run: MeasuredRun) -> int:
+def zero_ns(run: MeasuredRun) -> int:
+    """Return the instant from which time is counted: the saturator's start, else that of the run."""
     return run.saturation.start_ns if run.saturation else 0
 
 
-def _own_disks(run: MeasuredRun) -> set[str]:
+def own_disks(run: MeasuredRun) -> set[str]:
+    """Return the kernel's names (hostile) of the storage's disks; none where run.json does not say."""
+    return {device.removeprefix("/dev/") for device in _named(run, "disks", "device")}
+
+
+def own_pools(run: MeasuredRun) -> set[str]:
+    """Return the names (hostile) of the storage's pools; none where run.json does not say."""
+    return _named(run, "pools", "pool")
+
+
+def _named(run: MeasuredRun, kind: str, key: str) -> set[str]:
     storage = run.directory.facts.storage
-    disks = storage.facts.get("disks") if storage else None
-    found = (
-        (disk.get("device") for disk in disks if isinstance(disk, dict)) if isinstance(disks, list) else ()
-    )
-    return {device.removeprefix("/dev/") for device in found if isinstance(device, str)}
+    each = storage.facts.get(kind) if storage else None
+    names = (one.get(key) for one in each if isinstance(one, dict)) if isinstance(each, list) else ()
+    return {name for name in names if isinstance(name, str)}

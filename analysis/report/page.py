@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from analysis.charts.style import Chart
-from analysis.report.backends import by_scenario
+from analysis.report.backends import ScenarioRuns, by_scenario
 from analysis.report.cache import cache_notes
 from analysis.report.cautions import Caution, cautions_of
 from analysis.report.charts import backend_charts, run_charts, step_charts
@@ -17,6 +17,7 @@ from analysis.report.fileio import Cells, chart_of_fileio
 from analysis.report.grinder import grinder_by_backend, grinder_table
 from analysis.report.groups import groups_of, said_once
 from analysis.report.headline import big_figures, footnote, sentence
+from analysis.report.host_section import HostSection, host_section
 from analysis.report.instances import instance_table, merge_cautions
 from analysis.report.measure_phases import measure_phase_table
 from analysis.report.measured_run import MeasuredRun
@@ -58,12 +59,14 @@ def page(
     if volumes:
         own.append(volumes)
     shown = [_run(run) for run in runs]
+    hosts = _hosts(scenarios, compared)
     return rendered(
         "report.html",
-        [*comparing, *own],
+        [*comparing, *own, *(chart for host in hosts for chart in (*host.loud, *host.quiet))],
         title=_title(runs),
         comparing=comparing,
         own=own,
+        hosts=hosts,
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
         measured=[each for one in scenarios if (each := measure_phase_table(one, len(scenarios) == 1))],
         differences=differences_table(runs),
@@ -103,6 +106,12 @@ def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures])
         of = "" if len(compared) == 1 else f": {each.scenario.name}"
         found += [*step_charts(each.scenario, of), *backend_charts(each, of)]
     return found
+
+
+def _hosts(scenarios: Sequence[ScenarioRuns], compared: Sequence[ScenarioFigures]) -> list[HostSection]:
+    figures = {each.scenario.name: each for each in compared}
+    found = (host_section(each, figures.get(each.name), len(scenarios)) for each in scenarios)
+    return [each for each in found if each]
 
 
 def _says_more(each: ScenarioFigures) -> bool:

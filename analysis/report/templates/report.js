@@ -97,7 +97,7 @@
       figure.layout.font.size = 11;
       figure.layout.margin.l = 44;
       figure.layout.margin.r = 8;
-      figure.layout.annotations = [];
+      figure.layout.annotations = (figure.layout.annotations ?? []).filter((note) => note.name === "missing");
       figure.data.forEach((trace) => {
         trace.showscale = false;
         if (trace.type === "bar") {
@@ -123,7 +123,19 @@
     });
   }
 
-  const drawAll = () => Promise.all(Object.keys(figures).map(draw));
+  // What is folded away has no width yet: it is drawn when it is opened.
+  const isFolded = (key) => placeOf(key).closest("details:not([open])") !== null;
+
+  const drawAll = () => Promise.all(Object.keys(figures).map((key) => (isFolded(key) ? null : draw(key))));
+
+  for (const folded of document.querySelectorAll("details")) {
+    folded.addEventListener("toggle", () => {
+      const within = Object.keys(figures).filter((key) => folded.contains(placeOf(key)) && !isFolded(key));
+      if (folded.open) {
+        within.forEach(draw);
+      }
+    });
+  }
 
   for (const button of document.querySelectorAll("button[data-scale]")) {
     button.addEventListener("click", () => {

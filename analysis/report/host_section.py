@@ -1,0 +1,168 @@
+"""The host in the report: what stood out, a figure a subject, and the quiet ones apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.charts.host import HostAxis, HostLine, HostStrip, host_chart
+from analysis.charts.style import RUN_COLOURS, Chart
+from analysis.report.backends import BackendRuns, ScenarioRuns
+from analysis.report.host_alarms import alarms_of
+from analysis.report.host_bins import BackendHost, RowFigures, TimeBins, hosts_of
+from analysis.report.host_rows import SUBJECTS, HostRow, Subject
+from analysis.report.host_series import zero_ns
+from analysis.report.phase_figures import ScenarioFigures
+from plimsoll.common.units import counted, seconds, significant
+
+_MOST_VALUES, _LEAST_VALUES = 40_000, 8_000  # drawn in a section
+_MOST_BINS, _FEWEST_BINS = 240, 30
+_A_BIN = 3  # values: the line, and the ground's two edges
+_MOST_BACKENDS = 12
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What stood out on one backend's host (its name is hostile; `colour` counts from 1)."""
+
+    backend: str
+    colour: int
+    says: str
+
+
+@dataclass(frozen=True)
+class HostSection:
+    """The host of one scenario's runs: `loud` figures are open, `quiet` ones folded away, and why."""
+
+    title: str
+    caption: str
+    glances: list[Glance]
+    loud: list[Chart]
+    quiet: list[Chart]
+    why_quiet: str
+    folded: bool
+
+
+def host_section(
+    scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios: int
+) -> HostSection | None:
+    """Return what is drawn of a scenario's hosts; None where no observer saw anything.
+
+    The time axis is that of the scatter in `figures`, where there is one. With several `scenarios` each has
+    its share of the page, and is folded.
+    """
+    drawn = _drawn(scenario)
+    edges_s = _edges_s(scenario, figures)
+    budget = max(_MOST_VALUES // scenarios, _LEAST_VALUES)
+    rows = sum(len(subject.rows) for subject in SUBJECTS)
+    count = min(max(budget // (_A_BIN * rows * len(drawn.backends)), _FEWEST_BINS), _MOST_BINS)
+    width_s = max(1.0, float(np.ceil((edges_s[1] - edges_s[0]) / count)))
+    first_s = float(np.floor(edges_s[0] / width_s)) * width_s
+    bins = TimeBins(first_s, width_s, max(int(np.ceil((edges_s[1] - first_s) / width_s)), 1))
+    hosts = [host for host in hosts_of(drawn, bins) if host.rows]
+    if not hosts:
+        return None
+    saturators = " and ".join(name.replace("-", " ") for name in scenario.saturators)
+    since = f"{saturators} started" if saturators else "the start of the run"
+    time = HostAxis(bins.middles_s, width_s, edges_s, since, scenario.busy_s, saturators)
+    loud, quiet, why = _charts(scenario, hosts, time)
+    return HostSection(
+        title="The host" if scenarios == 1 else f"The host: {scenario.name}",
+        caption=_caption(scenario, drawn, width_s, since),
+        glances=[
+            Glance(host.backend.called, host.backend.shade % RUN_COLOURS + 1, alarms_of(host))
+            for host in hosts
+        ],
+        loud=loud,
+        quiet=quiet,
+        why_quiet=why,
+        folded=scenarios > 1,
+    )
+
+
+def _drawn(scenario: ScenarioRuns) -> ScenarioRuns:
+    """Return the scenario with the first of its backends: a figure of more cannot be read."""
+    return ScenarioRuns(scenario.number, scenario.name, scenario.backends[:_MOST_BACKENDS])
+
+
+def _edges_s(scenario: ScenarioRuns, figures: ScenarioFigures | None) -> tuple[float, float]:
+    windows = [
+        window
+        for backend in (figures.backends if figures else ())
+        for repeat in backend.repeats
+        for window in repeat.windows
+    ]
+    if windows:
+        return min(window.start_s for window in windows), max(window.stop_s for window in windows)
+    return (
+        min(-zero_ns(run) / 1e9 for run in scenario.runs),
+        max(max(run.elapsed_s - zero_ns(run) / 1e9 for run in scenario.runs), 1.0),
+    )
+
+
+def _charts(
+    scenario: ScenarioRuns, hosts: Sequence[BackendHost], time: HostAxis
+) -> tuple[list[Chart], list[Chart], str]:
+    loud: list[Chart] = []
+    quiet: list[Chart] = []
+    why: list[str] = []
+    for subject in SUBJECTS:
+        rows = [row for row in subject.rows if any(row in host.rows for host in hosts)]
+        noisy = [row for row in rows if _is_loud(row, hosts)]
+        calm = [row for row in rows if row not in noisy]
+        why += [f"{row.said} ({_why(row, hosts)})" for row in calm]
+        for some, charts, end in ((noisy, loud, ""), (calm, quiet, "-quiet")):
+            if some:
+                key = f"host-{subject.key}-{scenario.number}{end}"
+                charts.append(_chart(key, subject, hosts, time, some))
+    return loud, quiet, ", ".join(why)
+
+
+def _chart(
+    key: str, subject: Subject, hosts: Sequence[BackendHost], time: HostAxis, rows: Sequence[HostRow]
+) -> Chart:
+    strips = [
+        HostStrip(
+            row.title,
+            row.unit,
+            [_line(host.backend, host.rows[row]) for host in hosts if row in host.rows],
+        )
+        for row in rows
+    ]
+    return host_chart(key, subject.title, subject.about, time, strips)
+
+
+def _line(backend: BackendRuns, figures: RowFigures) -> HostLine:
+    line = figures.line
+    return HostLine(backend.called, backend.shade, line.mean, line.low, line.high, figures.beside.mean)
+
+
+def _is_loud(row: HostRow, hosts: Sequence[BackendHost]) -> bool:
+    low, high = _span(row, hosts)
+    return high - low > row.quiet * high if row.moves else high > row.quiet
+
+
+def _span(row: HostRow, hosts: Sequence[BackendHost]) -> tuple[float, float]:
+    """Return the lowest and the highest that a row ever was; if it moves, on the host where it moved most."""
+    lines = [host.rows[row].line for host in hosts if row in host.rows]
+    spans = [(float(np.nanmin(line.low)), float(np.nanmax(line.high))) for line in lines]
+    if row.moves:
+        return max(spans, key=lambda span: (span[1] - span[0]) / (span[1] or 1.0))
+    return min(low for low, _ in spans), max(high for _, high in spans)
+
+
+def _why(row: HostRow, hosts: Sequence[BackendHost]) -> str:
+    low, high = _span(row, hosts)
+    if row.moves:
+        return f"{significant(low)} to {significant(high)} {row.unit}".strip()
+    return f"never above {significant(high)} {row.unit}".strip() if high > 0 else "always 0"
+
+
+def _caption(scenario: ScenarioRuns, drawn: ScenarioRuns, width_s: float, since: str) -> str:
+    repeats = "of all repeats " if scenario.repeated else ""
+    text = f"What the observers saw, over the seconds since {since}, as above. Lines are means {repeats}"
+    text += f"over {seconds(width_s)}, the ground behind them goes from the lowest sample to the highest. "
+    text += "A gap is a time without samples."
+    if len(drawn.backends) < len(scenario.backends):
+        text += f" Drawn are the first {len(drawn.backends)} of {counted(len(scenario.backends), 'backend')}."
+    return text
