@@ -26,7 +26,6 @@ from plimsoll.common.errors import PlimsollError
 from plimsoll.common.units import counted
 
 Say = Callable[[str], None]
-Advance = Callable[[int, int], None]
 
 
 @dataclass
@@ -56,11 +55,9 @@ def planned(lab: Lab) -> list[PlannedRun]:
 class Experiment:
     """An experiment in its folder, new or begun. `kinds`: what is to be known of its scenarios."""
 
-    def __init__(
-        self, lab: Lab, folder: ExperimentFolder, kinds: TraitsByScenario, say: Say, advance: Advance
-    ) -> None:
+    def __init__(self, lab: Lab, folder: ExperimentFolder, kinds: TraitsByScenario, say: Say) -> None:
         self._lab, self._folder, self._kinds = lab, folder, kinds
-        self._say, self._advance = say, advance
+        self._say = say
         self._said: set[str] = set()
         self._aside: set[str] = set()
         self._locks: dict[str, Lock] = {}
@@ -101,7 +98,6 @@ class Experiment:
         todo = [run for run in self._runs if not self._folder.finished(run.name)]
         made: set[str] = set()
         for run in todo:
-            self._advance(sum(self._folder.finished(run.name) for run in self._runs), len(self._runs))
             while not self._is_aside(run) and not self._folder.finished(run.name):
                 rig = rig_of[run.backend]
                 rig.wear(run.backend)
@@ -117,7 +113,6 @@ class Experiment:
                     with contextlib.suppress(PlimsollError):
                         await rig.clear(self._say)
                     await asyncio.sleep(pause_s)
-        self._advance(len(self._outcome().finished), len(self._runs))
 
     async def _tidied(self, rig: Rig) -> None:
         """Remove what a crash left of this backend."""

@@ -16,6 +16,7 @@ from lab.experiment.probe import probe
 from lab.experiment.rigs import Machines, rigs_of
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab, read_lab, schema
+from lab.experiment.status.command import status
 from lab.experiment.variants import rigs_in, variants
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted, seconds
@@ -125,6 +126,9 @@ def schema_() -> None:
         plimsoll lab schema > lab.schema.json
     """  # noqa: D301 \b is click's: keep these lines as they are
     click.echo(json.dumps(schema(), indent=2))
+
+
+lab.add_command(status)
 
 
 async def _planned(found: Lab, kinds: TraitsByScenario) -> list[dict[str, Any]]:

@@ -11,16 +11,15 @@ from lab.experiment.rig import Rig, StepGroup
 from lab.experiment.rigs import by_variant
 from lab.experiment.scenario_kinds import ScenarioTraits, TraitsByScenario
 from lab.experiment.settings import Lab
-from lab.experiment.variants import rigs_in, variants
+from lab.experiment.status.course import Course
+from lab.experiment.status.forecast import Plan, left_s
+from lab.experiment.variants import variants
 from lab.names.labels import Label
 from lab.saturators import kind_of, saturator
 from lab.steps.step import Command, Step, shown
 from lab.tuning.apply import planned as planned_tuning
 
 ATTEMPT = "${attempt}"  # the folder of a run that is being done
-
-# Rough, for an idea of the whole: a small site on a disk that is not slow.
-_MAKE_S, _RESET_S = 40.0, 15.0
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,8 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
 
 def lasts_s(lab: Lab) -> float | None:
     """Return about how long it takes, None where a scenario has no end of its own. Pure."""
-    total_s = _MAKE_S * len(rigs_in(lab))
-    for run in planned(lab):
-        duration_s = lab.duration_s(lab.scenario(run.scenario))
-        if duration_s is None:
-            return None
-        total_s += duration_s + _RESET_S + lab.limits.settle_s
-    return total_s
+    plan = Plan.of(lab)
+    return left_s(plan, list(plan.runs.values()), set(), Course().spent, None)
 
 
 def lines(chapter: Chapter) -> list[str]:

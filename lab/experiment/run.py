@@ -66,7 +66,7 @@ class RigRun:
                 rig.changed = self._kind.changes
                 await asyncio.sleep(self._lab.limits.settle_s)
                 attempt = self._folder.attempt(self._run.name)
-                self._folder.journal.note("attempt", sync=False, run=self._run.name, attempt=attempt.name)
+                self._note("attempt", attempt=attempt.name)
                 directory, facts = await self._measured(attempt)
                 self._complete(directory, facts, tuning)
                 return self._folder.finish(attempt, directory, self._run.name)
@@ -104,6 +104,7 @@ class RigRun:
         try:
             directory, started_at = await self._guarded(program, until_begun(attempt, program.over, _BEGIN_S))
             clock = events.clock = RunClock(started_at)
+            self._note("load begun")
             working = asyncio.create_task(self._saturated(clock, events))
             try:
                 await self._to_the_end(program, working)
@@ -116,12 +117,17 @@ class RigRun:
             raise
         finally:
             await program.ended()
+        self._note("load ended")
         status = read_json(directory / FACTS_FILE).get("status")
         if status != "complete":
             raise LabError(
                 f"{self._run.name}: the run is {status}: {program.words or 'see ' + str(program.path)}"
             )
         return directory, clock
+
+    def _note(self, what: str, **further: str) -> None:
+        """Note for those who look on; not down to the disk, which may be the one under test."""
+        self._folder.journal.note(what, sync=False, run=self._run.name, **further)
 
     async def _guarded(self, program: "_Program", waiting: Any) -> Any:
         try:

@@ -14,14 +14,18 @@ from lab.clones.registry import driver_of
 from lab.experiment.checked import read_checked
 from lab.experiment.experiment import Experiment, planned, run_experiment
 from lab.experiment.extension import alone, changes, extended_runs
-from lab.experiment.folder import ExperimentFolder, folders, make_folder
+from lab.experiment.find import NoExperimentError, find_experiment
+from lab.experiment.folder import ExperimentFolder, make_folder
 from lab.experiment.replay_options import REPLAY
 from lab.experiment.result import RunResult, result_of
 from lab.experiment.scenario_kinds import traits_of
 from lab.experiment.settings import Lab, read_lab
+from lab.experiment.status.display import shown_beside, stamped
+from lab.experiment.status.look import Watch
+from lab.experiment.status.news import phase_changes
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.progress import is_shown, progress_option
 from plimsoll.common.units import counted
 from plimsoll.rundir.names import REPORT_FILE, RUNS_FOLDER
 from scenarios.k6.build import k6_program
@@ -111,8 +115,9 @@ def _carried_out(file: Path | None, start: _Start, progress: bool | None) -> Run
         folder.journal.try_again()
     _say(f"The experiment is in {folder.path}.")
     try:
-        with progress_bar(lab.name, "runs", is_shown(progress)) as advance:
-            outcome = run_experiment(Experiment(lab, folder, kinds, _say, advance))
+        fancy = is_shown(progress) and sys.stderr.isatty()
+        with shown_beside(lambda: Watch(folder), fancy, phase_changes):
+            outcome = run_experiment(Experiment(lab, folder, kinds, _say))
     except KeyboardInterrupt:
         why = f"Interrupted; nothing is left behind. To continue: plimsoll run --resume {folder.path}"
         _say(why)
@@ -142,21 +147,16 @@ def _begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
     """Find the experiment to go on with. Raises SettingsError."""
     if extend and (file is None or file.is_dir()):
         raise SettingsError("--extend: takes the changed LAB.yml: plimsoll run --extend LAB.yml")
-    if file is not None and file.is_dir():
-        folder = ExperimentFolder(file)
+    try:
+        folder = find_experiment(file)
+    except NoExperimentError as error:
+        raise SettingsError(f"--resume: {error}") from None
+    if file is None or file.is_dir():
         return folder, folder.settings()
-    if file is not None:
-        lab = read_checked(file)[0] if extend else read_lab(file)
-        found, where = list(folders(lab.out, lab.name)), f"called {lab.name} in {lab.out}"
+    if extend:
+        _extend(folder, read_checked(file)[0], file)
     else:
-        found, where = list(folders(Path("results"))), "in results"
-    if not found:
-        raise SettingsError(f"--resume: there is no experiment {where}; start one: plimsoll run LAB.yml")
-    folder = found[0]
-    if file is not None and extend:
-        _extend(folder, lab, file)
-    elif file is not None:
-        for change in changes(folder.settings(), lab):
+        for change in changes(folder.settings(), read_lab(file)):
             _say(f"{file}: {change.sentence}: ignored; {change.refusal or '--extend takes it over'}.")
     return folder, folder.settings()
 
@@ -219,4 +219,4 @@ def _unfinished(not_done: Sequence[str], set_aside: Mapping[str, str]) -> list[s
 
 
 def _say(text: str) -> None:
-    print(printable(text, 2000), file=sys.stderr)
+    print(printable(text, 2000) if sys.stderr.isatty() else stamped(text), file=sys.stderr, flush=True)

@@ -1,0 +1,73 @@
+"""The course of an experiment so far, from the lines of its journal: what is open, and what took how long."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+Part = Literal["make", "before", "load", "after"]
+Line = dict[str, Any]
+Spent = dict[Part, list[tuple[str, float]]]  # by the name of the run, or of the backend that was made
+
+_PARTS: dict[str, tuple[Part, str]] = {  # a line that ends a part, and the one that begins it
+    "made": ("make", "making"),
+    "load begun": ("before", "run begun"),
+    "load ended": ("load", "load begun"),
+    "run finished": ("after", "load ended"),
+}
+
+
+@dataclass
+class Course:
+    """What the journal says. Lines of another version that are not known are passed over."""
+
+    begun_at: datetime | None = None
+    ended_at: datetime | None = None
+    last: Line = field(default_factory=dict)  # the last line that began or ended something
+    last_at: datetime | None = None
+    step: str | None = None  # the heading of the steps that are being done
+    made: set[str] = field(default_factory=set)  # rigs
+    rigs: dict[str, str] = field(default_factory=dict)  # by the variant that runs on it
+    tries: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    failures: list[tuple[Line, datetime, str | None]] = field(default_factory=list)
+    attempts: dict[str, str] = field(default_factory=dict)
+    spent: Spent = field(default_factory=lambda: {"make": [], "before": [], "load": [], "after": []})
+
+    def add(self, line: Line) -> None:
+        """Take the next line of the journal."""
+        what, at = line.get("what"), _instant(line.get("at"))
+        if not isinstance(what, str) or at is None:
+            return
+        run, backend = str(line.get("run", "")), str(line.get("backend", ""))
+        if what == "step":
+            self.step = str(line.get("says", ""))
+            return
+        if what == "attempt":
+            self.attempts[run] = str(line.get("attempt", ""))
+            return
+        self._measure(what, at, run or backend)
+        self.last, self.last_at, self.step = line, at, None
+        if what == "begun":
+            self.begun_at, self.ended_at, self.made = self.begun_at or at, None, set()
+        elif what == "ended":
+            self.ended_at = at
+        elif what == "made":
+            self.made.add(backend)
+        elif what == "run begun":
+            self.tries[run] += 1
+            self.attempts.pop(run, None)
+        elif what == "run failed":
+            self.made.discard(self.rigs.get(backend, backend))
+            self.failures.append((line, at, self.attempts.get(run)))
+
+    def _measure(self, what: str, at: datetime, name: str) -> None:
+        part, begins = _PARTS.get(what, (None, None))
+        if part and self.last.get("what") == begins and self.last_at:
+            self.spent[part].append((name, max((at - self.last_at).total_seconds(), 0.0)))
+
+
+def _instant(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text)).astimezone(UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,97 @@
+"""The status of an experiment, as `plimsoll lab status --json` prints it. What is absent is null."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+State = Literal["not begun", "running", "stopped", "finished", "unfinished"]
+
+
+class LoadFigures(BaseModel):
+    """The requests of a run, or of one member of it, so far; `p999_ms` is without the warm-up."""
+
+    scenario: str | None
+    directory: str
+    requests: int
+    failures: int
+    requests_per_s: float | None
+    p999_ms: float | None = Field(serialization_alias="p99.9_ms")
+    phase_p999_ms: float | None = Field(serialization_alias="phase_p99.9_ms")
+
+
+class SendFigures(BaseModel):
+    """A saturator: whether it works, its throughput in the last second, and how often it began again."""
+
+    kind: str
+    works: bool
+    bytes_per_s: float | None
+    retries: int
+
+
+class DiskFigures(BaseModel):
+    """The mean latencies of a disk in the last seconds."""
+
+    device: str
+    read_ms: float | None
+    write_ms: float | None
+
+
+class Doing(BaseModel):
+    """What is being done: a backend is made, a run is prepared, measured or ended, or all is removed."""
+
+    what: Literal["starting", "making", "preparing", "measuring", "ending", "waiting", "removing"]
+    since_s: float
+    backend: str | None = None
+    step: str | None = None
+    run: str | None = None
+    number: int | None = None
+    scenario: str | None = None
+    repeat: int | None = None
+    try_: int | None = Field(None, serialization_alias="try")
+    phase: str | None = None
+    phase_s: float | None = None
+    phase_of_s: float | None = None
+    run_s: float | None = None
+    run_of_s: float | None = None
+    load: list[LoadFigures] = []
+    send: SendFigures | None = None
+    disks: list[DiskFigures] = []
+
+
+class Failure(BaseModel):
+    """A try of a run that failed."""
+
+    run: str
+    backend: str
+    at: datetime
+    why: str
+    output: str | None = None
+
+
+class Runs(BaseModel):
+    """How many runs there are, are finished, left, and set aside; and how many tries failed."""
+
+    total: int
+    finished: int
+    left: int
+    set_aside: int
+    failed_tries: int
+
+
+class Status(BaseModel):
+    """The whole. `resume` is the command that goes on, null where nothing is left or it runs already."""
+
+    experiment: str
+    directory: str
+    state: State
+    begun_at: datetime | None
+    ended_at: datetime | None
+    runs: Runs
+    now: Doing | None
+    last_failure: Failure | None
+    set_aside: dict[str, str]
+    ends_at: datetime | None
+    left_s: float | None
+    resume: str | None
+    report: str | None

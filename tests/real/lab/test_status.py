@@ -1,0 +1,118 @@
+"""An experiment is watched from another process while it lasts, and after it was killed (no root)."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real.lab.test_experiment import PLIMSOLL, folder, plimsoll
+from tests.real.lab.test_experiment import lab_yml as lab_yml
+from tests.real.lab.test_experiment import two_nginx as two_nginx
+
+_CURSOR = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.fixture
+def slow_yml(lab_yml: Path) -> Path:
+    """Return an experiment whose runs last long enough to be looked at."""
+    text = lab_yml.read_text().replace("during_s: 0.4", "during_s: 15").replace("repeats: 2", "repeats: 1")
+    lab_yml.write_text(text.replace("rate: 50", "rate: 300"))
+    return lab_yml
+
+
+def status(lab_yml: Path) -> dict[str, Any]:
+    done = plimsoll("lab", "status", lab_yml, "--json")
+    return json.loads(done.stdout) if done.stdout else {}
+
+
+def until_measuring(lab_yml: Path, phase: str) -> dict[str, Any]:
+    until_s = time.monotonic() + 60
+    while time.monotonic() < until_s:
+        now = status(lab_yml).get("now") or {}
+        if now.get("phase") == phase and now["load"] and now["load"][0]["requests_per_s"]:
+            return dict(now)
+        time.sleep(0.2)
+    raise AssertionError(f"it came to no phase {phase}")
+
+
+def test_a_killed_experiment_runs_no_more_and_says_how_to_go_on(slow_yml: Path) -> None:
+    with subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.PIPE, text=True) as process:
+        now = until_measuring(slow_yml, "load")
+        assert now["scenario"] == "replay"
+        assert now["number"] == 1
+        assert now["try"] == 1
+        running = plimsoll("lab", "status", slow_yml)
+        assert running.returncode == 0
+        assert re.search(r"run [12] of 4: (replay|download) on one, repeat 1", running.stdout)
+        assert "ends       about " in running.stdout
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    killed = plimsoll("lab", "status", folder(slow_yml))
+    assert killed.returncode == 1
+    assert "nothing runs: it was stopped or killed before its end" in killed.stdout
+    assert f"plimsoll run --resume {folder(slow_yml)}" in killed.stdout
+    assert status(slow_yml)["now"] is None
+    assert plimsoll("run", "--resume", folder(slow_yml)).returncode == 0
+    ended = status(slow_yml)
+    assert ended["state"] == "finished"
+    assert ended["runs"] == {"total": 4, "finished": 4, "left": 0, "set_aside": 0, "failed_tries": 0}
+    assert ended["report"]
+
+
+def test_without_a_terminal_each_change_is_a_line_with_its_time(slow_yml: Path) -> None:
+    with subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.PIPE, text=True) as process:
+        until_measuring(slow_yml, "load")
+        watched = plimsoll("lab", "status", slow_yml, "--watch")
+        _, said = process.communicate(timeout=120)
+    assert watched.returncode == 0
+    for text in (watched.stdout, said):
+        assert "\x1b" not in text
+        assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in text.splitlines())
+        assert "run 3 of 4: replay on two, repeat 1; load, 0:0" in text
+    assert "finished: 4 of 4 finished, 0 left" in watched.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", [["run"], ["lab", "status", "--watch"]])
+def test_on_a_terminal_it_is_shown_in_place(slow_yml: Path, words: list[str]) -> None:
+    runs: subprocess.Popen[bytes] | None = None
+    if words != ["run"]:
+        runs = subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.DEVNULL)
+        until_measuring(slow_yml, "load")
+    main, side = pty.openpty()
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "30"}
+    with subprocess.Popen(
+        [PLIMSOLL, *words, slow_yml], stdout=side, stderr=side, stdin=side, env=environment
+    ) as process:
+        os.close(side)
+        shown = _read(main, process)
+    if runs is not None:
+        runs.wait(120)
+    assert process.returncode == 0
+    assert _CURSOR.search(shown)
+    plain = _CURSOR.sub(b"", shown).decode()
+    assert "run 3 of 4: replay on two, repeat 1" in plain
+    assert re.search(r"load       [\d.]+ requests/s, p99.9 so far", plain)
+    assert re.search(r"ends       about \d\d:\d\d, in \d+", plain)
+
+
+def _read(main: int, process: "subprocess.Popen[bytes]") -> bytes:
+    """Return all that it writes to the terminal until it ends."""
+    shown = b""
+    until_s = time.monotonic() + 120
+    while time.monotonic() < until_s:
+        if select.select([main], [], [], 0.5)[0]:
+            try:
+                shown += os.read(main, 1 << 16)
+            except OSError:  # the other side is closed
+                break
+        elif process.poll() is not None:
+            break
+    return shown
