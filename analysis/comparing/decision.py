@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from analysis.comparing.binomial import ShareOfRuns
 from analysis.comparing.design import MOST_FORETOLD, GateValues
-from analysis.comparing.holm import holm
 from analysis.comparing.metrics.metric import Limit
-from analysis.comparing.permutation import Evidence
 from analysis.comparing.spending import spent
 from analysis.comparing.stalls import excluded_share
+from analysis.statistics.holm import holm
+from analysis.statistics.permutation import Evidence
 from plimsoll.common.units import counted, milliseconds, significant
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-from analysis.comparing.permutation import MOST_EXACT, Evidence, paired, unpaired
+from analysis.statistics.permutation import MOST_EXACT, Evidence, paired, unpaired
 from analysis.statistics.student import cdf, quantile
 
 MOST_FORETOLD = 100  # runs a side; beyond, other remedies are better than patience

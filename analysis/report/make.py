@@ -7,6 +7,7 @@ from pathlib import Path
 from analysis.evidence.run import Observer
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.differences import differences_json
+from analysis.report.factors import factors_json
 from analysis.report.fileio import VolumeCell, read_fileio
 from analysis.report.measure_medians import measure_sentence, said_of
 from analysis.report.measured_run import MeasuredRun
@@ -37,6 +38,7 @@ class Report:
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
+        factors = factors_json(self.compared)
         return {
             "format": 1,
             "runs": [run.as_json() for run in self.runs],
@@ -44,6 +46,7 @@ class Report:
             "differences": differences_json(self.runs),
             "fileio": [cell.model_dump() for cell in self.fileio],
             "unreadable": self.unreadable,
+            **({"factors": factors} if factors else {}),
         }
 
     def lines(self) -> list[str]:

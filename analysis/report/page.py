@@ -12,6 +12,7 @@ from analysis.report.comparison_cautions import comparison_cautions
 from analysis.report.control import control_cautions
 from analysis.report.damage import damage_cautions
 from analysis.report.differences import differences_table
+from analysis.report.factors import factor_parts
 from analysis.report.facts import facts_of
 from analysis.report.fileio import Cells, chart_of_fileio
 from analysis.report.grinder import grinder_by_backend, grinder_table
@@ -52,6 +53,7 @@ def page(
     """
     scenarios = by_scenario(runs)
     comparing = _comparing(runs, compared)
+    factors = factor_parts(compared)
     own = [] if not runs or any(scenario.repeated for scenario in scenarios) else run_charts(runs)
     if len(runs) == 1:
         own = [*step_charts(scenarios[0], ""), *own]
@@ -62,8 +64,14 @@ def page(
     hosts = _hosts(scenarios, compared)
     return rendered(
         "report.html",
-        [*comparing, *own, *(chart for host in hosts for chart in (*host.loud, *host.quiet))],
+        [
+            *(chart for part in factors for chart in part.charts),
+            *comparing,
+            *own,
+            *(chart for host in hosts for chart in (*host.loud, *host.quiet)),
+        ],
         title=_title(runs),
+        factors=factors,
         comparing=comparing,
         own=own,
         hosts=hosts,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from analysis.comparing.decision import Outcome, Question, decide, overall
 from analysis.comparing.design import GateValues
-from analysis.comparing.holm import holm
+from analysis.statistics.holm import holm
 
 RUNS = st.lists(st.floats(0.5, 2000), min_size=4, max_size=6)
 SLOWER = st.lists(st.floats(1.0, 30.0), min_size=6, max_size=6)

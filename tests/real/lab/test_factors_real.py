@@ -1,0 +1,106 @@
+"""An experiment with factors on hosts that exist: every variant is run once a repeat, also after kill -9."""
+
+import json
+import os
+import random
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.real.lab.test_experiment import PLIMSOLL, folder, plimsoll, two_nginx
+from tests.support.paths import ROOT
+from tests.support.programs import REPLAY, Nginx, need
+
+LAB = """
+name: {name}
+out: {out}
+backends:
+  - name: one
+    clone: {{driver: static, target: "{one}"}}
+  - name: two
+    clone: {{driver: static, target: "{two}"}}
+scenarios:
+  - scenario: replay
+    options: {{log: "{log}", rate: 50}}
+factors:
+  - {{name: rate, key: scenarios.replay.options.rate, values: [20, 60]}}
+  - {{name: swappiness, values: [{now}, 61], backends: [two]}}
+goal_ms: 500
+phases: {{before_s: 0.3, during_s: 0.4, after_s: 0.3}}
+warmup_s: 0.2
+limits: {{settle_s: 0, failures: 2}}
+observe: {{observe: [cpu, memory]}}
+repeats: 2
+"""
+SWAPPINESS = Path("/proc/sys/vm/swappiness")
+RUNS = 2 * (2 + 4)
+
+__all__ = ["two_nginx"]
+
+
+@pytest.fixture
+def lab_yml(tmp_path: Path, two_nginx: tuple[Nginx, Nginx]) -> Path:
+    need(REPLAY)
+    if not os.access(SWAPPINESS, os.W_OK):
+        pytest.skip("only root can tune")
+    path = tmp_path / "lab.yml"
+    one, two = two_nginx
+    log = ROOT / "examples" / "access.log"
+    name = f"test-f{os.getpid() % 10000}"
+    out = tmp_path / "out"
+    now = SWAPPINESS.read_text().strip()
+    path.write_text(LAB.format(name=name, out=out, one=one.url, two=two.url, log=log, now=now))
+    return path
+
+
+def runs_of(lab_yml: Path) -> list[dict[str, object]]:
+    return [json.loads(path.read_text()) for path in sorted(folder(lab_yml).glob("runs/*/run.json"))]
+
+
+def test_each_variant_runs_at_its_levels_and_says_them(lab_yml: Path) -> None:
+    before = SWAPPINESS.read_text()
+    planned = json.loads(plimsoll("lab", "plan", lab_yml, "--json").stdout)
+    done = plimsoll("run", lab_yml, "--json")
+    assert done.returncode == 0, done.stderr
+    assert SWAPPINESS.read_text() == before
+    runs = runs_of(lab_yml)
+    assert len(runs) == len(planned["runs"]) == RUNS
+    assert set(Counter(run["backend"] for run in runs).values()) == {2}
+    for run in runs:
+        factors = run["factors"]
+        assert isinstance(factors, dict)
+        assert list(factors) == ["backend", "rate"] + ["swappiness"] * (factors["backend"] == "two")
+        command = run["command"]
+        assert isinstance(command, list)
+        assert command[command.index("--rate") + 1] == factors["rate"]
+        experiment = run["experiment"]
+        assert isinstance(experiment, dict)
+        assert experiment["goal_ms"] == 500
+        assert experiment["levels"]["rate"] == ["20", "60"]
+    report = Path(json.loads(done.stdout)["report"]).read_text()
+    assert "What each factor did" in report
+    carried_out = (folder(lab_yml) / "commands.jsonl").read_text()
+    assert carried_out.count(str(SWAPPINESS)) == 2 * 2 * 2  # of two's 61 alone: set, and put back
+
+
+def test_killed_at_any_instant_no_variant_is_lost_or_done_twice(lab_yml: Path) -> None:
+    draw, before = random.Random(7), SWAPPINESS.read_text()
+    words = ["run", str(lab_yml)]
+    for _ in range(4):
+        process = subprocess.Popen(
+            [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(draw.uniform(1, 8))
+        process.kill()
+        process.wait()
+        if list((lab_yml.parent / "out").glob("test-*/lab.json")):
+            words = ["run", "--resume", str(lab_yml)]
+    done = plimsoll(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["finished"]) == RUNS
+    assert set(Counter(str(run["backend"]) for run in runs_of(lab_yml)).values()) == {2}
+    assert SWAPPINESS.read_text() == before
+    assert not list((folder(lab_yml) / "tuning").iterdir())

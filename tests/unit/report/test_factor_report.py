@@ -1,0 +1,118 @@
+"""A report on an experiment with factors: what it ranks, draws and says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.report.make import Report, make_report
+from tests.support.experiment import rewrite, write_experiment
+from tests.support.factorial import write_factorial
+from tests.unit.report.test_comparison import figures_of, text_of
+from tests.unit.report.test_page import HOSTILE
+
+CROSSED = {"backend": ["nvme", "sata"], "recordsize": ["128K", "16K"]}
+RATES = {"backend": ["rotating"], "send-rate": ["50 MB/s", "100 MB/s", "200 MB/s"]}
+STALLS_MS = {"50 MB/s": 60, "100 MB/s": 120, "200 MB/s": 900}
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("crossed")
+    write_factorial(folder, CROSSED, lambda point: 900.0 if point["backend"] == "sata" else 300.0)
+    return make_report([folder])
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("swept")
+    write_factorial(folder, RATES, lambda point: STALLS_MS[point["send-rate"]], goal_ms=800)
+    return make_report([folder])
+
+
+def factors(report: Report) -> dict[str, Any]:
+    (found,) = json.loads(json.dumps(report.as_json()))["factors"]
+    return dict(found)
+
+
+def test_what_was_tried_is_ranked_and_each_change_alone_is_told(crossed: Report) -> None:
+    found = factors(crossed)
+    assert (found["percentile"], found["phase"]) == ("p99.9", "during")
+    assert found["levels"] == CROSSED
+    assert [each["levels"]["backend"] for each in found["ranking"]] == ["nvme", "nvme", "sata", "sata"]
+    told = {change["factor"]: change for effect in found["effects"] for change in effect["changes"]}
+    assert told["backend"]["outcome"] == "slower"
+    assert told["backend"]["ratio"]["lower"] < 3 < told["backend"]["ratio"]["upper"]
+    assert told["recordsize"]["outcome"] == "noise"
+    assert told["recordsize"]["pairs"] == 8
+    text = text_of(crossed)
+    assert "sata in place of nvme (backend) makes p99.9" in text
+    assert "Within noise: recordsize." in text
+    assert text.index("What each factor did") < text.index("Each change alone")
+    assert text.index("What was tried, the fastest first") < text.index("Before, during and after")
+
+
+def test_there_is_a_chart_for_each_factor(crossed: Report, swept: Report) -> None:
+    drawn = figures_of(crossed)
+    assert drawn["factor-0-0"]["title"] == "p99.9 by backend"
+    assert drawn["factor-0-1"]["title"] == "p99.9 by recordsize"
+    assert [trace["name"] for trace in drawn["factor-0-1"]["data"]] == ["nvme", "nvme", "sata", "sata"]
+    assert drawn["factor-0-1"]["layout"]["xaxis"]["ticktext"] == ["16K", "128K"]
+    curve = figures_of(swept)["factor-0-0"]
+    assert curve["layout"]["xaxis"]["tickvals"] == [50e6, 100e6, 200e6]
+    assert len(curve["data"][0]["x"]) == 12
+    means = curve["data"][1]
+    assert means["y"] == sorted(means["y"])
+    assert all(high > 0 for high in means["error_y"]["array"])
+    assert curve["data"][-1]["name"] == "goal: 800 ms"
+
+
+def test_a_sweep_of_rates_says_up_to_which_the_goal_is_kept(swept: Report) -> None:
+    (said,) = factors(swept)["sentences"]
+    assert said.startswith("Up to 100 MB/s p99.9 stays under 800 ms (")
+    assert "; at 200 MB/s it does not (" in said
+    assert "200 MB/s came to 89.9 MB/s." in said or "200 MB/s came to 90 MB/s." in said
+    assert said in text_of(swept)
+
+
+def test_failures_keep_no_goal_and_are_not_ranked(tmp_path: Path) -> None:
+    paths = write_factorial(
+        tmp_path, RATES, lambda point: STALLS_MS[point["send-rate"]], goal_ms=5000, repeats=2
+    )
+    for path in paths:
+        if "200-mb" in path.name:
+            spoil(path)
+    found = factors(make_report([tmp_path]))
+    assert len(found["failed"]) == 2
+    assert [each["levels"]["send-rate"] for each in found["ranking"]] == ["50 MB/s", "100 MB/s"]
+    assert "; at 200 MB/s it does not (there it is a failure)" in found["sentences"][0]
+
+
+def spoil(path: Path) -> None:
+    """Let one request in fifty during the send fail."""
+    table = np.load(path / "requests.npy", mmap_mode="r+")
+    busy = np.flatnonzero((table["due_ns"] > 21 * 10**9) & (table["due_ns"] < 59 * 10**9))[::50]
+    table["status"][busy] = 500
+    table.flush()
+
+
+def test_runs_without_factors_have_no_such_part(tmp_path: Path) -> None:
+    write_experiment(tmp_path, repeats=1)
+    made = make_report([tmp_path])
+    assert "factors" not in made.as_json()
+    assert "What each factor did" not in text_of(made)
+
+
+def test_levels_and_factors_are_hostile(tmp_path: Path) -> None:
+    paths = write_factorial(tmp_path, RATES, lambda _: 100.0, repeats=1)
+    for path in paths:
+        facts = json.loads((path / "run.json").read_text())
+        text = HOSTILE[0] + HOSTILE[1]
+        rewrite(path, factors={**facts["factors"], text: facts["factors"]["send-rate"] + text})
+    made = make_report([tmp_path])
+    page = made.path.read_text(encoding="utf-8")
+    assert HOSTILE[0] not in page
+    assert HOSTILE[1] not in page
+    assert factors(made)["levels"][text]

@@ -1,0 +1,144 @@
+"""What factors did, in experiments whose truth is known: effects are found, and noise is called noise."""
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from analysis.statistics.factors import Trial, effects, ranking
+
+LEVELS = {
+    "backend": ["nvme"],
+    "recordsize": ["128K", "16K"],
+    "scheduler": ["none", "bfq", "kyber"],
+    "arc": ["1G", "4G"],
+}
+SWEEP = {"backend": ["nvme"], "rate": ["10", "20", "40", "80"]}
+NOISE = 0.15  # of the logarithm, from run to run
+
+Truth = Callable[[Mapping[str, str]], float]
+
+
+def trials(
+    seed: int, levels: Mapping[str, Sequence[str]], truth: Truth, repeats: int = 4, drift: float = 0.0
+) -> list[Trial]:
+    """One experiment: each repeat in an order of its own, every second one back; noise, stalls and drift.
+
+    Runs that follow one another share some of their noise, as where a disk is busy with something else.
+    """
+    draw = random.Random(seed)
+    every = [dict(zip(levels, each, strict=True)) for each in itertools.product(*levels.values())]
+    found, at, hangover = list[Trial](), 0, 0.0
+    for repeat in range(1, repeats + 1):
+        every = every[::-1] if repeat % 2 == 0 else draw.sample(every, len(every))
+        for point in every:
+            hangover = 0.5 * hangover + draw.gauss(0, NOISE)
+            stall = draw.random() < 0.05
+            log = math.log(500 * truth(point)) + hangover + drift * at + stall * draw.uniform(0, 4 * NOISE)
+            found.append(Trial(point, repeat, math.exp(log)))
+            at += 1
+    return found
+
+
+def nothing(_: Mapping[str, str]) -> float:
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("levels", "drift"),
+    [(LEVELS, 0.0), (LEVELS, 0.01), (SWEEP, 0.0), (SWEEP, 0.02)],
+    ids=["three factors", "three factors, with drift", "one factor", "one factor, with drift"],
+)
+def test_where_nothing_does_anything_five_experiments_in_a_hundred_say_otherwise(
+    levels: Mapping[str, Sequence[str]], drift: float
+) -> None:
+    many = 100
+    wrong = apart = 0
+    for seed in range(many):
+        found = trials(seed, levels, nothing, drift=drift)
+        wrong += any(
+            change.outcome != "noise" for effect in effects(found, levels) for change in effect.changes
+        )
+        apart += any(each.against and not each.noise for each in ranking(found))
+    assert wrong <= 13  # 5 in 100, and what chance adds to that once in a thousand times
+    assert apart <= 13
+
+
+def test_what_does_something_is_found_with_its_size_and_what_does_nothing_is_not() -> None:
+    def truth(point: Mapping[str, str]) -> float:
+        return (0.6 if point["recordsize"] == "16K" else 1.0) * (1.4 if point["scheduler"] == "bfq" else 1.0)
+
+    many, found_both, covered, wrong = 100, 0, 0, 0
+    for seed in range(many):
+        told = {
+            (change.factor, change.to): change
+            for effect in effects(trials(seed, LEVELS, truth), LEVELS)
+            for change in effect.changes
+        }
+        size, bfq = told["recordsize", "16K"], told["scheduler", "bfq"]
+        found_both += (size.outcome, bfq.outcome) == ("faster", "slower")
+        covered += (size.ratio.lower or 0) <= 0.6 <= (size.ratio.upper or 0)
+        wrong += told["arc", "4G"].outcome != "noise"
+    assert found_both >= 90
+    assert covered >= 90
+    assert wrong <= 9
+
+
+def test_the_largest_effect_comes_first_and_the_fastest_combination_too() -> None:
+    def truth(point: Mapping[str, str]) -> float:
+        return (3.0 if point["arc"] == "1G" else 1.0) * (1.5 if point["recordsize"] == "128K" else 1.0)
+
+    found = trials(1, LEVELS, truth)
+    assert [effect.factor for effect in effects(found, LEVELS)] == ["arc", "recordsize", "scheduler"]
+    ranked = ranking(found)
+    assert (ranked[0].levels["arc"], ranked[0].levels["recordsize"]) == ("4G", "16K")
+    assert (ranked[-1].levels["arc"], ranked[-1].levels["recordsize"]) == ("1G", "128K")
+    assert ranked[0].against is None
+    assert not ranked[-1].noise
+    assert [each.figure.value for each in ranked] == sorted(each.figure.value for each in ranked)
+
+
+def test_drift_over_hours_is_no_effect_since_repeats_go_forth_and_back() -> None:
+    found = trials(3, {"arc": ["1G", "4G"], "recordsize": ["128K", "16K"]}, nothing, drift=0.1)
+    told = effects(found, {"arc": ["1G", "4G"], "recordsize": ["128K", "16K"]})
+    assert {change.outcome for effect in told for change in effect.changes} == {"noise"}
+
+
+@pytest.mark.parametrize(
+    ("repeats", "outcome"), [(1, "too few"), (2, "too few"), (3, "too few"), (4, "slower"), (6, "slower")]
+)
+def test_few_runs_are_told_to_be_few(repeats: int, outcome: str) -> None:
+    levels = {"arc": ["4G", "1G"]}
+    found = trials(1, levels, lambda point: 8.0 if point["arc"] == "1G" else 1.0, repeats)
+    (effect,) = effects(found, levels)
+    assert effect.changes[0].outcome == outcome
+    assert (effect.changes[0].ratio.lower is None) == (outcome == "too few")
+    assert ranking(found)[0].runs == repeats
+
+
+def test_only_runs_that_differ_in_nothing_else_are_held_against_each_other() -> None:
+    listed = [
+        Trial({"recordsize": size, "arc": arc}, repeat, value)
+        for repeat in range(1, 7)
+        for size, arc, value in [("128K", "1G", 100.0 + repeat), ("16K", "4G", 50.0 + repeat)]
+    ]
+    assert effects(listed, {"recordsize": ["128K", "16K"], "arc": ["1G", "4G"]}) == []
+    assert len(ranking(listed)) == 2
+
+
+def test_a_factor_of_one_backend_alone_is_held_against_that_backend_alone() -> None:
+    levels = {"backend": ["zfs", "ext4"], "recordsize": ["128K", "16K"]}
+    found = [
+        Trial(point, repeat, value * (1 + repeat / 100))
+        for repeat in range(1, 9)
+        for point, value in [
+            ({"backend": "zfs", "recordsize": "128K"}, 200.0),
+            ({"backend": "zfs", "recordsize": "16K"}, 100.0),
+            ({"backend": "ext4"}, 900.0),
+        ]
+    ]
+    (effect,) = effects(found, levels)
+    assert (effect.factor, effect.changes[0].pairs) == ("recordsize", 8)
+    assert effect.changes[0].ratio.value == pytest.approx(0.5)
