@@ -13,6 +13,7 @@ from lab.experiment.files import append_line
 from lab.experiment.folder import ExperimentFolder
 from lab.experiment.journal import aside_name
 from lab.experiment.lock import Lock, held
+from lab.experiment.notices import Notices
 from lab.experiment.order import PlannedRun, runs_in_order
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import Machines, by_variant, rigs_of
@@ -55,9 +56,11 @@ def planned(lab: Lab) -> list[PlannedRun]:
 class Experiment:
     """An experiment in its folder, new or begun. `kinds`: what is to be known of its scenarios."""
 
-    def __init__(self, lab: Lab, folder: ExperimentFolder, kinds: TraitsByScenario, say: Say) -> None:
+    def __init__(
+        self, lab: Lab, folder: ExperimentFolder, kinds: TraitsByScenario, say: Say, notices: Notices
+    ) -> None:
         self._lab, self._folder, self._kinds = lab, folder, kinds
-        self._say = say
+        self._say, self._notices = say, notices
         self._said: set[str] = set()
         self._aside: set[str] = set()
         self._locks: dict[str, Lock] = {}
@@ -159,7 +162,8 @@ class Experiment:
         whether the backend stood.
         """
         journal = self._folder.journal
-        self._say(self._failure(run, why))
+        self._say(failure := self._failure(run, why))
+        self._notices.tell("failure", "run failed", failure.partition(": ")[0], [failure])
         scenario = run.scenario if made and journal.attempt(run.name) else None
         journal.note("run failed", run=run.name, backend=run.backend, scenario=scenario, why=why)
         failures, name = journal.failures(run.backend, scenario), aside_name(run.backend, scenario)
@@ -171,6 +175,7 @@ class Experiment:
             f"{name}: set aside after {counted(failures, 'failure')} in a row; the rest goes on. To try it "
             f"again: plimsoll run --retry-set-aside {self._folder.path}"
         )
+        self._notices.tell("set-aside", "set aside", f"{name} was set aside", [failure])
         journal.note("set aside", backend=run.backend, scenario=scenario, why=why)
         self._aside.add(name)
         return 0.0

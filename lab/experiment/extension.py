@@ -10,7 +10,7 @@ from lab.experiment.settings import Lab
 from lab.experiment.variants import Variant, variants
 
 _NONE = object()
-_FREE = ("limits", "order", "out", "goal_ms", "notices")  # they shape no run
+_FREE = ("limits", "order", "out", "goal_ms", "notify")  # they shape no run
 _FACTORS = ("factors", "combinations")
 _ENTRIES = ("backends", "scenarios", "hosts")  # lists of what has a name, and may grow
 

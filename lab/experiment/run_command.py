@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +17,7 @@ from lab.experiment.experiment import Experiment, planned, run_experiment
 from lab.experiment.extension import alone, changes, extended_runs
 from lab.experiment.find import NoExperimentError, find_experiment
 from lab.experiment.folder import ExperimentFolder, make_folder
+from lab.experiment.notices import open_notices
 from lab.experiment.replay_options import REPLAY
 from lab.experiment.result import RunResult, result_of
 from lab.experiment.scenario_kinds import traits_of
@@ -27,6 +29,7 @@ from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_option
 from plimsoll.common.units import counted
+from plimsoll.news.channels import channel_options
 from plimsoll.rundir.names import REPORT_FILE, RUNS_FOLDER
 from scenarios.k6.build import k6_program
 from scenarios.registry import scenario
@@ -52,15 +55,18 @@ from scenarios.registry import scenario
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 @progress_option
+@channel_options
 @click.pass_context
 def run(
     ctx: click.Context,
+    /,
     file: Path | None,
     resume: bool,
     retry_set_aside: bool,
     extend: bool,
     as_json: bool,
     progress: bool | None,
+    **channels: Any,
 ) -> None:
     """Run an experiment: clone the site onto each backend, run every scenario there, and write the report.
 
@@ -78,7 +84,7 @@ def run(
     cannot start.
     """  # noqa: D301 \b is click's: keep these lines as they are
     try:
-        result = _carried_out(file, _Start(resume, retry_set_aside, extend), progress)
+        result = _carried_out(file, _Start(resume, retry_set_aside, extend), progress, channels)
     except PlimsollError as error:
         if as_json:
             click.echo(result_of(error).model_dump_json(indent=2))
@@ -104,7 +110,9 @@ class _Start:
         return self.resume or self.retry_set_aside or self.extend
 
 
-def _carried_out(file: Path | None, start: _Start, progress: bool | None) -> RunResult:
+def _carried_out(
+    file: Path | None, start: _Start, progress: bool | None, channels: Mapping[str, Any]
+) -> RunResult:
     """Carry the experiment out and write its report. Raises PlimsollError where it cannot begin or go on."""
     folder, lab = _begun(file, start.extend) if start.goes_on else _new(file)
     kinds = traits_of(lab, str(file or folder.path))
@@ -115,9 +123,10 @@ def _carried_out(file: Path | None, start: _Start, progress: bool | None) -> Run
         folder.journal.try_again()
     _say(f"The experiment is in {folder.path}.")
     try:
+        notices = open_notices(lab.notify, lab.name, folder.path, channels, _say)
         fancy = is_shown(progress) and sys.stderr.isatty()
-        with shown_beside(lambda: Watch(folder), fancy, phase_changes):
-            outcome = run_experiment(Experiment(lab, folder, kinds, _say))
+        with notices.around(), shown_beside(lambda: Watch(folder), fancy, phase_changes):
+            outcome = run_experiment(Experiment(lab, folder, kinds, _say, notices))
     except KeyboardInterrupt:
         why = f"Interrupted; nothing is left behind. To continue: plimsoll run --resume {folder.path}"
         _say(why)
@@ -127,13 +136,16 @@ def _carried_out(file: Path | None, start: _Start, progress: bool | None) -> Run
             shutil.rmtree(folder.path, ignore_errors=True)
         raise
     report = _report(folder)
-    return RunResult(
+    result = RunResult(
         directory=str(folder.path),
         report=str(report) if report else None,
         **vars(outcome),
         exit_reason="finished" if outcome.well else "unfinished",
         error=None if outcome.well else "; ".join(_unfinished(outcome.not_done, outcome.set_aside)),
     )
+    notices.ended(result)
+    notices.close()
+    return result
 
 
 def _new(file: Path | None) -> tuple[ExperimentFolder, Lab]:

@@ -11,6 +11,7 @@ from lab.clones.registry import AnyClone, driver_of
 from lab.disks.registry import AnyDisk
 from lab.experiment.factor_problems import factor_problems
 from lab.experiment.factor_settings import Factor, Value
+from lab.experiment.notify_settings import Notify
 from lab.hosts.settings import HostSettings, Name
 from lab.names.labels import LabName
 from lab.names.model import StrictModel
@@ -173,6 +174,7 @@ class Lab(StrictModel):
     )
     seed: int = Field(1, ge=0, description="Seed for everything that is random.")
     limits: Limits = Field(Limits(), description="Limits at which the lab gives up.")
+    notify: Notify | None = Field(None, description="Whom to tell of failures and of the end.")
     work: Folder = Field("/var/lib/plimsoll", description="Folder on each machine for the lab's own files.")
     out: Path = Field(Path("results"), description="Folder for results, on this machine.")
 

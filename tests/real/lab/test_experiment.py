@@ -136,11 +136,14 @@ def test_a_backend_that_fails_is_set_aside_and_the_others_go_on(
     lab_yml: Path, two_nginx: tuple[Nginx, Nginx]
 ) -> None:
     text = lab_yml.read_text().replace('reset: [[touch, "', 'timeout_s: 5, reset: [["false", "')
-    lab_yml.write_text(text)
+    told = lab_yml.parent / "told"
+    tell = f"""notify: {{command: sh -c 'echo $PLIMSOLL_VERDICT >> "{told}"'}}\n"""
+    lab_yml.write_text(text + tell)
     done = plimsoll("run", lab_yml, "--json")
     outcome = json.loads(done.stdout)
     assert done.returncode == 1
     assert list(outcome["set_aside"]) == ["one"]
+    assert told.read_text().splitlines() == ["run failed", "run failed", "set aside", "unfinished"]
     assert {name.split("--")[1] for name in outcome["finished"]} == {"two"}
     failed = [line for line in done.stderr.splitlines() if " failed: " in line]
     assert "run 1 of 8 failed: replay on one, repeat 1, try 1: " in failed[0]

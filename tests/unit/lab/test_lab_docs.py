@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from lab.clones.golden import SiteSettings
 from lab.clones.static import StaticSettings
 from lab.experiment.factor_settings import Factor
+from lab.experiment.notify_settings import Notify
 from lab.experiment.replay_options import ReplayOptions
 from lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
 from plimsoll.common.yamlfile import parse_model
@@ -20,6 +21,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "": Lab,
     "phases.": Phases,
     "limits.": Limits,
+    "notify.": Notify,
     "site.": SiteSettings,
     "backends.": Backend,
     "scenarios.": ScenarioChoice,
