@@ -8,6 +8,7 @@ from typing import Any
 from lab.experiment.order import PlannedRun
 from lab.experiment.settings import Lab
 from lab.experiment.variants import Variant, variants
+from plimsoll.common.redaction import redacted
 
 _NONE = object()
 _FREE = ("limits", "order", "out", "goal_ms", "notify")  # they shape no run
@@ -135,7 +136,8 @@ def _by_name(lab: Lab) -> dict[str, Any]:
     data = lab.model_dump(mode="json")
     data["backends"] = {entry["name"]: entry for entry in data["backends"]}
     data["hosts"] = {entry["name"]: entry for entry in data["hosts"]}
-    data["scenarios"] = {entry["name"] or entry["scenario"]: entry for entry in data["scenarios"]}
+    called = [choice.called for choice in lab.scenarios]
+    data["scenarios"] = dict(zip(called, data["scenarios"], strict=True))
     return data
 
 
@@ -144,4 +146,4 @@ def _shown(value: Any) -> str:
         return "none"
     if isinstance(value, dict):
         return "there"
-    return str(value)
+    return redacted(str(value))

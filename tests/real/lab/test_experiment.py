@@ -30,7 +30,7 @@ scenarios:
     options: {{path: /page.html}}
 phases: {{before_s: 0.3, during_s: 0.4, after_s: 0.3}}
 warmup_s: 0.2
-limits: {{settle_s: 0, failures: 2}}
+limits: {{settle_s: 0, failures: 2, retry_s: 0}}
 observe: {{observe: [cpu, memory]}}
 repeats: 2
 """
