@@ -66,7 +66,7 @@ class Runner(ABC):
         self._kind, self._retries, self._on_event = kind, retries, on_event
         self.meter = Meter()
         self.retry_s = 1.0
-        self._grew_ns = self._reported_ns = 0
+        self._grew_ns = self._known_ns = self._reported_ns = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._running = False
 
@@ -76,7 +76,7 @@ class Runner(ABC):
         """See Saturator."""
         await self._prepare()
         self._running = True
-        self._reported_ns = time.monotonic_ns()
+        self._known_ns = self._reported_ns = time.monotonic_ns()
         self._on_event({"event": self._kind, "phase": "start"})
         self._tasks = [asyncio.create_task(self._again_and_again()), asyncio.create_task(self._report())]
 
@@ -129,19 +129,20 @@ class Runner(ABC):
             due_ns += _SECOND_NS
             await asyncio.sleep(max(due_ns - time.monotonic_ns(), 0) / _SECOND_NS)
             if self._running:
-                self._tell_bytes(time.monotonic_ns())
+                self._tell_bytes(self._reported_ns, time.monotonic_ns())
 
-    def _tell_bytes(self, at_ns: int) -> None:
-        """Tell the throughput from the last report up to that instant."""
-        bytes_per_s = self.meter.per_second((at_ns - self._reported_ns) / _SECOND_NS)
+    def _tell_bytes(self, since_ns: int, at_ns: int) -> None:
+        """Tell the throughput of what was counted since the last report, over the time that it took."""
+        bytes_per_s = self.meter.per_second((at_ns - since_ns) / _SECOND_NS)
         self._on_event({"event": f"{self._kind} bytes", "bytes_per_s": bytes_per_s, "at_ns": at_ns})
-        self._reported_ns = at_ns
+        self._reported_ns, self._known_ns = at_ns, self._grew_ns or since_ns
 
     def _stopped(self, at_ns: int) -> None:
         if self._running:
             self._running = False
-            if at_ns - self._reported_ns > _SHORTEST_NS:
-                self._tell_bytes(at_ns)
+            # The last report had the bytes up to the line before it; so the rest is from line to line.
+            if self._grew_ns - self._known_ns > _SHORTEST_NS:
+                self._tell_bytes(self._known_ns, self._grew_ns)
             why = {"error": self.failure} if self.failure else {}
             self._on_event(
                 {"event": self._kind, "phase": "stop", "bytes": self.meter.total, "at_ns": at_ns, **why}

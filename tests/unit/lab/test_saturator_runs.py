@@ -121,6 +121,28 @@ def test_it_stopped_at_its_last_byte_however_long_its_program_takes_to_end() -> 
     assert last_part["bytes_per_s"] > 0, "the second that was cut off"
 
 
+def test_the_last_throughput_is_over_the_time_since_the_line_before_it() -> None:
+    events: list[dict[str, Any]] = []
+    begun: list[_SlowToEnd] = []
+
+    def begin(command: Sequence[str]) -> ScriptedProcess:
+        begun.append(_SlowToEnd([Line("out", "bytes 500", time.monotonic_ns())], None))
+        return begun[-1]
+
+    async def drive() -> None:
+        settings = ZFS.model_copy(update={"rate_bytes_per_s": 1000})
+        one = saturator(ScriptedMachine(Pool(openzfs=False).answer, begin), settings, "n", events.append)
+        await one.start()
+        await _until(lambda: any("bytes_per_s" in event for event in events))
+        await asyncio.sleep(0.1)
+        await one.stop()
+
+    asyncio.run(drive())
+    *_, last_part, stop = events
+    since_s = (stop["at_ns"] - begun[0]._lines[0].t_ns) / 1e9
+    assert last_part["bytes_per_s"] == round(400 / since_s), "no spike after a report that lagged behind"
+
+
 def test_increments_follow_each_other() -> None:
     pool, sent = Pool(openzfs=False), []
 
