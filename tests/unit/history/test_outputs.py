@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from analysis.history.markdown import escaped
 from analysis.history.trends import trend_charts
+from plimsoll.common.hostile import markdown_text
 from tests.support.nights import regress, write_night
 
 HOSTILE = "<script>owned=1</script>]]>\"'&\x1b[31m\x01|`[x](javascript:owned=1)\u202e@everyone #1 %{x}"
@@ -142,7 +142,7 @@ MARKDOWN = [
 
 @pytest.mark.parametrize(("what", "text", "shown"), MARKDOWN, ids=[row[0] for row in MARKDOWN])
 def test_markdown_shows_names_as_they_are(what: str, text: str, shown: str) -> None:
-    assert shown in escaped(text), what
+    assert shown in markdown_text(text), what
 
 
 def test_markdown_with_hostile_names_keeps_its_table(tmp_path: Path) -> None:
