@@ -7,7 +7,8 @@ from analysis.charts.style import Chart, Json, axis, colour_of, in_lines, layout
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import milliseconds
 
-_LETTERS = 66  # that fit beside each other below a chart
+_LETTERS = 30  # that fit beside each other below a chart on a telephone
+_FEWEST = 6  # of a line: `MB/s` stands below its number
 _LOG_FROM = 8  # times as high as the lowest
 
 
@@ -58,7 +59,7 @@ def levels_chart(
     x_axis = axis(axis_title) | {
         "tickmode": "array",
         "tickvals": [rounded(x) for x in xs],
-        "ticktext": [in_lines(label, max(_LETTERS // max(len(xs), 1), 8), 3) for label, _ in levels],
+        "ticktext": [in_lines(label, max(_LETTERS // max(len(xs), 1), _FEWEST), 3) for label, _ in levels],
         "tickangle": 0,
         "tickfont": {"size": 11},
         "range": [rounded(min(xs) - margin), rounded(max(xs) + margin)],

@@ -61,5 +61,5 @@ def _placed(labels: Sequence[str]) -> list[tuple[str, float]]:
     if not is_rate(labels):
         return [(label, float(at)) for at, label in enumerate(ordered)]
     numbers = [number for label in ordered if (number := number_of(label)) is not None]
-    beyond = numbers[-1] + max((numbers[-1] - numbers[0]) * 0.15, numbers[-1] * 0.1)
+    beyond = numbers[-1] + max((numbers[-1] - numbers[0]) * 0.22, numbers[-1] * 0.1)
     return [(label, beyond if label == NO_LIMIT else number_of(label) or 0.0) for label in ordered]

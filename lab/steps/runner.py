@@ -39,7 +39,10 @@ class StepRunner:
     async def do(self, steps: Iterable[Step]) -> None:
         """Carry out `steps`. Raises MachineError or LabError at the first that fails."""
         for template in steps:
-            step = filled(template, self.captured)
+            try:
+                step = filled(template, self.captured)
+            except KeyError as error:  # what was cut off early has yet to capture it
+                raise LabError(f"{template.says or 'a step'}: {error.args[0]} is not known yet") from None
             self._on_step(step)
             if isinstance(step, Command):
                 await self._run(step)

@@ -119,6 +119,14 @@ def test_what_a_command_says_is_captured_for_those_after_it() -> None:
     assert runner.captured == {"loop": "/dev/loop7", "said": "on /dev/loop7"}
 
 
+def test_a_step_whose_reference_is_not_known_yet_fails_as_any_other() -> None:
+    """What was made is removed after Ctrl-C too, when not all of it was."""
+    with pytest.raises(LabError, match="lift the limits: disk_group is not known yet"):
+        asyncio.run(
+            StepRunner(LocalMachine("here")).do([Command("lift the limits", ("true", "${disk_group}"))])
+        )
+
+
 def test_a_command_may_be_tried_until_it_succeeds(tmp_path: pytest.TempPathFactory) -> None:
     script = 'test -e "$1" || { touch "$1"; exit 1; }'
     _do(Command("", ("sh", "-c", script, "sh", f"{tmp_path}/there"), until_s=30))
