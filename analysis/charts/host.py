@@ -33,11 +33,15 @@ class HostLine:
 
 @dataclass(frozen=True)
 class HostStrip:
-    """One row: its axis with the unit, the unit for the hover, and a line a backend."""
+    """One row: its axis with the unit, the unit for the hover, and a line a backend.
+
+    `whole` draws a share on all of 0 to 100 %.
+    """
 
     title: str
     unit: str
     lines: Sequence[HostLine]
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ def _axes(strips: Sequence[HostStrip]) -> Json:
             "domain": [max(round(top - _ROW_PX / whole, 4), 0.0), round(top, 4)],
             "nticks": 4,
             "title": {"text": strip.title, "standoff": 8, "font": {"size": 12}},
-            **({"range": [0, 102]} if strip.unit == "%" else {}),
+            **({"range": [0, 102]} if strip.unit == "%" and strip.whole else {}),
         }
     return axes
 

@@ -126,6 +126,7 @@ def _chart(
             row.title,
             row.unit,
             [_line(host.backend, host.rows[row]) for host in hosts if row in host.rows],
+            whole=_is_loud(row, hosts),
         )
         for row in rows
     ]
@@ -160,7 +161,7 @@ def _why(row: HostRow, hosts: Sequence[BackendHost]) -> str:
 
 def _caption(scenario: ScenarioRuns, drawn: ScenarioRuns, width_s: float, since: str) -> str:
     repeats = "of all repeats " if scenario.repeated else ""
-    text = f"What the observers saw, over the seconds since {since}, as above. Lines are means {repeats}"
+    text = f"What the observers saw, over the time since {since}. Lines are means {repeats}"
     text += f"over {seconds(width_s)}, the ground behind them goes from the lowest sample to the highest. "
     text += "A gap is a time without samples."
     if len(drawn.backends) < len(scenario.backends):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from analysis.report.measured_run import MeasuredRun
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.hostfile import read_host
+from plimsoll.rundir.hostfile import host_lines, names_in, read_host
 from plimsoll.rundir.names import HOST_FILE
 
 _LATENCY = re.compile(r"diskstats\.(.+)_read_latency_ms", re.DOTALL)
@@ -48,18 +48,18 @@ def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
 
     Where run.json does not say which disks those are, or none of them was observed, over all disks.
     """
+    path, own = run.directory.path / HOST_FILE, own_disks(run)
     try:
-        columns = read_host(run.directory.path / HOST_FILE, lambda name: bool(_LATENCY.fullmatch(name)))
+        names = names_in(next(host_lines(path), ""))
+        disks = {name: found[1] for name in names if (found := _LATENCY.fullmatch(name))}
+        chosen = {name for name, disk in disks.items() if disk in own} or set(disks)
+        columns = read_host(path, chosen.__contains__)
     except RunDirectoryError as error:
         return _NOTHING, str(error)
     t_ns = columns.pop("t_ns", None)
     if t_ns is None or not columns:
         return _NOTHING, None
-    own = own_disks(run)
-    chosen = [
-        values for name, values in columns.items() if (found := _LATENCY.fullmatch(name)) and found[1] in own
-    ]
-    table = np.array(chosen or list(columns.values()), dtype=np.float64)
+    table = np.array(list(columns.values()), dtype=np.float64)
     known = np.abs(table) < _MOST_MS  # neither is NaN
     count = known.sum(axis=0)
     there = (count > 0) & (np.abs(t_ns) < _LATEST_NS)
