@@ -17,28 +17,34 @@ def alarms_of(host: BackendHost) -> str:
 def _alarms(host: BackendHost, subject: Subject) -> list[str]:
     """Return the changes of one subject that are worth a word, the gravest first."""
     found = [
-        (weight, _text(row, host.rows[row]))
+        (weight, _text(row, host.rows[row]) + _of_one(row, host.cpus))
         for row in subject.rows
-        if row.alarm and row in host.rows and (weight := weight_of(row, host.rows[row])) >= 1
+        if row.alarm and row in host.rows and (weight := weight_of(row, host.rows[row], host.cpus)) >= 1
     ]
     return [text for _, text in sorted(found, key=lambda each: -each[0])[:_OF_A_SUBJECT]]
 
 
-def weight_of(row: HostRow, figures: RowFigures) -> float:
+def _of_one(row: HostRow, cpus: int | None) -> str:
+    """Return how much a single processor is of a share of many."""
+    return f" (of {cpus} processors: one is {significant(100 / cpus)} %)" if row.of_one and cpus else ""
+
+
+def weight_of(row: HostRow, figures: RowFigures, cpus: int | None = None) -> float:
     """Return how many times over a row changed by what is worth a word; 0 where that cannot be said."""
+    at = row.share_of_one(row.at, cpus)
     before, during = figures.mean("before"), figures.mean("during")
     if before is None and during is None:
         whole = figures.mean(WHOLE[0])
-        return 0.0 if whole is None or row.alarm != "rises" else whole / row.at
+        return 0.0 if whole is None or row.alarm != "rises" else whole / at
     if before is None or during is None:
         return 0.0
     if row.alarm == "rises":
-        return (during - before) / row.at
+        return (during - before) / at
     if row.alarm == "falls":
-        return (before - during) / before / row.at if before > 0 else 0.0
+        return (before - during) / before / at if before > 0 else 0.0
     if during <= row.quiet:
         return 0.0
-    return during / max(before, row.quiet / row.at) / row.at
+    return during / max(before, row.quiet / at) / at
 
 
 def _text(row: HostRow, figures: RowFigures) -> str:

@@ -114,6 +114,14 @@ class BackendHost:
     backend: BackendRuns
     rows: Mapping[HostRow, RowFigures]
 
+    @property
+    def cpus(self) -> int | None:
+        """How many processors the host has, where the lab read it."""
+        found = (
+            storage.facts.get("cpus") for run in self.backend.runs if (storage := run.directory.facts.storage)
+        )
+        return next((one for one in found if isinstance(one, int) and one > 0), None)
+
 
 def hosts_of(scenario: ScenarioRuns, bins: TimeBins) -> list[BackendHost]:
     """Read host.csv of every run once, and return what its backend's host did; damaged files are left out."""

@@ -1,9 +1,10 @@
 """What is drawn of the host: subjects and their rows, made of the observers' columns (docs/observers.md)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 _GIB, _MB = float(1 << 30), 1e6
+_MOST_OF_ONE = 60.0  # % of a processor
 
 Join = Literal["sum", "mean", "max"]
 Alarm = Literal["", "rises", "falls", "times"]
@@ -17,7 +18,8 @@ class HostRow:
     Values are divided by `scale` and then in `unit`. A row is quiet where it never exceeds `quiet`, or, if it
     `moves` (a gauge that is never 0), where it never moved by more than this share. `alarm` says which change
     stands out: one that rises by `at`, falls by this share, or to so many times as much. `beside` is drawn
-    dotted in the same row.
+    dotted in the same row. `of_one`: a thread that takes one processor of many is worth a look, such as one
+    that reclaims memory.
     """
 
     title: str
@@ -31,6 +33,11 @@ class HostRow:
     alarm: Alarm = ""
     at: float = 0.0
     beside: str = ""
+    of_one: bool = False
+
+    def share_of_one(self, limit: float, cpus: int | None) -> float:
+        """Return `limit`, or most of one of so many processors, where that is less."""
+        return min(limit, _MOST_OF_ONE / cpus) if self.of_one and cpus else limit
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ _CPU = Subject(
     "The processors",
     "All processors together. System is the kernel: file system, ZFS, and what reclaims memory.",
     (
-        _percent("system", "system CPU", r"cpu\.system_percent", 10, 25),
+        replace(_percent("system", "system CPU", r"cpu\.system_percent", 10, 25), of_one=True),
         _percent("user", "user CPU", r"cpu\.user_percent", 10, 40),
         _percent("iowait", "iowait", r"cpu\.iowait_percent", 10, 25),
         _percent("steal", "steal", r"cpu\.steal_percent", 2, 5),

@@ -140,7 +140,10 @@ def _line(backend: BackendRuns, figures: RowFigures) -> HostLine:
 
 def _is_loud(row: HostRow, hosts: Sequence[BackendHost]) -> bool:
     low, high = _span(row, hosts)
-    return high - low > row.quiet * high if row.moves else high > row.quiet
+    if row.moves:
+        return high - low > row.quiet * high
+    most = max((host.cpus or 0 for host in hosts), default=0)
+    return high > row.share_of_one(row.quiet, most)
 
 
 def _span(row: HostRow, hosts: Sequence[BackendHost]) -> tuple[float, float]:

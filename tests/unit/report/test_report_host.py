@@ -1,5 +1,6 @@
 """The host in a report: drawn on the scatter's axis, with gaps where nobody knows, quiet ones folded away."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -229,6 +230,20 @@ def test_what_stands_out(
     what: str, said: str, before: float | None, during: float | None, stands_out: bool
 ) -> None:
     assert (weight_of(_row(said), _figures(before, during)) >= 1) is stands_out, what
+
+
+def test_one_thread_of_many_processors_stands_out(tmp_path: Path) -> None:
+    def reclaimer(busy: float) -> dict[str, float]:
+        return {"cpu.system_percent": 0.3 + 6.25 * busy}
+
+    for run in write_experiment(tmp_path, 1, [("a", FAST), ("b", FAST)]):
+        write_host(run, reclaimer, *SECONDS)
+        facts = json.loads((run / "run.json").read_text())
+        facts["storage"]["facts"]["cpus"] = 16
+        (run / "run.json").write_text(json.dumps(facts))
+    made = make_report([tmp_path])
+    assert re.search(r"system CPU 0\.[\d]+ → [\d.]+ % .*?\(of 16 processors: one is 6\.25 %\)", text_of(made))
+    assert "host-cpu-0" in figures_of(made)
 
 
 def test_every_row_is_made_of_columns_that_the_observers_write() -> None:
