@@ -76,7 +76,12 @@ def plan(file: Path, as_json: bool) -> None:
     found, kinds = read_checked(file)
     chapters = asyncio.run(_planned(found, kinds))
     if as_json:
-        data = {"runs": [asdict(run) for run in planned(found)], "about_s": lasts_s(found)}
+        data: dict[str, Any] = {"runs": [asdict(run) for run in planned(found)], "about_s": lasts_s(found)}
+        if found.factors:
+            shown = ((each.name, each.rig, each.levels) for each in variants(found))
+            data["variants"] = [
+                {"name": name, "clone": rig, "factors": levels} for name, rig, levels in shown
+            ]
         click.echo(json.dumps(data | {"chapters": chapters}, indent=2))
         return
     for chapter in chapters:
