@@ -11,6 +11,7 @@ from analysis.report.factors import factors_json
 from analysis.report.fileio import VolumeCell, read_fileio
 from analysis.report.measure_medians import measure_sentence, said_of
 from analysis.report.measured_run import MeasuredRun
+from analysis.report.midway import midway
 from analysis.report.omissions import lost_in
 from analysis.report.page import page
 from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
@@ -35,6 +36,7 @@ class Report:
     compared: list[ScenarioFigures]
     unreadable: list[str]
     fileio: list[VolumeCell] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -46,6 +48,7 @@ class Report:
             "differences": differences_json(self.runs),
             "fileio": [cell.model_dump() for cell in self.fileio],
             "unreadable": self.unreadable,
+            "unfinished": self.unfinished,
             **({"factors": factors} if factors else {}),
         }
 
@@ -108,5 +111,6 @@ def make_report(
         raise RunDirectoryError("\n".join(unreadable))
     runs = numbered(measured)
     compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
-    write_page(target, page(runs, compared, unreadable, fileio))
-    return Report(target, runs, compared, unreadable, fileio.cells)
+    unfinished = midway(runs)
+    write_page(target, page(runs, compared, unreadable, fileio, unfinished))
+    return Report(target, runs, compared, unreadable, fileio.cells, unfinished)

@@ -18,12 +18,17 @@ _MOST = 4  # of a kind: more say no more
 _TOGETHER = timedelta(seconds=1)
 
 
-def missing_cautions(scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures]) -> list[Caution]:
-    """Return what is missing among all runs together, or cannot be. Texts are hostile."""
+def missing_cautions(
+    scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures], told: bool = False
+) -> list[Caution]:
+    """Return what is missing among all runs together, or cannot be. Texts are hostile.
+
+    `told`: that an experiment has not ended is said already.
+    """
     runs = [run for scenario in scenarios for run in scenario.runs]
     if len(runs) < 2:
         return []
-    found = [*_unfinished(runs), *_uneven(scenarios), *_clocks(runs)]
+    found = [*([] if told else _unfinished(runs)), *_uneven(scenarios), *_clocks(runs)]
     found += [text for each in figures for text in _thinner(each)]
     return [Caution(Severity.WARN, text) for text in found]
 

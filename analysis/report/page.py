@@ -45,11 +45,12 @@ def page(
     compared: Sequence[ScenarioFigures] = (),
     unreadable: Sequence[str] = (),
     fileio: Cells = _NO_CELLS,
+    unfinished: Sequence[str] = (),
 ) -> str:
     """Return the HTML of a report on `runs` (one or more, or none where there are cells of `fileio`).
 
     `compared` are the figures by scenario and backend, where there are any; `unreadable` says which run
-    directories were left out.
+    directories were left out; `unfinished` what experiments have not done (hostile).
     """
     scenarios = by_scenario(runs)
     comparing = _comparing(runs, compared)
@@ -71,6 +72,7 @@ def page(
             *(chart for host in hosts for chart in (*host.loud, *host.quiet)),
         ],
         title=_title(runs),
+        unfinished=unfinished,
         factors=factors,
         comparing=comparing,
         own=own,
@@ -91,7 +93,7 @@ def page(
         cautions=gravest_first(
             [
                 *comparison_cautions(scenarios, compared, unreadable),
-                *missing_cautions(scenarios, compared),
+                *missing_cautions(scenarios, compared, told=bool(unfinished)),
                 *control_cautions(runs),
                 *(Caution(Severity.WARN, trouble) for trouble in fileio.troubles),
                 *cache_notes(scenarios),

@@ -26,7 +26,7 @@ from lab.tuning import JournalPlace
 from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.problems import sentence_of
-from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, RUNS_FOLDER
+from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, JOURNAL_FILE, RUNS_FOLDER
 
 OUTPUT_FILE = "output.txt"
 EXTENSION_FILE = "extended.json"
@@ -37,7 +37,7 @@ class ExperimentFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.journal = Journal(path / "journal.jsonl")
+        self.journal = Journal(path / JOURNAL_FILE)
         self.commands = path / "commands.jsonl"
 
     @property

@@ -43,3 +43,4 @@ DERIVED = (REPORT_FILE,)
 # An experiment's folder holds these (docs/lab.md).
 RUNS_FOLDER = "runs"
 EXPERIMENT_FILE = "lab.json"
+JOURNAL_FILE = "journal.jsonl"
