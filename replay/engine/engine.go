@@ -135,13 +135,29 @@ func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, co
 	}
 	all.Wait()
 	out := Outcome{Cause: context.Cause(running), Warn: e.session.Health.Warning()}
-	for i, d := range drivers {
+	for _, d := range drivers {
 		out.Unsent += d.Unsent()
-		if running.Err() != nil {
-			out.Unsent += plans[i].left()
-		}
+	}
+	if running.Err() != nil {
+		out.Unsent += left(plans)
 	}
 	return out
+}
+
+// left returns how many requests no driver has asked for. All plans count at once: they are supplied in turn from one
+// schedule, which would wait for ever for the one that nobody takes from.
+func left(plans []plan) uint64 {
+	var all sync.WaitGroup
+	var total atomic.Uint64
+	for _, p := range plans {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			total.Add(p.left())
+		}()
+	}
+	all.Wait()
+	return total.Load()
 }
 
 // begin starts the clock: due instants count from now, or from the start that was given.

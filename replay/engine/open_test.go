@@ -90,6 +90,32 @@ func TestInterruptFinishesWhatIsInFlight(t *testing.T) {
 	}
 }
 
+// The rest of a long schedule is supplied to all event loops in turn: none may wait for what another has not taken.
+func TestAnInterruptCountsALongRest(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer site.Close()
+	const all = 50_000 // more than wait for one loop
+	shots := make([]*exchange.Shot, all)
+	for i := range shots {
+		shots[i] = get(uint32(i), "/", int64(i)*1000)
+	}
+	rec := &memory{}
+	stop, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	ended := make(chan Outcome)
+	go func() {
+		ended <- New(targetOf(t, site.URL, false), noHeaders(t), Options{}, rec, context.Background()).Open(stop, list(shots...))
+	}()
+	select {
+	case outcome := <-ended:
+		if int(outcome.Unsent)+len(rec.records) != all {
+			t.Errorf("%d sent and %d unsent of %d", len(rec.records), outcome.Unsent, all)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+	}
+}
+
 func TestASecondInterruptLeavesAtOnce(t *testing.T) {
 	release := make(chan struct{})
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
