@@ -15,6 +15,7 @@ from PIL import Image
 from lab.clones.golden import Golden, SiteSettings
 from lab.machine import LocalMachine
 from lab.steps.runner import StepRunner
+from plimsoll.rundir.discovery import runs_in
 from tests.support.cutoff import cut_off
 from tests.support.disks import clear, run
 from tests.support.leftovers import left, left_in
@@ -38,7 +39,7 @@ def lab_yml(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "log: examples": f"log: {ROOT}/examples",
         "repeats: .*": "repeats: 1",
         "phases: .*": "phases: {before_s: 3, during_s: 10, after_s: 3}",
-        "scenario: upload-images": f"scenario: upload-images\n    options: {{images: {_pictures(folder)}}}",
+        "(scenario: upload-images)": rf"\1\n        options: {{images: {_pictures(folder)}}}",
         "warmup_s: .*": "warmup_s: 2",
         ", port: [0-9]+": "",
     }.items():
@@ -111,12 +112,16 @@ def results(lab_yml: Path, begun: None, planned: list[tuple[bool, list[str]]]) -
 
 
 def test_every_scenario_is_run_on_every_backend(results: Path) -> None:
-    runs = [json.loads(path.read_text()) for path in sorted(results.glob("runs/*/run.json"))]
+    runs = [json.loads((path / "run.json").read_text()) for path in runs_in(results / "runs")]
     assert {run["status"] for run in runs} == {"complete"}
-    scenarios = {"replay", "visitors", "save-article", "upload-images"}
+    members = {f"rush-hour/{member}" for member in ("replay", "save-article", "upload-images")}
+    scenarios = {"replay", "visitors", *members}
     assert {(run["scenario"], run["backend"]) for run in runs} == {
         (scenario, backend) for scenario in scenarios for backend in ("nvme", "rotating")
     }
+    for each in runs:
+        others = {f"rush-hour/{other['member']}" for other in each.get("together", {}).get("others", [])}
+        assert {each["scenario"], *others} == (members if each["scenario"] in members else {each["scenario"]})
     assert all(run["storage"]["emulated"] for run in runs)
     assert all(run["storage"]["facts"]["pools"] for run in runs)
 
@@ -222,7 +227,7 @@ def _told(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_headline_table_scatter_and_verdict_agree_on_how_failures_count(results: Path) -> None:
-    runs = sorted(path for path in (results / "runs").iterdir() if "replay" in path.name)
+    runs = sorted(path for path in (results / "runs").iterdir() if "-replay--" in path.name)
     assert len(runs) == 2
     report = subprocess.run(
         [PLIMSOLL, "report", *runs, "--out", results / "replays.html", "--json"],
