@@ -39,7 +39,12 @@ def test_all_figures_are_drawn_without_a_word(
     assert opened.complaints == []
     assert opened.requests == [report.as_uri()]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.locator("#figure-arc-0 .subplot").count() == 2
+    assert page.locator("#figure-host-arc-0 .subplot").count() == 0, "folded away, and not yet drawn"
+    for folded in ("details.host", "details.host[open] details.quiet"):
+        page.locator(f"{folded} > summary").first.click()
+    opened.until("document.querySelectorAll('#figure-host-arc-0 .subplot').length === 1")
+    opened.until("document.querySelectorAll('#figure-host-arc-0-quiet .subplot').length === 1")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("#figure-heat-0-1 .heatmaplayer image").count() == 1
     assert page.locator("#figure-phases-3 .barlayer .point").count() == 18
     assert page.locator("#figure-phases-3 .scatterlayer .point").count() == 36
