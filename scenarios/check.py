@@ -1,7 +1,7 @@
 """Checks a scenario's settings for other programs: `python -m scenarios.check NAME`, JSON in and out.
 
-The lab runs it as a process of its own, since Locust patches the process that imports it. It runs no scenario
-and writes nothing but the answer.
+The lab runs it as a process of its own, since Locust patches the process that imports it. It runs no
+scenario, and without `--prepare` writes nothing but the answer.
 """
 
 import argparse
@@ -12,8 +12,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plimsoll.common.errors import PlimsollError
 from plimsoll.common.problems import Problem, problems_of
 from scenarios import registry
+from scenarios.running.user import ScenarioUser
 
 # A setting that needs another names it as the option that it is on the command line.
 _OPTION = re.compile(r"--([a-z0-9-]+): (.*)", re.DOTALL)
@@ -39,6 +41,19 @@ def describe(name: str) -> dict[str, Any]:
     return {"changes": scenario.changes, "keys": keys}
 
 
+def prepare(name: str, settings: dict[str, Any]) -> None:
+    """Make on this machine what a run of scenario `name` would make before its clock starts.
+
+    Raises PlimsollError, ValidationError.
+    """
+    found = registry.scenario(name)
+    module = found.load()
+    checked = module.Settings.model_validate(settings)
+    for each in vars(module).values():
+        if isinstance(each, type) and issubclass(each, ScenarioUser) and each.__module__ == found.module:
+            each.prepare(checked, lambda text: print(text, file=sys.stderr))
+
+
 def _answer(problem: Problem) -> dict[str, str]:
     if not problem.key and (found := _OPTION.fullmatch(problem.text)):
         return {"key": found[1].replace("-", "_"), "problem": found[2]}
@@ -57,6 +72,9 @@ def main() -> int:
     parser.add_argument(
         "--describe", action="store_true", help="print what each scenario changes, and its keys"
     )
+    parser.add_argument(
+        "--prepare", action="store_true", help="make what a run makes before its clock starts: photographs"
+    )
     arguments = parser.parse_args()
     name = arguments.scenario
     if arguments.describe:
@@ -73,6 +91,11 @@ def main() -> int:
     if not isinstance(settings, dict):
         parser.error("standard input is not a JSON object of settings")
     found = problems(name, settings)
+    if arguments.prepare and not found:
+        try:
+            prepare(name, settings)
+        except PlimsollError as error:
+            found = [{"key": "", "problem": str(error)}]
     print(json.dumps(found))
     return 1 if found else 0
 

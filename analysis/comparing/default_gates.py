@@ -10,15 +10,15 @@ from analysis.comparing.metrics.measure import MEASURE
 from analysis.comparing.questions import Side
 from analysis.comparing.runs import ComparedRun
 from analysis.statistics.sample import PERCENTILES, fewest
+from plimsoll.rundir.together import is_control
 
-CONTROL = "download"
 _TAILS = ("p99.9", "p99")
 
 
 def default_gates(baseline: Side, candidate: Side) -> Gates:
     """Return gates for every scenario of either side, but for the control experiment."""
     scenarios = list(dict.fromkeys([*baseline.scenarios, *candidate.scenarios]))
-    judged = [name for name in scenarios if name != CONTROL] or scenarios
+    judged = [name for name in scenarios if not is_control(name)] or scenarios
     return Gates(gates=[gate for name in judged for gate in _of(baseline, candidate, name)])
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from analysis.comparing.decision import level_of, percent
-from analysis.comparing.default_gates import CONTROL
 from analysis.comparing.gates import Gates
 from analysis.comparing.order import Order
 from analysis.comparing.questions import Side, is_censored
@@ -15,6 +14,7 @@ from analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
 from analysis.evidence.identity import identity_findings
 from plimsoll.common.severity import gravest_first
 from plimsoll.common.units import counted, milliseconds
+from plimsoll.rundir.together import is_control
 
 _CONTROL_DIFFERS = 1.05
 _LOADS_DIFFER = 1.05
@@ -106,8 +106,13 @@ def _requests(scenario: str, runs: Sequence[ComparedRun]) -> Iterator[Finding]:
 
 
 def _control(baseline: Side, candidate: Side) -> Iterator[Finding]:
+    for scenario in filter(is_control, dict.fromkeys([*baseline.scenarios, *candidate.scenarios])):
+        yield from _control_of(scenario, baseline, candidate)
+
+
+def _control_of(scenario: str, baseline: Side, candidate: Side) -> Iterator[Finding]:
     levels = [
-        level_of([ms for run in side.of(CONTROL) if (ms := run.levels.service_p50_ms)], logs=True)
+        level_of([ms for run in side.of(scenario) if (ms := run.levels.service_p50_ms)], logs=True)
         for side in (baseline, candidate)
     ]
     first, second = levels
@@ -115,16 +120,16 @@ def _control(baseline: Side, candidate: Side) -> Iterator[Finding]:
         return
     slower = percent(max(first, second) / min(first, second) - 1)
     text = (
-        f"The control experiment differs: the download takes {milliseconds(first)} on {baseline.name} and "
+        f"The control experiment differs: the {scenario} takes {milliseconds(first)} on {baseline.name} and "
         f"{milliseconds(second)} on {candidate.name}, {slower} apart. It should not depend on the storage: "
         "network or processors differ too, or the file is read from the disks."
     )
-    yield Finding(FindingKind.CONTROL_DIFFERS, text, (), CONTROL)
+    yield Finding(FindingKind.CONTROL_DIFFERS, text, (), scenario)
 
 
 def _without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Iterator[Finding]:
     ran = dict.fromkeys(name for side in sides for name in side.scenarios)
-    left = [name for name in ran if name not in judged and name != CONTROL]
+    left = [name for name in ran if name not in judged and not is_control(name)]
     if left:
         yield Finding(FindingKind.NO_GATE, f"No gate looks at {', '.join(left)}.")
 

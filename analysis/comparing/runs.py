@@ -9,6 +9,7 @@ from analysis.comparing.levels import Levels, Progress, levels_of
 from analysis.evidence.load import load_facts
 from analysis.evidence.run import JUDGED, Observation, Observer, RunEvidence
 from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.discovery import name_of
 from plimsoll.rundir.events import Saturation, saturation
 
 
@@ -23,7 +24,7 @@ class ComparedRun:
     @property
     def name(self) -> str:
         """Its directory's name, which alone tells two runs of one backend apart."""
-        return self.directory.path.resolve().name
+        return name_of(self.directory.path)
 
     @property
     def scenario(self) -> str:

@@ -90,7 +90,7 @@ def _open(path: Path, backend: str | None, side: str) -> OpenedSide:
         runs=runs,
         unreadable=unreadable,
         planned=planned if planned and (path / RUNS_FOLDER).is_dir() else None,
-        there=len(everything),
+        there=len({facts.together.run if facts.together else i for i, facts in enumerate(everything)}),
     )
 
 

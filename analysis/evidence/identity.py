@@ -6,6 +6,8 @@ from itertools import pairwise
 
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.run import RunEvidence
+from plimsoll.rundir.discovery import place_of
+from plimsoll.rundir.together import ran_together
 
 _SLACK = timedelta(seconds=1)
 
@@ -46,7 +48,9 @@ def _overlaps(runs: Sequence[RunEvidence]) -> Iterator[Finding]:
 
 
 def _one_run(one: RunEvidence, other: RunEvidence) -> bool:
-    """Return True for copies and for shards, which have findings of their own."""
+    """Return True for copies and for shards, which have findings of their own, and for what ran together."""
+    if ran_together(one.directory.facts, other.directory.facts):
+        return True
     digest = one.observation.records_sha256
     return (digest is not None and digest == other.observation.records_sha256) or bool(
         one.directory.facts.shard and other.directory.facts.shard
@@ -54,4 +58,4 @@ def _one_run(one: RunEvidence, other: RunEvidence) -> bool:
 
 
 def _path(run: RunEvidence) -> str:
-    return f"{run.directory.path.parent.name}/{run.name}"
+    return f"{place_of(run.directory.path).parent.name}/{run.name}"

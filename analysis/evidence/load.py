@@ -6,10 +6,12 @@ from typing import Any
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.run import RunEvidence
 from plimsoll.common.differences import differing
+from plimsoll.rundir.models import Together
 
 _OF_THE_PLACE = {"target", "connect_to", "backend", "repeat", "user", "imported_from"}
 _VERSIONS = "version"  # the ends of the keys that may matter, but need not
 _MOST_NAMED = 3
+_DIGITS = 12  # of a digest that is shown
 
 
 def load_findings(runs: Sequence[RunEvidence], scenario: str) -> Iterator[Finding]:
@@ -50,6 +52,8 @@ def _done_as(run: RunEvidence) -> dict[str, Any]:
         "warmup_s": facts.warmup_s,
         "seed": facts.seed,
     }
+    if facts.together:
+        said["together_with"] = _company(facts.together)
     if facts.load is None:
         said["logs"] = [
             {"log": log.path.rsplit("/", 1)[-1], "lines": log.lines, "first": log.first, "last": log.last}
@@ -61,6 +65,12 @@ def _done_as(run: RunEvidence) -> dict[str, Any]:
         said["program"] = program.name
         said["program_version"] = program.version
     return said
+
+
+def _company(together: Together) -> str:
+    """Return who else loaded the clone, each with the digest of its load: part of what a run went through."""
+    others = sorted(together.others, key=lambda each: each.member)
+    return ", ".join(f"{each.member} {(each.load or '–')[:_DIGITS]}" for each in others)
 
 
 def _shown(different: dict[str, tuple[Any, ...]]) -> str:

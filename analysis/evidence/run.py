@@ -11,6 +11,7 @@ from analysis.statistics.sample import P999, PERCENTILES
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
 from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.discovery import name_of
 from plimsoll.rundir.events import Saturation, saturation
 from plimsoll.rundir.recordsum import RecordSum
 from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD, Records
@@ -81,7 +82,7 @@ class RunEvidence:
     @property
     def name(self) -> str:
         """Its directory's name, which alone tells two runs of one backend apart (hostile)."""
-        return self.directory.path.resolve().name
+        return name_of(self.directory.path)
 
     @property
     def scenario(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from analysis.history.night import NightFacts, NightKey, instant
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import read_facts
-from plimsoll.rundir.discovery import is_run, runs_in, subfolders
+from plimsoll.rundir.discovery import is_run, place_of, runs_in, subfolders
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import EXPERIMENT_FILE, RUNS_FOLDER
@@ -73,13 +73,13 @@ def night_of(path: Path, facts: RunFacts) -> NightFacts:
     """
     if facts.started_at is None:
         raise RunDirectoryError(f"{path}: does not say when it began, so it has no place in a history")
-    folder = path.resolve().parent.parent if path.resolve().parent.name == RUNS_FOLDER else None
+    runs = place_of(path).parent
+    folder = runs.parent if runs.name == RUNS_FOLDER else None
     experiment, planned = (facts.experiment.name, facts.experiment.of) if facts.experiment else ("", None)
     began = instant(facts.started_at)
     if folder is None:
-        return NightFacts(
-            NightKey(experiment, began[:10]), f"{began[:10]}T00:00:00.000000Z", planned, str(path.parent)
-        )
+        day = NightKey(experiment, began[:10])
+        return NightFacts(day, f"{began[:10]}T00:00:00.000000Z", planned, str(runs))
     lab = _lab(folder)
     if lab is not None and lab.key.experiment == experiment:
         return lab
@@ -92,7 +92,7 @@ def night_of(path: Path, facts: RunFacts) -> NightFacts:
 def _folders(path: Path) -> Iterator[tuple[Path, list[Path]]]:
     """Yield the folders that `path` stands for, each with its run directories."""
     if is_run(path):
-        yield path.parent, [path]
+        yield place_of(path).parent, [path]
         return
     if not path.is_dir():
         read_facts(path)  # says what is wrong with it
@@ -134,8 +134,14 @@ def _lab(folder: Path) -> NightFacts | None:
 def _planned(lab: dict[str, Any]) -> int | None:
     backends, scenarios, repeats = (lab.get(key) for key in ("backends", "scenarios", "repeats"))
     if isinstance(backends, list) and isinstance(scenarios, list) and isinstance(repeats, int):
-        return len(backends) * len(scenarios) * repeats
+        return len(backends) * sum(map(_members, scenarios)) * repeats
     return None
+
+
+def _members(scenario: Any) -> int:
+    """Return how many runs an entry of `scenarios` has on one backend each time: one, or as many together."""
+    together = scenario.get("together") if isinstance(scenario, dict) else None
+    return len(together) if isinstance(together, list) and together else 1
 
 
 def _of_stamp(text: str) -> str:

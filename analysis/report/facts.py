@@ -1,6 +1,7 @@
 """The facts of a run: its target, its program and its settings."""
 
 from analysis.report.measured_run import MeasuredRun
+from analysis.report.together import together_of
 from plimsoll.common.units import ABSENT, counted, seconds, share
 from plimsoll.rundir.models import ExperimentRun, LogPauses, Storage
 
@@ -18,6 +19,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("emulated", run.emulated),
         ("tuning", _tuning(facts.storage)),
         ("experiment", _experiment(facts.experiment)),
+        ("at the same time", together_of(facts.together)),
         ("repeat", None if facts.repeat is None else str(facts.repeat)),
         ("target", target.url if target else None),
         ("connected to", (target.connect_to or ", ".join(target.addresses)) if target else None),

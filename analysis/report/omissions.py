@@ -11,11 +11,12 @@ from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_figures import RepeatFigures, ScenarioFigures
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.severity import Severity
-from plimsoll.rundir.discovery import is_run, subfolders
+from plimsoll.rundir.discovery import is_run, is_together, subfolders
 from plimsoll.rundir.names import EVENTS_FILE, REQUESTS_FILE
+from plimsoll.rundir.together import ran_together
 
 _MOST = 4  # of a kind: more say no more
-_TOGETHER = timedelta(seconds=1)
+_SLACK = timedelta(seconds=1)
 
 
 def missing_cautions(
@@ -40,7 +41,9 @@ def lost_in(folder: Path) -> list[str]:
     found = []
     try:
         for path in (path for path in subfolders(folder) if not is_run(path)):
-            if (path / REQUESTS_FILE).exists() or (path / EVENTS_FILE).exists():
+            if is_together(path):
+                found += lost_in(path)
+            elif (path / REQUESTS_FILE).exists() or (path / EVENTS_FILE).exists():
                 found.append(f"{path}: run.json is missing, without which nothing of the run is known")
             elif not any(path.iterdir()):
                 found.append(f"{path}: is empty: its run never began, or was removed")
@@ -80,7 +83,8 @@ def _clocks(runs: Sequence[MeasuredRun]) -> Iterator[str]:
         f"{other.name} began before {one.name} had ended, by the clock: they disturbed each other, or the "
         "clocks disagree."
         for (one, _), (other, began) in pairwise(timed)
-        if (ended := one.directory.facts.ended_at) and ended - began > _TOGETHER
+        if (ended := one.directory.facts.ended_at) and ended - began > _SLACK
+        if not ran_together(one.directory.facts, other.directory.facts)
     ]
     yield from overlapping[:_MOST]
     if len(overlapping) > _MOST:
@@ -89,7 +93,9 @@ def _clocks(runs: Sequence[MeasuredRun]) -> Iterator[str]:
     for run, _ in timed:
         experiment = run.directory.facts.experiment
         if experiment and experiment.run is not None:
-            by_experiment.setdefault(experiment.name, []).append(experiment.run)
+            numbers = by_experiment.setdefault(experiment.name, [])
+            if not (run.directory.facts.together and numbers[-1:] == [experiment.run]):
+                numbers.append(experiment.run)
     for name, numbers in by_experiment.items():
         if len(set(numbers)) == len(numbers) and numbers != sorted(numbers):
             yield (

@@ -34,6 +34,7 @@ from analysis.report.tables import (
     route_table,
     status_table,
 )
+from analysis.report.together import together_cautions
 from plimsoll.common.severity import Severity, gravest_first
 
 _NO_CELLS = Cells([], [])
@@ -152,7 +153,8 @@ def _tables(run: MeasuredRun) -> list[Table | None]:
 
 
 def _run(run: MeasuredRun) -> dict[str, Any]:
-    cautions = gravest_first([*cautions_of(run), *merge_cautions(run), *damage_cautions(run)])
+    found = [*cautions_of(run), *merge_cautions(run), *damage_cautions(run), *together_cautions(run)]
+    cautions = gravest_first(found)
     response = run.statistics.samples["response"].figures()
     target = run.directory.facts.target
     return {

@@ -13,6 +13,7 @@ from analysis.statistics.phases import PHASES, WHOLE
 from analysis.statistics.phasewindows import PhaseWindow, PhaseWindows, line_of, make_phase_windows
 from analysis.statistics.sample import P99, P999, PERCENTILES, Sample
 from analysis.statistics.times import Times
+from plimsoll.rundir.discovery import name_of
 
 P50 = PERCENTILES["p50"]
 SHOWN = {"p50": P50, "p99": P99, "p99.9": P999}
@@ -183,7 +184,7 @@ def _backend_json(each: BackendFigures) -> dict[str, object]:
         "repeats": [
             {
                 "name": repeat.run.name,
-                "directory": repeat.run.directory.path.resolve().name,
+                "directory": name_of(repeat.run.directory.path),
                 "repeat": repeat.run.directory.facts.repeat,
                 "phases": {name: figures.as_json() for name, figures in repeat.phases.items()},
                 "windows": [asdict(window) for window in repeat.windows],

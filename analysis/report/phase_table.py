@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from analysis.charts.style import RUN_COLOURS
 from analysis.report.measure_medians import measure_sentence
 from analysis.report.phase_figures import SHOWN, BackendFigures, PhaseFigures, ScenarioFigures
+from analysis.report.together import company_of
 from analysis.statistics.figures import TimeFigures
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
 
@@ -67,6 +68,8 @@ def phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
         )
     if any(phase.response_ms.censored for each in figures.backends for phase in each.phases.values()):
         caption += f" {FAILURES_COUNT} Where that is what a percentile lands on, there is no ratio."
+    if company := company_of(figures.scenario.runs):
+        caption += f" {company}"
     caption += " How far single runs lie apart is in the figure of the repeats."
     return PhaseTable(
         title=title if alone else f"{title}: {figures.scenario.name}",

@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 from analysis.comparing.comparison import Comparison
-from analysis.comparing.default_gates import CONTROL
 from analysis.comparing.levels import WHOLE
+from analysis.comparing.questions import Side
 from analysis.comparing.runs import ComparedRun
 from analysis.evidence.finding import FindingKind
 from analysis.evidence.run import run_findings
 from analysis.report.tables import Row, Table
 from analysis.signoff.words import fewest_runs, seldom
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
+from plimsoll.rundir.together import is_control
 
 _MOST_VALUES = 4
 _GIB = 1 << 30
@@ -36,6 +37,9 @@ def scenarios_table(found: Comparison) -> Table:
             ]
             rows.append(Row(scenario, cells, "" if runs else "amiss"))
         rows.append(Row("", ["in this order", "", "", "", "", order(found, scenario)]))
+        every = [*found.baseline.of(scenario), *found.candidate.of(scenario)]
+        if any(map(_company, every)):
+            rows.append(Row("", ["at the same time as", "", "", "", "", _some(map(_company, every))]))
     columns = ["scenario", "side", "runs", "repeats", "requests", "saturator", "began (UTC)"]
     return Table("What was run", "Each run is one scenario, once, on one backend.", columns, rows)
 
@@ -66,7 +70,7 @@ def download_table(found: Comparison) -> Table | None:
     rows = [
         Row(run.name, [side.name, milliseconds(run.levels.service_p50_ms), _requests(run)])
         for side in (found.baseline, found.candidate)
-        for run in side.of(CONTROL)
+        for run in _controls(side)
     ]
     caption = (
         "A download from memory should take the same time whatever the storage. Medians of service times; "
@@ -120,7 +124,7 @@ def limits_of(found: Comparison) -> Iterator[str]:
             "The gates say interleaved: false, so a verdict was allowed on sides that did not alternate in "
             "time: what changed between them may count as the candidate's."
         )
-    if not (found.baseline.of(CONTROL) and found.candidate.of(CONTROL)):
+    if not (_controls(found.baseline) and _controls(found.candidate)):
         yield (
             "The control experiment (download) was not run on both sides: network and processors may differ "
             "without anybody's knowing."
@@ -141,6 +145,16 @@ def limits_of(found: Comparison) -> Iterator[str]:
         "The verdict holds for these runs: this site, this load, these hosts, at this time. It says nothing "
         "of other loads, of disks that have aged or filled up since, nor of what no gate looks at."
     )
+
+
+def _controls(side: Side) -> list[ComparedRun]:
+    return [run for run in side.runs if is_control(run.scenario)]
+
+
+def _company(run: ComparedRun) -> str | None:
+    """Return what loaded the same clone at the same time (hostile)."""
+    together = run.directory.facts.together
+    return together.company if together else None
 
 
 def _requests(run: ComparedRun) -> str:

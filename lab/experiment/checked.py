@@ -48,6 +48,10 @@ def all_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
 
 def _page(lab: Lab, at: Location) -> str:
     """Return the page on options of a scenario; those of a replay are on lab.yml's own."""
-    if "options" not in at or not isinstance(at[1], int) or lab.scenarios[at[1]].scenario == REPLAY:
+    if "options" not in at or not isinstance(at[1], int):
+        return ""
+    choice = lab.scenarios[at[1]]
+    place = at[at.index("options") - 1] if choice.together else 0
+    if not isinstance(place, int) or choice.members[place].scenario == REPLAY:
         return ""
     return f" (see {_OF_SCENARIOS})"

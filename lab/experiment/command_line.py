@@ -1,14 +1,17 @@
 """The command line of a run. Pure, but for where the programs are."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lab.clones.clone import Target
+from lab.experiment.members import Member
 from lab.experiment.order import PlannedRun
 from lab.experiment.replay_options import REPLAY, replay_words
-from lab.experiment.scenario_kinds import ScenarioTraits
+from lab.experiment.scenario_kinds import ScenarioTraits, TraitsByScenario
 from lab.experiment.settings import Lab
+from lab.experiment.together import member_duration_s
 
 _ROOT = Path(__file__).parents[2]
 
@@ -24,26 +27,53 @@ def replay_program() -> str:
     return str(_ROOT / "bin" / "replay")
 
 
-def run_command(
-    lab: Lab, run: PlannedRun, kind: ScenarioTraits, target: Target, out: str, ours: bool
-) -> list[str]:
-    """Return the command that does `run`, its run directory below `out`. `ours`: the lab made the clone."""
+@dataclass(frozen=True)
+class PlannedLoad:
+    """The command of a member of a run, whose run directory is made below `folder`."""
+
+    member: Member
+    folder: str
+    command: list[str]
+
+
+def loads_of(
+    lab: Lab, run: PlannedRun, kinds: TraitsByScenario, target: Target, attempt: str, ours: bool
+) -> list[PlannedLoad]:
+    """Return what loads the clone in `run`, below the folder `attempt`, in the order in which it is started.
+
+    A crowd comes first: what is timed within it begins when it is there.
+    """
     choice = lab.scenario(run.scenario)
-    duration_s = lab.duration_s(choice) if kind.timed else None
+    loads = []
+    for member in sorted(choice.members, key=lambda each: not each.is_crowd):
+        folder = f"{attempt}/{member.called}" if choice.together else attempt
+        kind = kinds[choice.called_in_full(member)]
+        loads.append(PlannedLoad(member, folder, run_command(lab, run, member, kind, target, folder, ours)))
+    return loads
+
+
+def run_command(
+    lab: Lab, run: PlannedRun, member: Member, kind: ScenarioTraits, target: Target, out: str, ours: bool
+) -> list[str]:
+    """Return the command that does `member`'s part of `run`, its run directory below `out`.
+
+    `kind`: what is to be known of its scenario. `ours`: the lab made the clone.
+    """
+    duration_s = member_duration_s(lab, lab.scenario(run.scenario), member) if kind.timed else None
     common = [
         *("--target", target.url),
         *(["--connect-to", target.connect_to] if target.connect_to else []),
         *("--backend", run.backend, "--repeat", str(run.repeat), "--out", out),
     ]
-    if choice.scenario == REPLAY:
-        return [replay_program(), "run", *replay_words(lab, choice.options, duration_s), *common]
-    given = [word for key, value in choice.options.items() for word in _option(key, value)]
+    if member.scenario == REPLAY:
+        return [replay_program(), "run", *replay_words(lab, member.options, duration_s), *common]
+    given = [word for key, value in member.options.items() for word in _option(key, value)]
     if duration_s is not None:
         given += ["--duration-s", f"{duration_s:g}"]
-    if "seed" not in choice.options:
+    if "seed" not in member.options:
         given += ["--seed", str(lab.seed)]
     leave = ["--i-may-change-this-site"] if ours and kind.changes else []
-    return [*plimsoll(), "scenario", choice.scenario, *common, *given, *leave, "--no-progress"]
+    return [*plimsoll(), "scenario", member.scenario, *common, *given, *leave, "--no-progress"]
 
 
 def _option(key: str, value: Any) -> list[str]:

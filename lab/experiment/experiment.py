@@ -139,9 +139,8 @@ class Experiment:
         )
         self._folder.journal.note("run begun", run=run.name, backend=run.backend)
         await self._locks[rig.machine.name].hold()  # it was lost if the connection broke
-        kind, total = self._kinds[run.scenario], len(self._runs)
-        variant = self._variants[run.backend]
-        once = RigRun(variant, run, total, rig, machines.here, self._folder, kind, self._once_only)
+        variant, total = self._variants[run.backend], len(self._runs)
+        once = RigRun(variant, run, total, rig, machines.here, self._folder, self._kinds, self._once_only)
         directory = await once.done()
         self._folder.journal.note("run finished", run=run.name, backend=run.backend, scenario=run.scenario)
         self._say(f"run {run.number} of {len(self._runs)}: finished: {directory}")

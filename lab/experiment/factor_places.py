@@ -6,6 +6,7 @@ from lab.clones.registry import driver_of
 from lab.disks.emulated_settings import EmulatedDisk
 from lab.disks.folder import FolderDisk
 from lab.experiment.factor_settings import EVERY, Value
+from lab.experiment.members import full_name
 
 if TYPE_CHECKING:
     from lab.experiment.settings import Backend
@@ -59,13 +60,25 @@ def places(said: dict[str, Any], backend: "Backend", key: str) -> list[Place]:
         return [(*(_OWN if backend.saturator else ()), "saturator", *rest.split("."))]
     if top == _SCENARIOS:
         name, _, below = rest.partition(".")
-        called = [each.get("name") or each.get("scenario") for each in said[_SCENARIOS]]
-        if name not in called or not below:
-            raise ValueError(f"{name} is not one of scenarios: {', '.join(map(str, called))}")
-        return [(_SCENARIOS, called.index(name), *below.split("."))]
+        found = _scenarios(said)
+        if name not in found or not below:
+            raise ValueError(f"{name} is not one of scenarios: {', '.join(found)}")
+        return [(*found[name], *below.split("."))]
     raise ValueError(
         f"{top} is not varied: name a key below tuning, disk, clone, saturator or scenarios.NAME"
     )
+
+
+def _scenarios(said: dict[str, Any]) -> dict[str, Place]:
+    """Return where each scenario lies, by its name; a member of several together is called ENTRY/MEMBER."""
+    found: dict[str, Place] = {}
+    for i, entry in enumerate(said[_SCENARIOS]):
+        called = str(entry.get("name") or entry.get("scenario"))
+        found[called] = (_SCENARIOS, i)
+        for j, member in enumerate(entry.get("together") or []):
+            name = full_name(called, str(member.get("name") or member.get("scenario")))
+            found[name] = (_SCENARIOS, i, "together", j)
+    return found
 
 
 def _tuned(backend: "Backend", rest: str) -> list[Place]:

@@ -5,7 +5,7 @@ extended.json     the settings that it was extended with, and all of its runs
 journal.jsonl     what happened
 commands.jsonl    every command that changed something, as it was carried out
 attempts/NAME/    a run that is being done, or was cut off
-runs/NAME/        a finished run: it is put here by one rename, whole
+runs/NAME/        a finished run, or several that ran together: it is put here by one rename, whole
 report.html
 """
 
@@ -26,7 +26,7 @@ from lab.tuning import JournalPlace
 from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.problems import sentence_of
-from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, JOURNAL_FILE, RUNS_FOLDER
+from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, JOURNAL_FILE, RUNS_FOLDER, TOGETHER_FILE
 
 OUTPUT_FILE = "output.txt"
 EXTENSION_FILE = "extended.json"
@@ -47,7 +47,7 @@ class ExperimentFolder:
 
     def finished(self, name: str) -> bool:
         """Return whether the run of this name is finished."""
-        return (self.path / RUNS_FOLDER / name / FACTS_FILE).is_file()
+        return any((self.path / RUNS_FOLDER / name / file).is_file() for file in (FACTS_FILE, TOGETHER_FILE))
 
     def tuning(self, backend: str) -> JournalPlace:
         """Return the place of the tuning journal of `backend`, on its machine. Raises SettingsError."""
@@ -70,7 +70,10 @@ class ExperimentFolder:
     def output(self, run: str) -> Path:
         """Return where the output of the last try of `run` is; the commands, where it came to none."""
         attempt = self.journal.attempt(run)
-        path = self.path / "attempts" / (attempt or "") / OUTPUT_FILE
+        folder = self.path / "attempts" / (attempt or "")
+        if attempt and any(folder.glob(f"*/{OUTPUT_FILE}")):  # one of each member
+            return folder
+        path = folder / OUTPUT_FILE
         return path if attempt and path.exists() else self.commands
 
     def finish(self, attempt: Path, directory: Path, name: str) -> Path:
@@ -78,7 +81,7 @@ class ExperimentFolder:
         there = self.path / RUNS_FOLDER / name
         try:
             for path in directory.rglob("*"):
-                if path.is_file() and not path.is_symlink():
+                if not path.is_symlink() and (path.is_file() or path.is_dir()):
                     sync_to_disk(path)
             sync_to_disk(directory)
             directory.rename(there)

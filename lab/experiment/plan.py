@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lab.experiment.command_line import run_command
+from lab.experiment.command_line import loads_of
 from lab.experiment.dry_machine import DryMachine
 from lab.experiment.experiment import planned
 from lab.experiment.order import PlannedRun
 from lab.experiment.rig import Rig, StepGroup
 from lab.experiment.rigs import by_variant
-from lab.experiment.scenario_kinds import ScenarioTraits, TraitsByScenario
+from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Course
 from lab.experiment.status.forecast import Plan, left_s
@@ -63,14 +63,7 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
         parts = (
             tuned,
             rig.reset(restore=rig.name in dirty),
-            StepGroup(
-                "load",
-                (
-                    Command(
-                        "run the scenario", tuple(_load(plain[run.backend], run, kinds[run.scenario], rig))
-                    ),
-                ),
-            ),
+            StepGroup("load", _load(plain[run.backend], run, kinds, rig)),
             saturating[run.backend],
             rig.rest(),
             untuned,
@@ -123,8 +116,10 @@ def _chapter(says: str, rig: Rig, parts: tuple[StepGroup, ...]) -> Chapter:
     return Chapter(says, rig.machine.name, rig.name, tuple(part for part in parts if part.steps))
 
 
-def _load(lab: Lab, run: PlannedRun, kind: ScenarioTraits, rig: Rig) -> list[str]:
-    return run_command(lab, run, kind, rig.clone.target(_Unknown()), ATTEMPT, rig.is_ours)
+def _load(lab: Lab, run: PlannedRun, kinds: TraitsByScenario, rig: Rig) -> tuple[Command, ...]:
+    target = rig.clone.target(_Unknown())
+    loads = loads_of(lab, run, kinds, target, ATTEMPT, rig.is_ours)
+    return tuple(Command("run the scenario", tuple(load.command)) for load in loads)
 
 
 async def _saturating(lab: Lab, rig: Rig) -> StepGroup:

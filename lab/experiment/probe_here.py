@@ -10,8 +10,9 @@ from pathlib import Path
 from lab.clones.registry import driver_of
 from lab.errors import last_words
 from lab.experiment.command_line import replay_program
+from lab.experiment.members import Member
 from lab.experiment.replay_options import REPLAY, ReplayOptions
-from lab.experiment.settings import Lab, ScenarioChoice
+from lab.experiment.settings import Lab
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hints import did_you_mean
 from scenarios.registry import MODULES, scenario
@@ -33,24 +34,28 @@ def probe_here(lab: Lab) -> list[str]:
     """Return the obstacles on this machine, one sentence each. Changes nothing."""
     problems = [*_replays(lab), *_out(lab.out)]
     own_site = all(driver_of(backend.clone).has_own_site for backend in lab.backends)
-    for choice in lab.scenarios:
-        if choice.scenario in MODULES:
-            problems += [f"{choice.called}: {what}" for what in _scripted(lab, choice, own_site)]
+    for called, member in _members(lab):
+        if member.scenario in MODULES:
+            problems += [f"{called}: {what}" for what in _scripted(lab, member, own_site)]
     return problems
 
 
+def _members(lab: Lab) -> Iterator[tuple[str, Member]]:
+    """Yield every scenario with its name, also of those that run together."""
+    for choice in lab.scenarios:
+        yield from ((choice.called_in_full(member), member) for member in choice.members)
+
+
 def _replays(lab: Lab) -> Iterator[str]:
-    replays = [choice for choice in lab.scenarios if choice.scenario == REPLAY]
+    replays = [(called, member) for called, member in _members(lab) if member.scenario == REPLAY]
     if replays and not Path(replay_program()).exists():
         yield f"{replay_program()}: is not built yet: run make build"
         return
-    for choice in replays:
-        options = ReplayOptions.model_validate(choice.options)
-        yield from (
-            f"{choice.called}: flags: {what}" for what in flag_problems(options.flags, _known_flags())
-        )
+    for called, member in replays:
+        options = ReplayOptions.model_validate(member.options)
+        yield from (f"{called}: flags: {what}" for what in flag_problems(options.flags, _known_flags()))
         if why := _unreadable(options):
-            yield f"{choice.called}: log: {why}"
+            yield f"{called}: log: {why}"
 
 
 def flag_problems(flags: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -104,7 +109,7 @@ def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def _scripted(lab: Lab, choice: ScenarioChoice, own_site: bool) -> Iterator[str]:
+def _scripted(lab: Lab, choice: Member, own_site: bool) -> Iterator[str]:
     """Yield what a scenario needs on this machine: its files, account, consent, k6."""
     about, said = scenario(choice.scenario), choice.options
     for key in _FILES:

@@ -5,7 +5,8 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from lab.experiment.settings import Lab, Word
+from lab.experiment.members import Word
+from lab.experiment.settings import Lab
 from lab.names.model import StrictModel
 
 REPLAY = "replay"

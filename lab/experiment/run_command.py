@@ -20,7 +20,7 @@ from lab.experiment.folder import ExperimentFolder, make_folder
 from lab.experiment.notices import open_notices
 from lab.experiment.replay_options import REPLAY
 from lab.experiment.result import RunResult, result_of
-from lab.experiment.scenario_kinds import traits_of
+from lab.experiment.scenario_kinds import prepare, traits_of
 from lab.experiment.settings import Lab, read_lab
 from lab.experiment.status.display import shown_beside, stamped
 from lab.experiment.status.look import Watch
@@ -117,10 +117,12 @@ def _carried_out(
     folder, lab = _begun(file, start.extend) if start.goes_on else _new(file)
     kinds = traits_of(lab, str(file or folder.path))
     _account(lab)
-    if any(scenario(name).runs_on_k6 for name in {one.scenario for one in lab.scenarios} - {REPLAY}):
+    names = {member.scenario for choice in lab.scenarios for member in choice.members}
+    if any(scenario(name).runs_on_k6 for name in names - {REPLAY}):
         k6_program(_say)  # built now if needed, so that no run begins with a build
     if start.retry_set_aside:
         folder.journal.try_again()
+    prepare(lab, _say)
     _say(f"The experiment is in {folder.path}.")
     try:
         notices = open_notices(lab.notify, lab.name, folder.path, channels, _say)

@@ -3,19 +3,23 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from pydantic import ValidationError
 
+from lab.experiment.members import Member
 from lab.experiment.replay_options import REPLAY, ReplayOptions
 from lab.experiment.settings import Lab, ScenarioChoice
+from lab.experiment.together import member_duration_s
 from lab.experiment.variants import variants
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hints import did_you_mean
 from plimsoll.common.problems import problems_of
 
+_PREPARE_S = 3600.0
 _NOWHERE = "http://127.0.0.1"  # a stand-in for the target, which is the clone's
 _OURS = {"target", "connect_to", "out", "backend", "repeat", "i_may_change_this_site", "duration_s"}
 
@@ -28,7 +32,7 @@ class ScenarioTraits:
     timed: bool
 
 
-TraitsByScenario = dict[str, ScenarioTraits]  # by the scenarios' names in lab.yml
+TraitsByScenario = dict[str, ScenarioTraits]  # by the names in lab.yml; of what is together, each and all
 
 
 def traits_of(lab: Lab, path: str) -> TraitsByScenario:
@@ -38,39 +42,65 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
     """
     described = json.loads(_ask("--describe"))
     kinds, problems = TraitsByScenario(), []
-    for i, choice, lasts_s in _choices(lab):
-        at = f"{path}: scenarios.{i}.options"
-        if choice.scenario == REPLAY:
-            kinds[choice.called] = ScenarioTraits(changes=False, timed=True)
-            problems += [f"{at}.{what}" for what in _replay_problems(choice)]
-        elif choice.scenario not in described:
-            there = ", ".join([REPLAY, *described])
-            problems.append(
-                f"{path}: scenarios.{i}.scenario: there is no scenario {choice.scenario}; choose one of "
-                f"{there}{did_you_mean(choice.scenario, [REPLAY, *described])}"
-            )
-        else:
-            about = described[choice.scenario]
-            kind = ScenarioTraits(changes=about["changes"] is not None, timed="duration_s" in about["keys"])
-            kinds[choice.called] = kind
-            problems += [f"{at}.{what}" for what in _problems(choice, lasts_s if kind.timed else None)]
+    for at, choice, member, lasts_s in _members(lab):
+        kind, wrong = _kind(member, described, lasts_s)
+        problems += [f"{path}: {at}.{what}" for what in wrong]
+        if kind is None:
+            continue
+        kinds[choice.called_in_full(member)] = kind
+        if choice.together:
+            before = kinds.get(choice.called, kind)
+            kinds[choice.called] = ScenarioTraits(before.changes or kind.changes, before.timed and kind.timed)
     if problems:
         raise SettingsError("\n".join(dict.fromkeys(problems)))
     return kinds
 
 
-def _choices(lab: Lab) -> Iterator[tuple[int, ScenarioChoice, float | None]]:
-    """Yield each scenario as any variant has it, once: its number, itself, and its length in seconds."""
-    seen: list[tuple[int, ScenarioChoice, float | None]] = []
+def _members(lab: Lab) -> Iterator[tuple[str, ScenarioChoice, Member, float | None]]:
+    """Yield each member as any variant has it, once: its place, entry, itself, and its length in seconds."""
+    seen: list[tuple[str, Member, float | None]] = []
     for variant in variants(lab):
         for i, choice in enumerate(variant.lab.scenarios):
-            found = (i, choice, variant.lab.duration_s(choice))
-            if found not in seen:
-                seen.append(found)
-                yield found
+            for j, member in enumerate(choice.members):
+                at = f"scenarios.{i}" + (f".together.{j}" if choice.together else "")
+                lasts_s = member_duration_s(variant.lab, choice, member)
+                if (at, member, lasts_s) not in seen:
+                    seen.append((at, member, lasts_s))
+                    yield at, choice, member, lasts_s
 
 
-def _problems(choice: ScenarioChoice, duration_s: float | None) -> list[str]:
+def _kind(
+    member: Member, described: dict[str, Any], duration_s: float | None
+) -> tuple[ScenarioTraits | None, list[str]]:
+    """Return the traits of a scenario, None where there is no such, and the problems of its keys."""
+    if member.scenario == REPLAY:
+        problems = [f"options.{what}" for what in _replay_problems(member)]
+        return ScenarioTraits(changes=False, timed=True), problems
+    if member.scenario not in described:
+        there = ", ".join([REPLAY, *described])
+        hint = did_you_mean(member.scenario, [REPLAY, *described])
+        return None, [f"scenario: there is no scenario {member.scenario}; choose one of {there}{hint}"]
+    about = described[member.scenario]
+    kind = ScenarioTraits(changes=about["changes"] is not None, timed="duration_s" in about["keys"])
+    return kind, [f"options.{what}" for what in _problems(member, duration_s if kind.timed else None)]
+
+
+def prepare(lab: Lab, say: Callable[[str], None]) -> None:
+    """Make on this machine what scenarios that run together need, so that none keeps the others waiting.
+
+    Raises SettingsError.
+    """
+    for _, choice, member, lasts_s in _members(lab):
+        if not choice.together or member.scenario == REPLAY:
+            continue
+        say(f"{choice.called_in_full(member)}: making what it needs on this machine, if anything ...")
+        given = {"target": _NOWHERE, "seed": lab.seed} | member.options
+        said = json.dumps(given | ({} if lasts_s is None else {"duration_s": lasts_s}))
+        for one in json.loads(_ask(member.scenario, "--prepare", said=said, timeout_s=_PREPARE_S)):
+            raise SettingsError(f"{choice.called_in_full(member)}: {one['problem']}")
+
+
+def _problems(choice: Member, duration_s: float | None) -> list[str]:
     given = {key: value for key, value in choice.options.items() if key not in _OURS}
     ours = [f"{key}: the lab sets this; leave it out" for key in choice.options if key in _OURS]
     given |= {"target": _NOWHERE} | ({} if duration_s is None else {"duration_s": duration_s})
@@ -78,7 +108,7 @@ def _problems(choice: ScenarioChoice, duration_s: float | None) -> list[str]:
     return ours + [f"{one['key']}: {one['problem']}" for one in found]
 
 
-def _replay_problems(choice: ScenarioChoice) -> list[str]:
+def _replay_problems(choice: Member) -> list[str]:
     try:
         ReplayOptions.model_validate(choice.options)
     except ValidationError as error:
@@ -90,14 +120,14 @@ def _replay_problems(choice: ScenarioChoice) -> list[str]:
 
 
 @cache  # a process that imports Locust takes a second, and says the same each time
-def _ask(*words: str, said: str = "") -> str:
+def _ask(*words: str, said: str = "", timeout_s: float = 120.0) -> str:
     done = subprocess.run(  # noqa: S603 our own module, by a list of words
         [sys.executable, "-m", "scenarios.check", *words],
         input=said,
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=timeout_s,
     )
     if done.returncode not in (0, 1) or not done.stdout:
         raise SettingsError(f"scenarios cannot be checked: {done.stderr.strip()[-500:]}")

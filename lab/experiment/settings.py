@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from lab.clones.golden import SiteSettings
 from lab.clones.registry import AnyClone, driver_of
 from lab.disks.registry import AnyDisk
 from lab.experiment.factor_problems import factor_problems
 from lab.experiment.factor_settings import Factor, Value
+from lab.experiment.members import Member, Option, ScenarioName, full_name, member_problems
 from lab.experiment.notify_settings import Notify
 from lab.hosts.settings import HostSettings, Name
 from lab.names.labels import LabName
@@ -18,7 +19,6 @@ from lab.names.model import StrictModel
 from lab.names.storage import Folder
 from lab.observers import ObserverSettings
 from lab.saturators import AnySaturator
-from lab.steps.step import no_reference
 from lab.tuning import Tuning
 from plimsoll.common.problems import Location
 from plimsoll.common.yamlfile import read_model
@@ -26,9 +26,6 @@ from plimsoll.common.yamlfile import read_model
 MANUAL = "docs/lab.md"
 LOCAL = "local"
 _LONGEST_RETRY_S = 600.0
-
-Word = Annotated[str, AfterValidator(no_reference)]
-Option = Annotated[str | int | float | bool | list[str], AfterValidator(no_reference)]
 
 
 class Phases(StrictModel):
@@ -76,13 +73,15 @@ class Backend(StrictModel):
 
 
 class ScenarioChoice(StrictModel):
-    """One scenario, with its options."""
+    """One scenario with its options, or several together."""
 
-    scenario: str = Field(
-        description="`replay`, or a scenario from `plimsoll scenario list`.", pattern=r"^[a-z][a-z-]{0,39}$"
+    scenario: ScenarioName | None = Field(
+        None,
+        description="`replay`, or a scenario from `plimsoll scenario list`. Required without `together`.",
     )
     name: LabName | None = Field(
-        None, description="Name in this experiment. Default: the scenario's own name."
+        None,
+        description="Name in this experiment. Default: the scenario's own name. Required with `together`.",
     )
     options: dict[str, Option] = Field(
         {},
@@ -90,11 +89,25 @@ class ScenarioChoice(StrictModel):
         "below.",
     )
     phases: Phases | None = Field(None, description="Phases for this scenario, in place of the experiment's.")
+    together: list[Member] = Field(
+        [], description="Scenarios to run at the same time on one clone, in place of `scenario`: see below."
+    )
 
     @property
     def called(self) -> str:
         """Its name in this lab."""
-        return self.name or self.scenario
+        return self.name or self.scenario or ""
+
+    @property
+    def members(self) -> list[Member]:
+        """What runs at the same time: one scenario, or several."""
+        if self.together or self.scenario is None:
+            return self.together
+        return [Member(scenario=self.scenario, name=self.name, options=self.options)]
+
+    def called_in_full(self, member: Member) -> str:
+        """Return what figures, gates and run.json call one of its members."""
+        return full_name(self.called, member.called) if self.together else self.called
 
 
 class Limits(StrictModel):
@@ -208,6 +221,8 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
     yield from _twice("backends", [backend.name for backend in lab.backends], "name")
     yield from _twice("scenarios", [choice.called for choice in lab.scenarios], "name")
     yield from _twice("hosts", [host.name for host in lab.hosts], "name")
+    for i, choice in enumerate(lab.scenarios):
+        yield from ((("scenarios", i, *at), what) for at, what in _choice_problems(lab, choice))
     hosts = {LOCAL, *(host.name for host in lab.hosts)}
     for i, host in enumerate(lab.hosts):
         if host.name == LOCAL:
@@ -225,6 +240,20 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
         if not on_disk and backend.disk is not None:
             yield (*at, "disk"), f"must be left out: {backend.clone.driver} puts the clone on no disk"
     yield from factor_problems(lab)
+
+
+def _choice_problems(lab: Lab, choice: ScenarioChoice) -> Iterator[tuple[Location, str]]:
+    if not choice.together:
+        if choice.scenario is None:
+            yield ("scenario",), "is missing: name a scenario, or several under together (see docs/lab.md)"
+        return
+    if choice.scenario is not None:
+        yield ("scenario",), "must be left out beside together, where each member has its own"
+    if choice.options:
+        yield ("options",), "must be left out beside together: give each member its own"
+    if choice.name is None:
+        yield ("name",), "is missing: what runs together needs a name, such as rush-hour"
+    yield from member_problems(choice.together, lab.phases_of(choice).during_s is None)
 
 
 def _twice(key: str, names: list[str], field: str) -> Iterator[tuple[Location, str]]:

@@ -1,7 +1,8 @@
 """Run directories below a path: the one rule by which every command finds them.
 
 A run directory stands for itself, a folder for the run directories in it (one level deep, by name), and an
-experiment's folder for those in its `runs`. Links, such as `latest`, are left out: they lead to what is there
+experiment's folder for those in its `runs`. Runs that loaded one clone together lie in a folder of their own,
+which stands for them wherever it is found. Links, such as `latest`, are left out: they lead to what is there
 already. So is what is hidden.
 """
 
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.names import FACTS_FILE, REQUESTS_FILE, RUNS_FOLDER
+from plimsoll.rundir.names import FACTS_FILE, REQUESTS_FILE, RUNS_FOLDER, TOGETHER_FILE
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,29 @@ def runs_in(folder: Path, *, damaged: bool = False) -> list[Path]:
     """
     if is_run(folder) or not folder.is_dir():
         return []
-    return [path for path in subfolders(folder) if is_run(path) or (damaged and _holds(path, REQUESTS_FILE))]
+    found: list[Path] = []
+    for path in subfolders(folder):
+        if is_run(path) or (damaged and _holds(path, REQUESTS_FILE)):
+            found.append(path)
+        elif is_together(path):
+            found += runs_in(path, damaged=damaged)
+    return found
+
+
+def is_together(path: Path) -> bool:
+    """Return whether `path` is the folder of runs that loaded one clone together."""
+    return _holds(path, TOGETHER_FILE)
+
+
+def place_of(run: Path) -> Path:
+    """Return what holds the run directory `run` among others: itself, or the folder of those with it."""
+    run = run.resolve()
+    return run.parent if is_together(run.parent) else run
+
+
+def name_of(run: Path) -> str:
+    """Return the name of the run directory `run`, which alone tells two runs of one backend apart."""
+    return str(run.resolve().relative_to(place_of(run).parent))
 
 
 def runs_folder(path: Path, *, damaged: bool = False) -> Path:

@@ -137,6 +137,41 @@ class PhaseLengths(_Model):
     after_s: Seconds | None = None
 
 
+class Companion(_Model):
+    """Another run that loaded the same clone at the same time, from when to when by this run's own clock.
+
+    `crowd`: it is what others are timed within. `load` is the digest of its load.
+    """
+
+    member: str
+    scenario: str
+    crowd: bool = False
+    speed: str | None = None
+    load: str | None = None
+    from_s: float | None = Field(default=None, allow_inf_nan=False)
+    to_s: float | None = Field(default=None, allow_inf_nan=False)
+
+
+class Together(_Model):
+    """The runs that loaded one clone at the same time: member `member` of entry `entry`, and the others.
+
+    `run` is the name of the folder that holds them all. `stopped`: the lab ended this one in good order, as
+    all others had ended.
+    """
+
+    run: str
+    entry: str
+    member: str
+    stopped: bool = False
+    others: list[Companion] = []
+
+    @property
+    def company(self) -> str:
+        """The others in words (hostile), the crowd first."""
+        named = sorted(self.others, key=lambda other: not other.crowd)
+        return ", ".join(f"{each.member} ({each.speed})" if each.speed else each.member for each in named)
+
+
 class ClockState(_Model):
     """The kernel's word on its own clock (adjtimex); None where it says nothing."""
 
@@ -233,12 +268,13 @@ class RunFacts(_Model):
     factors: dict[str, str] | None = None
     storage: Storage | None = None
     phases: PhaseLengths | None = None
+    together: Together | None = None
     shard: Shard | None = None
     merged: Merged | None = None
 
 
 # What the lab writes into run.json after a run: absent where no lab was.
-LAB_KEYS = ("experiment", "factors", "storage", "phases")
+LAB_KEYS = ("experiment", "factors", "storage", "phases", "together")
 # What is absent from run.json, rather than null, where it has no meaning.
 OPTIONAL_KEYS = (*LAB_KEYS, "load", "log_pauses", "shard", "merged")
 

@@ -44,3 +44,5 @@ DERIVED = (REPORT_FILE,)
 RUNS_FOLDER = "runs"
 EXPERIMENT_FILE = "lab.json"
 JOURNAL_FILE = "journal.jsonl"
+# A folder of runs that loaded one clone at the same time holds this.
+TOGETHER_FILE = "together.json"

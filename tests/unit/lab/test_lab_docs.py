@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from lab.clones.golden import SiteSettings
 from lab.clones.static import StaticSettings
 from lab.experiment.factor_settings import Factor
+from lab.experiment.members import Member
 from lab.experiment.notify_settings import Notify
 from lab.experiment.replay_options import ReplayOptions
 from lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
@@ -25,6 +26,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "site.": SiteSettings,
     "backends.": Backend,
     "scenarios.": ScenarioChoice,
+    "together.": Member,
     "factors.": Factor,
     "options.": ReplayOptions,
     "clone.": StaticSettings,

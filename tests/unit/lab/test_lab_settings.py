@@ -33,7 +33,10 @@ EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.yml")) if "\nbac
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_examples_are_right(path: Path) -> None:
     lab = read(path.read_text(encoding="utf-8"))
-    assert traits_of(lab, str(path)).keys() == {choice.called for choice in lab.scenarios}
+    assert traits_of(lab, str(path)).keys() == {
+        *(choice.called for choice in lab.scenarios),
+        *(choice.called_in_full(member) for choice in lab.scenarios for member in choice.members),
+    }
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,8 @@ def test_options_of_scenarios_are_checked_by_the_scenarios(what: str, scenario: 
 def command(text: str, kind: ScenarioTraits, ours: bool = True) -> str:
     lab = read(text)
     run = PlannedRun(1, 2, "a", lab.scenarios[0].called)
-    words = run_command(lab, run, kind, Target("http://127.0.0.1:1", "10.0.0.1:80"), "/out", ours)
+    (member,) = lab.scenarios[0].members
+    words = run_command(lab, run, member, kind, Target("http://127.0.0.1:1", "10.0.0.1:80"), "/out", ours)
     return " ".join(Path(word).name if i == 0 else word for i, word in enumerate(words))
 
 

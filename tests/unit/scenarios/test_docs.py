@@ -41,7 +41,7 @@ def test_no_option_is_documented_that_is_none() -> None:
     known = {flag(field) for one in registry.scenarios() for field in one.load().Settings.model_fields}
     known |= {option for one in scenario.commands.values() for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}
-    known |= {"--describe"}  # of python -m scenarios.check
+    known |= {"--describe", "--prepare"}  # of python -m scenarios.check
     # Locust's own
     known |= {
         "--master",

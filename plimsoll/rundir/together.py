@@ -1,0 +1,27 @@
+"""Runs that loaded one clone at the same time, as an entry of lab.yml with `together` has them. Pure."""
+
+from plimsoll.rundir.models import RunFacts
+
+CONTROL = "download"  # should take as long whatever the storage is
+
+
+def member_of(scenario: str) -> str:
+    """Return the member's part of `rush-hour/download`, and a scenario that is no member as it is."""
+    return scenario.rpartition("/")[2]
+
+
+def is_control(scenario: str) -> bool:
+    """Return whether it is the control experiment, alone or as a member."""
+    return member_of(scenario) == CONTROL
+
+
+def ran_together(one: RunFacts, other: RunFacts) -> bool:
+    """Return whether both are members of one run, so that it was meant that they overlap."""
+    first, second = one.together, other.together
+    if first is None or second is None:
+        return False
+    return (one.experiment, one.backend, first.run) == (
+        other.experiment,
+        other.backend,
+        second.run,
+    ) and first.member != second.member

@@ -1,0 +1,106 @@
+"""What loads a clone in a run: members begin in order and end as they should, and nothing runs on."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lab.errors import LabError
+from lab.experiment.command_line import PlannedLoad
+from lab.experiment.load import Load, LoadPart
+from lab.experiment.members import Member
+from lab.machine import LocalMachine
+
+# A scenario as the lab sees it: it begins, does what it is for, and says how it ended.
+SCENARIO = """
+import json, signal, sys, time
+from datetime import datetime, UTC
+from pathlib import Path
+folder, lasts_s, status = Path(sys.argv[1]) / "run", float(sys.argv[2]), sys.argv[3]
+def say(status):
+    facts = {"format": 1, "scenario": "x", "status": status, "started_at": started}
+    (folder / ".run.json").write_text(json.dumps(facts))
+    (folder / ".run.json").rename(folder / "run.json")
+def interrupted(*_):
+    say("interrupted")
+    sys.exit(1)
+signal.signal(signal.SIGTERM, interrupted)
+folder.mkdir()
+started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+say("running")
+time.sleep(lasts_s)
+say(status)
+print("its last words", file=sys.stderr)
+"""
+Told = tuple[str, str, float, str]  # scenario, name, seconds that it lasts, status
+
+
+def parts(folder: Path, *told: Told) -> list[LoadPart]:
+    found = []
+    for scenario, name, lasts_s, status in told:
+        below = folder / name
+        command = [sys.executable, "-c", SCENARIO, str(below), str(lasts_s), status]
+        found.append(LoadPart(PlannedLoad(Member(scenario=scenario, name=name), str(below), command), name))
+    return found
+
+
+def loaded(members: Sequence[LoadPart], endless: bool = False) -> None:
+    """Carry it out as a run does, and see that nothing runs on, whatever happens."""
+
+    async def go() -> None:
+        load = Load(members, endless)
+        machine = LocalMachine()
+        try:
+            await load.begin(machine)
+            await load.end()
+        finally:
+            with contextlib.suppress(LabError):
+                await load.stop()
+            assert all(part.program.over() for part in members if hasattr(part, "program"))
+            await machine.close()
+
+    asyncio.run(asyncio.wait_for(go(), 60))
+
+
+def test_all_members_are_waited_for_and_the_clock_is_that_of_the_last_to_begin(tmp_path: Path) -> None:
+    crowd, author = parts(tmp_path, ("replay", "a", 1.0, "complete"), ("download", "b", 0.1, "complete"))
+    loaded([author, crowd])
+    assert crowd.clock.start_ns < author.clock.start_ns, "the crowd is there before what is timed within it"
+    assert not crowd.stopped
+
+
+def test_a_crowd_without_an_end_is_stopped_when_all_others_have_ended(tmp_path: Path) -> None:
+    crowd, author = parts(tmp_path, ("replay", "a", 600, "complete"), ("download", "b", 0.1, "complete"))
+    loaded([crowd, author], endless=True)
+    assert crowd.stopped
+    assert not author.stopped
+
+
+@pytest.mark.parametrize(
+    ("why", "told", "said"),
+    [
+        ("a member fails", ("download", "b", 0.1, "failed"), "b: the run is failed: its last words"),
+        (
+            "a member is interrupted",
+            ("download", "b", 0.1, "interrupted"),
+            "b: the run is interrupted: its last",
+        ),
+        ("a crowd fails", ("replay", "b", 0.1, "failed"), "b: the run is failed"),
+    ],
+)
+@pytest.mark.parametrize("endless", [False, True])
+def test_a_member_that_does_not_end_well_ends_the_others(
+    why: str, told: Told, said: str, endless: bool, tmp_path: Path
+) -> None:
+    with pytest.raises(LabError, match=said):
+        loaded(parts(tmp_path, ("download", "a", 600, "complete"), told), endless)
+
+
+def test_a_member_that_does_not_begin_is_named_with_its_last_words(tmp_path: Path) -> None:
+    first, second = parts(tmp_path, ("replay", "a", 600, "complete"), ("download", "b", 1, "complete"))
+    (tmp_path / "b" / "run").mkdir(parents=True)  # it cannot make its directory
+    with pytest.raises(LabError, match="b: it ended before the run began: FileExistsError"):
+        loaded([first, second])
