@@ -141,6 +141,16 @@ def test_options_of_a_scenario_and_of_the_saturator_are_those_of_the_variant() -
     assert not any(each.lab.factors for each in variants(lab))
 
 
+def test_an_option_of_a_member_is_set_where_several_run_together() -> None:
+    base = ONE[: ONE.index("scenarios:")] + (
+        "scenarios:\n  - name: rush-hour\n    together:\n"
+        "      - {scenario: replay, options: {log: access.log}}\n      - {scenario: save-article}\n"
+    )
+    key = "scenarios.rush-hour/replay.options.speed"
+    lab = lab_of([{"name": "speed", "key": key, "values": [1, 4]}], base)
+    assert [each.lab.scenarios[0].together[0].options["speed"] for each in variants(lab)] == [1, 4]
+
+
 def test_listed_combinations_are_all_that_is_tried() -> None:
     lab = lab_of(
         [{"name": "recordsize", "values": ["128K", "16K"]}, {"name": "atime", "values": ["on", "off"]}],
