@@ -52,7 +52,7 @@ backends:
     saturator: {{kind: zfs-send, mode: incremental, rate_bytes_per_s: 4M}}
 saturator: {{kind: fio, size_bytes: 4M}}
 """
-# Each: what it is, the file, and how many runs it comes to.
+# Each: what it is, the file, and how many run directories it comes to.
 LABS: list[tuple[str, str, int]] = [
     (
         "two scenarios on two disks",
@@ -82,6 +82,22 @@ scenarios:
 repeats: 1
 """,
         6,
+    ),
+    (
+        "two together, with a factor",
+        HEAD
+        + BACKENDS
+        + """
+factors:
+  - {{name: swappiness, values: [10, 90]}}
+scenarios:
+  - name: rush
+    together:
+      - {{scenario: replay, options: {{log: "{log}", rate: 20}}}}
+      - {{scenario: download, options: {{path: /page.html, iterations: 20}}}}
+repeats: 1
+""",
+        8,
     ),
 ]
 
@@ -157,7 +173,8 @@ def test_killed_many_times_each_run_is_there_once_and_the_host_as_it_was(
 
 
 def _is_whole(folder: Path, count: int) -> None:
-    (directory,) = (folder / "out").glob(f"{NAME}-*")
+    # One that was killed before it began has a folder and no journal.
+    (directory,) = (path.parent for path in (folder / "out").glob(f"{NAME}-*/journal.jsonl"))
     runs = _runs(directory)
     assert len(runs) == count
     assert {run["status"] for run in runs} == {"complete"}
