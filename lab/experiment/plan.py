@@ -17,7 +17,10 @@ from lab.experiment.variants import variants
 from lab.names.labels import Label
 from lab.saturators import kind_of, saturator
 from lab.steps.step import Command, Step, shown
+from lab.tuning import Tuning
 from lab.tuning.apply import planned as planned_tuning
+from lab.tuning.own_disk import resolved, still_to_be_made, without
+from lab.tuning.values import SettingCommand
 
 ATTEMPT = "${attempt}"  # the folder of a run that is being done
 
@@ -36,7 +39,8 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
     """Return all that would be done, in order. Looks at the machines, changes nothing. Raises LabError."""
     found, plain = by_variant(rigs), {variant.name: variant.lab for variant in variants(lab)}
     tunings = {
-        name: await planned_tuning(rig.machine, rig.outfits[name][0].tuning) for name, rig in found.items()
+        name: await planned_tuning(rig.machine, _by_name(rig, rig.outfits[name][0].tuning))
+        for name, rig in found.items()
     }
     chapters: list[Chapter] = []
     made: set[str] = set()
@@ -47,7 +51,8 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
         rig = found[run.backend]
         rig.wear(run.backend)
         tuning = tunings[run.backend]
-        tuned = StepGroup("tune the host", tuple(_step(step) for step in tuning.apply_steps))
+        of_disk = _of_own_disk(rig)
+        tuned = StepGroup("tune the host", tuple(_step(step) for step in [*tuning.apply_steps, *of_disk]))
         untuned = StepGroup(
             "put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps)
         )
@@ -73,6 +78,22 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
         )
         (dirty.add if kinds[run.scenario].changes else dirty.discard)(rig.name)
     return [*chapters, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
+
+
+def _by_name(rig: Rig, tuning: Tuning) -> Tuning:
+    """Return what of `tuning` can be looked at before the disk is made."""
+    place = rig.place
+    if place is None or rig.makes_disk:
+        return without(tuning)
+    return resolved(tuning, place.devices, place.dataset)
+
+
+def _of_own_disk(rig: Rig) -> list[SettingCommand]:
+    """Return the commands that tune a disk that is still to be made."""
+    place = rig.place
+    if place is None or not rig.makes_disk:
+        return []
+    return still_to_be_made(rig.backend.tuning, place.devices, place.dataset)
 
 
 def lasts_s(lab: Lab) -> float | None:

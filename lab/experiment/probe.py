@@ -19,6 +19,7 @@ from lab.steps.look import Look, is_device, is_file
 from lab.steps.runner import answer_of
 from lab.steps.step import Command, Serve
 from lab.tuning.apply import planned as planned_tuning
+from lab.tuning.own_disk import resolved, without
 
 _EVERYWHERE = {"env", "sh", "rm", "cat", "tee", "mkdir", "printf"}
 _FREE = '[ ! -e "$1" ] || flock -n "$1" true || { cat "$1.by" >&2; exit 1; }'
@@ -66,7 +67,7 @@ async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
         rig.saturator(lab)
     except LabError as error:
         problems.append(str(error).removeprefix(f"{backend.name}: "))
-    problems += await _tuning(backend, machine)
+    problems += await _tuning(lab, backend, rig)
     return problems + [f"is in the way and will be removed first: {found.what}" for found in remains]
 
 
@@ -127,12 +128,16 @@ async def _served(rig: Rig) -> list[str]:
     return [f"clone.target: {step.url}: does not serve the site: {why}" for step, why in asked if why]
 
 
-async def _tuning(backend: Backend, machine: Machine) -> list[str]:
-    tuning = backend.tuning
-    if backend.disk and disk_kind(backend.disk).is_made:  # whose devices are not there yet
-        tuning = tuning.model_copy(update={"disks": {}, "datasets": {}})
+async def _tuning(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
+    tuning, place = backend.tuning, rig.place
+    if place is not None and rig.makes_disk:  # whose device and pool are not there yet
+        pool = Label(lab.name).of(backend.name)
+        datasets = {name: one for name, one in tuning.datasets.items() if name.partition("/")[0] != pool}
+        tuning = without(tuning.model_copy(update={"datasets": datasets}))
+    elif place is not None:
+        tuning = resolved(tuning, place.devices, place.dataset)
     try:
-        await planned_tuning(machine, tuning)
+        await planned_tuning(rig.machine, tuning)
     except LabError as error:
         return [f"tuning: {line}" for line in str(error).splitlines()]
     return []

@@ -10,6 +10,7 @@ from lab.clones.registry import driver_of
 from lab.disks.disk import Disk
 from lab.disks.limited_machine import LimitedMachine
 from lab.disks.place import Place
+from lab.disks.registry import kind_of
 from lab.errors import LabError
 from lab.experiment.settings import Backend, Lab
 from lab.experiment.transcript import RecordedMachine, changes_settings
@@ -18,7 +19,8 @@ from lab.saturators import SaturatorSettings, aimed
 from lab.steps.remains import Remains
 from lab.steps.runner import StepRunner
 from lab.steps.step import Step, fill
-from lab.tuning import JournalPlace, Plan, apply, put_back
+from lab.tuning import JournalPlace, Plan, Tuning, apply, put_back
+from lab.tuning.own_disk import resolved
 
 _PAUSES_S = (1.0, 3.0, 10.0, 20.0)  # before each new attempt: whatever uses it may be about to end
 
@@ -66,6 +68,24 @@ class Rig:
     def place(self) -> Place | None:
         """The place of its clone, None where it has no disk."""
         return self.disk.place() if self.disk else None
+
+    @property
+    def makes_disk(self) -> bool:
+        """True if the lab makes the disk, whose device has no name before."""
+        return self.backend.disk is not None and kind_of(self.backend.disk).is_made
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices of its disk by name, once that is made."""
+        place, captured = self.place, self.runner.captured
+        named = place.devices if place else ()
+        return tuple(fill(device, captured).removeprefix("/dev/") for device in named)
+
+    @property
+    def tuning(self) -> Tuning:
+        """Its tuning, with the names of its own disk."""
+        tuning, place = self.backend.tuning, self.place
+        return resolved(tuning, self.devices if place else (), place.dataset if place else None)
 
     def wear(self, variant: str) -> None:
         """Take the settings of a variant for what comes next: disk and clone stay what they are."""
@@ -115,7 +135,7 @@ class Rig:
         machine = RecordedMachine(self.machine, self.tell, changes_settings)
         await put_back(machine, journal)
         try:
-            yield await apply(machine, self.backend.tuning, journal)
+            yield await apply(machine, self.tuning, journal)
         finally:
             await put_back(machine, journal)
 

@@ -25,7 +25,7 @@ from lab.machine import Machine
 from lab.names.labels import Label
 from lab.observers import HostCsv, place, sampler_of
 from lab.saturators import saturator
-from lab.steps.step import Command, fill
+from lab.steps.step import Command
 from lab.tuning import Plan
 from plimsoll.common.atomic import replace_json, replace_text
 from plimsoll.rundir.jsonfile import read_json
@@ -160,12 +160,11 @@ class RigRun:
 
     def _disks(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return devices and datasets for facts and observers."""
-        where, dataset = self._rig.place, self._rig.clone.data().dataset
+        where = self._rig.place
         if where is None:
             return self._lab.observe.disks, ()
-        captured = self._rig.runner.captured
-        devices = tuple(fill(device, captured).removeprefix("/dev/") for device in where.devices)
-        return devices, (dataset,) if dataset else ()
+        dataset = self._rig.clone.data().dataset or (None if self._rig.is_ours else where.dataset)
+        return self._rig.devices, (dataset,) if dataset else ()
 
     @property
     def _design(self) -> dict[str, Any]:

@@ -8,18 +8,20 @@ from pydantic import Field, model_validator
 
 from lab.clones.golden import SiteSettings
 from lab.clones.registry import AnyClone, driver_of
-from lab.disks.registry import AnyDisk
+from lab.disks.registry import AnyDisk, disk
+from lab.disks.registry import kind_of as disk_kind
 from lab.experiment.factor_problems import factor_problems
 from lab.experiment.factor_settings import Factor, Value
 from lab.experiment.members import Member, Option, ScenarioName, full_name, member_problems
 from lab.experiment.notify_settings import Notify
 from lab.hosts.settings import HostSettings, Name
-from lab.names.labels import LabName
+from lab.names.labels import Label, LabName
 from lab.names.model import StrictModel
 from lab.names.storage import Folder
 from lab.observers import ObserverSettings
 from lab.saturators import AnySaturator
 from lab.tuning import Tuning
+from lab.tuning.own_disk import problems as own_disk_problems
 from plimsoll.common.problems import Location
 from plimsoll.common.yamlfile import read_model
 
@@ -62,7 +64,9 @@ class Backend(StrictModel):
 
     name: LabName = Field(description="Name of the backend in figures and verdicts.")
     host: Name = Field(LOCAL, description="Machine that has the disks: `local`, or one of `hosts`.")
-    disk: AnyDisk | None = Field(None, description="Where to put the clone: see docs/disks.md.")
+    disk: AnyDisk | None = Field(
+        None, description="Where to put the clone, or where a `static` one is: see docs/disks.md."
+    )
     clone: AnyClone = Field(description="How to clone the site: see below.")
     tuning: Tuning = Field(
         Tuning(), description="Settings of the host while this backend runs: see docs/tuning.md."
@@ -237,8 +241,7 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
                 (*at, "disk"),
                 f"is missing: {backend.clone.driver} puts the clone on a disk (see docs/disks.md)",
             )
-        if not on_disk and backend.disk is not None:
-            yield (*at, "disk"), f"must be left out: {backend.clone.driver} puts the clone on no disk"
+        yield from ((((*at, *where), what)) for where, what in _disk_problems(backend))
     yield from factor_problems(lab)
 
 
@@ -254,6 +257,19 @@ def _choice_problems(lab: Lab, choice: ScenarioChoice) -> Iterator[tuple[Locatio
     if choice.name is None:
         yield ("name",), "is missing: what runs together needs a name, such as rush-hour"
     yield from member_problems(choice.together, lab.phases_of(choice).during_s is None)
+
+
+def _disk_problems(backend: Backend) -> Iterator[tuple[Location, str]]:
+    """Yield what is wrong with the disk of a clone that is put on none, and with a tuning of it."""
+    driver, said = driver_of(backend.clone), backend.disk
+    if said is not None and not driver.needs_disk:
+        if driver.is_ours:
+            yield ("disk",), f"must be left out: {driver.name} puts the clone on no disk"
+        elif disk_kind(said).is_made:
+            yield ("disk",), f"must be a folder: {driver.name} is on a disk that exists"
+    place = disk(said, Label("any"), "any").place() if said else None
+    own = own_disk_problems(backend.tuning, bool(place and place.devices), bool(place and place.dataset))
+    yield from ((("tuning", *where), what) for where, what in own)
 
 
 def _twice(key: str, names: list[str], field: str) -> Iterator[tuple[Location, str]]:

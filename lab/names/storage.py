@@ -25,12 +25,19 @@ def _named(what: str, form: re.Pattern[str], longest: int) -> Callable[[str], st
     return check
 
 
-DeviceName = Annotated[
-    str, AfterValidator(_named("a device's name without /dev/, such as nvme0n1", _DEVICE, 32))
-]
+checked_device = _named("a device's name without /dev/, such as nvme0n1", _DEVICE, 32)
+DeviceName = Annotated[str, AfterValidator(checked_device)]
 PoolName = Annotated[str, AfterValidator(_named("a pool's name, such as tank", _POOL, _LONGEST_DATASET))]
 checked_dataset = _named("a dataset's name, such as tank/site", _DATASET, _LONGEST_DATASET)
 DatasetName = Annotated[str, AfterValidator(checked_dataset)]
+
+OWN_DISK = "@disk"  # stands for the devices, or the dataset, of the backend's own disk
+DeviceOrOwn = Annotated[
+    str, AfterValidator(lambda value: value if value == OWN_DISK else checked_device(value))
+]
+DatasetOrOwn = Annotated[
+    str, AfterValidator(lambda value: value if value == OWN_DISK else checked_dataset(value))
+]
 
 
 def checked_folder(value: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from lab.errors import MachineError
 from lab.machine import Machine
 from lab.names.labels import is_own
-from lab.tuning.current import has_pool, read_current
+from lab.tuning.current import absent, has_pool, read_current
 from lab.tuning.errors import TuningError
 from lab.tuning.journal import JournalPlace, journals_on, read_journal, remove_journal, write_journal
 from lab.tuning.plan import Plan, plan, touched
@@ -16,7 +16,8 @@ from lab.tuning.values import PropertyValue, SettingCommand, Value
 
 async def planned(machine: Machine, tuning: Tuning) -> Plan:
     """Return the plan that `apply` would carry out on this host now. Raises TuningError, MachineError."""
-    return plan(await read_current(machine, touched(tuning)), tuning)
+    current = await read_current(machine, touched(tuning))
+    return plan(current, tuning, await absent(machine, tuning))
 
 
 async def apply(machine: Machine, tuning: Tuning, journal: JournalPlace) -> Plan:

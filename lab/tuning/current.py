@@ -9,6 +9,7 @@ from lab.facts import parse
 from lab.machine import Machine
 from lab.observers import arcstats
 from lab.observers.files import read_files
+from lab.tuning.settings import Tuning
 from lab.tuning.values import PropertyValue, Value, ZfsValue
 
 # While it runs, OpenZFS does not take back the 0 that means its default: what it came to is kept instead.
@@ -52,6 +53,13 @@ def property_value(value: PropertyValue, rows: Mapping[str, tuple[str, str]]) ->
     kinds = {"local": "local", "received": "received", "default": "inherited", "inherited": "inherited"}
     kind = kinds.get(source.split(" ")[0])
     return None if word == "-" or kind is None else _with(value, {"value": word, "source": kind})
+
+
+async def absent(machine: Machine, tuning: Tuning) -> frozenset[str]:
+    """Return the disks and datasets of `tuning` that this host does not have."""
+    looks = {name: ["test", "-e", f"/sys/block/{name}"] for name in tuning.disks}
+    looks |= {name: ["zfs", "list", "-H", "-o", "name", name] for name in tuning.datasets}
+    return frozenset([name for name, look in looks.items() if (await machine.run(look, check=False)).status])
 
 
 async def has_pool(machine: Machine, dataset: str) -> bool:

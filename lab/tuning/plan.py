@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lab.tuning.errors import TuningError
-from lab.tuning.settings import Tuning
+from lab.tuning.settings import SCHEDULERS_OWN, Tuning
 from lab.tuning.values import (
     HugepageValue,
     PropertyValue,
@@ -16,7 +16,7 @@ from lab.tuning.values import (
 )
 
 # A new scheduler starts with its own, whatever was set before; so they are set after it.
-_RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
+_RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec", *SCHEDULERS_OWN)
 _ARC_MIN, _ARC_MAX = "zfs.zfs_arc_min", "zfs.zfs_arc_max"
 _TWINS = {
     "dirty_bytes": "dirty_ratio",
@@ -67,6 +67,8 @@ def wanted(tuning: Tuning) -> list[Value]:
         values += [QueueValue(device=device, name=name, value=text) for name, text in _set_values(disk)]
     if tuning.transparent_hugepage:
         values.append(HugepageValue(value=tuning.transparent_hugepage))
+    if tuning.transparent_hugepage_defrag:
+        values.append(HugepageValue(name="defrag", value=tuning.transparent_hugepage_defrag))
     for dataset, properties in tuning.datasets.items():
         values += [
             PropertyValue(dataset=dataset, name=name, value=text) for name, text in _set_values(properties)
@@ -88,22 +90,23 @@ def touched(tuning: Tuning) -> list[Value]:
     return list(values.values())
 
 
-def plan(current: Current, tuning: Tuning) -> Plan:
+def plan(current: Current, tuning: Tuning, absent: frozenset[str] = frozenset()) -> Plan:
     """Return the plan that takes a host from the values `current` (of `touched`) to `tuning`, and back.
 
-    What is so already is left alone. Raises TuningError naming all that this host has not.
+    What is so already is left alone. `absent` are disks and datasets that are not there at all. Raises
+    TuningError naming all that this host has not.
     """
     values = wanted(tuning)
-    if problems := [
-        f"{value.key}: this host has no such setting; leave it out"
-        for value in values
-        if value.key not in current
-    ]:
-        raise TuningError("\n".join(problems))
+    comes = [value for value in values if value.key not in current and _comes(value, current, values)]
+    lacking = [value for value in values if value.key not in current and value not in comes]
+    if lacking:
+        raise TuningError("\n".join(dict.fromkeys(_lacks(value, absent) for value in lacking)))
     apply = [
         value
         for value in values
-        if current[value.key].value != value.value or _would_inherit(value, current[value.key], values)
+        if value in comes
+        or current[value.key].value != value.value
+        or _would_inherit(value, current[value.key], values)
     ]
     # A scheduler that changes resets what was right before it.
     switched = {
@@ -117,14 +120,44 @@ def plan(current: Current, tuning: Tuning) -> Plan:
     ]
     before: dict[str, Value] = {}
     for value in apply:
-        before[value.key] = current[value.key]
+        if value.key in current:
+            before[value.key] = current[value.key]
         for side_effect in _side_effects(value):
             if side_effect.key in current:
                 before[side_effect.key] = current[side_effect.key]
     grows = _arc_grows(apply, current)
     back = _without_zero_twins(before)
-    asked = tuple(TunedValue(value.key, current[value.key].value, value.value) for value in values)
+    was = {key: value.value for key, value in current.items()}
+    asked = tuple(TunedValue(value.key, was.get(value.key, "-"), value.value) for value in values)
     return Plan(tuple(_in_order(apply, grows)), tuple(_in_order(back, not grows)), asked)
+
+
+def _comes(value: Value, current: Current, values: Iterable[Value]) -> bool:
+    """Return whether `value` belongs to a scheduler that is chosen before it."""
+    return (
+        isinstance(value, QueueValue)
+        and value.name in SCHEDULERS_OWN
+        and any(
+            isinstance(other, QueueValue)
+            and (other.device, other.name) == (value.device, "scheduler")
+            and other.key in current
+            and current[other.key].value != other.value
+            for other in values
+        )
+    )
+
+
+def _lacks(value: Value, absent: frozenset[str]) -> str:
+    """Return what this host lacks for `value`: the thing itself, or a setting of it."""
+    if isinstance(value, QueueValue) and value.device in absent:
+        return (
+            f"disks.{value.device}: this host has no disk {value.device}: lsblk -d names those that there are"
+        )
+    if isinstance(value, PropertyValue) and value.dataset in absent:
+        return f"datasets.{value.dataset}: this host has no dataset {value.dataset}: zfs list names all"
+    if isinstance(value, QueueValue) and value.name in SCHEDULERS_OWN:
+        return f"{value.key}: the disk's scheduler has no such setting: add scheduler: mq-deadline"
+    return f"{value.key}: this host has no such setting; leave it out"
 
 
 def _set_values(model: object) -> list[tuple[str, str]]:

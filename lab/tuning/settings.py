@@ -6,8 +6,11 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from lab.names.model import StrictModel, explained_in
 from lab.names.properties import Compression, RecordSize, Switch, on_off
-from lab.names.storage import DatasetName, DeviceName
+from lab.names.storage import DatasetOrOwn, DeviceOrOwn
 from plimsoll.common.sizes import Size
+
+# Of the scheduler mq-deadline, in its own folder: a scheduler that is chosen anew starts with its defaults.
+SCHEDULERS_OWN = ("fifo_batch", "front_merges", "read_expire", "write_expire")
 
 
 class DiskTuning(StrictModel):
@@ -15,8 +18,8 @@ class DiskTuning(StrictModel):
 
     scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] | None = Field(
         None,
-        description="I/O scheduler. Changing it resets nr_requests and wbt_lat_usec, which the lab puts back "
-        "too.",
+        description="I/O scheduler. Changing it resets nr_requests, wbt_lat_usec and the four last keys, "
+        "which the lab puts back too.",
     )
     nr_requests: int | None = Field(
         None, ge=1, le=65536, description="Number of requests that the queue holds."
@@ -41,6 +44,25 @@ class DiskTuning(StrictModel):
         le=10_000_000,
         description="Target latency of write-back throttling in µs; 0 turns it off.",
     )
+    fifo_batch: int | None = Field(
+        None, ge=1, le=65536, description="mq-deadline: requests that it sends before it looks at deadlines."
+    )
+    front_merges: int | None = Field(
+        None, ge=0, le=1, description="mq-deadline: 0 stops it from merging a request in front of another."
+    )
+    read_expire: int | None = Field(
+        None, ge=0, le=600_000, description="mq-deadline: milliseconds until a read is overdue."
+    )
+    write_expire: int | None = Field(
+        None, ge=0, le=600_000, description="mq-deadline: milliseconds until a write is overdue."
+    )
+
+    @model_validator(mode="after")
+    def _has_them(self) -> "DiskTuning":
+        own = [name for name in SCHEDULERS_OWN if getattr(self, name) is not None]
+        if own and self.scheduler not in (None, "mq-deadline"):
+            raise ValueError(f"{', '.join(own)}: only mq-deadline has this; leave it out")
+        return self
 
 
 class DatasetTuning(StrictModel):
@@ -158,12 +180,17 @@ class Tuning(StrictModel):
 
     model_config = explained_in("docs/tuning.md")
 
-    disks: dict[DeviceName, DiskTuning] = Field(
-        {}, description="Queue settings by device: sda, nvme0n1, loop3."
+    disks: dict[DeviceOrOwn, DiskTuning] = Field(
+        {}, description="Queue settings by device: sda, nvme0n1, loop3. `@disk` is the backend's own disk."
     )
     transparent_hugepage: Literal["always", "madvise", "never"] | None = Field(
         None, description="When the kernel backs memory with huge pages."
     )
-    datasets: dict[DatasetName, DatasetTuning] = Field({}, description="Properties by dataset: tank/site.")
+    transparent_hugepage_defrag: Literal["always", "defer", "defer+madvise", "madvise", "never"] | None = (
+        Field(None, description="When a program waits until the kernel has made room for a huge page.")
+    )
+    datasets: dict[DatasetOrOwn, DatasetTuning] = Field(
+        {}, description="Properties by dataset: tank/site. `@disk` is the dataset of the backend's own disk."
+    )
     zfs: ZfsTuning = Field(ZfsTuning(), description="Parameters of OpenZFS's kernel module.")
     vm: VmTuning = Field(VmTuning(), description="Settings of the kernel's memory.")

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from lab.names.model import StrictModel
 from lab.names.storage import DatasetName, DeviceName
-from lab.tuning.settings import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
+from lab.tuning.settings import SCHEDULERS_OWN, DatasetTuning, DiskTuning, VmTuning, ZfsTuning
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def _known(model: type[BaseModel]) -> AfterValidator:
 
 
 # These files and properties take a word or a number, and never hold anything else.
-Text = Annotated[str, Field(pattern=r"^-?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Text = Annotated[str, Field(pattern=r"^-?[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$")]
 
 
 class _Value(StrictModel):
@@ -67,23 +67,25 @@ class QueueValue(_FileValue):
     @property
     def path(self) -> str:
         """The file that holds it."""
-        return f"/sys/block/{self.device}/queue/{self.name}"
+        folder = "queue/iosched" if self.name in SCHEDULERS_OWN else "queue"
+        return f"/sys/block/{self.device}/{folder}/{self.name}"
 
 
 class HugepageValue(_FileValue):
-    """The setting of when the kernel backs memory with huge pages."""
+    """A setting of when the kernel backs memory with huge pages, and when it makes room for them."""
 
     kind: Literal["hugepage"] = "hugepage"
+    name: Literal["enabled", "defrag"] = "enabled"
 
     @property
     def key(self) -> str:
         """Its key in lab.yml."""
-        return "transparent_hugepage"
+        return "transparent_hugepage" + ("_defrag" if self.name == "defrag" else "")
 
     @property
     def path(self) -> str:
         """The file that holds it."""
-        return "/sys/kernel/mm/transparent_hugepage/enabled"
+        return f"/sys/kernel/mm/transparent_hugepage/{self.name}"
 
 
 class ZfsValue(_FileValue):

@@ -58,6 +58,9 @@ def host_to_tune() -> TunedHost:
     return TunedHost(
         {
             f"{QUEUE}/scheduler": SCHEDULER,
+            f"{QUEUE}/iosched/fifo_batch": "16\n",
+            "/sys/block/vdb/queue/scheduler": "[none] mq-deadline kyber bfq \n",
+            "/sys/kernel/mm/transparent_hugepage/defrag": "always defer defer+madvise [madvise] never\n",
             f"{QUEUE}/nr_requests": "256\n",
             f"{QUEUE}/read_ahead_kb": "8192\n",
             f"{QUEUE}/wbt_lat_usec": "75000\n",
@@ -70,5 +73,12 @@ def host_to_tune() -> TunedHost:
             "/proc/sys/vm/dirty_ratio": "20\n",
             "/proc/sys/vm/dirty_bytes": "0\n",
         },
-        {"zfs get": PROPERTIES, "zfs set": "", "zfs inherit": "", "zpool list": "tank\n"},
+        {
+            "zfs get": PROPERTIES,
+            "zfs set": "",
+            "zfs inherit": "",
+            "zpool list": "tank\n",
+            "zfs list -H -o name tank/site": "tank/site\n",
+            "test -e /sys/block/vd": "",
+        },
     )

@@ -22,6 +22,8 @@ scenarios:
   - scenario: download
 """
 
+OWN = "tuning: {disks: {'@disk': {scheduler: none}}, datasets: {'@disk': {sync: always}}}"
+
 
 def read(text: str) -> Lab:
     return parse_model(text, "lab.yml", Lab, MANUAL, problems)
@@ -75,9 +77,16 @@ def test_the_examples_are_right(path: Path) -> None:
             ["backends.0.disk: is missing: compose puts the clone on a disk"],
         ),
         (
-            "a disk under a clone that is not put anywhere",
-            GOOD.replace("    clone", "    disk: {kind: folder, path: /srv}\n    clone"),
-            ["backends.0.disk: must be left out: static puts the clone on no disk"],
+            "a disk to be made under a host that exists",
+            GOOD.replace(
+                "    clone", "    disk: {kind: emulated, filesystem: ext4, size_bytes: 1G}\n    clone"
+            ),
+            ["backends.0.disk: must be a folder: static is on a disk that exists"],
+        ),
+        (
+            "the own disk, of which nothing is known",
+            GOOD.replace("    clone", f"    {OWN}\n    clone"),
+            ["tuning.datasets.@disk: its disk has no dataset", "tuning.disks.@disk: no device of its disk"],
         ),
         (
             "two scenarios of a name",

@@ -10,9 +10,18 @@ from pydantic import ValidationError
 
 from lab.tuning import Tuning, TuningError, plan
 from lab.tuning.apply import planned
+from lab.tuning.own_disk import resolved, still_to_be_made, without
 from lab.tuning.plan import touched, wanted
+from lab.tuning.settings import SCHEDULERS_OWN
 from lab.tuning.values import PropertyValue, QueueValue, Value
 from tests.support.tunedhost import host_to_tune
+
+BACK = [
+    "disks.vda.scheduler=mq-deadline",
+    "disks.vda.nr_requests=256",
+    "disks.vda.wbt_lat_usec=75000",
+    "disks.vda.fifo_batch=16",
+]
 
 # What is wanted, then the settings that are applied and those that are put back, in order.
 PLANS = [
@@ -27,13 +36,31 @@ PLANS = [
         "a scheduler takes its settings with it, so all are put back after it",
         {"disks": {"vda": {"scheduler": "none"}}},
         ["disks.vda.scheduler=none"],
-        ["disks.vda.scheduler=mq-deadline", "disks.vda.nr_requests=256", "disks.vda.wbt_lat_usec=75000"],
+        BACK,
+    ),
+    (
+        "a scheduler's own setting, which stays",
+        {"disks": {"vda": {"fifo_batch": 32}}},
+        ["disks.vda.fifo_batch=32"],
+        ["disks.vda.fifo_batch=16"],
+    ),
+    (
+        "settings of a scheduler that is chosen with them, and that the host does not show before",
+        {"disks": {"vdb": {"scheduler": "mq-deadline", "read_expire": 100}}},
+        ["disks.vdb.scheduler=mq-deadline", "disks.vdb.read_expire=100"],
+        ["disks.vdb.scheduler=none"],
+    ),
+    (
+        "when room is made for huge pages",
+        {"transparent_hugepage_defrag": "defer+madvise"},
+        ["transparent_hugepage_defrag=defer+madvise"],
+        ["transparent_hugepage_defrag=madvise"],
     ),
     (
         "a setting that the new scheduler would reset is set after it, though it is right now",
         {"disks": {"vda": {"nr_requests": 256, "scheduler": "none"}}},
         ["disks.vda.scheduler=none", "disks.vda.nr_requests=256"],
-        ["disks.vda.scheduler=mq-deadline", "disks.vda.nr_requests=256", "disks.vda.wbt_lat_usec=75000"],
+        BACK,
     ),
     (
         "huge pages",
@@ -157,7 +184,7 @@ def test_all_that_a_host_has_not_is_said_at_once() -> None:
     with pytest.raises(TuningError) as caught:
         asyncio.run(planned(host_to_tune(), tuning))
     assert str(caught.value).splitlines() == [
-        "disks.sdz.nr_requests: this host has no such setting; leave it out",
+        "disks.sdz: this host has no disk sdz: lsblk -d names those that there are",
         "datasets.tank/site.logbias: this host has no such setting; leave it out",
     ]
 
@@ -221,5 +248,66 @@ def test_what_changes_along_is_read_too() -> None:
     assert [value.key for value in wanted(tuning)] == ["disks.sda.scheduler", "vm.dirty_ratio"]
     assert {value.key for value in touched(tuning)} == {
         *("disks.sda.scheduler", "disks.sda.nr_requests", "disks.sda.wbt_lat_usec"),
+        *(f"disks.sda.{name}" for name in SCHEDULERS_OWN),
         *("vm.dirty_ratio", "vm.dirty_bytes"),
     }
+
+
+LACKS = [
+    (
+        "a disk",
+        {"disks": {"sdz": {"nr_requests": 4, "nomerges": 1}}},
+        ["disks.sdz: this host has no disk sdz"],
+    ),
+    (
+        "a dataset",
+        {"datasets": {"no/such": {"sync": "always"}}},
+        ["datasets.no/such: this host has no dataset"],
+    ),
+    ("a setting", {"disks": {"vda": {"nomerges": 1}}}, ["disks.vda.nomerges: this host has no such setting"]),
+    (
+        "a setting of another scheduler",
+        {"disks": {"vdb": {"read_expire": 1}}},
+        ["disks.vdb.read_expire: the disk's scheduler has no such setting: add scheduler: mq-deadline"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "tuning", "said"), LACKS, ids=[row[0] for row in LACKS])
+def test_what_is_missing_is_called_by_what_it_is(
+    what: str, tuning: dict[str, object], said: list[str]
+) -> None:
+    with pytest.raises(TuningError) as caught:
+        asyncio.run(planned(host_to_tune(), Tuning.model_validate(tuning)))
+    lines = str(caught.value).splitlines()
+    assert len(lines) == len(said), what
+    assert all(line.startswith(part) for line, part in zip(lines, said, strict=True)), lines
+
+
+def test_the_own_disk_gets_its_names() -> None:
+    tuning = Tuning.model_validate(
+        {
+            "disks": {"@disk": {"nr_requests": 4, "nomerges": 1}, "sda": {"nr_requests": 8}},
+            "datasets": {"@disk": {"recordsize": "16K"}},
+        }
+    )
+    found = resolved(tuning, ["sda", "sdb"], "tank/lab")
+    assert [f"{value.key}={value.value}" for value in wanted(found)] == [
+        "disks.sda.nr_requests=8",
+        "disks.sda.nomerges=1",
+        "disks.sdb.nr_requests=4",
+        "disks.sdb.nomerges=1",
+        "datasets.tank/lab.recordsize=16384",
+    ]
+    assert [value.key for value in wanted(without(tuning))] == ["disks.sda.nr_requests"]
+
+
+def test_a_disk_that_is_not_made_is_shown_as_what_it_will_be() -> None:
+    tuning = Tuning.model_validate(
+        {"disks": {"@disk": {"read_expire": 9}}, "datasets": {"@disk": {"sync": "always"}}}
+    )
+    steps = still_to_be_made(tuning, ["${disk_device}"], "plimsoll-x--a/site")
+    assert [step.command for step in steps] == [
+        ("tee", "/sys/block/${disk_device}/queue/iosched/read_expire"),
+        ("zfs", "set", "sync=always", "plimsoll-x--a/site"),
+    ]
