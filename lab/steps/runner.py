@@ -1,6 +1,7 @@
 """The runner of steps: carries them out, one after another, and keeps what they capture."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from lab.machine import Machine
 from lab.steps.step import Call, Command, Room, Serve, Step, filled, shown
 
 _LOOK_S = 10.0  # for one request to a site that may not serve yet
+_CAUSE = re.compile(r"\[Errno -?[0-9]+\] ([^'\")]+)")  # within the words of requests and urllib3
 _DU_S = 3600.0
 
 OnStep = Callable[[Step], None]  # gets each step, filled in, before it is carried out
@@ -132,4 +134,5 @@ def answer_of(step: Serve) -> str:
         ) as answer:
             return "" if answer.status_code < 400 else f"it answers {answer.status_code}"
     except requests.RequestException as error:
-        return str(error)[:200]
+        found = _CAUSE.search(str(error))
+        return found[1] if found else str(error)[:200]
