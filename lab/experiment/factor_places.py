@@ -6,6 +6,7 @@ from lab.clones.registry import driver_of
 from lab.disks.emulated_settings import EmulatedDisk
 from lab.disks.folder import FolderDisk
 from lab.experiment.factor_settings import EVERY, Value
+from lab.names.storage import OWN_DISK
 from lab.experiment.members import full_name
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def _tuned(backend: "Backend", rest: str) -> list[Place]:
     ):
         return [(*_OWN, "disk", name)]
     named = list(getattr(backend.tuning, group))
+    if isinstance(disk, EmulatedDisk) and not named and (group == "disks" or disk.filesystem == "zfs"):
+        named = [OWN_DISK]
     if isinstance(disk, FolderDisk) and not named:
         named = list(disk.devices) if group == "disks" else [disk.dataset] if disk.dataset else []
     if not named:

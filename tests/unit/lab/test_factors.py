@@ -125,6 +125,20 @@ def test_an_emulated_pool_is_made_with_its_record_size() -> None:
     assert variants(lab)[0].levels == {"backend": "tank"}
 
 
+def test_an_emulated_disk_is_tuned_before_it_has_a_name() -> None:
+    factors = [
+        {"name": "scheduler", "values": ["none", "bfq"], "backends": ["emu"]},
+        {"name": "sync", "values": ["always", "disabled"], "backends": ["emu"]},
+    ]
+    tunings = [each.settings.tuning for each in variants(lab_of(factors, BASE)) if each.rig == "emu"]
+    assert [(each.disks["@disk"].scheduler, each.datasets["@disk"].sync) for each in tunings] == [
+        ("none", "always"),
+        ("none", "disabled"),
+        ("bfq", "always"),
+        ("bfq", "disabled"),
+    ]
+
+
 def test_options_of_a_scenario_and_of_the_saturator_are_those_of_the_variant() -> None:
     lab = lab_of(
         [
