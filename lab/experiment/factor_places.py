@@ -6,8 +6,8 @@ from lab.clones.registry import driver_of
 from lab.disks.emulated_settings import EmulatedDisk
 from lab.disks.folder import FolderDisk
 from lab.experiment.factor_settings import EVERY, Value
-from lab.names.storage import OWN_DISK
 from lab.experiment.members import full_name
+from lab.names.storage import OWN_DISK
 
 if TYPE_CHECKING:
     from lab.experiment.settings import Backend
