@@ -47,41 +47,50 @@ def repeats_chart(
 
     `missing` names those that have no point at a place.
     """
-    data: list[Json] = []
     values = [each.ms for backend in backends for at in backend.at for each in at if 0 < each.ms < math.inf]
     step = _SPREAD / len(backends)
+    data: list[Json] = []
     for column, backend in enumerate(backends):
         middle = (column - (len(backends) - 1) / 2) * step
-        x, y, texts, symbols = [], [], [], []
-        for place, at in enumerate(backend.at):
-            for number, each in enumerate(at):
-                if math.isinf(each.ms):
-                    continue
-                apart = (number - (len(at) - 1) / 2) * min(step / max(len(at), 1), step / 6) * 0.8
-                x.append(round(place + middle + apart, 4))
-                y.append(each.ms or None)
-                shown = at_least(milliseconds(each.ms)) if each.at_least else milliseconds(each.ms)
-                texts.append(f"{plotly_text(each.run)}: <b>{shown}</b><br>{plotly_text(places[place])}")
-                symbols.append("triangle-up" if each.at_least else "circle")
         group: Json = {"legendgroup": f"backend {backend.shade}"}
-        look: Json = {"size": 10, "color": colour_of(backend.shade), "opacity": 0.75}
-        if "triangle-up" in symbols:
-            look["symbol"] = symbols
-        data.append(
-            points(
-                plotly_text(backend.name),
-                x,
-                y,
-                mode="markers",
-                marker=look,
-                hovertext=texts,
-                hoverinfo="text",
-                **group,
-            )
-        )
-        data.append(_medians(backend, middle, step, group))
+        data += [_column(backend, places, middle, step, group), _medians(backend, middle, step, group)]
     scale = "log" if values and max(values) > 8 * min(values) else "linear"
-    x_axis = axis("") | {
+    return Chart(
+        key=key,
+        title=title,
+        caption=caption + _failed(backends) + missing_caption(missing),
+        data=data,
+        layout=layout(
+            _places_axis(places),
+            axis("ms", scale) | log_ticks(values),
+            annotations=missing_notes(missing, lambda phase: places.index(phase), top=1.0),
+        ),
+        scale=scale,
+    )
+
+
+def _column(backend: Repeats, places: list[str], middle: float, step: float, group: Json) -> Json:
+    """Return a backend's points, around its `middle` of each place."""
+    x, y, texts, symbols = [], [], [], []
+    for place, at in enumerate(backend.at):
+        for number, each in enumerate(at):
+            if math.isinf(each.ms):
+                continue
+            apart = (number - (len(at) - 1) / 2) * min(step / max(len(at), 1), step / 6) * 0.8
+            x.append(round(place + middle + apart, 4))
+            y.append(each.ms or None)
+            shown = at_least(milliseconds(each.ms)) if each.at_least else milliseconds(each.ms)
+            texts.append(f"{plotly_text(each.run)}: <b>{shown}</b><br>{plotly_text(places[place])}")
+            symbols.append("triangle-up" if each.at_least else "circle")
+    look: Json = {"size": 10, "color": colour_of(backend.shade), "opacity": 0.75}
+    if "triangle-up" in symbols:
+        look["symbol"] = symbols
+    name = plotly_text(backend.name)
+    return points(name, x, y, mode="markers", marker=look, hovertext=texts, hoverinfo="text", **group)
+
+
+def _places_axis(places: list[str]) -> Json:
+    return axis("") | {
         "tickmode": "array",
         "tickvals": list(range(len(places))),
         "ticktext": [in_lines(place, max(_LETTERS // max(len(places), 1), 10), 4) for place in places],
@@ -92,18 +101,6 @@ def repeats_chart(
         "zeroline": False,
         "rangemode": "normal",
     }
-    return Chart(
-        key=key,
-        title=title,
-        caption=caption + _failed(backends) + missing_caption(missing),
-        data=data,
-        layout=layout(
-            x_axis,
-            axis("ms", scale) | log_ticks(values),
-            annotations=missing_notes(missing, lambda phase: places.index(phase), top=1.0),
-        ),
-        scale=scale,
-    )
 
 
 def _failed(backends: Sequence[Repeats]) -> str:

@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from lab.experiment.factors.variants import rigs_in
 from lab.experiment.folder import folders
 from lab.experiment.lock import held
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import Machines, rig_of
 from lab.experiment.settings import Lab
-from lab.experiment.variants import rigs_in
 from lab.machine import Machine
 from lab.names.labels import Label
 from lab.tuning import JournalPlace, put_back

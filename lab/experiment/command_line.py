@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from lab.clones.clone import Target
-from lab.experiment.members import Member
 from lab.experiment.order import PlannedRun
 from lab.experiment.replay_options import REPLAY, replay_words
 from lab.experiment.scenario_kinds import ScenarioTraits, TraitsByScenario
 from lab.experiment.settings import Lab
-from lab.experiment.together import member_duration_s
+from lab.experiment.together.lasting import member_duration_s
+from lab.experiment.together.members import Member
 
 _ROOT = Path(__file__).parents[2]
 

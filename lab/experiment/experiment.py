@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from lab.errors import LabError
+from lab.experiment.factors.variants import variants
 from lab.experiment.files import append_line
 from lab.experiment.folder import ExperimentFolder
 from lab.experiment.journal import aside_name
@@ -20,7 +21,6 @@ from lab.experiment.rigs import Machines, by_variant, rigs_of
 from lab.experiment.run import RigRun
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
-from lab.experiment.variants import variants
 from lab.steps.step import Command, Step, shown
 from lab.tuning import put_back, put_back_all
 from plimsoll.common.errors import PlimsollError

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lab.experiment.factors.variants import Variant, variants
 from lab.experiment.order import PlannedRun
 from lab.experiment.settings import Lab
-from lab.experiment.variants import Variant, variants
 from plimsoll.common.redaction import redacted
 
 _NONE = object()

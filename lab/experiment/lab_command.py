@@ -11,13 +11,13 @@ import click
 from lab.experiment.checked import read_checked
 from lab.experiment.clean import clean as cleaned
 from lab.experiment.experiment import planned
+from lab.experiment.factors.variants import rigs_in, variants
 from lab.experiment.plan import as_data, chapters, lasts_s, lines
 from lab.experiment.probe import probe
 from lab.experiment.rigs import Machines, rigs_of
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab, read_lab, schema
 from lab.experiment.status.command import status
-from lab.experiment.variants import rigs_in, variants
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted, seconds
 

@@ -10,7 +10,7 @@ from lab.errors import LabError, last_words
 from lab.experiment.command_line import PlannedLoad
 from lab.experiment.folder import OUTPUT_FILE
 from lab.experiment.phases import RunClock, until_begun
-from lab.experiment.together import BEGIN_APART_S
+from lab.experiment.together.lasting import BEGIN_APART_S
 from lab.machine import Machine, Process
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE

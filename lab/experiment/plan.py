@@ -6,6 +6,7 @@ from typing import Any
 from lab.experiment.command_line import loads_of
 from lab.experiment.dry_machine import DryMachine
 from lab.experiment.experiment import planned
+from lab.experiment.factors.variants import variants
 from lab.experiment.order import PlannedRun
 from lab.experiment.rig import Rig, StepGroup
 from lab.experiment.rigs import by_variant
@@ -13,7 +14,6 @@ from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Course
 from lab.experiment.status.forecast import Plan, left_s
-from lab.experiment.variants import variants
 from lab.names.labels import Label
 from lab.saturators import kind_of, saturator
 from lab.steps.step import Command, Step, shown

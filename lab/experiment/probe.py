@@ -6,12 +6,12 @@ from lab.clones.clone import Surroundings
 from lab.clones.registry import driver_of
 from lab.disks.registry import kind_of as disk_kind
 from lab.errors import LabError, last_words
+from lab.experiment.factors.variants import variants
 from lab.experiment.lock import PATH
 from lab.experiment.probe_here import probe_here
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import PROJECT, Machines, rig_of
 from lab.experiment.settings import LOCAL, Backend, Lab
-from lab.experiment.variants import variants
 from lab.machine import Machine
 from lab.names.labels import Label
 from lab.saturators import kind_of as saturator_kind

@@ -10,9 +10,9 @@ from pathlib import Path
 from lab.clones.registry import driver_of
 from lab.errors import last_words
 from lab.experiment.command_line import replay_program
-from lab.experiment.members import Member
 from lab.experiment.replay_options import REPLAY, ReplayOptions
 from lab.experiment.settings import Lab
+from lab.experiment.together.members import Member
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hints import did_you_mean
 from scenarios.registry import MODULES, scenario

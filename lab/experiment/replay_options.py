@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from lab.experiment.members import Word
 from lab.experiment.settings import Lab
+from lab.experiment.together.members import Word
 from lab.names.model import StrictModel
 
 REPLAY = "replay"

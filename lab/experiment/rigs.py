@@ -6,9 +6,9 @@ from lab.clones.clone import Surroundings
 from lab.clones.registry import clone_of
 from lab.disks.registry import disk
 from lab.errors import LabError
+from lab.experiment.factors.variants import variants
 from lab.experiment.rig import OnStep, Rig
 from lab.experiment.settings import LOCAL, Backend, Lab
-from lab.experiment.variants import variants
 from lab.machine import LocalMachine, Machine
 from lab.names.labels import Label
 

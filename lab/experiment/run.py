@@ -11,15 +11,15 @@ from typing import Any
 
 from lab.errors import LabError
 from lab.experiment.command_line import loads_of
-from lab.experiment.company import company, gathered
+from lab.experiment.factors.variants import Variant
 from lab.experiment.folder import ExperimentFolder
 from lab.experiment.load import Load, LoadPart
 from lab.experiment.order import PlannedRun
 from lab.experiment.phases import Events, RunClock, saturate
 from lab.experiment.rig import Rig
 from lab.experiment.scenario_kinds import TraitsByScenario
+from lab.experiment.together.company import company, gathered
 from lab.experiment.transcript import RecordedMachine
-from lab.experiment.variants import Variant
 from lab.facts import read_facts
 from lab.machine import Machine
 from lab.names.labels import Label

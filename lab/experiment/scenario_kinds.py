@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lab.experiment.members import Member
+from lab.experiment.factors.variants import variants
 from lab.experiment.replay_options import REPLAY, ReplayOptions
 from lab.experiment.settings import Lab, ScenarioChoice
-from lab.experiment.together import member_duration_s
-from lab.experiment.variants import variants
+from lab.experiment.together.lasting import member_duration_s
+from lab.experiment.together.members import Member
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hints import did_you_mean
 from plimsoll.common.problems import problems_of

@@ -10,10 +10,10 @@ from lab.clones.golden import SiteSettings
 from lab.clones.registry import AnyClone, driver_of
 from lab.disks.registry import AnyDisk, disk
 from lab.disks.registry import kind_of as disk_kind
-from lab.experiment.factor_problems import factor_problems
-from lab.experiment.factor_settings import Factor, Value
-from lab.experiment.members import Member, Option, ScenarioName, full_name, member_problems
+from lab.experiment.factors.problems import factor_problems
+from lab.experiment.factors.settings import Factor, Value
 from lab.experiment.notify_settings import Notify
+from lab.experiment.together.members import Member, Option, ScenarioName, full_name, member_problems
 from lab.hosts.settings import HostSettings, Name
 from lab.names.labels import Label, LabName
 from lab.names.model import StrictModel

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from lab.clones.registry import driver_of
 from lab.experiment.experiment import planned
+from lab.experiment.factors.variants import Variant, variants
 from lab.experiment.order import PlannedRun
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Part, Spent
-from lab.experiment.variants import Variant, variants
 
 # Rough: a small site on a disk that is not slow.
 MAKE_S, BEFORE_S, AFTER_S, REMOVE_S = 40.0, 12.0, 3.0, 5.0

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lab.experiment.factors.variants import Variant
 from lab.experiment.order import PlannedRun
-from lab.experiment.variants import Variant
 
 OVER = "over"  # the scenario goes on after its phases
 

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from lab.experiment.experiment import planned
-from lab.experiment.factor_problems import MOST_VARIANTS
-from lab.experiment.levels import label_of, name_of
+from lab.experiment.factors.levels import label_of, name_of
+from lab.experiment.factors.problems import MOST_VARIANTS
+from lab.experiment.factors.variants import levels_in, rigs_in, variants
 from lab.experiment.order import runs_in_order
 from lab.experiment.settings import MANUAL, Lab, problems
-from lab.experiment.variants import levels_in, rigs_in, variants
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lab.experiment.factor_settings import SHORT
+from lab.experiment.factors.settings import SHORT
 from lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS, ROOT

@@ -8,11 +8,11 @@ from pydantic import BaseModel
 
 from lab.clones.golden import SiteSettings
 from lab.clones.static import StaticSettings
-from lab.experiment.factor_settings import Factor
-from lab.experiment.members import Member
+from lab.experiment.factors.settings import Factor
 from lab.experiment.notify_settings import Notify
 from lab.experiment.replay_options import ReplayOptions
 from lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
+from lab.experiment.together.members import Member
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS
 

@@ -11,7 +11,7 @@ import pytest
 from lab.errors import LabError
 from lab.experiment.command_line import PlannedLoad
 from lab.experiment.load import Load, LoadPart
-from lab.experiment.members import Member
+from lab.experiment.together.members import Member
 from lab.machine import LocalMachine
 
 # A scenario as the lab sees it: it begins, does what it is for, and says how it ended.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from lab.experiment.factor_settings import Value
+from lab.experiment.factors.settings import Value
 from plimsoll.common.sizes import parse_size, size_text
 
 _MB = 1_000_000

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from lab.clones.registry import driver_of
 from lab.disks.emulated_settings import EmulatedDisk
 from lab.disks.folder import FolderDisk
-from lab.experiment.factor_settings import EVERY, Value
-from lab.experiment.members import full_name
+from lab.experiment.factors.settings import EVERY, Value
+from lab.experiment.together.members import full_name
 from lab.names.storage import OWN_DISK
 
 if TYPE_CHECKING:

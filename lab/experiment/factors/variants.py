@@ -11,9 +11,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lab.experiment.factor_places import needs_own_clone, set_level
-from lab.experiment.factor_settings import BACKEND, Factor, Value
-from lab.experiment.levels import joined, label_of, name_of, unlike
+from lab.experiment.factors.levels import joined, label_of, name_of, unlike
+from lab.experiment.factors.places import needs_own_clone, set_level
+from lab.experiment.factors.settings import BACKEND, Factor, Value
 
 if TYPE_CHECKING:
     from lab.experiment.settings import Backend, Lab

@@ -1,7 +1,7 @@
 """How long the members of an entry of `scenarios` are told to load the clone. Pure."""
 
-from lab.experiment.members import UPGRADES, Member
 from lab.experiment.settings import Lab, ScenarioChoice
+from lab.experiment.together.members import UPGRADES, Member
 
 BEGIN_APART_S = 20.0  # at most between the first member that begins and the last
 

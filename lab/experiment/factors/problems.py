@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from lab.clones.registry import driver_of
-from lab.experiment.factor_places import needs_own_clone
-from lab.experiment.factor_settings import BACKEND, EVERY, SHORT, Factor
-from lab.experiment.levels import label_of
-from lab.experiment.variants import factors_of, how_many, variants, with_levels
+from lab.experiment.factors.levels import label_of
+from lab.experiment.factors.places import needs_own_clone
+from lab.experiment.factors.settings import BACKEND, EVERY, SHORT, Factor
+from lab.experiment.factors.variants import factors_of, how_many, variants, with_levels
 from plimsoll.common.problems import Location, problems_of
 
 if TYPE_CHECKING:
