@@ -21,10 +21,13 @@ _TOGETHER = {
         "tests/real/lab/test_compose_clone.py",
         "tests/real/lab/test_disks_real.py",
         "tests/real/lab/test_experiment",
+        "tests/real/lab/test_factors_real.py",
         "tests/real/lab/test_fileio_disks.py",
         "tests/real/lab/test_libvirt_clone.py",  # a guest's mount namespace would keep their mounts
         "tests/real/lab/test_saturators_real.py",
         "tests/real/lab/test_schedule_systemd.py",  # whose mount namespace would keep their mounts
+        "tests/real/lab/test_status.py",
+        "tests/real/lab/test_together.py",
     ),
     "machines": ("tests/real/lab/test_qemu_clone.py",),
     "upgrade": ("tests/real/scenarios/test_upgrade_wordpress.py",),

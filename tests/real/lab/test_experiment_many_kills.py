@@ -1,6 +1,6 @@
 """Experiments of many shapes, killed at random instants: nothing left, nothing twice, tuning back.
 
-Six times each, or PLIMSOLL_KILLS=20 times (`make test-lab-full`); PLIMSOLL_KILL_SEED=7 at other instants.
+Twice each, or PLIMSOLL_KILLS=20 times (`make test-lab-full`); PLIMSOLL_KILL_SEED=7 at other instants.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 
-KILLS = int(os.environ.get("PLIMSOLL_KILLS", "20" if os.environ.get("PLIMSOLL_SLOW") == "1" else "6"))
+KILLS = int(os.environ.get("PLIMSOLL_KILLS", "20" if os.environ.get("PLIMSOLL_SLOW") == "1" else "2"))
 SEED = int(os.environ.get("PLIMSOLL_KILL_SEED", "20"))
 PLIMSOLL = [sys.executable, "-m", "tests.support.raft"]
 NAME = f"many-{os.getpid() % 10000}"
