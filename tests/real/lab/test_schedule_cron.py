@@ -28,14 +28,21 @@ def _put(text: bytes | None) -> None:
 
 
 @pytest.fixture
-def crontab() -> Iterator[None]:
+def cron() -> Iterator["subprocess.Popen[bytes]"]:
+    """The daemon, while a crontab of root's is made that is put back."""
     if not shutil.which("crontab") or not shutil.which("cron") or os.geteuid() != 0:
         if os.environ.get("CI") == "true":
             pytest.fail("cron is not installed, or we are not root")
         pytest.skip("needs cron and root")
     before = _crontab()
-    yield
-    _put(before)
+    # `schedule install --cron` refuses a machine where no cron runs.
+    cron = subprocess.Popen(["/usr/sbin/cron", "-f"], stderr=subprocess.PIPE)
+    try:
+        yield cron
+    finally:
+        cron.terminate()
+        cron.communicate(timeout=30)
+        _put(before)
 
 
 def _plimsoll(*words: str, at: Path) -> subprocess.CompletedProcess[str]:
@@ -48,7 +55,7 @@ def _plimsoll(*words: str, at: Path) -> subprocess.CompletedProcess[str]:
 MINE = b"# mine: 5\\% \xc3\xa9 \xff\nPLIMSOLL_TEST=1\n\n1 2 3 4 *\techo hello  % input\n"
 
 
-@pytest.mark.usefixtures("crontab")
+@pytest.mark.usefixtures("cron")
 def test_the_real_crontab_keeps_what_is_in_it(tmp_path: Path) -> None:
     program(tmp_path)
     _put(MINE)
@@ -67,8 +74,7 @@ def test_the_real_crontab_keeps_what_is_in_it(tmp_path: Path) -> None:
     assert _crontab() is None
 
 
-@pytest.mark.usefixtures("crontab")
-def test_cron_runs_the_night(tmp_path: Path) -> None:
+def test_cron_runs_the_night(cron: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     """In a folder whose name cron and the shell would both read, were it not quoted."""
     folder = tmp_path / "50% of $HOME's"
     folder.mkdir()
@@ -83,16 +89,11 @@ def test_cron_runs_the_night(tmp_path: Path) -> None:
     called = schedule["program"]
     definition.write_text(json.dumps(schedule | {"program": [str(fake)]}))
     assert called[0] != str(fake)
-    cron = subprocess.Popen(["/usr/sbin/cron", "-f"], stderr=subprocess.PIPE)
-    try:
-        nights = folder / "state" / "quiet" / "nights.json"
-        until = time.monotonic() + 180
-        while time.monotonic() < until and not (nights.exists() and '"passed"' in nights.read_text()):
-            assert cron.poll() is None, "cron ended: does another one run?"
-            time.sleep(0.5)
-    finally:
-        cron.terminate()
-        cron.communicate(timeout=30)
+    nights = folder / "state" / "quiet" / "nights.json"
+    until = time.monotonic() + 180
+    while time.monotonic() < until and not (nights.exists() and '"passed"' in nights.read_text()):
+        assert cron.poll() is None, "cron ended: does another one run?"
+        time.sleep(0.5)
     night = json.loads(nights.read_text())["nights"][-1]
     assert night["outcome"] == "passed"
     assert datetime.fromisoformat(night["due"]) == soon.replace(second=0, microsecond=0).astimezone(UTC)
