@@ -58,14 +58,14 @@ func (d *Dir) finish(status Status, reason string) error {
 	d.summary.Status, d.summary.Reason = status, reason
 	d.run.Status, d.run.Reason = status, textOrNull(reason)
 	d.run.EndedAt = Instant{d.now()}
+	if d.summary.GeneratorLimited { // late, by the records
+		d.summary.GeneratorLimitedReason += processorTimeNow().stolenSince(d.processor)
+	}
 	if d.limited == "" && d.judge != nil {
 		d.limited = d.judge(d.summary.Requests)
 	}
 	if d.limited != "" {
 		d.summary.GeneratorLimited, d.summary.GeneratorLimitedReason = true, d.limited
-	}
-	if d.summary.GeneratorLimited {
-		d.summary.GeneratorLimitedReason += processorTimeNow().stolenSince(d.processor)
 	}
 	d.run.GeneratorLimited = d.summary.GeneratorLimited
 	d.run.GeneratorLimitedReason = textOrNull(d.summary.GeneratorLimitedReason)
