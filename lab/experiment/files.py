@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from io import RawIOBase
 from pathlib import Path
 from typing import Any
@@ -32,15 +33,18 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
         return []
-    found = []
+    return list(objects(lines))
+
+
+def objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield what `lines` hold; one that was cut off is left out. Pure."""
     for line in lines:
         try:
             value = json.loads(line)
         except ValueError:
             continue
         if isinstance(value, dict):
-            found.append(value)
-    return found
+            yield value
 
 
 def _cut_off(file: RawIOBase) -> bool:

@@ -1,11 +1,11 @@
 """A look at an experiment's folder: cheap enough for every second, and without any effect on the run."""
 
-import json
 import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from lab.experiment.files import objects
 from lab.experiment.folder import OUTPUT_FILE, ExperimentFolder
 from lab.experiment.journal import aside_name
 from lab.experiment.order import PlannedRun
@@ -83,13 +83,8 @@ class Watch:
         )
 
     def _take(self, lines: list[bytes]) -> None:
-        for line in lines:
-            try:
-                value = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(value, dict):
-                self._course.add(value)
+        for value in objects(lines):
+            self._course.add(value)
         self._finished |= {
             name for name in self._runs if name not in self._finished and self._folder.finished(name)
         }
