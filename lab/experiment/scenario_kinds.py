@@ -100,17 +100,17 @@ def prepare(lab: Lab, say: Callable[[str], None]) -> None:
             raise SettingsError(f"{choice.called_in_full(member)}: {one['problem']}")
 
 
-def _problems(choice: Member, duration_s: float | None) -> list[str]:
-    given = {key: value for key, value in choice.options.items() if key not in _OURS}
-    ours = [f"{key}: the lab sets this; leave it out" for key in choice.options if key in _OURS]
+def _problems(member: Member, duration_s: float | None) -> list[str]:
+    given = {key: value for key, value in member.options.items() if key not in _OURS}
+    ours = [f"{key}: the lab sets this; leave it out" for key in member.options if key in _OURS]
     given |= {"target": _NOWHERE} | ({} if duration_s is None else {"duration_s": duration_s})
-    found: list[dict[str, str]] = json.loads(_ask(choice.scenario, said=json.dumps(given)))
+    found: list[dict[str, str]] = json.loads(_ask(member.scenario, said=json.dumps(given)))
     return ours + [f"{one['key']}: {one['problem']}" for one in found]
 
 
-def _replay_problems(choice: Member) -> list[str]:
+def _replay_problems(member: Member) -> list[str]:
     try:
-        ReplayOptions.model_validate(choice.options)
+        ReplayOptions.model_validate(member.options)
     except ValidationError as error:
         return [
             f"{one.key or 'options'}: {one.text}"

@@ -1,17 +1,15 @@
-"""An experiment with factors on hosts that exist: every variant is run once a repeat, also after kill -9."""
+"""An experiment with factors on hosts that exist: every variant is run once a repeat."""
 
 import json
 import os
-import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.real.lab.test_experiment import PLIMSOLL, folder, plimsoll, two_nginx
+from tests.real.lab.test_experiment import folder, plimsoll, two_nginx
 from tests.support.leftovers import left
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
@@ -88,25 +86,6 @@ def test_each_variant_runs_at_its_levels_and_says_them(lab_yml: Path) -> None:
     carried_out = (folder(lab_yml) / "commands.jsonl").read_text().splitlines()
     # Two runs of two variants: set, and put back. The level that the host has already needs neither.
     assert sum(str(SWAPPINESS) in line for line in carried_out) == 2 * 2 * 2
-
-
-def test_killed_at_any_instant_no_variant_is_lost_or_done_twice(lab_yml: Path) -> None:
-    draw, before = random.Random(7), SWAPPINESS.read_text()
-    words = ["run", str(lab_yml)]
-    for _ in range(4):
-        process = subprocess.Popen(
-            [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        time.sleep(draw.uniform(1, 8))
-        process.kill()
-        process.wait()
-        if list((lab_yml.parent / "out").glob("test-*/lab.json")):
-            words = ["run", "--resume", str(lab_yml)]
-    done = plimsoll(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["finished"]) == RUNS
-    assert set(Counter(str(run["backend"]) for run in runs_of(lab_yml)).values()) == {2}
-    assert SWAPPINESS.read_text() == before
 
 
 POOLS = """
