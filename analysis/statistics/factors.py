@@ -199,7 +199,7 @@ def ranking(trials: Sequence[Trial]) -> list[Ranked]:
             step = fmean(trial.log for trial in cell) - fmean(trial.log for trial in ordered[0])
             against = between.estimate(step, 1 / len(cell) + 1 / len(ordered[0]), ERROR / pairs)
         figure = within.estimate(fmean(trial.log for trial in cell), 1 / len(cell), ERROR)
-        noise = bool(against) and (against is not None) and (against.lower is None or against.lower <= 1)
+        noise = against is not None and (against.lower is None or against.lower <= 1)
         found.append(Ranked(cell[0].levels, len(cell), figure, against, noise))
     return found
 

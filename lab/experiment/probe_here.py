@@ -11,6 +11,7 @@ from lab.clones.registry import driver_of
 from lab.errors import last_words
 from lab.experiment.command_line import replay_program
 from lab.experiment.replay_options import REPLAY, ReplayOptions
+from lab.experiment.scenario_kinds import logs_in
 from lab.experiment.settings import Lab
 from lab.experiment.together.members import Member
 from plimsoll.common.errors import PlimsollError
@@ -22,7 +23,6 @@ from scenarios.running.settings import ChangingSettings
 
 _LOG_S = 300.0  # to read a log; a longer one is readable
 _ROOM_BYTES = 1 << 30
-_NEEDS_ACCOUNT = re.compile(r"\baccount\b|\badministrator\b")
 # Flags of `bin/replay run` that `parse` has too: they decide whether a log is understood.
 _OF_READING = re.compile(r"--(?:date-format|time-format|datetime-format|tz|config)")
 _NO_FORMAT = re.compile(r"replay: (.+?): no known format matches")
@@ -109,18 +109,18 @@ def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def _scripted(lab: Lab, choice: Member, own_site: bool) -> Iterator[str]:
+def _scripted(lab: Lab, member: Member, own_site: bool) -> Iterator[str]:
     """Yield what a scenario needs on this machine: its files, account, consent, k6."""
-    about, said = scenario(choice.scenario), choice.options
+    about, said = scenario(member.scenario), member.options
     for key in _FILES:
         if (path := said.get(key)) and not os.access(str(path), os.R_OK):
             yield f"options.{key}: {path} cannot be read here"
     by_command = "ssh" in said  # then nobody logs in to the site
-    if _NEEDS_ACCOUNT.search(about.needs) and not by_command and (not own_site or "password_file" in said):
+    if logs_in(member.scenario) and not by_command and (not own_site or "password_file" in said):
         yield from _refused(credentials, said, "http://127.0.0.1")
     for clone in (backend.clone for backend in lab.backends):
         if about.changes and not driver_of(clone).is_ours and (target := getattr(clone, "target", None)):
-            yield from _refused(lambda settings: require_consent(settings, choice.scenario), said, target)
+            yield from _refused(lambda settings: require_consent(settings, member.scenario), said, target)
     if about.runs_on_k6 and not (os.environ.get("PLIMSOLL_K6") or _has_k6()):
         yield "k6 is not built yet, and there is no go to build it with: install Go, or set PLIMSOLL_K6"
 

@@ -56,6 +56,11 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
     return kinds
 
 
+def logs_in(scenario: str) -> bool:
+    """Return whether a scripted scenario takes an account."""
+    return "user" in json.loads(_ask("--describe"))[scenario]["keys"]
+
+
 def _members(lab: Lab) -> Iterator[tuple[str, ScenarioChoice, Member, float | None]]:
     """Yield each member as any variant has it, once: its place, entry, itself, and its length in seconds."""
     seen: list[tuple[str, Member, float | None]] = []
