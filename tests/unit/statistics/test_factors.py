@@ -1,49 +1,13 @@
 """What factors did, in experiments whose truth is known: effects are found, and noise is called noise."""
 
-import itertools
-import math
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from analysis.statistics.factors import Trial, effects, ranking
+from tests.support.trials import LEVELS, nothing, tells_an_effect, trials
 
-LEVELS = {
-    "backend": ["nvme"],
-    "recordsize": ["128K", "16K"],
-    "scheduler": ["none", "bfq", "kyber"],
-    "arc": ["1G", "4G"],
-}
 SWEEP = {"backend": ["nvme"], "rate": ["10", "20", "40", "80"]}
-NOISE = 0.15  # of the logarithm, from run to run
-
-Truth = Callable[[Mapping[str, str]], float]
-
-
-def trials(
-    seed: int, levels: Mapping[str, Sequence[str]], truth: Truth, repeats: int = 4, drift: float = 0.0
-) -> list[Trial]:
-    """One experiment: each repeat in an order of its own, every second one back; noise, stalls and drift.
-
-    Runs that follow one another share some of their noise, as where a disk is busy with something else.
-    """
-    draw = random.Random(seed)
-    every = [dict(zip(levels, each, strict=True)) for each in itertools.product(*levels.values())]
-    found, at, hangover = list[Trial](), 0, 0.0
-    for repeat in range(1, repeats + 1):
-        every = every[::-1] if repeat % 2 == 0 else draw.sample(every, len(every))
-        for point in every:
-            hangover = 0.5 * hangover + draw.gauss(0, NOISE)
-            stall = draw.random() < 0.05
-            log = math.log(500 * truth(point)) + hangover + drift * at + stall * draw.uniform(0, 4 * NOISE)
-            found.append(Trial(point, repeat, math.exp(log)))
-            at += 1
-    return found
-
-
-def nothing(_: Mapping[str, str]) -> float:
-    return 1.0
 
 
 @pytest.mark.parametrize(
@@ -58,9 +22,7 @@ def test_where_nothing_does_anything_five_experiments_in_a_hundred_say_otherwise
     wrong = apart = 0
     for seed in range(many):
         found = trials(seed, levels, nothing, drift=drift)
-        wrong += any(
-            change.outcome != "noise" for effect in effects(found, levels) for change in effect.changes
-        )
+        wrong += tells_an_effect(found, levels)
         apart += any(each.against and not each.noise for each in ranking(found))
     assert wrong <= 13  # 5 in 100, and what chance adds to that once in a thousand times
     assert apart <= 13
