@@ -58,6 +58,7 @@ func (c *Command) Check() (*Setup, error) {
 	}
 	s.sources, err = target.ParseSources(c.SourceAddress)
 	note(err)
+	note(c.checkPorts(s.sources))
 	s.plan.Include, err = compileAll("--include", c.Include)
 	note(err)
 	s.plan.Exclude, err = compileAll("--exclude", c.Exclude)

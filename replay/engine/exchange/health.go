@@ -61,7 +61,7 @@ func (h *Health) Warning() error {
 	case first == nil:
 		return nil
 	case errors.Is(*first, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("connections could not be opened because this machine ran out of ports (%w): widen net.ipv4.ip_local_port_range, or use fewer connections",
+		return fmt.Errorf("connections could not be opened because this machine ran out of ports (%w): give more addresses with --source-address, widen net.ipv4.ip_local_port_range, or use fewer connections",
 			*first)
 	case errors.Is(*first, syscall.EMFILE), errors.Is(*first, syscall.ENFILE):
 		return fmt.Errorf("connections could not be opened because this process reached its limit of open files (%w): raise `ulimit -n`, or lower --max-connections",

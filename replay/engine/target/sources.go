@@ -36,6 +36,9 @@ func ParseSources(texts []string) (Sources, error) {
 	return s, errors.Join(wrong...)
 }
 
+// Len returns how many addresses there are; 0: the system chooses one.
+func (s Sources) Len() int { return int(s.total) }
+
 // size returns how many addresses of a prefix are used: all but the first and the last where there are more than two,
 // which are the network's own.
 func size(p netip.Prefix) uint32 {
