@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +23,7 @@ import (
 )
 
 const (
-	generatorEnv = "PLIMSOLL_ENGINE_GENERATOR" // "DIR URL": the test binary replays against URL into DIR
+	generatorEnv = "PLIMSOLL_ENGINE_GENERATOR" // "DIR DRIVER URL": the test binary replays against URL into DIR
 	perSecond    = 1000
 	clients      = 5
 	duration     = 2 * time.Second
@@ -30,11 +31,21 @@ const (
 )
 
 // A generator that does not get the processor is late by itself: what then waits for a connection, behind all that came
-// due meanwhile, is not the server's doing.
+// due meanwhile, is not the server's doing, whatever drives its requests.
 func TestAStallOfTheGeneratorIsItsOwn(t *testing.T) {
+	for _, d := range http1and2 {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			stallOne(t, d)
+		})
+	}
+}
+
+// stallOne stops a generator for a while.
+func stallOne(t *testing.T, d driver) {
 	dir := filepath.Join(t.TempDir(), "run")
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), generatorEnv+"="+dir+" "+server{script: fine}.start(t, plain))
+	child.Env = append(os.Environ(), generatorEnv+"="+dir+" "+d.name+" "+server{script: fine}.start(t, d))
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
 	if err == nil {
@@ -94,8 +105,8 @@ func checkLimited(t *testing.T, dir string) {
 }
 
 // generate is the other process: it says when it begins.
-func generate(dir, url string) error {
-	to, err := target.New(context.Background(), url, "", false)
+func generate(dir string, d driver, url string) error {
+	to, err := target.New(context.Background(), url, "", true)
 	if err != nil {
 		return err
 	}
@@ -104,19 +115,19 @@ func generate(dir, url string) error {
 	if err != nil {
 		return err
 	}
-	e := engine.New(to, none, engine.Options{}, into, context.Background())
+	e := engine.New(to, none, engine.Options{Goroutines: d == goroutines}, into, context.Background())
 	fmt.Println("begins")
-	e.Open(context.Background(), evenly())
+	e.Open(context.Background(), evenly(d))
 	_, err = into.Close(record.Complete, "")
 	return err
 }
 
 // evenly are requests of a few clients at even distances.
-func evenly() iter.Seq[*exchange.Shot] {
+func evenly(d driver) iter.Seq[*exchange.Shot] {
 	return func(yield func(*exchange.Shot) bool) {
 		for i := range int64(duration.Seconds() * perSecond) {
 			hit := &exchange.Hit{Client: uint32(i % clients), LoggedBytes: -1, Line: uint64(i) + 1}
-			hit.Method, hit.Target = "GET", "/"
+			hit.Method, hit.Target, hit.Proto = "GET", "/", d.proto
 			if !yield(new(exchange.Shot).Of(hit, i*int64(time.Second)/perSecond)) {
 				return
 			}
@@ -126,11 +137,12 @@ func evenly() iter.Seq[*exchange.Shot] {
 
 func init() {
 	asGenerator = func() bool {
-		dir, url, asked := strings.Cut(os.Getenv(generatorEnv), " ")
-		if !asked {
+		what := strings.Fields(os.Getenv(generatorEnv))
+		if len(what) != 3 {
 			return false
 		}
-		if err := generate(dir, url); err != nil {
+		i := slices.IndexFunc(http1and2, func(d driver) bool { return d.name == what[1] })
+		if err := generate(what[0], http1and2[i], what[2]); err != nil {
 			panic(err)
 		}
 		return true
