@@ -45,16 +45,15 @@ class EmulatedDisk(DiskSettings):
     )
     bytes_per_s: Annotated[Size, Field(ge=1 << 16)] | None = Field(
         None,
-        description="Your own limit in bytes a second, for reads and writes each: 50M. Default: that of "
-        "like, if set.",
+        description="Your own limit in bytes a second, for reads and writes each: 50M. Not together "
+        "with like.",
     )
     operations_per_s: int | None = Field(
         None,
         ge=10,
         le=10_000_000,
-        description="Your own limit in operations a second, for reads and writes each: 400. Default: that of "
-        "like, "
-        "if set.",
+        description="Your own limit in operations a second, for reads and writes each: 400. Not together "
+        "with like.",
     )
     recordsize: RecordSize | None = Field(None, description="zfs: size of a file's largest block: 16K.")
     compression: Compression | None = Field(None, description="zfs: lz4, gzip, off, …; zfs-fuse has no lz4.")

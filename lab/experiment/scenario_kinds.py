@@ -21,7 +21,8 @@ from plimsoll.common.problems import problems_of
 
 _PREPARE_S = 3600.0
 _NOWHERE = "http://127.0.0.1"  # a stand-in for the target, which is the clone's
-_OURS = {"target", "connect_to", "out", "backend", "repeat", "i_may_change_this_site", "duration_s"}
+_LENGTH = "duration_s"
+_OURS = {"target", "connect_to", "out", "backend", "repeat", "i_may_change_this_site", _LENGTH}
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,11 @@ def prepare(lab: Lab, say: Callable[[str], None]) -> None:
 
 def _problems(member: Member, duration_s: float | None) -> list[str]:
     given = {key: value for key, value in member.options.items() if key not in _OURS}
-    ours = [f"{key}: the lab sets this; leave it out" for key in member.options if key in _OURS]
+    ours = [
+        f"{key}: the lab sets this{' by the phases' if key == _LENGTH else ''}; leave it out"
+        for key in member.options
+        if key in _OURS
+    ]
     given |= {"target": _NOWHERE} | ({} if duration_s is None else {"duration_s": duration_s})
     found: list[dict[str, str]] = json.loads(_ask(member.scenario, said=json.dumps(given)))
     return ours + [f"{one['key']}: {one['problem']}" for one in found]

@@ -136,7 +136,7 @@ def test_what_is_wrong_is_said_with_its_line_and_key(what: str, text: str, said:
         (
             "what the lab sets this",
             "{scenario: visitors, options: {duration_s: 3}}",
-            "duration_s: the lab sets this; leave it out",
+            "duration_s: the lab sets this by the phases; leave it out",
         ),
         ("a replay without a log", "{scenario: replay}", "scenarios.0.options.log: is missing"),
         (

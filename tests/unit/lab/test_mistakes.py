@@ -69,6 +69,45 @@ def test_what_was_mended_is_not_told_again(tmp_path: Path) -> None:
     ]
 
 
+FACTORS = [
+    ("recordsize on ext4", "recordsize", "no datasets of it are known"),
+    ("a factor that there is not", "record-sice", "did you mean recordsize"),
+]
+
+
+@pytest.mark.parametrize(("what", "factor", "says"), FACTORS, ids=[row[0] for row in FACTORS])
+def test_a_factor_that_does_not_fit_is_told_beside_options(
+    tmp_path: Path, what: str, factor: str, says: str
+) -> None:
+    path = tmp_path / "lab.yml"
+    path.write_text(
+        "name: grid\n"
+        "backends:\n"
+        "- {name: a, disk: {kind: emulated, filesystem: ext4, size_bytes: 4G}, clone: {driver: compose}}\n"
+        "scenarios: [{scenario: save-article, options: {duration_s: 9}}]\n"
+        f"factors: [{{name: {factor}, values: [16K, 128K]}}]\n"
+    )
+    found = told(path)
+    assert len(found) == 2, what
+    assert "scenarios.0.options.duration_s: the lab sets this by the phases" in "\n".join(found), what
+    assert says in "\n".join(found), what
+
+
+def test_what_follows_from_a_disk_that_is_wrong_is_not_told(tmp_path: Path) -> None:
+    """Without its disk the backend has no dataset for the factor: that is no mistake of its own."""
+    path = tmp_path / "lab.yml"
+    path.write_text(
+        "name: grid\n"
+        "backends:\n"
+        "- name: a\n"
+        "  disk: {kind: emulated, filesystem: zfs, size_bytes: 4G, like: rotating, bytes_per_s: 9M}\n"
+        "  clone: {driver: compose}\n"
+        "scenarios: [{scenario: download}]\n"
+        "factors: [{name: recordsize, values: [16K, 128K]}]\n"
+    )
+    assert [line.split(": ")[1] for line in told(path)] == ["backends.0.disk"]
+
+
 OTHERS = [
     ("gates.yml", read_gates, "gates:\n- {scenario: replay, fase: during}\nconfidence: high\n"),
     ("hosts.yml", read_hosts, "hosts:\n- {name: a, adress: b, port: ssh}\n- {name: a}\n"),
