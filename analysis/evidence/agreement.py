@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.evidence.answers import RouteAnswers
 from analysis.evidence.finding import Finding, FindingKind
@@ -61,8 +63,18 @@ def side_findings(
     for kind, apart, words, worse in (
         (FindingKind.MORE_FAILURES, _more(first, second, _failures), "failed", True),
         (FindingKind.FEWER_FAILURES, _more(second, first, _failures), "failed", False),
-        (FindingKind.EMPTY_ANSWERS, _more(first, second, _empty), "came back without a body", True),
-        (FindingKind.OTHER_ANSWERS, _more(second, first, _empty), "came back without a body", False),
+        (
+            FindingKind.EMPTY_ANSWERS,
+            _more(first, second, _empty),
+            "came back without a body",
+            True,
+        ),
+        (
+            FindingKind.OTHER_ANSWERS,
+            _more(second, first, _empty),
+            "came back without a body",
+            False,
+        ),
     ):
         if apart:
             where, shares = apart
@@ -87,7 +99,10 @@ _Apart = tuple[str, tuple[float, float]] | None
 
 def _more(first: Routes, second: Routes, share: Callable[[RouteAnswers], float]) -> _Apart:
     """Return where the share is greater in `second`, in all or in one route, and both shares."""
-    one, other = share(_total(first)), share(_total(second))
+    if share is _failures:  # a request that fails again and again is felt each time
+        one, other = share(_total(first)), share(_total(second))
+    else:
+        one, other = _over_one_mix(first, second, share, lambda answers: answers.requests)
     if other - one > _APART:
         return "", (one, other)
     for name in _common(first, second):
@@ -105,10 +120,50 @@ def _empty(answers: RouteAnswers) -> float:
     return answers.empty / answers.requests if answers.requests else 0.0
 
 
+_Share = TypeVar("_Share", float, NDArray[np.float64])
+
+
+def _over_one_mix(
+    first: Routes,
+    second: Routes,
+    share: Callable[[RouteAnswers], _Share],
+    size: Callable[[RouteAnswers], int],
+) -> tuple[_Share, _Share]:
+    """Return both sides' shares over the mix of routes that they have together (direct standardisation).
+
+    A scripted run makes as many requests of each kind as its disk lets it. Without this, a slow disk, whose
+    images are waited for, would differ from a fast one in every share that differs from route to route. The
+    routes of one side only are one more route; a side that has none of those is there as a whole.
+    """
+    both = [name for name in first if name in second]
+    pairs = [(first[name], second[name]) for name in both]
+    pairs.append((_total(_without(first, both)), _total(_without(second, both))))
+    weights = [size(one) + size(other) for one, other in pairs]
+    whole = (_total(first), _total(second))
+    of_one, of_other = (
+        sum(
+            (
+                weight / sum(weights) * share(pair[side] if size(pair[side]) else whole[side])
+                for weight, pair in zip(weights, pairs, strict=True)
+                if weight
+            ),
+            start=0 * share(whole[side]),
+        )
+        for side in (0, 1)
+    )
+    return of_one, of_other
+
+
+def _without(routes: Routes, names: Sequence[str]) -> Routes:
+    return {name: answers for name, answers in routes.items() if name not in names}
+
+
 def _other_classes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
     """Yield where other status classes came among the answers that did not fail."""
-    places = {"": _distance(_total(first), _total(second))}
-    places |= {f" of {name}": _distance(first[name], second[name]) for name in _common(first, second)}
+    places = {"": _distance(first, second)}
+    places |= {
+        f" of {name}": _distance({name: first[name]}, {name: second[name]}) for name in _common(first, second)
+    }
     for where, apart in places.items():
         if apart > (_APART_ROUTE if where else _APART):
             yield (
@@ -118,9 +173,17 @@ def _other_classes(first: Routes, second: Routes, called: tuple[str, str]) -> It
             return
 
 
-def _distance(first: RouteAnswers, second: RouteAnswers) -> float:
-    shares = [each.kinds[1:5] / total for each in (first, second) if (total := each.kinds[1:5].sum())]
-    return float(np.abs(shares[0] - shares[1]).sum() / 2) if len(shares) == 2 else 0.0
+def _distance(first: Routes, second: Routes) -> float:
+    def whole(answers: RouteAnswers) -> int:
+        return int(answers.kinds[1:5].sum())
+
+    def shares(answers: RouteAnswers) -> NDArray[np.float64]:
+        return answers.kinds[1:5] / max(whole(answers), 1)
+
+    if not whole(_total(first)) or not whole(_total(second)):
+        return 0.0
+    one, other = _over_one_mix(first, second, shares, whole)
+    return float(np.abs(one - other).sum() / 2)
 
 
 def _other_sizes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
