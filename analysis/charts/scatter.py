@@ -305,7 +305,8 @@ def _layout(
     }
     y_axis = axis("response time (ms)", scale) | log_ticks(values) | {"domain": [rounded(bottom), 1]}
     more["annotations"] = missing_notes(
-        scatter.missing, lambda phase: unit.of(_middle_s(phase, edges_s, scatter.busy_s))
+        [each for each in scatter.missing if _is_drawn(each.phase, edges_s, scatter.busy_s)],
+        lambda phase: unit.of(_middle_s(phase, edges_s, scatter.busy_s)),
     )
     if scatter.busy_s is not None:
         band = {"type": "rect", "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
@@ -323,6 +324,12 @@ def _layout(
             }
         ]
     return layout(x_axis, y_axis, **more)
+
+
+def _is_drawn(phase: str, edges_s: tuple[float, float], busy_s: float | None) -> bool:
+    """Return whether the axis reaches into a phase; the caption names what is missing elsewhere."""
+    from_s, to_s = edges_s
+    return {"before": from_s < 0, "after": to_s > (busy_s or 0)}.get(phase, True)
 
 
 def _middle_s(phase: str, edges_s: tuple[float, float], busy_s: float | None) -> float:
