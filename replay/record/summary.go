@@ -1,6 +1,9 @@
 package record
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Summary is summary.json: counts and exact statistics of the whole run.
 type Summary struct {
@@ -134,9 +137,17 @@ func limited(lateMS, responseMS *float64) (bool, string) {
 	if lateMS == nil || responseMS == nil || *lateMS <= limitLagMS || *lateMS <= limitFraction**responseMS {
 		return false, ""
 	}
-	return true, fmt.Sprintf("the generator sent late: one request in a thousand by over %.3g ms, where the p99.9 response time is "+
-		"%.3g ms; use a lower --speed or --rate, stop other programs on this machine, or give the generator processor cores of its own",
-		*lateMS, *responseMS)
+	return true, fmt.Sprintf("the generator sent late: one request in a thousand by over %s, where the p99.9 response time is "+
+		"%s; use a lower --speed or --rate, stop other programs on this machine, or give the generator processor cores of its own",
+		inUnits(*lateMS), inUnits(*responseMS))
+}
+
+// inUnits writes milliseconds with three significant figures, in seconds from 1,000 ms on.
+func inUnits(ms float64) string {
+	if ms < 999.5 {
+		return fmt.Sprintf("%.3g ms", ms)
+	}
+	return fmt.Sprintf("%.*f s", max(0, 2-int(math.Log10(ms/1000))), ms/1000)
 }
 
 // Statistics of one kind of time in milliseconds. Percentiles are exact order statistics (nearest rank); a
