@@ -21,13 +21,15 @@ def described(storage: Storage) -> dict[str, object]:
 def tuned(tuning: Sequence[TunedValue]) -> dict[str, str]:
     """Return what was set, by key; disks and datasets by their place, since each backend has its own.
 
+    Words that stand for those of any backend, such as `@web`, stay.
+
     What was there before is left out: it is not what the run was under.
     """
     places: dict[tuple[str, str], int] = {}
     found = {}
     for value in tuning:
         key = value.key
-        if of_one := _OF_ONE.fullmatch(key):
+        if (of_one := _OF_ONE.fullmatch(key)) and not of_one[2].startswith("@"):
             kind, name, setting = of_one.groups()
             place = places.setdefault((kind, name), 1 + sum(kind == other for other, _ in places))
             key = f"{kind}.{place}.{setting}"

@@ -51,7 +51,10 @@ def _is_zfs(backend: BackendRuns) -> bool:
 
 
 def compress_ratios(runs: Sequence[MeasuredRun]) -> dict[str, str]:
-    """Return how well each backend's data compress, by its name (hostile): `1.4`, or the span of its runs."""
+    """Return how well each backend's data compress, by its name (hostile).
+
+    `1.4`, or the span of its runs and datasets.
+    """
     found: dict[str, list[float]] = {}
     for run in runs:
         storage = run.directory.facts.storage

@@ -1,7 +1,7 @@
 """A clone, the site on one backend, and what a driver is made of: a line in `registry` each."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from lab.clones.golden import Golden, SiteSettings
@@ -78,7 +78,8 @@ class Surroundings:
     """The surroundings that a clone is made in. `name` is the name of everything that belongs to it.
 
     `place` is None only for drivers that put the clone nowhere; `site` has lab.yml's settings of the site
-    that is copied; `work` is the lab's own folder on `machine`, `project` Plimsoll's own folder.
+    that is copied; `work` is the lab's own folder on `machine`, `project` Plimsoll's own folder. `parts` are
+    to be on datasets of their own, each created with these properties (see lab.names.storage.PARTS).
     """
 
     machine: Machine
@@ -87,6 +88,7 @@ class Surroundings:
     site: SiteSettings
     work: str
     project: str
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def disk(self) -> Place:
@@ -121,6 +123,7 @@ class Driver(Generic[Settings]):
     `has_own_site`: the site in it is Plimsoll's own, whose password is public.
     `looks`: what is to be looked at before anything is made, for settings and surroundings.
     `at_start`: keys that hold from each start on, so that clones which differ in no other can be one.
+    `has_parts`: it can put its database and its web files on datasets of their own.
     """
 
     name: str
@@ -131,3 +134,4 @@ class Driver(Generic[Settings]):
     has_own_site: bool = False
     looks: Callable[[Settings, Surroundings], list[Look]] = lambda *_: []
     at_start: frozenset[str] = frozenset()
+    has_parts: bool = False

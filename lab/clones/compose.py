@@ -70,10 +70,20 @@ class Compose:
 
     driver = "compose"
 
-    def __init__(self, settings: ComposeSettings, name: str, place: Place, golden: Golden) -> None:
-        """`golden` is the site that is copied; it knows where Plimsoll lies on that machine."""
+    def __init__(
+        self,
+        settings: ComposeSettings,
+        name: str,
+        place: Place,
+        golden: Golden,
+        parts: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        """`golden` is the site that is copied; it knows where Plimsoll lies on that machine.
+
+        `parts`: see Surroundings.
+        """
         self._settings, self._name, self._place, self._golden = settings, name, place, golden
-        self._site = SiteData(place, name, golden.folder)
+        self._site = SiteData(place, name, golden.folder, parts=parts or {})
 
     def create(self) -> list[Step]:
         """Copy the site."""
@@ -171,7 +181,7 @@ _AT_REST = """used=$(docker ps -q --filter "label=plimsoll.backend=$(realpath -m
 
 async def _kit(settings: ComposeSettings, around: Surroundings) -> CloneKit:
     golden = Golden(around.site, around.work, settings.project or around.project)
-    return CloneKit(Compose(settings, around.name, around.disk, golden), golden=golden)
+    return CloneKit(Compose(settings, around.name, around.disk, golden, around.parts), golden=golden)
 
 
 def _looks(settings: ComposeSettings, around: Surroundings) -> list[Look]:
@@ -198,4 +208,5 @@ COMPOSE = Driver(
     has_own_site=True,
     looks=_looks,
     at_start=frozenset({"buffer_pool", "php_children", "varnish_storage"}),
+    has_parts=True,
 )

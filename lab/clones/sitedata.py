@@ -1,15 +1,19 @@
-"""A clone's data: a folder, a Btrfs subvolume or a ZFS dataset below a place, and as it was when created."""
+"""A clone's data: a folder, a Btrfs subvolume or ZFS datasets below a place, and as it was when created."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
+from lab.names.storage import DATABASE, WEB
 from lab.steps.remains import Remains
 from lab.steps.step import Command, Room, Step
 
 _COPY_S = 6 * 3600.0
 _BUSY_S = 30.0
 _SNAPSHOT = "plimsoll-pristine"
+# The folders of a site that each part is in; a dataset is mounted at one folder, so each has its own.
+_FOLDERS = {DATABASE: ("mysql",), WEB: ("wordpress", "static", "forum")}
 
 # $1: the folder. Not followed where it is a symbolic link, not left where something is mounted in it.
 _REMOVE = '[ -L "$1" ] || [ ! -e "$1" ] || rm -rf --one-file-system -- "$1"'
@@ -19,11 +23,15 @@ _DESTROY = '! zfs list -H -o name "$1" >/dev/null 2>&1 || zfs destroy -r "$1"'
 
 @dataclass(frozen=True)
 class SiteData:
-    """The data of the clone called `name`, copied of the folder `golden`."""
+    """The data of the clone called `name`, copied of the folder `golden`.
+
+    On ZFS, `parts` of them are on datasets of their own below the clone's: properties by the part's word.
+    """
 
     place: Place
     name: str
     golden: str
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict, kw_only=True)
 
     @property
     def folder(self) -> str:
@@ -37,6 +45,7 @@ class SiteData:
             self.place.folder,
             dataset=self._dataset if self.place.dataset else None,
             subvolume=self.folder if self.place.filesystem == "btrfs" else None,
+            parts=self._datasets_of_parts if self.place.dataset else {},
         )
 
     def make(self) -> list[Step]:
@@ -44,12 +53,14 @@ class SiteData:
         room = Room("see that there is room for the copy", self.place.folder, like=self.golden)
         copy = _command("copy the site", "cp", "-a", "--reflink=auto", "--", f"{self.golden}/.", self.folder)
         if self.place.dataset:
+            recursive = ["-r"] if self.parts else []
             return [
                 room,
                 _command("make a dataset", "zfs", "create", self._dataset),
                 _command("see that it is mounted", "mountpoint", "-q", "--", self.folder),
+                *self._make_parts(),
                 copy,
-                _command("take a snapshot", "zfs", "snapshot", f"{self._dataset}@{_SNAPSHOT}"),
+                _command("take a snapshot", "zfs", "snapshot", *recursive, f"{self._dataset}@{_SNAPSHOT}"),
             ]
         if self.place.filesystem == "btrfs":
             return [
@@ -71,8 +82,7 @@ class SiteData:
     def restore(self) -> list[Step]:
         """Restore the data as they were; nothing of the clone may be running."""
         if self.place.dataset:
-            words = ("zfs", "rollback", "-r", f"{self._dataset}@{_SNAPSHOT}")
-            return [Command("roll it back", words, timeout_s=_COPY_S, until_s=_BUSY_S)]
+            return [_rollback(dataset) for dataset in (self._dataset, *self.data.part_of)]
         if self.place.filesystem == "btrfs":
             return [
                 *self.remove(pristine=False),
@@ -114,9 +124,25 @@ class SiteData:
                 )
         return found
 
+    def _make_parts(self) -> list[Step]:
+        """Their mount points are inherited, so each is mounted at the folder that it is called after."""
+        steps: list[Step] = []
+        for part, properties in self.parts.items():
+            options = [word for name, value in properties.items() for word in ("-o", f"{name}={value}")]
+            for folder in _FOLDERS[part]:
+                words = ("zfs", "create", *options, f"{self._dataset}/{folder}")
+                mounted = ("mountpoint", "-q", "--", f"{self.folder}/{folder}")
+                steps.append(_command(f"make a dataset for {part}", *words))
+                steps.append(_command("see that it is mounted", *mounted))
+        return steps
+
     @property
     def _dataset(self) -> str:
         return f"{self.place.dataset}/{self.name}"
+
+    @property
+    def _datasets_of_parts(self) -> dict[str, tuple[str, ...]]:
+        return {part: tuple(f"{self._dataset}/{one}" for one in _FOLDERS[part]) for part in self.parts}
 
     @property
     def _pristine(self) -> str:
@@ -125,6 +151,11 @@ class SiteData:
 
 def _command(says: str, *words: str) -> Command:
     return Command(says, words, timeout_s=_COPY_S)
+
+
+def _rollback(dataset: str) -> Command:
+    words = ("zfs", "rollback", "-r", f"{dataset}@{_SNAPSHOT}")
+    return Command("roll it back", words, timeout_s=_COPY_S, until_s=_BUSY_S)
 
 
 def _removal(says: str, script: str, of: str) -> Command:

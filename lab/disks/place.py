@@ -1,6 +1,7 @@
 """The place of a clone: a folder on the disk under test, and what is known of the layers below it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lab.steps.step import Step
 
@@ -39,8 +40,17 @@ class Place:
 
 @dataclass(frozen=True)
 class DataLocation:
-    """The location of a clone's data, for a saturator to aim at; None where there is no such thing."""
+    """The location of a clone's data, for a saturator to aim at; None where there is no such thing.
+
+    `parts`: the datasets below `dataset` that parts of the data are on, by the word for the part (`@web`).
+    """
 
     folder: str | None = None  # on the disk under test; others may make files there too
     dataset: str | None = None
     subvolume: str | None = None
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def part_of(self) -> dict[str, str]:
+        """The word for the part, by the dataset that it is on."""
+        return {dataset: part for part, datasets in self.parts.items() for dataset in datasets}

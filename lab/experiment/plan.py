@@ -1,5 +1,6 @@
 """The plan of an experiment, command by command: the same steps that are carried out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from lab.saturators import kind_of, saturator
 from lab.steps.step import Command, Step, shown
 from lab.tuning import Tuning
 from lab.tuning.apply import planned as planned_tuning
-from lab.tuning.own_disk import resolved, still_to_be_made, without
+from lab.tuning.own_disk import resolved, still_to_be_made, tuned_in_runs, without
 from lab.tuning.values import SettingCommand
 
 ATTEMPT = "${attempt}"  # the folder of a run that is being done
@@ -52,7 +53,7 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
         rig.wear(run.backend)
         tuning = tunings[run.backend]
         of_disk = _of_own_disk(rig)
-        tuned = StepGroup("tune the host", tuple(_step(step) for step in [*tuning.apply_steps, *of_disk]))
+        tuned = _tuned([*tuning.apply_steps, *of_disk])
         untuned = StepGroup(
             "put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps)
         )
@@ -66,7 +67,7 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
             parts = (prepare, rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
             chapters.append(_chapter(f"make {rig.name}", rig, parts))
         parts = (
-            tuned,
+            _tuned([*tuning.apply_steps, *of_disk, *_of_clone(rig)]),
             rig.reset(restore=rig.name in dirty),
             StepGroup("load", _load(plain[run.backend], run, kinds, rig)),
             saturating[run.backend],
@@ -85,7 +86,11 @@ def _by_name(rig: Rig, tuning: Tuning) -> Tuning:
     place = rig.place
     if place is None or rig.makes_disk:
         return without(tuning)
-    return resolved(tuning, place.devices, place.dataset)
+    return resolved(tuning, place.devices, place.dataset, {})
+
+
+def _tuned(steps: Sequence[SettingCommand]) -> StepGroup:
+    return StepGroup("tune the host", tuple(_step(step) for step in steps))
 
 
 def _of_own_disk(rig: Rig) -> list[SettingCommand]:
@@ -94,6 +99,11 @@ def _of_own_disk(rig: Rig) -> list[SettingCommand]:
     if place is None or not rig.makes_disk:
         return []
     return still_to_be_made(rig.backend.tuning, place.devices, place.dataset)
+
+
+def _of_clone(rig: Rig) -> list[SettingCommand]:
+    """Return the commands that tune datasets of the clone, which is still to be made."""
+    return tuned_in_runs(rig.backend.tuning, rig.clone.data().parts)
 
 
 def lasts_s(lab: Lab) -> float | None:

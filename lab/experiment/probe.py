@@ -14,6 +14,7 @@ from lab.experiment.rigs import PROJECT, Machines, rig_of
 from lab.experiment.settings import LOCAL, Backend, Lab
 from lab.machine import Machine
 from lab.names.labels import Label
+from lab.names.storage import PARTS
 from lab.saturators import kind_of as saturator_kind
 from lab.steps.look import Look, is_device, is_file
 from lab.steps.runner import answer_of
@@ -135,7 +136,9 @@ async def _tuning(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
         datasets = {name: one for name, one in tuning.datasets.items() if name.partition("/")[0] != pool}
         tuning = without(tuning.model_copy(update={"datasets": datasets}))
     elif place is not None:
-        tuning = resolved(tuning, place.devices, place.dataset)
+        # Datasets of a clone, which are not there yet, will have the properties that the one above them has.
+        above = [place.dataset] if place.dataset else []
+        tuning = resolved(tuning, place.devices, place.dataset, dict.fromkeys(PARTS, above))
     try:
         await planned_tuning(rig.machine, tuning)
     except LabError as error:

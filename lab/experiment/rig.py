@@ -81,11 +81,10 @@ class Rig:
         named = place.devices if place else ()
         return tuple(fill(device, captured).removeprefix("/dev/") for device in named)
 
-    @property
-    def tuning(self) -> Tuning:
-        """Its tuning, with the names of its own disk."""
-        tuning, place = self.backend.tuning, self.place
-        return resolved(tuning, self.devices if place else (), place.dataset if place else None)
+    def tuning(self, of_clone: bool) -> Tuning:
+        """Return its tuning, with the names of its own disk, and `of_clone` those of the clone's datasets."""
+        place, parts = self.place, self.clone.data().parts if of_clone else {}
+        return resolved(self.backend.tuning, self.devices, place.dataset if place else None, parts)
 
     def wear(self, variant: str) -> None:
         """Take the settings of a variant for what comes next: disk and clone stay what they are."""
@@ -125,17 +124,20 @@ class Rig:
         """
         self.stands = True
         await self.do([await self.prepare(), self.make_disk()])
-        async with self.tuned(tuning):
+        async with self.tuned(tuning, of_clone=False):
             await self.do([self.make_clone()])
         await self.do([self.limit()])
 
     @contextlib.asynccontextmanager
-    async def tuned(self, journal: JournalPlace) -> AsyncIterator[Plan]:
-        """Tune the host within the block, as given; what a crash left in `journal` is put back first."""
+    async def tuned(self, journal: JournalPlace, of_clone: bool = True) -> AsyncIterator[Plan]:
+        """Tune the host within the block, as given; what a crash left in `journal` is put back first.
+
+        `of_clone`: also the clone's own datasets, which are created with what holds for what is written.
+        """
         machine = RecordedMachine(self.machine, self.tell, changes_settings)
         await put_back(machine, journal)
         try:
-            yield await apply(machine, self.tuning, journal)
+            yield await apply(machine, self.tuning(of_clone), journal)
         finally:
             await put_back(machine, journal)
 

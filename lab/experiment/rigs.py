@@ -11,6 +11,7 @@ from lab.experiment.rig import OnStep, Rig
 from lab.experiment.settings import LOCAL, Backend, Lab
 from lab.machine import LocalMachine, Machine
 from lab.names.labels import Label
+from lab.tuning.own_disk import created_with
 
 PROJECT = Path(__file__).parents[2]
 
@@ -43,7 +44,8 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     storage = disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
     place = storage.place() if storage else None
     try:
-        around = Surroundings(machine, label.of(backend.name), place, lab.site, lab.work, str(PROJECT))
+        name, parts = label.of(backend.name), created_with(backend.tuning)
+        around = Surroundings(machine, name, place, lab.site, lab.work, str(PROJECT), parts)
         kit = await clone_of(backend.clone, around)
     except ValueError as error:  # a clone that this disk cannot hold
         raise LabError(f"clone: {error}") from None

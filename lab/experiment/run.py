@@ -27,6 +27,7 @@ from lab.observers import HostCsv, place, sampler_of
 from lab.saturators import saturator
 from lab.steps.step import Command
 from lab.tuning import Plan
+from lab.tuning.own_disk import in_words
 from plimsoll.common.atomic import replace_json, replace_text
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
@@ -77,7 +78,7 @@ class RigRun:
     async def _measured(self, attempt: Path) -> tuple[list[LoadPart], dict[str, Any]]:
         rig = self._rig
         devices, datasets = self._disks()
-        facts = await read_facts(rig.machine, devices, datasets)
+        facts = await read_facts(rig.machine, devices, datasets, rig.clone.data().part_of)
         observe = self._lab.observe
         if devices and not observe.disks:
             observe = observe.model_copy(update={"disks": devices})
@@ -163,8 +164,9 @@ class RigRun:
         where = self._rig.place
         if where is None:
             return self._lab.observe.disks, ()
-        dataset = self._rig.clone.data().dataset or (None if self._rig.is_ours else where.dataset)
-        return self._rig.devices, (dataset,) if dataset else ()
+        data = self._rig.clone.data()
+        dataset = data.dataset or (None if self._rig.is_ours else where.dataset)
+        return self._rig.devices, (dataset, *data.part_of) if dataset else ()
 
     @property
     def _design(self) -> dict[str, Any]:
@@ -179,6 +181,7 @@ class RigRun:
         accelerator = {key: captured[key] for key in ("accelerator",) if key in captured}
         choice = self._lab.scenario(self._run.scenario)
         phases = self._lab.phases_of(choice)
+        part_of = self._rig.clone.data().part_of
         replace_json(
             path,
             read_json(path)
@@ -191,7 +194,7 @@ class RigRun:
                     "emulated": where.emulated if where else None,
                     "clone": self._rig.clone.describe() | accelerator,
                     "facts": facts,
-                    "tuning": [asdict(value) for value in tuning.asked],
+                    "tuning": [asdict(value) for value in in_words(tuning.asked, part_of)],
                 },
                 "phases": {"warmup_s": self._lab.warmup_s, **phases.model_dump()},
             }

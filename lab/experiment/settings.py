@@ -268,7 +268,8 @@ def _disk_problems(backend: Backend) -> Iterator[tuple[Location, str]]:
         elif disk_kind(said).is_made:
             yield ("disk",), f"must be a folder: {driver.name} is on a disk that exists"
     place = disk(said, Label("any"), "any").place() if said else None
-    own = own_disk_problems(backend.tuning, bool(place and place.devices), bool(place and place.dataset))
+    has = (bool(place and place.devices), bool(place and place.dataset), driver.has_parts)
+    own = own_disk_problems(backend.tuning, *has)
     yield from ((("tuning", *where), what) for where, what in own)
 
 

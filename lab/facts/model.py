@@ -36,9 +36,13 @@ class PoolFacts(_Facts):
 
 
 class DatasetFacts(_Facts):
-    """One dataset: the properties that matter here, and how well its data compress."""
+    """One dataset: the properties that matter here, and how well its data compress.
+
+    `part`: what of a clone is on it (`@database`), where it is one of several.
+    """
 
     dataset: str
+    part: str | None = None
     properties: dict[str, str] = {}
     compress_ratio: float | None = None
 

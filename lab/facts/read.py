@@ -1,6 +1,6 @@
 """Reads the facts of a host through a Machine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lab.errors import MachineError
 from lab.facts import parse
@@ -46,9 +46,15 @@ def status_command(pool: str) -> list[str]:
     return ["zpool", "status", pool]
 
 
-async def read_facts(machine: Machine, disks: Sequence[str] = (), datasets: Sequence[str] = ()) -> HostFacts:
+async def read_facts(
+    machine: Machine,
+    disks: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    part_of: Mapping[str, str] | None = None,
+) -> HostFacts:
     """Return the facts of the host, of `disks` and of `datasets` with their pools, in the order given.
 
+    `part_of` says, by dataset, what of a clone is on it.
     The names must be checked (`lab.names.storage`). What the host has not, or does not tell, is None; raises
     MachineError only if it cannot be reached.
     """
@@ -73,7 +79,9 @@ async def read_facts(machine: Machine, disks: Sequence[str] = (), datasets: Sequ
         pools=tuple(
             [await _pool(machine, pool) for pool in dict.fromkeys(name.split("/")[0] for name in datasets)]
         ),
-        datasets=tuple([await _dataset(machine, dataset) for dataset in datasets]),
+        datasets=tuple(
+            [await _dataset(machine, dataset, (part_of or {}).get(dataset)) for dataset in datasets]
+        ),
     )
 
 
@@ -99,12 +107,11 @@ def disk_facts(device: str, texts: Sequence[str | None]) -> DiskFacts:
     )
 
 
-def dataset_facts(dataset: str, found: dict[str, tuple[str, str]]) -> DatasetFacts:
+def dataset_facts(dataset: str, found: dict[str, tuple[str, str]], part: str | None = None) -> DatasetFacts:
     """Return the facts in what `zfs get` printed of one dataset. Pure."""
     kept = {name: found[name][0] for name in parse.PROPERTIES if name in found and found[name][0] != "-"}
-    return DatasetFacts(
-        dataset=dataset, properties=kept, compress_ratio=parse.ratio(found.get("compressratio", ("", ""))[0])
-    )
+    ratio = parse.ratio(found.get("compressratio", ("", ""))[0])
+    return DatasetFacts(dataset=dataset, part=part, properties=kept, compress_ratio=ratio)
 
 
 async def _pool(machine: Machine, pool: str) -> PoolFacts:
@@ -114,9 +121,9 @@ async def _pool(machine: Machine, pool: str) -> PoolFacts:
     return PoolFacts(pool=pool, layout=layout, devices=devices, ashift=ashift)
 
 
-async def _dataset(machine: Machine, dataset: str) -> DatasetFacts:
+async def _dataset(machine: Machine, dataset: str, part: str | None) -> DatasetFacts:
     printed = await _printed(machine, get_command(dataset))
-    return dataset_facts(dataset, parse.properties(printed).get(dataset, {}))
+    return dataset_facts(dataset, parse.properties(printed).get(dataset, {}), part)
 
 
 async def _printed(machine: Machine, command: Sequence[str]) -> str:

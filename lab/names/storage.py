@@ -32,12 +32,22 @@ checked_dataset = _named("a dataset's name, such as tank/site", _DATASET, _LONGE
 DatasetName = Annotated[str, AfterValidator(checked_dataset)]
 
 OWN_DISK = "@disk"  # stands for the devices, or the dataset, of the backend's own disk
+# Parts of a clone's data that can be on datasets of their own: its database, and what its web server serves.
+DATABASE, WEB = "@database", "@web"
+PARTS = (DATABASE, WEB)
+
+
+def _dataset_or_own(value: str) -> str:
+    own = (OWN_DISK, *PARTS)
+    if value.startswith("@") and value not in own:
+        raise ValueError(f"must be {', '.join(own)} or a dataset's name, such as tank/site")
+    return value if value in own else checked_dataset(value)
+
+
 DeviceOrOwn = Annotated[
     str, AfterValidator(lambda value: value if value == OWN_DISK else checked_device(value))
 ]
-DatasetOrOwn = Annotated[
-    str, AfterValidator(lambda value: value if value == OWN_DISK else checked_dataset(value))
-]
+DatasetOrOwn = Annotated[str, AfterValidator(_dataset_or_own)]
 
 
 def checked_folder(value: str) -> str:

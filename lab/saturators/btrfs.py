@@ -45,6 +45,8 @@ def leftovers(list_output: str, folder: str, label: str) -> list[str]:
 class BtrfsSource:
     """The commands that send a subvolume; see send_loop.SnapshotCommands."""
 
+    below = ()  # a snapshot of a subvolume holds none below it
+
     def __init__(self, settings: BtrfsSend, label: str) -> None:
         self._settings, self._label = settings, label
 

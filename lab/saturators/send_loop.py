@@ -1,7 +1,7 @@
 """Snapshot, send, destroy the snapshot, again and again: the same for ZFS and Btrfs."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lab.machine import Line, Machine
@@ -14,8 +14,13 @@ _SEND_S = 600.0  # for a command during a send: a busy pool answers late
 
 
 class SnapshotCommands(Protocol):
-    """The commands that send: lists of arguments."""
+    """The commands that send: lists of arguments.
 
+    `below`: what is sent after it, each by a command of its own, of the very same snapshot.
+    """
+
+    @property
+    def below(self) -> "Sequence[SnapshotCommands]": ...  # noqa: D102
     def listing(self) -> list[str]: ...  # noqa: D102 each is described where it is written
     def own(self, list_output: str) -> list[str]: ...  # noqa: D102
     def snapshot(self, number: int) -> list[str]: ...  # noqa: D102
@@ -65,14 +70,20 @@ class SendLoop(Runner):
         if previous is None:
             await self._clean()  # also what a failed round left; a full stream needs an empty place
         await self.machine.run(self.source.snapshot(number), timeout_s=_SEND_S)
-        await self._send(number, previous)
+        for source in self._sources:
+            await self._send(source, number, previous)
         done = previous if incremental else number
         if done is not None:
-            await self._destroy(self.source.name(done))
+            for source in self._sources:
+                await self._destroy(source, source.name(done))
         self._previous = number if incremental else None
 
-    async def _send(self, number: int, previous: int | None) -> None:
-        command = self.source.send(number, previous)
+    @property
+    def _sources(self) -> list[SnapshotCommands]:
+        return [self.source, *self.source.below]
+
+    async def _send(self, source: SnapshotCommands, number: int, previous: int | None) -> None:
+        command = source.send(number, previous)
         sink = self.settings.sink
         if self.figures and isinstance(sink, NullSink) and not self.settings.rate_bytes_per_s:
             # No copier: nothing is between the disks and the sink.
@@ -81,7 +92,7 @@ class SendLoop(Runner):
             await self._follow(straight, spoken.read, lambda: spoken.estimate_bytes)
             return
         rate = self.settings.rate_bytes_per_s
-        whole = paced(command, sink, rate, self.label, self.source.receive())
+        whole = paced(command, sink, rate, self.label, source.receive())
         await self._follow(whole, self._copied)
 
     def _copied(self, line: Line) -> int | None:
@@ -93,8 +104,9 @@ class SendLoop(Runner):
 
     async def _clean(self) -> None:
         listed = await self.machine.run(self.source.listing(), timeout_s=_SEND_S)
-        for name in self.source.own(listed.out):
-            await self._destroy(name)
+        for source in self._sources:
+            for name in source.own(listed.out):
+                await self._destroy(source, name)
         sink = self.settings.sink
         if isinstance(sink, RamDiskSink):
             await self.machine.run(["rm", "-f", "--", ram_file(sink, self.label)])
@@ -102,10 +114,10 @@ class SendLoop(Runner):
             for command in self.source.forget():  # fails where there is nothing to forget
                 await self.machine.run(over_ssh(sink, command), timeout_s=_SEND_S, check=False)
 
-    async def _destroy(self, name: str) -> None:
+    async def _destroy(self, source: SnapshotCommands, name: str) -> None:
         """Destroy a snapshot of the lab; for a moment after a send was stopped it can still be busy."""
         for _ in range(_BUSY_TIMES):
-            if not (await self.machine.run(self.source.destroy(name), timeout_s=_SEND_S, check=False)).status:
+            if not (await self.machine.run(source.destroy(name), timeout_s=_SEND_S, check=False)).status:
                 return
             await asyncio.sleep(self.retry_s)
-        await self.machine.run(self.source.destroy(name), timeout_s=_SEND_S)
+        await self.machine.run(source.destroy(name), timeout_s=_SEND_S)

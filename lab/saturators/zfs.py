@@ -37,6 +37,12 @@ class ZfsSend(SendSettings):
             checked_dataset(self.sink.into)
 
 
+class _ZfsSendOfParts(ZfsSend):
+    """`zfs send` of a clone whose data are on several datasets; no kind of lab.yml."""
+
+    below: tuple[DatasetName, ...]
+
+
 def progress_bytes(line: str) -> int | None:
     """Return the bytes sent so far, from a line of `zfs send -v -P`; None if it is another line."""
     found = _PROGRESS.fullmatch(line)
@@ -60,11 +66,20 @@ def leftovers(list_output: str, dataset: str, label: str) -> list[str]:
 
 
 class ZfsSource:
-    """The commands that send a dataset; see send_loop.SnapshotCommands."""
+    """The commands that send a dataset, and those `below` it; see send_loop.SnapshotCommands.
 
-    def __init__(self, settings: ZfsSend, label: str, openzfs: bool) -> None:
-        """`openzfs`: whether it knows -P."""
-        self._settings, self._label, self._openzfs = settings, label, openzfs
+    Not `zfs send -R`: that sends every older snapshot too, also the one that a clone is put back to.
+    """
+
+    def __init__(self, settings: ZfsSend, label: str, openzfs: bool, within: str = "") -> None:
+        """`openzfs`: whether it knows -P; `within`: the dataset that is sent before, which this is below."""
+        self._settings, self._label, self._openzfs, self._within = settings, label, openzfs, within
+        names = settings.below if isinstance(settings, _ZfsSendOfParts) else ()
+        said = ZfsSend.model_validate(settings.model_dump(exclude={"below"}))
+        self.below = [
+            ZfsSource(said.model_copy(update={"dataset": name}), label, openzfs, settings.dataset)
+            for name in names
+        ]
 
     def listing(self) -> list[str]:
         """Return the command that lists the dataset's snapshots."""
@@ -75,8 +90,8 @@ class ZfsSource:
         return leftovers(list_output, self._settings.dataset, self._label)
 
     def snapshot(self, number: int) -> list[str]:
-        """Return the command that makes a snapshot."""
-        return ["zfs", "snapshot", self.name(number)]
+        """Return the command that makes a snapshot, at one instant of all that is sent."""
+        return ["zfs", "snapshot", *(["-r"] if self.below else []), self.name(number)]
 
     def destroy(self, name: str) -> list[str]:
         """Return the command that destroys one snapshot, without -r. Raises ValueError for a foreign one."""
@@ -107,7 +122,8 @@ class ZfsSource:
         return self._settings.sink if isinstance(self._settings.sink, RemoteSink) else None
 
     def _received(self) -> str:
-        return f"{self._remote.into if self._remote else ''}/{own_name(self._label)}"
+        further = self._settings.dataset.removeprefix(self._within) if self._within else ""
+        return f"{self._remote.into if self._remote else ''}/{own_name(self._label)}{further}"
 
 
 class Figures:
@@ -143,7 +159,15 @@ def _aimed(settings: ZfsSend, at: DataLocation) -> ZfsSend:
         return settings
     if not at.dataset:
         raise ValueError("dataset: is missing: the lab knows no ZFS dataset under this clone; name one")
+    if at.part_of:
+        update = {"dataset": at.dataset, "below": tuple(at.part_of)}
+        return _ZfsSendOfParts.model_validate(settings.model_dump() | update)
     return settings.model_copy(update={"dataset": at.dataset})
+
+
+def _processes(settings: ZfsSend) -> int:
+    below = settings.below if isinstance(settings, _ZfsSendOfParts) else ()
+    return settings.rounds * (1 + len(below))
 
 
 def _looks(settings: ZfsSend) -> list[Look]:
@@ -158,6 +182,6 @@ ZFS_SEND = SaturatorKind(
     aim=_aimed,
     programs=frozenset({"python3", "zfs"}),
     questions=(IS_OPENZFS,),
-    rounds=lambda settings: settings.rounds,
+    rounds=_processes,
     looks=_looks,
 )

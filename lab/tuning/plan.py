@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pydantic import BaseModel
+
 from lab.tuning.errors import TuningError
 from lab.tuning.settings import SCHEDULERS_OWN, Tuning
 from lab.tuning.values import (
@@ -64,17 +66,17 @@ def wanted(tuning: Tuning) -> list[Value]:
     """Return the values that `tuning` asks for, in the order in which they can be set."""
     values: list[Value] = []
     for device, disk in tuning.disks.items():
-        values += [QueueValue(device=device, name=name, value=text) for name, text in _set_values(disk)]
+        values += [QueueValue(device=device, name=name, value=text) for name, text in set_values(disk)]
     if tuning.transparent_hugepage:
         values.append(HugepageValue(value=tuning.transparent_hugepage))
     if tuning.transparent_hugepage_defrag:
         values.append(HugepageValue(name="defrag", value=tuning.transparent_hugepage_defrag))
     for dataset, properties in tuning.datasets.items():
         values += [
-            PropertyValue(dataset=dataset, name=name, value=text) for name, text in _set_values(properties)
+            PropertyValue(dataset=dataset, name=name, value=text) for name, text in set_values(properties)
         ]
-    values += [ZfsValue(name=name, value=text) for name, text in _set_values(tuning.zfs)]
-    values += [VmValue(name=name, value=text) for name, text in _set_values(tuning.vm)]
+    values += [ZfsValue(name=name, value=text) for name, text in set_values(tuning.zfs)]
+    values += [VmValue(name=name, value=text) for name, text in set_values(tuning.vm)]
     return values
 
 
@@ -160,8 +162,9 @@ def _lacks(value: Value, absent: frozenset[str]) -> str:
     return f"{value.key}: this host has no such setting; leave it out"
 
 
-def _set_values(model: object) -> list[tuple[str, str]]:
-    return [(name, str(value)) for name, value in model if value is not None]  # type: ignore[attr-defined]
+def set_values(model: BaseModel | None) -> list[tuple[str, str]]:
+    """Return the settings in `model` that are said, each with its value; none without a model."""
+    return [(name, str(value)) for name, value in model or () if value is not None]
 
 
 def _would_inherit(value: Value, now: Value, values: Iterable[Value]) -> bool:

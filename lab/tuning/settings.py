@@ -11,6 +11,8 @@ from plimsoll.common.sizes import Size
 
 # Of the scheduler mq-deadline, in its own folder: a scheduler that is chosen anew starts with its defaults.
 SCHEDULERS_OWN = ("fifo_batch", "front_merges", "read_expire", "write_expire")
+# Properties that hold for data that are there already, too. All others hold for what is written later.
+AT_ONCE = frozenset({"primarycache", "secondarycache", "atime", "relatime", "logbias", "sync"})
 
 
 class DiskTuning(StrictModel):
@@ -190,7 +192,9 @@ class Tuning(StrictModel):
         Field(None, description="When a program waits until the kernel has made room for a huge page.")
     )
     datasets: dict[DatasetOrOwn, DatasetTuning] = Field(
-        {}, description="Properties by dataset: tank/site. `@disk` is the dataset of the backend's own disk."
+        {},
+        description="Properties by dataset: tank/site. `@disk` is the dataset of the backend's own disk; "
+        "`@database` and `@web` give these parts of the clone datasets of their own.",
     )
     zfs: ZfsTuning = Field(ZfsTuning(), description="Parameters of OpenZFS's kernel module.")
     vm: VmTuning = Field(VmTuning(), description="Settings of the kernel's memory.")

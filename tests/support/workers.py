@@ -18,6 +18,7 @@ _TOGETHER = {
     ),
     "disks": (
         "tests/real/lab/test_bench.py",
+        "tests/real/lab/test_clone_datasets.py",
         "tests/real/lab/test_compose_clone.py",
         "tests/real/lab/test_disks_real.py",
         "tests/real/lab/test_experiment",

@@ -7,7 +7,8 @@ from lab.disks.emulated_settings import EmulatedDisk
 from lab.disks.folder import FolderDisk
 from lab.experiment.factors.settings import EVERY, Value
 from lab.experiment.together.members import full_name
-from lab.names.storage import OWN_DISK
+from lab.names.storage import OWN_DISK, PARTS
+from lab.tuning.settings import AT_ONCE
 
 if TYPE_CHECKING:
     from lab.experiment.settings import Backend
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 Place = tuple[str | int, ...]
 
 _OWN: Place = ("backends", 0)
-# What holds for data that is there already, too. All else of a dataset holds for what is written later.
-_AT_ONCE = {"primarycache", "secondarycache", "atime", "relatime", "logbias", "sync"}
 _OF_POOL = {"recordsize", "compression"}  # an emulated disk makes its pool with these
 _SCENARIOS = "scenarios"
 
@@ -38,7 +37,7 @@ def needs_own_clone(backend: "Backend", key: str) -> bool:
     driver = driver_of(backend.clone)
     if top == "tuning":
         group, _, below = rest.partition(".")
-        return group == "datasets" and below.rpartition(".")[2] not in _AT_ONCE
+        return group == "datasets" and below.rpartition(".")[2] not in AT_ONCE
     if top == "clone":
         return driver.is_ours and rest not in driver.at_start
     return top == "disk"
@@ -99,6 +98,7 @@ def _tuned(backend: "Backend", rest: str) -> list[Place]:
         and disk.filesystem == "zfs"
         and group == "datasets"
         and name in _OF_POOL
+        and not any(part in backend.tuning.datasets for part in PARTS)
     ):
         return [(*_OWN, "disk", name)]
     named = list(getattr(backend.tuning, group))

@@ -105,6 +105,33 @@ def test_a_real_disk_has_no_limits() -> None:
     assert (data.folder, data.dataset, data.subvolume) == ("/tank/lab", "tank/lab/plimsoll-bench--hdd", None)
 
 
+def test_parts_get_datasets_with_their_properties_before_anything_is_written() -> None:
+    parts = {"@database": {"recordsize": "16384", "compression": "lz4"}, "@web": {"recordsize": "131072"}}
+    said = ComposeSettings.model_validate({"driver": "compose"})
+    clone = Compose(said, LABEL.of("hdd"), Place("/tank", "zfs", "tank"), GOLDEN, parts)
+    own = "tank/plimsoll-bench--hdd"
+    words = [" ".join(step.words) for step in clone.create() if isinstance(step, Command)]
+    made = [line for line in words if line.startswith(("zfs", "cp"))]
+    assert made == [
+        f"zfs create {own}",
+        f"zfs create -o recordsize=16384 -o compression=lz4 {own}/mysql",
+        f"zfs create -o recordsize=131072 {own}/wordpress",
+        f"zfs create -o recordsize=131072 {own}/static",
+        f"zfs create -o recordsize=131072 {own}/forum",
+        f"cp -a --reflink=auto -- {GOLDEN.folder}/. /{own}",
+        f"zfs snapshot -r {own}@plimsoll-pristine",
+    ]
+    mounts = [line.split()[-1] for line in words if line.startswith("mountpoint")]
+    assert mounts == [f"/{own}{below}" for below in ("", "/mysql", "/wordpress", "/static", "/forum")]
+    back = [step.words[-1] for step in clone.reset(True) if step.says == "roll it back"]  # type: ignore[union-attr]
+    assert back == [f"{dataset}@plimsoll-pristine" for dataset in [own, *clone.data().part_of]]
+    assert clone.data().parts == {
+        "@database": (f"{own}/mysql",),
+        "@web": (f"{own}/wordpress", f"{own}/static", f"{own}/forum"),
+    }
+    assert clone_on(Place("/tank", "zfs", "tank")).data().parts == {}, "only if they are asked for"
+
+
 @pytest.mark.parametrize("filesystem", ["ext4", "btrfs", "zfs"])
 def test_nothing_stands_for_what_no_step_before_captured(filesystem: str) -> None:
     settings = EmulatedDisk.model_validate(

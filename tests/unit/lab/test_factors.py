@@ -94,6 +94,20 @@ SET = [
         ("tuning", "datasets", "a/b.c", "sync"),
         None,
     ),
+    (
+        "tuning.datasets.@database.recordsize",
+        ["16K", None],
+        True,
+        ("tuning", "datasets", "@database", "recordsize"),
+        [16384, None],
+    ),
+    (
+        "tuning.datasets.@database.logbias",
+        ["latency", None],
+        False,
+        ("tuning", "datasets", "@database", "logbias"),
+        ["latency", None],
+    ),
     ("disk.path", ["/a", "/b"], True, ("disk", "path"), ["/a", "/b"]),
 ]
 
@@ -123,6 +137,15 @@ def test_an_emulated_pool_is_made_with_its_record_size() -> None:
         16384,
     ]
     assert variants(lab)[0].levels == {"backend": "tank"}
+
+
+def test_a_record_size_is_that_of_the_parts_that_the_tuning_names() -> None:
+    """Set on the pool, it would be overruled by what they have of their own."""
+    base = BASE.replace("size_bytes: 8G}\n", "size_bytes: 8G}\n    tuning: {datasets: {'@database': {}}}\n")
+    lab = lab_of([{"name": "recordsize", "values": ["128K", "16K"], "backends": ["emu"]}], base)
+    found = [each.settings for each in variants(lab) if each.levels["backend"] == "emu"]
+    assert [each.tuning.datasets["@database"].recordsize for each in found] == [131072, 16384]
+    assert [getattr(each.disk, "recordsize", None) for each in found] == [None, None]
 
 
 def test_an_emulated_disk_is_tuned_before_it_has_a_name() -> None:

@@ -23,6 +23,7 @@ scenarios:
 """
 
 OWN = "tuning: {disks: {'@disk': {scheduler: none}}, datasets: {'@disk': {sync: always}}}"
+PARTS = "tuning: {datasets: {'@database': {recordsize: 16K}, '@web': {}}}"
 
 
 def read(text: str) -> Lab:
@@ -87,6 +88,32 @@ def test_the_examples_are_right(path: Path) -> None:
             "the own disk, of which nothing is known",
             GOOD.replace("    clone", f"    {OWN}\n    clone"),
             ["tuning.datasets.@disk: its disk has no dataset", "tuning.disks.@disk: no device of its disk"],
+        ),
+        (
+            "parts of a clone on a disk without datasets",
+            GOOD.replace('static, target: "http://127.0.0.1:8080"', "compose").replace(
+                "    clone", f"    disk: {{kind: folder, path: /srv}}\n    {PARTS}\n    clone"
+            ),
+            [
+                "lab.yml:6: backends.0.tuning.datasets.@database: its disk has no dataset: put the clone",
+                "lab.yml:6: backends.0.tuning.datasets.@web: its disk has no dataset: put the clone on ZFS",
+            ],
+        ),
+        (
+            "parts of a clone that the lab does not make",
+            GOOD.replace("    clone", f"    {PARTS}\n    clone"),
+            [
+                "datasets.@database: only a clone of the driver compose has it on a dataset of its own",
+                "datasets.@web: only a clone of the driver compose has it on a dataset of its own",
+            ],
+        ),
+        (
+            "a part that there is not",
+            GOOD.replace("    clone", f"    {OWN.replace('@disk', '@www')}\n    clone"),
+            [
+                "datasets.@www: must be @disk, @database, @web or a dataset's name, such as tank/site",
+                "disks.@www: must be a device's name",
+            ],
         ),
         (
             "two scenarios of a name",

@@ -22,7 +22,7 @@ from lab.saturators.pace import chunk_bytes, copy, pause_s
 from lab.saturators.pace_command import paced, paced_total
 from lab.saturators.runner import Meter
 from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, over_ssh
-from lab.saturators.zfs import ZfsSource, estimated_bytes, leftovers, progress_bytes
+from lab.saturators.zfs import ZFS_SEND, ZfsSource, estimated_bytes, leftovers, progress_bytes
 from plimsoll.rundir import events
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
@@ -174,6 +174,28 @@ def test_the_commands_of_zfs() -> None:
     remote = ZfsSource(ZFS.model_copy(update={"sink": REMOTE}), "nightly", True)
     assert remote.receive() == ["zfs", "receive", "-F", "-u", "backup/lab/plimsoll-nightly"]
     assert remote.forget() == [["zfs", "destroy", "-r", "backup/lab/plimsoll-nightly"]]
+
+
+def test_all_datasets_of_a_clone_are_sent_of_one_snapshot() -> None:
+    at = DataLocation(dataset="tank/site", parts={"@web": ("tank/site/wordpress", "tank/site/static")})
+    settings: Any = aimed(SETTINGS.validate_python({"kind": "zfs-send", "sink": REMOTE.model_dump()}), at)
+    source = ZfsSource(settings, "nightly", True)
+    assert source.snapshot(1) == ["zfs", "snapshot", "-r", OWN]
+    sources = [source, *source.below]
+    name = OWN.partition("@")[2]
+    datasets = ["tank/site", "tank/site/wordpress", "tank/site/static"]
+    assert [each.send(1, None)[-1] for each in sources] == [f"{one}@{name}" for one in datasets]
+    assert [each.receive()[-1] for each in sources] == [  # type: ignore[index]
+        f"backup/lab/plimsoll-nightly{below}" for below in ("", "/wordpress", "/static")
+    ]
+    listed = "".join(f"{one}@{name}\n" for one in [*datasets, "tank/site/mine"])
+    assert [each.own(listed) for each in sources] == [[f"{one}@{name}"] for one in datasets]
+    assert [each.destroy(f"{one}@{name}") for each, one in zip(sources, datasets, strict=True)] == [
+        ["zfs", "destroy", f"{one}@{name}"] for one in datasets
+    ]
+    assert ZFS_SEND.rounds(settings) == 3
+    named = SETTINGS.validate_python({"kind": "zfs-send", "dataset": "tank/b"})
+    assert aimed(named, at) == named, "what is named is sent alone"
 
 
 def test_the_commands_of_btrfs() -> None:

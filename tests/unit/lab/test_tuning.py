@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from lab.tuning import Tuning, TuningError, plan
 from lab.tuning.apply import planned
-from lab.tuning.own_disk import resolved, still_to_be_made, without
-from lab.tuning.plan import touched, wanted
+from lab.tuning.own_disk import created_with, in_words, resolved, still_to_be_made, tuned_in_runs, without
+from lab.tuning.plan import TunedValue, touched, wanted
 from lab.tuning.settings import SCHEDULERS_OWN
 from lab.tuning.values import PropertyValue, QueueValue, Value
 from tests.support.tunedhost import host_to_tune
@@ -291,7 +291,7 @@ def test_the_own_disk_gets_its_names() -> None:
             "datasets": {"@disk": {"recordsize": "16K"}},
         }
     )
-    found = resolved(tuning, ["sda", "sdb"], "tank/lab")
+    found = resolved(tuning, ["sda", "sdb"], "tank/lab", {})
     assert [f"{value.key}={value.value}" for value in wanted(found)] == [
         "disks.sda.nr_requests=8",
         "disks.sda.nomerges=1",
@@ -310,4 +310,64 @@ def test_a_disk_that_is_not_made_is_shown_as_what_it_will_be() -> None:
     assert [step.command for step in steps] == [
         ("tee", "/sys/block/${disk_device}/queue/iosched/read_expire"),
         ("zfs", "set", "sync=always", "plimsoll-x--a/site"),
+    ]
+
+
+DATASETS = {"@database": ("tank/x/mysql",), "@web": ("tank/x/wordpress", "tank/x/static")}
+
+
+def test_parts_of_a_clone_are_created_with_what_is_kept_and_tuned_in_runs_with_what_holds_at_once() -> None:
+    said = {
+        "@web": {"recordsize": "1M", "sync": "disabled"},
+        "@database": {"recordsize": "16K", "logbias": "throughput", "compression": "lz4"},
+        "@disk": {"atime": "off"},
+        "tank/x/static": {"recordsize": "128K"},
+    }
+    tuning = Tuning.model_validate({"datasets": said})
+    assert created_with(tuning) == {
+        "@database": {"compression": "lz4", "recordsize": "16384"},
+        "@web": {"recordsize": "1048576"},
+    }
+    before = resolved(tuning, [], "tank", {})
+    assert [value.key for value in wanted(before)] == [
+        "datasets.tank/x/static.recordsize",
+        "datasets.tank.atime",
+    ], "while the clone is made, none of its datasets is there to be tuned"
+    assert [step.command[2:] for step in tuned_in_runs(tuning, DATASETS)] == [
+        ("logbias=throughput", "tank/x/mysql"),
+        ("sync=disabled", "tank/x/wordpress"),
+        ("sync=disabled", "tank/x/static"),
+    ]
+    found = [f"{value.key}={value.value}" for value in wanted(resolved(tuning, [], "tank", DATASETS))]
+    assert set(found) == {
+        "datasets.tank.atime=off",
+        "datasets.tank/x/mysql.compression=lz4",
+        "datasets.tank/x/mysql.recordsize=16384",
+        "datasets.tank/x/mysql.logbias=throughput",
+        "datasets.tank/x/wordpress.recordsize=1048576",
+        "datasets.tank/x/wordpress.sync=disabled",
+        "datasets.tank/x/static.recordsize=131072",  # what is said by its name counts more
+        "datasets.tank/x/static.sync=disabled",
+    }
+    assert created_with(Tuning.model_validate({"datasets": {"@web": {}}})) == {"@web": {}}, (
+        "a dataset, untuned"
+    )
+    assert wanted(without(tuning)) == wanted(
+        without(Tuning.model_validate({"datasets": {"tank/x/static": said["tank/x/static"]}}))
+    )
+
+
+def test_a_record_says_parts_by_their_word_once() -> None:
+    part_of = {name: part for part, names in DATASETS.items() for name in names}
+    asked = [
+        TunedValue("vm.swappiness", "60", "1"),
+        TunedValue("datasets.tank.atime", "on", "off"),
+        TunedValue("datasets.tank/x/mysql.logbias", "latency", "throughput"),
+        TunedValue("datasets.tank/x/wordpress.recordsize", "65536", "65536"),
+        TunedValue("datasets.tank/x/static.recordsize", "65536", "65536"),
+    ]
+    assert in_words(asked, part_of) == [
+        *asked[:2],
+        TunedValue("datasets.@database.logbias", "latency", "throughput"),
+        TunedValue("datasets.@web.recordsize", "65536", "65536"),
     ]

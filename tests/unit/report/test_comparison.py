@@ -296,12 +296,14 @@ def test_a_difference_in_tuning_is_shown_as_what_lab_yml_set(tmp_path: Path) -> 
             ("disks.nvme0n1.nr_requests" if fast else "disks.loop7.nr_requests", "256", "64"),
             ("vm.swappiness", "60", "10" if fast else "90"),
             *([("datasets.tank/a.b.recordsize", "131072", "16384")] if fast else []),
+            ("datasets.@web.recordsize", "131072", "65536" if fast else "131072"),
         )
     made = make_report([tmp_path])
     text = re.sub(r"\s*<[^>]*>\s*", " ", text_of(made))
     said = " ".join(text[text.index("What differs between the backends") :].split())
     assert "tuning.vm.swappiness 10 90" in said
     assert "tuning.datasets.1.recordsize 16384 –" in said
+    assert "tuning.datasets.@web.recordsize 65536 131072" in said, "by its word, whatever comes before"
     assert "set by the lab, as lab.yml has it for that backend" in said
     assert "tuning.disks" not in said, "the same on the disk of either"
     assert "vm.swappiness 10 (was 60)" in said, "among the facts of the run"

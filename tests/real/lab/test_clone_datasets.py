@@ -1,0 +1,219 @@
+"""A clone with its database and its web files on datasets of their own: made, sent, killed, gone."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from lab.clones.sitedata import SiteData
+from lab.machine import LocalMachine
+from lab.saturators import AnySaturator, aimed, saturator
+from lab.steps.runner import StepRunner
+from tests.real.lab.test_experiment_kills import PLIMSOLL
+from tests.real.lab.test_saturators_real import FILE_BYTES, fill, is_whole_story, snapshots, until_bytes
+from tests.support.disks import LABEL, clear, emulated, need_disks, run
+from tests.support.leftovers import left, left_in
+from tests.support.paths import ROOT
+from tests.support.programs import REPLAY, need
+from tests.support.sitestack import need_docker
+
+SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
+PARTS = {"@database": {"recordsize": "16384"}, "@web": {"recordsize": "65536", "compression": "gzip"}}
+FOLDERS = ["mysql", "wordpress", "static", "forum"]
+
+
+def zfs_get(dataset: str, name: str) -> tuple[str, str]:
+    """A property's value and where it has it from."""
+    words = [need("zfs"), "get", "-H", "-p", "-o", "value,source", name, dataset]
+    value, source = (
+        subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip().split("\t")
+    )
+    return value, source.split(" ")[0]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A site's folders with a file in each, the database's owned by somebody."""
+    for name in [*FOLDERS, "tmp"]:
+        (tmp_path / "small" / name).mkdir(parents=True)
+        fill(tmp_path / "small" / name / "file", FILE_BYTES // 6)
+    os.chown(tmp_path / "small" / "mysql", 101, 102)
+    (tmp_path / "small" / "mysql").chmod(0o700)
+    return tmp_path / "small"
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "in full, again and again"),
+        ({"mode": "incremental"}, "what is new"),
+        ({"rate_bytes_per_s": 8 << 20}, "no faster than asked"),
+    ],
+)
+def test_all_of_a_clone_is_sent_and_none_of_the_snapshots_stays(
+    settings: dict[str, Any], says: str, work: Path, small: Path
+) -> None:
+    need_disks("zfs")
+    disk = emulated("zfs", work)
+    site = SiteData(replace(disk.place(), cold=()), "site", str(small), parts=PARTS)
+
+    async def life(machine: LocalMachine) -> None:
+        runner = StepRunner(machine)
+        await runner.do([*disk.create(), *site.make()])
+        kept = sorted(snapshots(str(site.data.dataset)))
+        assert kept == sorted(f"{one}@plimsoll-pristine" for one in [site.data.dataset, *site.data.part_of])
+        owner = (Path(site.folder) / "mysql").stat()
+        assert (owner.st_uid, owner.st_gid, owner.st_mode & 0o777) == (101, 102, 0o700)
+        events: list[dict[str, Any]] = []
+        said = aimed(SETTINGS.validate_python({"kind": "zfs-send", **settings}), site.data)
+        sender = saturator(machine, said, LABEL.saturator("zfs"), events.append)
+        await sender.start()
+        try:
+            await until_bytes(events, FILE_BYTES * 5 // 6 * 9 // 10)
+            if "mode" in settings:
+                fill(Path(site.folder) / "wordpress" / "later", FILE_BYTES // 2)
+            await until_bytes(events, FILE_BYTES * 5 // 4)
+        finally:
+            await sender.stop()
+        is_whole_story(events, "zfs-send")
+        assert sender.failure is None
+        assert sorted(snapshots(str(site.data.dataset))) == kept
+
+        (Path(site.folder) / "wordpress" / "later").touch()
+        (Path(site.folder) / "mysql" / "file").unlink()
+        await runner.do(site.restore())
+        assert sorted(one.name for one in (Path(site.folder) / "wordpress").iterdir()) == ["file"]
+        assert (Path(site.folder) / "mysql" / "file").exists()
+        assert len(await clear(machine, lambda there: site.find(there, "zfs"))) == 1
+        assert list(Path(site.place.folder).iterdir()) == []
+        await clear(machine, disk.find)
+
+    run(life)
+
+
+LAB = """
+name: {name}
+out: {folder}/out
+work: {folder}/work
+site: {{data: {data}}}
+backends:
+  - name: zfs
+    disk: {{kind: emulated, filesystem: zfs, size_bytes: 3G}}
+    clone: {{driver: compose}}
+    tuning:
+      datasets:
+        "@database": {{recordsize: 16K, logbias: throughput}}
+        "@web": {{recordsize: 64K}}
+scenarios:
+  - scenario: replay
+    options: {{log: {log}, rate: 20}}
+saturator: {{kind: zfs-send}}
+phases: {{before_s: 1, during_s: 8, after_s: 1}}
+warmup_s: 0.5
+limits: {{settle_s: 0}}
+repeats: 2
+"""
+NAME = f"parts-{os.getpid() % 10000}"
+DATASET = f"plimsoll-{NAME}--zfs/site/plimsoll-{NAME}--zfs"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    for program in (REPLAY, "zpool", "losetup"):
+        need(program)
+    need_docker()
+    yield tmp_path
+    subprocess.run([PLIMSOLL, "lab", "clean", tmp_path / "lab.yml"], timeout=300, check=False)
+    shutil.rmtree(tmp_path / "work", ignore_errors=True)
+
+
+def killed_while_it_sends(words: list[str], folder: Path) -> None:
+    """Runs plimsoll, and kills it when the saturator has sent something of a run."""
+    before = set(folder.glob("out/*/attempts/*"))
+    process = subprocess.Popen(
+        [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    sends = False
+    while not sends:
+        assert process.poll() is None, "it ended before it was killed"
+        time.sleep(0.1)
+        new = set(folder.glob("out/*/attempts/*")) - before
+        events = [path / "lab-events.jsonl" for path in new]
+        sends = any(path.exists() and "zfs-send bytes" in path.read_text() for path in events)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+@pytest.fixture
+def data(request: pytest.FixtureRequest) -> str:
+    """The site that is copied; or the folder that PLIMSOLL_GOLDEN names, to write tests."""
+    return os.environ.get("PLIMSOLL_GOLDEN") or str(request.getfixturevalue("filled").folder)
+
+
+def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, data: str) -> None:
+    file = folder / "lab.yml"
+    mounted = folder / "work" / f"plimsoll-{NAME}--zfs" / "mnt" / f"plimsoll-{NAME}--zfs"
+    log = ROOT / "examples" / "access.log"
+    file.write_text(LAB.format(name=NAME, folder=folder, data=data, log=log))
+    killed_while_it_sends(["run", str(file)], folder)
+
+    assert zfs_get(f"{DATASET}/mysql", "recordsize") == ("16384", "local")
+    assert zfs_get(f"{DATASET}/mysql", "logbias") == ("throughput", "local"), "set for the run"
+    assert zfs_get(f"{DATASET}/wordpress", "recordsize") == ("65536", "local")
+    assert zfs_get(f"{DATASET}/wordpress", "logbias")[0] == "latency"
+    assert zfs_get(DATASET, "recordsize") == ("131072", "default")
+    on = {one: (mounted / one).stat().st_dev for one in ("mysql/ibdata1", "wordpress/index.php", "site.json")}
+    assert len(set(on.values())) == 3, "each is on a file system of its own"
+    assert any("plimsoll-parts" in one and f"{DATASET}/static@" in one for one in snapshots(DATASET))
+
+    cleaned = subprocess.run([PLIMSOLL, "lab", "clean", file], capture_output=True, text=True, timeout=300)
+    assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
+    assert left(NAME) == []
+    assert left_in(folder / "work") == []
+
+    killed_while_it_sends(["run", "--resume", str(file)], folder)
+    done = subprocess.run(
+        [PLIMSOLL, "run", "--resume", file, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert left(NAME) == []
+    assert left_in(folder / "work") == []
+
+    (experiment,) = (folder / "out").glob(f"{NAME}-*")
+    runs = [json.loads(path.read_text()) for path in sorted(experiment.glob("runs/*/run.json"))]
+    assert len(runs) == 2
+    for each in runs:
+        facts = each["storage"]["facts"]["datasets"]
+        assert [(one["part"], one["properties"]["recordsize"]) for one in facts] == [
+            (None, "128K"),
+            ("@database", "16K"),
+            *[("@web", "64K")] * 3,
+        ]
+        assert {one["key"]: one["set"] for one in each["storage"]["tuning"]} == {
+            "datasets.@database.recordsize": "16384",
+            "datasets.@database.logbias": "throughput",
+            "datasets.@web.recordsize": "65536",
+        }
+    carried_out = [json.loads(line) for line in (experiment / "commands.jsonl").read_text().splitlines()]
+    sent = Counter(
+        one["words"][-1].partition("@")[0] for one in carried_out if "send" in one.get("words", [])
+    )
+    assert {DATASET, *(f"{DATASET}/{one}" for one in FOLDERS)} <= sent.keys()
+    for path in experiment.glob("runs/*/events.jsonl"):
+        events = [json.loads(line) for line in path.read_text().splitlines()]
+        (stop,) = (one for one in events if one["event"] == "zfs-send" and one.get("phase") == "stop")
+        assert stop["bytes"] > 0
