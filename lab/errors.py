@@ -14,24 +14,31 @@ class LabError(PlimsollError):
 
 
 class MachineError(LabError):
-    """A machine cannot be reached, or a command on it did not do what it is for.
+    """A machine cannot be reached, or a command on it did not do what it is for: in one line.
 
-    Without `command` the error is the machine's own. `words` is the last line that the command wrote to its
-    errors, without secrets; `status` is None where there is none.
+    Without `command` the error is the machine's own. `doing` says what the command was for. `words` is the
+    last line that the command wrote to its errors, without secrets; `status` is None where there is none.
     """
 
     def __init__(
-        self, machine: str, what: str, command: Sequence[str] = (), err: str = "", status: int | None = None
+        self,
+        machine: str,
+        what: str,
+        command: Sequence[str] = (),
+        err: str = "",
+        status: int | None = None,
+        doing: str = "",
     ) -> None:
         self.machine, self.what, self.command, self.status = machine, what, tuple(command), status
         self.words = redacted(last_words(err))
-        parts = [
-            machine,
-            *([_shown(command)] if command else []),
-            what,
-            *([self.words] if self.words else []),
-        ]
-        super().__init__(": ".join(parts))
+        parts = [machine, doing, _shown(command, doing), what, self.words]
+        super().__init__(": ".join(part for part in parts if part))
+
+    def while_doing(self, doing: str) -> "MachineError":
+        """Return the same error that says what the command was for, where there was one."""
+        if not self.command:
+            return self
+        return MachineError(self.machine, self.what, self.command, self.words, self.status, doing)
 
 
 def last_words(text: str) -> str:
@@ -40,8 +47,13 @@ def last_words(text: str) -> str:
     return _cut(lines[-1]) if lines else ""
 
 
-def _shown(command: Sequence[str]) -> str:
-    return _cut(redacted(shlex.join(command)))
+def _shown(command: Sequence[str], doing: str) -> str:
+    """Return `command` in one line; a script is not for people to read, and is left out of it."""
+    if not any("\n" in word for word in command):
+        return _cut(redacted(shlex.join(command))) if command else ""
+    if doing:
+        return ""
+    return _cut(redacted(" ".join("…" if "\n" in word else shlex.quote(word) for word in command)))
 
 
 def _cut(text: str) -> str:

@@ -4,7 +4,16 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from lab.disks.removal import MARK, destroy_pool, detach, end_shared, free, remove_files, unmount
+from lab.disks.removal import (
+    MARK,
+    destroy_pool,
+    detach,
+    end_shared,
+    free,
+    remove_files,
+    unmount,
+    unmount_dead,
+)
 from lab.machine import Machine
 from lab.steps.remains import Remains
 
@@ -39,7 +48,16 @@ async def find(machine: Machine, name: str, backend: str, work: str) -> list[Rem
     pool = await machine.run(["zpool", "status", name], check=False)
     if pool.status == 0 and is_on(pool.out, devices):
         found.append(Remains(f"the pool {name}", backend, (*freed, destroy_pool(name, f"{folder}/mnt"))))
-    mounts = own_mounts(await machine.read_text("/proc/self/mounts"), folder, devices)
+    listed = await machine.read_text("/proc/self/mounts")
+    if pool.status:
+        orphans = orphaned_mounts(listed, folder, name)
+        found += [
+            Remains(
+                f"{source}, which no ZFS serves any more, at {where}", backend, (unmount_dead(where, source),)
+            )
+            for source, where in orphans
+        ]
+    mounts = own_mounts(listed, folder, devices)
     found += [
         Remains(f"{source}, mounted at {where}", backend, (*freed, unmount(where, source)))
         for source, where in mounts
@@ -75,12 +93,29 @@ def own_loops(listing: str, folder: str) -> list[Loop]:
 
 def own_mounts(mounts: str, folder: str, devices: set[str]) -> list[tuple[str, str]]:
     """Return those of `devices` that are mounted at the disk's mount point, the last first. Pure."""
+    listed = _mounted(mounts)
+    return [(source, where) for source, where in listed if source in devices and where == f"{folder}/mnt"]
+
+
+def orphaned_mounts(mounts: str, folder: str, pool: str) -> list[tuple[str, str]]:
+    """Return the datasets of a pool that is gone which are still mounted there, the last first. Pure.
+
+    Where zfs-fuse was killed, its mounts stay, and answer nothing any more.
+    """
+    return [
+        (source, where)
+        for source, where in _mounted(mounts)
+        if source.startswith(f"{pool}/") and (where == f"{folder}/mnt" or where.startswith(f"{folder}/mnt/"))
+    ]
+
+
+def _mounted(mounts: str) -> list[tuple[str, str]]:
+    """Return what is mounted and where, the last first."""
     found = []
     for line in mounts.splitlines():
         source, _, rest = line.partition(" ")
         where = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), rest.partition(" ")[0])
-        if source in devices and where == f"{folder}/mnt":
-            found.append((source, where))
+        found.append((source, where))
     return found[::-1]
 
 

@@ -29,6 +29,13 @@ done"""
 _UNMOUNT = f"""{UNMOUNT_COPIES}
 [ "$(findmnt -n -o SOURCE --mountpoint "$1" | tail -n 1)" != "$2" ] || umount -- "$1" """
 
+# The same for a dataset whose pool is gone: where it does not even answer any more, nobody can be at work in
+# it, though some may still hold it open.
+_UNMOUNT_DEAD = f"""{UNMOUNT_COPIES}
+[ "$(findmnt -n -o SOURCE --mountpoint "$1" | tail -n 1)" = "$2" ] || exit 0
+lazily=$(LC_ALL=C stat -- "$1" 2>&1 | grep -q "endpoint is not connected" && echo -l)
+umount $lazily -- "$1" """
+
 # $1: the pool; $2: the mount point.
 _DESTROY_POOL = f"""pool=$1 && shift
 {UNMOUNT_COPIES}
@@ -51,11 +58,11 @@ exit 1"""
 _REMOVE = f"""for one in "$1" "$1/mnt" "$1/dev"; do
     [ ! -L "$one" ] || {{ echo "$one is a symbolic link, which the lab never makes" >&2; exit 1; }}
 done
-rm -f -- "$1/disk.img" "$1/dev/disk"
+rm -f -- "$1/dev/disk"
 for one in "$1/mnt" "$1/dev"; do
     [ ! -d "$one" ] || rmdir -- "$one" || exit
 done
-rm -f -- "$1/{MARK}"
+rm -f -- "$1/disk.img" "$1/{MARK}"
 [ ! -d "$1" ] || rmdir -- "$1" """
 
 _END_GROUP = """[ ! -d "$1" ] || rmdir "$1" 2>/dev/null || :"""
@@ -70,6 +77,12 @@ def unmount(folder: str, source: str) -> Command:
     """Return the step that unmounts `source` where it is mounted there."""
     words = ("sh", "-c", _UNMOUNT, "sh", folder, source)
     return Command("unmount it", words, timeout_s=_MOST_S, until_s=_BUSY_S)
+
+
+def unmount_dead(folder: str, source: str) -> Command:
+    """Return the step that unmounts a dataset whose pool is gone, with zfs-fuse that was killed."""
+    words = ("sh", "-c", _UNMOUNT_DEAD, "sh", folder, source)
+    return Command("unmount what no ZFS serves any more", words, timeout_s=_MOST_S, until_s=_BUSY_S)
 
 
 def destroy_pool(pool: str, mounted: str) -> Command:

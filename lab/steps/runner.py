@@ -66,9 +66,9 @@ class StepRunner:
                     check=not step.may_fail,
                 )
                 break
-            except MachineError:
+            except MachineError as error:
                 if time.monotonic() >= until_s:
-                    raise
+                    raise error.while_doing(step.says) from None
                 await asyncio.sleep(1)
         if step.capture:
             self.captured[step.capture] = done.out.strip()

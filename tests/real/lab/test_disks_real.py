@@ -1,6 +1,8 @@
 """Disks of files, for real: made, as slow as they are to be, cold, and gone without a trace."""
 
+import asyncio
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -207,6 +209,34 @@ def test_zfs_fuse_runs_as_long_as_it_is_needed(work: Path, tmp_path: Path) -> No
         assert not zfs_runs()
 
     run(life)
+
+
+def test_what_a_killed_zfs_fuse_served_is_removed(work: Path) -> None:
+    need_disks("zfs")
+    if Path("/sys/module/zfs").exists():
+        pytest.skip("this machine has the kernel's ZFS")
+    need("zfs-fuse")
+    if zfs_runs():
+        pytest.skip("zfs-fuse runs here already")
+    made = emulated("zfs", work, bytes_per_s=LIMIT)
+    folder = made.place().folder
+
+    async def killed(machine: LocalMachine) -> None:
+        await StepRunner(machine).do([*made.create(), *made.limit()])
+        await machine.run(["zfs", "create", f"{made.place().dataset}/below"])
+        with subprocess.Popen([need("sleep"), "60"], cwd=f"{folder}/below") as still_there:
+            os.kill(int((work / "zfs-fuse.pid").read_text()), signal.SIGKILL)
+            while (await machine.run(["stat", folder], check=False)).status == 0:
+                await asyncio.sleep(0.1)
+            found = [one.what for one in await made.find(machine)]
+            await clear(machine, made.find)
+            assert left(work) == []
+            still_there.kill()
+        dead = [what for what in found if "which no ZFS serves any more" in what]
+        assert [what.rpartition("/")[2] for what in dead] == ["below", "mnt"]
+        assert await made.find(machine) == []
+
+    run(killed)
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "zfs"])

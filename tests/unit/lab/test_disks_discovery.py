@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.disks.discovery import Loop, find, is_on, own_loops, own_mounts
+from lab.disks.discovery import Loop, find, is_on, orphaned_mounts, own_loops, own_mounts
 from lab.disks.removal import remove_files
 from lab.machine import Done, LocalMachine
 from tests.support.fakemachine import FakeMachine
@@ -218,3 +218,14 @@ def test_a_real_machine_is_only_looked_at(tmp_path: Path) -> None:
 
     assert asyncio.run(look()) == [f"the folder {tmp_path / NAME}"]
     assert (tmp_path / NAME / "disk.img").exists()
+
+
+def test_datasets_of_a_pool_that_is_gone_are_found_where_they_are_still_mounted() -> None:
+    """As zfs-fuse leaves them when it is killed: the innermost is unmounted first."""
+    mounts = f"""{NAME}/site {OWN}/mnt fuse rw 0 0
+{NAME}/site/{NAME} {OWN}/mnt/{NAME} fuse rw 0 0
+tank/site {OWN}/mnt/other fuse rw 0 0
+{NAME}-2/site {OWN}-2/mnt fuse rw 0 0
+{NAME}/site /srv/elsewhere fuse rw 0 0
+"""
+    assert [where for _, where in orphaned_mounts(mounts, OWN, NAME)] == [f"{OWN}/mnt/{NAME}", f"{OWN}/mnt"]

@@ -139,3 +139,19 @@ def test_room_that_is_not_there_is_named() -> None:
     _do(Room("", "/"))
     with pytest.raises(LabError, match="make room, or choose another folder"):
         _do(Room("", "/", bytes=1 << 60))
+
+
+def test_a_script_that_fails_is_told_in_one_line_by_what_it_was_for() -> None:
+    script = "for each in one two; do\n    echo $each >&2\ndone\nexit 4"
+    with pytest.raises(MachineError) as caught:
+        _do(Command("remove the folder", ("sh", "-c", script, "sh", "/srv/a")))
+    assert str(caught.value) == "local: remove the folder: ended with status 4: two"
+    with pytest.raises(MachineError) as caught:
+        _do(Command("mount it", ("false", "/srv/a")))
+    assert str(caught.value) == "local: mount it: false /srv/a: ended with status 1"
+
+
+def test_a_script_that_no_step_explains_is_not_poured_over_the_terminal() -> None:
+    with pytest.raises(MachineError) as caught:
+        asyncio.run(LocalMachine("here").run(["sh", "-c", "echo no >&2\nexit 4", "sh", "/srv/a b"]))
+    assert str(caught.value) == "here: sh -c … sh '/srv/a b': ended with status 4: no"
