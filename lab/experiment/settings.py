@@ -13,7 +13,14 @@ from lab.disks.registry import kind_of as disk_kind
 from lab.experiment.factors.problems import factor_problems
 from lab.experiment.factors.settings import Factor, Value
 from lab.experiment.notify_settings import Notify
-from lab.experiment.together.members import Member, Option, ScenarioName, full_name, member_problems
+from lab.experiment.together.members import (
+    UPGRADES,
+    Member,
+    Option,
+    ScenarioName,
+    full_name,
+    member_problems,
+)
 from lab.hosts.settings import HostSettings, Name
 from lab.names.labels import Label, LabName
 from lab.names.model import StrictModel
@@ -249,6 +256,13 @@ def _choice_problems(lab: Lab, choice: ScenarioChoice) -> Iterator[tuple[Locatio
     if not choice.together:
         if choice.scenario is None:
             yield ("scenario",), "is missing: name a scenario, or several under together (see docs/lab.md)"
+        elif choice.scenario in UPGRADES and lab.duration_s(choice) is not None:
+            yield (
+                ("phases",),
+                f"{choice.scenario} ends by itself, so its phases cannot be of fixed lengths: write phases: "
+                "{before_s: 0, during_s: null} in this entry, and the saturator works as long as the upgrade "
+                "does, or put it under together with a crowd (see docs/lab.md)",
+            )
         return
     if choice.scenario is not None:
         yield ("scenario",), "must be left out beside together, where each member has its own"

@@ -9,12 +9,12 @@ BEGIN_APART_S = 20.0  # at most between the first member that begins and the las
 def member_duration_s(lab: Lab, choice: ScenarioChoice, member: Member) -> float | None:
     """Return the seconds that `member` is told to last, warm-up included; None where it ends by itself.
 
-    An upgrade is told nothing where others keep the clone busy for it. A crowd begins first, and must not
+    An upgrade is told nothing: it takes what it takes. A crowd begins first, and must not
     end before what is timed within it: it is told to last longer. Where the phases have no end, it is stopped
     when all others have ended.
     """
     duration_s = lab.duration_s(choice)
-    if choice.together and member.scenario in UPGRADES:
+    if member.scenario in UPGRADES:
         return None
     if not choice.together or not member.is_crowd:
         return duration_s

@@ -121,6 +121,13 @@ def test_the_examples_are_right(path: Path) -> None:
             ["scenarios.1.name: download is already the name of scenarios.0"],
         ),
         (
+            "an upgrade alone, for so long",
+            GOOD.replace("scenario: download", "scenario: upgrade-wordpress"),
+            [
+                "lab.yml:7: scenarios.0.phases: upgrade-wordpress ends by itself, so its phases cannot be of fixed"
+            ],
+        ),
+        (
             "a phase after one without an end",
             GOOD + "phases: {during_s: null, after_s: 9}\n",
             ["phases: after_s: nothing can follow a during_s of null"],
