@@ -22,6 +22,7 @@ from scenarios.running.credentials import credentials
 from scenarios.running.settings import ChangingSettings
 
 _LOG_S = 300.0  # to read a log; a longer one is readable
+_HELP_S = 60.0
 _ROOM_BYTES = 1 << 30
 # Flags of `bin/replay run` that `parse` has too: they decide whether a log is understood.
 _OF_READING = re.compile(r"--(?:date-format|time-format|datetime-format|tz|config)")
@@ -51,9 +52,14 @@ def _replays(lab: Lab) -> Iterator[str]:
     if replays and not Path(replay_program()).exists():
         yield f"{replay_program()}: is not built yet: run make build"
         return
+    try:
+        known = _known_flags() if replays else []
+    except subprocess.TimeoutExpired:
+        yield f"{replay_program()}: does not answer --help within {_HELP_S:g} s: build it again: make build"
+        return
     for called, member in replays:
         options = ReplayOptions.model_validate(member.options)
-        yield from (f"{called}: flags: {what}" for what in flag_problems(options.flags, _known_flags()))
+        yield from (f"{called}: flags: {what}" for what in flag_problems(options.flags, known))
         if why := _unreadable(options):
             yield f"{called}: log: {why}"
 
@@ -94,10 +100,10 @@ def _unreadable(options: ReplayOptions) -> str:
 
 
 def _known_flags() -> list[str]:
-    return re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", _asked("run", "--help").stdout)
+    return re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", _asked("run", "--help", timeout_s=_HELP_S).stdout)
 
 
-def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
+def _asked(*words: str, timeout_s: float = _LOG_S) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(  # noqa: S603 our own program, by a list of words
         [replay_program(), *words],
         stdin=subprocess.DEVNULL,
@@ -105,7 +111,7 @@ def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
         text=True,
         errors="replace",
         check=False,
-        timeout=_LOG_S,
+        timeout=timeout_s,
     )
 
 

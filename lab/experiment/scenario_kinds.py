@@ -1,6 +1,9 @@
 """The traits of scenarios, read in a process of their own: Locust patches the process that it is in."""
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +22,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.hints import did_you_mean
 from plimsoll.common.problems import problems_of
 
+_CHECK_S = 120.0
 _PREPARE_S = 3600.0
 _NOWHERE = "http://127.0.0.1"  # a stand-in for the target, which is the clone's
 _LENGTH = "duration_s"
@@ -31,6 +35,17 @@ class ScenarioTraits:
 
     changes: bool
     timed: bool
+
+
+class _NoAnswerError(SettingsError):
+    """The scenarios did not answer in time."""
+
+    def __init__(self, within_s: float) -> None:
+        self.within_s = within_s
+        super().__init__(
+            f"scenarios cannot be checked: no answer within {within_s:g} s: is this machine too busy? Try "
+            "again"
+        )
 
 
 TraitsByScenario = dict[str, ScenarioTraits]  # by the names in lab.yml; of what is together, each and all
@@ -102,7 +117,15 @@ def prepare(lab: Lab, say: Callable[[str], None]) -> None:
         say(f"{choice.called_in_full(member)}: making what it needs on this machine, if anything ...")
         given = {"target": _NOWHERE, "seed": lab.seed} | member.options
         said = json.dumps(given | ({} if lasts_s is None else {"duration_s": lasts_s}))
-        for one in json.loads(_ask(member.scenario, "--prepare", said=said, timeout_s=_PREPARE_S)):
+        try:
+            problems = json.loads(_ask(member.scenario, "--prepare", said=said, timeout_s=_PREPARE_S))
+        except _NoAnswerError as error:
+            raise SettingsError(
+                f"{choice.called_in_full(member)}: what it needs on this machine was not made within "
+                f"{error.within_s:g} s: start it again, which goes on with what is made by now, or ask for "
+                "less in its options"
+            ) from None
+        for one in problems:
             raise SettingsError(f"{choice.called_in_full(member)}: {one['problem']}")
 
 
@@ -130,15 +153,24 @@ def _replay_problems(member: Member) -> list[str]:
 
 
 @cache  # a process that imports Locust takes a second, and says the same each time
-def _ask(*words: str, said: str = "", timeout_s: float = 120.0) -> str:
-    done = subprocess.run(  # noqa: S603 our own module, by a list of words
+def _ask(*words: str, said: str = "", timeout_s: float | None = None) -> str:
+    """Return what the scenarios answer. Raises _NoAnswerError, and SettingsError where they cannot."""
+    within_s = timeout_s or _CHECK_S
+    with subprocess.Popen(  # noqa: S603 our own module, by a list of words
         [sys.executable, "-m", "scenarios.check", *words],
-        input=said,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=timeout_s,
-    )
-    if done.returncode not in (0, 1) or not done.stdout:
-        raise SettingsError(f"scenarios cannot be checked: {done.stderr.strip()[-500:]}")
-    return done.stdout
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(said, within_s)
+        except subprocess.TimeoutExpired:
+            raise _NoAnswerError(within_s) from None
+        finally:  # its helpers, too: they would go on making photographs
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode not in (0, 1) or not out:
+        raise SettingsError(f"scenarios cannot be checked: {err.strip()[-500:]}")
+    return out

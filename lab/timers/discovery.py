@@ -10,6 +10,7 @@ from lab.timers.definition import Kind, Timer, TimerFolders, read
 from lab.timers.plan import InstalledTimer
 from plimsoll.common.errors import SettingsError
 
+_CRONTAB_S = 60.0
 _KINDS: tuple[Kind, ...] = ("system", "user")
 
 
@@ -34,9 +35,13 @@ def look(name: str, place: TimerFolders) -> InstalledTimer:
 def read_crontab() -> str | None:
     """Return this user's crontab: empty if there is none, None if it is not allowed. Raises LabError."""
     try:
-        done = subprocess.run(["crontab", "-l"], capture_output=True, check=False, timeout=60)  # noqa: S607
+        done = subprocess.run(["crontab", "-l"], capture_output=True, check=False, timeout=_CRONTAB_S)  # noqa: S607
     except FileNotFoundError:
         return None
+    except subprocess.TimeoutExpired:
+        raise LabError(
+            f"crontab -l: did not end within {_CRONTAB_S:g} s: try it by hand, then again"
+        ) from None
     if done.returncode and b"not allowed" in done.stderr:  # by cron.allow or cron.deny
         return None
     if done.returncode and b"no crontab for" not in done.stderr:

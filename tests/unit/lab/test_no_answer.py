@@ -1,0 +1,88 @@
+"""Programs that do not answer in time: an error with what to do, never a traceback."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.errors import LabError
+from lab.experiment import probe_here, scenario_kinds
+from lab.experiment.scenario_kinds import prepare, traits_of
+from lab.experiment.settings import Lab
+from lab.timers import discovery
+from plimsoll.common.errors import SettingsError
+
+_SLOW = ["sleep", "600"]
+
+
+def _lab() -> Lab:
+    return Lab.model_validate(
+        {
+            "name": "slow",
+            "backends": [{"name": "a", "clone": {"driver": "static", "target": "http://127.0.0.1"}}],
+            "scenarios": [
+                {
+                    "name": "rush-hour",
+                    "together": [
+                        {"scenario": "upload-images"},
+                        {"scenario": "replay", "options": {"log": "a.log"}},
+                    ],
+                }
+            ],
+        }
+    )
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A Python that does not answer, and the number of a helper that it started."""
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >{tmp_path}/helper\nwait\n")
+    program.chmod(0o755)
+    scenario_kinds._ask.cache_clear()
+    monkeypatch.setattr(sys, "executable", str(program))
+    yield tmp_path / "helper"
+    scenario_kinds._ask.cache_clear()
+
+
+def test_photographs_that_take_too_long(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenario_kinds, "_PREPARE_S", 1.0)
+    with pytest.raises(
+        SettingsError, match=r"^rush-hour/upload-images: .* not made within 1 s: start it again"
+    ):
+        prepare(_lab(), lambda _: None)
+    helper = Path(f"/proc/{slow.read_text().strip()}")
+    until_s = time.monotonic() + 30
+    while helper.exists() and "Z" not in (helper / "stat").read_text().split()[2]:
+        assert time.monotonic() < until_s, "a helper goes on"
+        time.sleep(0.05)
+
+
+def test_scenarios_that_do_not_answer(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenario_kinds, "_CHECK_S", 1.0)
+    with pytest.raises(
+        SettingsError, match="cannot be checked: no answer within 1 s: is this machine too busy"
+    ):
+        traits_of(_lab(), "lab.yml")
+
+
+def _never(*_: object, **__: object) -> None:
+    raise subprocess.TimeoutExpired(_SLOW, 60)
+
+
+def test_a_crontab_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", _never)
+    with pytest.raises(LabError, match="crontab -l: did not end within 60 s: try it by hand"):
+        discovery.read_crontab()
+
+
+def test_a_replay_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(subprocess, "run", _never)
+    (tmp_path / "replay").touch()
+    monkeypatch.setattr(probe_here, "replay_program", lambda: str(tmp_path / "replay"))
+    assert any(
+        "does not answer --help within 60 s: build it again" in one for one in probe_here.probe_here(_lab())
+    )
