@@ -11,7 +11,7 @@ from lab.names.model import StrictModel
 from lab.steps.look import Look
 from lab.steps.remains import Remains
 from lab.steps.runner import Api
-from lab.steps.step import Step
+from lab.steps.step import Command, Step
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,8 @@ class Driver(Generic[Settings]):
     `is_ours`: the lab made the clone and throws it away: scenarios may change its site unasked.
     `has_own_site`: the site in it is Plimsoll's own, whose password is public.
     `looks`: what is to be looked at before anything is made, for settings and surroundings.
+    `grows`: the command that prints how many bytes a clone may come to take on its disk, where that can be
+    more than it takes at first, for settings; None where it cannot.
     `at_start`: keys that hold from each start on, so that clones which differ in no other can be one.
     `has_parts`: it can put its database and its web files on datasets of their own.
     """
@@ -133,5 +135,6 @@ class Driver(Generic[Settings]):
     is_ours: bool = True
     has_own_site: bool = False
     looks: Callable[[Settings, Surroundings], list[Look]] = lambda *_: []
+    grows: Callable[[Settings], Command | None] = lambda _: None
     at_start: frozenset[str] = frozenset()
     has_parts: bool = False

@@ -16,7 +16,7 @@ from lab.disks.limits import join_containers
 from lab.disks.place import DataLocation, Place
 from lab.machine import Machine
 from lab.names.model import explained_in
-from lab.steps.look import Look, has_room_like, is_file, port_is_free
+from lab.steps.look import Look, is_file, port_is_free
 from lab.steps.remains import Remains
 from lab.steps.step import Command, Serve, Step, fill
 
@@ -186,18 +186,16 @@ async def _kit(settings: ComposeSettings, around: Surroundings) -> CloneKit:
 
 def _looks(settings: ComposeSettings, around: Surroundings) -> list[Look]:
     golden = Golden(around.site, around.work, settings.project or around.project)
-    place = around.disk
     docker = ("sh", "-c", "docker info >/dev/null 2>&1")
-    plugin = ("sh", "-c", "docker compose version >/dev/null 2>&1")
+    compose = ("sh", "-c", "docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null")
     script = ("test", "-x", f"{golden.project}/site/up")
     return [
         Look("clone: Docker does not answer: start it (systemctl start docker)", docker),
-        Look("clone: docker compose is missing: install Docker's plugin compose", plugin),
+        Look("clone: docker compose is missing: install Docker's plugin compose", compose),
         Look(f"clone.project: {golden.project} is not Plimsoll's folder on that machine: name it", script),
         *([port_is_free("clone.port", settings.address, settings.port)] if settings.port else []),
         *([is_file("site.upgrade_zip", around.site.upgrade_zip)] if around.site.upgrade_zip else []),
         *([is_file("site.data", f"{around.site.data}/site.json")] if around.site.data else []),
-        has_room_like("disk", place.folder, golden.folder, place.size_bytes),
     ]
 
 

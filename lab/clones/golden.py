@@ -15,6 +15,8 @@ from lab.steps.remains import Remains
 from lab.steps.step import Command, Step
 
 _OF_THE_FILLING = {"size", "seed", "upgrade_zip"}  # a filled folder has them already
+_ABOUT_BYTES = {"small": 1_400_000_000, "medium": 5_500_000_000}  # docs/site.md; large goes by the memory
+_OF_MEMORY = 1.25
 _FILL_S = 4 * 3600.0  # includes building the image; a large site is larger than memory
 
 
@@ -79,6 +81,10 @@ class Golden:
         """Return whether it is there. Raises MachineError."""
         files = [f"{self.folder}/site.json", *([] if self.settings.data else [f"{self._kept}/whole"])]
         return not any([(await machine.run(["test", "-f", file], check=False)).status for file in files])
+
+    def about_bytes(self, memory_bytes: int) -> int:
+        """Return what it takes about, once it is filled on a machine with that memory."""
+        return _ABOUT_BYTES.get(self.settings.size) or int(_OF_MEMORY * memory_bytes)
 
     def make(self) -> list[Step]:
         """Fill it; a site filled in part is filled again, and a whole one is left as it is."""

@@ -13,7 +13,7 @@ from lab.experiment.clean import clean as cleaned
 from lab.experiment.experiment import planned
 from lab.experiment.factors.variants import rigs_in, variants
 from lab.experiment.plan import as_data, chapters, lasts_s, lines
-from lab.experiment.probe import probe
+from lab.experiment.probe import Findings, probe
 from lab.experiment.rigs import Machines, rigs_of
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab, read_lab, schema
@@ -49,12 +49,15 @@ def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None
     Exit codes: 0 the experiment can start; 1 something is missing or in the way; 2 the file is wrong.
     """  # noqa: D301 \b is click's: keep these lines as they are
     found, _ = read_checked(file)
-    problems = [] if no_probe else asyncio.run(probe(found))
+    seen = Findings() if no_probe else asyncio.run(probe(found))
+    problems = seen.problems
     if as_json:
-        click.echo(json.dumps({"problems": problems, "runs": len(planned(found))}, indent=2))
+        click.echo(json.dumps(asdict(seen) | {"runs": len(planned(found))}, indent=2))
     else:
         for problem in problems:
             click.echo(printable(problem, 2000))
+        for caution in seen.cautions:
+            click.echo(printable(f"Caution: {caution}.", 2000))
         click.echo(_summary(found) if not problems else f"{len(problems)} to be looked at.")
     ctx.exit(1 if problems else 0)
 

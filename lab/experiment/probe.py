@@ -1,14 +1,20 @@
 """Looks at the machines before anything is done: what is missing there, and what would be in the way."""
 
 import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from lab.clones.clone import Surroundings
 from lab.clones.registry import driver_of
 from lab.disks.registry import kind_of as disk_kind
-from lab.errors import LabError, last_words
-from lab.experiment.factors.variants import variants
+from lab.errors import LabError, MachineError, last_words
+from lab.experiment.asked_once import AskedOnce
+from lab.experiment.factors.variants import Variant, variants
 from lab.experiment.lock import PATH
 from lab.experiment.probe_here import probe_here
+from lab.experiment.probe_room import cautions, claims_of, obstacles
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import PROJECT, Machines, rig_of
 from lab.experiment.settings import LOCAL, Backend, Lab
@@ -19,48 +25,105 @@ from lab.saturators import kind_of as saturator_kind
 from lab.steps.look import Look, is_device, is_file
 from lab.steps.runner import answer_of
 from lab.steps.step import Command, Serve
+from lab.tuning.apply import left_tuned
 from lab.tuning.apply import planned as planned_tuning
 from lab.tuning.own_disk import resolved, without
+from plimsoll.common.units import few
 
 _EVERYWHERE = {"env", "sh", "rm", "cat", "tee", "mkdir", "printf"}
 _FREE = '[ ! -e "$1" ] || flock -n "$1" true || { cat "$1.by" >&2; exit 1; }'
 
 
-async def probe(lab: Lab) -> list[str]:
-    """Return the obstacles, one sentence each; none: the experiment can begin. Changes nothing."""
-    problems = probe_here(lab)
+@dataclass
+class Findings:
+    """What a look at the machines came to, one sentence each.
+
+    `problems` are missing, or in the way; `cautions` do not keep the experiment from starting.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
+
+
+async def probe(lab: Lab) -> Findings:
+    """Return what keeps the experiment from starting. Changes nothing, and asks each question once."""
+    found = Findings(probe_here(lab))
     machines = Machines(lab)
     try:
         for machine in machines.used(lab):
-            look = Look(
-                "another experiment uses this machine: wait until it ends", ("sh", "-c", _FREE, "sh", PATH)
-            )
-            problems += [f"{machine.name}: {what}" for what in await _seen(machine, [look])]
-        for variant in variants(lab):
-            backend = variant.settings
-            found = await _backend(variant.lab, backend, machines.of(backend))
-            problems += [f"{backend.name}: {what}" for what in found]
-    except LabError as error:
-        problems.append(str(error))
+            asked = AskedOnce(machine)
+            try:
+                found.problems += await _in_use(asked)
+            except LabError as error:  # then it can be asked nothing
+                found.problems.append(str(error))
+                continue
+            mine = [one for one in variants(lab) if machines.of(one.settings) is machine]
+            await _backends(mine, asked, found)
     finally:
         await machines.close()
-    return list(dict.fromkeys(problems))
+    found.problems = list(dict.fromkeys(found.problems))
+    return found
 
 
-async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
-    """Return all obstacles of one backend: each is looked for, whatever the others came to."""
+async def _in_use(machine: Machine) -> list[str]:
+    """Return who is at work on `machine`, or else what a crash left tuned there. Raises LabError."""
+    look = Look("another experiment uses this machine: wait until it ends", ("sh", "-c", _FREE, "sh", PATH))
+    if busy := await _seen(machine, [look]):
+        return [f"{machine.name}: {what}" for what in busy]
+    return [f"{machine.name}: {what}" for what in await left_tuned(machine)]
+
+
+async def _backends(among: Sequence[Variant], machine: Machine, found: Findings) -> None:
+    """Add what is wrong of the backends of one machine: what is the same for several, once."""
+    whose: dict[str, list[str]] = {}
+    probed: list[tuple[Any, ...]] = []
+    rigs: dict[str, Rig] = {}
+    for variant in among:
+        lab, backend = variant.lab, variant.settings
+        if (key := (backend, lab.saturator, lab.observe, lab.site)) in probed:
+            continue
+        probed.append(key)
+        problems, rig = await _backend(lab, backend, machine)
+        for what in problems:
+            whose.setdefault(what, []).append(backend.name)
+        if rig is not None:
+            rigs.setdefault(rig.name, rig)
+    for name, rig in rigs.items():
+        try:
+            problems = [f"is in the way and will be removed first: {one.what}" for one in await rig.found()]
+        except LabError as error:
+            problems = [str(error)]
+        for what in problems:
+            whose.setdefault(what, []).append(name)
+    try:
+        claims = await claims_of(list(rigs.values()))
+    except LabError as error:
+        claims = []
+        found.problems.append(str(error))
+    for name, what in obstacles(claims):
+        whose.setdefault(what, []).append(name)
+    found.problems += [
+        ": ".join(filter(None, (few(list(dict.fromkeys(names))), what))) for what, names in whose.items()
+    ]
+    found.cautions += cautions(claims)
+
+
+async def _backend(lab: Lab, backend: Backend, machine: Machine) -> tuple[list[str], Rig | None]:
+    """Return all obstacles of one backend: each is looked for, whatever the others came to; and its rig."""
     problems: list[str] = []
     try:
         problems += await _privileges(backend, machine)
         rig = await rig_of(lab, backend, machine, lambda _name, _step: None)
-        problems += await _programs(lab, backend, rig)
     except LabError as error:
-        return [*problems, str(error)]
-    remains = []
-    try:
-        remains = await rig.found()
-    except LabError as error:
-        problems.append(str(error))
+        return [*problems, str(error)], None
+    remains = False
+    for look_for in (_programs, _tuning):
+        try:
+            problems += await look_for(lab, backend, rig)
+        except LabError as error:
+            problems.append(str(error))
+    with contextlib.suppress(LabError):  # who asks for them says why
+        remains = bool(await rig.found())
     looks = [look for look in _looks(lab, backend, machine) if not (look.ours and remains)]
     problems += await _seen(machine, looks)
     problems += await _served(rig)
@@ -68,8 +131,7 @@ async def _backend(lab: Lab, backend: Backend, machine: Machine) -> list[str]:
         rig.saturator(lab)
     except LabError as error:
         problems.append(str(error).removeprefix(f"{backend.name}: "))
-    problems += await _tuning(lab, backend, rig)
-    return problems + [f"is in the way and will be removed first: {found.what}" for found in remains]
+    return problems, rig
 
 
 def _looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
@@ -94,7 +156,11 @@ async def _seen(machine: Machine, looks: list[Look]) -> list[str]:
     """Return what is wrong of `looks`, whose commands say why on standard error."""
     problems = []
     for look in looks:
-        done = await machine.run(look.words, check=False, timeout_s=look.timeout_s)
+        try:
+            done = await machine.run(look.words, check=False, timeout_s=look.timeout_s)
+        except MachineError as error:
+            problems.append(f"{look.problem}: {error}")
+            continue
         if done.status:
             problems.append(": ".join([look.problem, *([last_words(done.err)] if done.err.strip() else [])]))
     return problems

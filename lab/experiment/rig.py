@@ -47,7 +47,7 @@ class Rig:
         on_step: OnStep,
     ) -> None:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
-        self._golden, self._api, self._on_step = kit.golden, kit.api, on_step
+        self.golden, self._api, self._on_step = kit.golden, kit.api, on_step
         self.outfits: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
         self.stands = False  # whether the lab made it, whole or in part
@@ -101,7 +101,7 @@ class Rig:
 
     async def prepare(self) -> StepGroup:
         """Return the steps that make what stays on a machine: the site that clones are copies of."""
-        golden = self._golden
+        golden = self.golden
         steps = golden.make() if golden and not await golden.whole(self.machine) else []
         return StepGroup("make the site to copy", tuple(steps))
 

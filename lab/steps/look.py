@@ -51,15 +51,6 @@ def has_room(key: str, folder: str, needed_bytes: int) -> Look:
     return Look(f"{key}: does not fit", ("sh", "-c", _ROOM, "sh", folder, str(needed_bytes)))
 
 
-def has_room_like(key: str, folder: str, like: str, room_bytes: int | None) -> Look:
-    """Return the look whether a copy of `like`, where that is there, fits into `folder`.
-
-    `room_bytes`: what a disk that is still to be made will have.
-    """
-    words = ("sh", "-c", _ROOM_LIKE, "sh", folder, like, str(room_bytes or ""))
-    return Look(f"{key}: the site does not fit", words, timeout_s=3600.0)
-
-
 def by_step(key: str, step: Command) -> Look:
     """Return a step of `create` that only looks, and says itself what is wrong."""
     return Look(f"{key}: {step.says}: no", step.words, step.timeout_s)
@@ -74,17 +65,11 @@ with socket.socket() as probe:
     except OSError as error:
         sys.exit(error.strerror)"""
 
-_COMPARE = """gib() { awk -v bytes="$1" 'BEGIN { printf "%.1f GiB", bytes / 1073741824 }'; }
-here=$1
+_ROOM = """gib() { awk -v bytes="$1" 'BEGIN { printf "%.1f GiB", bytes / 1073741824 }'; }
+here=$1 need=$2
 until [ -e "$here" ]; do here=$(dirname -- "$here"); done
 free=$(df -P -B1 -- "$here" | awk 'NR == 2 { print $4 }')
-"""
-_SAY = """[ "$need" -le "$free" ] || {
+[ "$need" -le "$free" ] || {
     echo "$(gib "$need") are needed and $here has $(gib "$free"): make room, or choose another folder" >&2
     exit 1
 }"""
-_ROOM = f"{_COMPARE}need=$2\n{_SAY}"
-_ROOM_LIKE = f"""{_COMPARE}[ -f "$2/site.json" ] || exit 0
-need=$(du -sx -B1 -- "$2" | cut -f1)
-[ -z "$3" ] || free=$3
-{_SAY}"""

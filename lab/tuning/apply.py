@@ -57,7 +57,7 @@ async def put_back(machine: Machine, journal: JournalPlace) -> None:
             # Looked for one by one: a setting may come back with the scheduler that was put back before it.
             if value.key in await read_current(machine, [value]):
                 await _set(machine, value)
-            elif isinstance(value, PropertyValue) and not await _is_gone(machine, value):
+            elif await _absent_pool(machine, value):
                 problems.append(f"{value.key}: its pool is not imported; import it and try again")
         except MachineError as error:
             problems.append(f"{value.key}: {error}")
@@ -87,6 +87,37 @@ async def put_back_all(machine: Machine, say: Callable[[str], None]) -> None:
             keys = ", ".join(f"{value.key} = {value.value}" for value in found.put_back)
             say(f"{machine.name}: is still tuned by {found.by or place.label}: putting back {keys}")
             await put_back(machine, place)
+
+
+async def left_tuned(machine: Machine) -> list[str]:
+    """Return what a crash left tuned on `machine`, whoever's, and what `put_back_all` would come to.
+
+    One sentence each. Looks only. Raises MachineError.
+    """
+    told = []
+    for place in await journals_on(machine):
+        try:
+            found = await read_journal(machine, place)
+        except TuningError as error:
+            told.append(str(error))
+            continue
+        if found is not None:
+            keys = ", ".join(f"{value.key} = {value.value}" for value in found.put_back)
+            pools = [pool for value in found.put_back if (pool := await _absent_pool(machine, value))]
+            then = (
+                f"which run cannot put back: the pool {pools[0]} is not imported: import it first"
+                if pools
+                else "which run puts back first"
+            )
+            told.append(f"is still tuned by {found.by or place.label} ({place.path}): {keys}, {then}")
+    return told
+
+
+async def _absent_pool(machine: Machine, value: Value) -> str | None:
+    """Return the pool that has to be imported before `value` can be put back, None where there is none."""
+    if not isinstance(value, PropertyValue) or value.key in await read_current(machine, [value]):
+        return None
+    return None if await _is_gone(machine, value) else value.dataset.partition("/")[0]
 
 
 async def _is_gone(machine: Machine, value: PropertyValue) -> bool:

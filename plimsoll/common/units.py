@@ -1,5 +1,7 @@
 """Numbers as people read them. Absent figures are a dash."""
 
+from collections.abc import Sequence
+
 ABSENT = "–"
 
 
@@ -53,6 +55,14 @@ def count(value: int | None) -> str:
 def counted(value: int, one: str, many: str | None = None) -> str:
     """Return a count and its noun: `1 request`, `2,000 requests`."""
     return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def few(words: Sequence[str], most: int = 4) -> str:
+    """Return `words` as a list, `a, b and c`, whose end is counted where there are more than `most`."""
+    shown = (
+        list(words[:most]) if len(words) <= most else [*words[: most - 1], f"{len(words) - most + 1} more"]
+    )
+    return " and ".join([", ".join(shown[:-1]), *shown[-1:]] if len(shown) > 1 else shown)
 
 
 def decimal(value: float | None, places: int = 1) -> str:

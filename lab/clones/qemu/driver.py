@@ -154,4 +154,11 @@ def _looks(settings: QemuSettings, _around: Surroundings) -> list[Look]:
     ]
 
 
-QEMU = Driver("qemu", QemuSettings, _kit, has_own_site=True, looks=_looks)
+QEMU = Driver(
+    "qemu",
+    QemuSettings,
+    _kit,
+    has_own_site=True,
+    looks=_looks,
+    grows=lambda settings: scripts.size(settings.image_format, settings.image),
+)

@@ -1,15 +1,21 @@
 """`plimsoll lab check` tries what a run would try first, and changes nothing."""
 
 import json
+import shutil
 import socket
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from lab.experiment import probe
 from lab.experiment.probe_here import flag_problems, reading_words
 from lab.experiment.replay_options import ReplayOptions
 from lab.experiment.scenario_kinds import logs_in
+from lab.machine import Done, LocalMachine
+from lab.tuning import journal
 from plimsoll.cli import main
 from scenarios.registry import scenarios
 from tests.support.paths import ROOT
@@ -48,7 +54,7 @@ MACHINE = [
     (
         "room",
         "disk: {kind: emulated, filesystem: ext4, size_bytes: 900000G}, clone: {driver: compose}",
-        "a: disk.size_bytes: does not fit: 900000.0 GiB are needed and ",
+        "a: disk.size_bytes: the disk does not fit: 900000.0 GiB are needed and ",
     ),
     (
         "Plimsoll's folder",
@@ -94,6 +100,62 @@ def test_one_obstacle_hides_no_other(tmp_path: Path) -> None:
     said = check(tmp_path, folder("path: /no/lab, devices: [nvme9n9]"), more="observe: {disks: [sdzz]}\n")
     for part in ("/no/lab", "nvme9n9", "sdzz"):
         assert part in said
+
+
+def test_what_is_the_same_for_many_variants_is_asked_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    run = LocalMachine.run
+
+    async def noted(self: LocalMachine, command: Sequence[str], **further: Any) -> Done:
+        asked.append(tuple(command))
+        return await run(self, command, **further)
+
+    monkeypatch.setattr(LocalMachine, "run", noted)
+    factors = """factors:
+- {name: recordsize, values: [4K, 8K, 16K, 32K]}
+- {name: buffer_pool, values: [64M, 128M, 256M, 512M]}
+- {name: swappiness, key: tuning.vm.swappiness, values: [1, 10, 60, 100]}
+"""
+    disk = "disk: {kind: emulated, filesystem: zfs, size_bytes: 1G}"
+    said = check(tmp_path, f"{disk}, clone: {{driver: compose, project: /no/plimsoll}}", more=factors)
+    told = [line for line in said.splitlines() if "/no/plimsoll is not" in line]
+    told = [line.partition(": clone.project")[0] for line in said.splitlines() if "/no/plimsoll is" in line]
+    assert told == ["a-4k, a-8k, a-16k and a-32k"]
+    assert len(asked) == len(set(asked)), [one for one in asked if asked.count(one) > 1]
+
+
+def test_a_journal_of_a_killed_experiment_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "FOLDER", str(tmp_path / "tuning"))
+    monkeypatch.setattr(probe, "PATH", str(tmp_path / "nobody's.lock"))
+    (tmp_path / "tuning").mkdir()
+    swappiness = {"kind": "vm", "name": "swappiness", "value": "60"}
+    property_ = {"kind": "property", "dataset": "no/such", "name": "recordsize", "value": "128K"}
+    for name, holds in {
+        "plimsoll-other--hdd": {"by": "experiment other in /far/results", "put_back": [swappiness]},
+        "plimsoll-third--hdd": {"by": "experiment third", "put_back": [property_]},
+    }.items():
+        (tmp_path / "tuning" / f"{name}.json").write_text(json.dumps({"format": 1, **holds}))
+    (tmp_path / "tuning" / "plimsoll-broken--hdd.json").write_text("{")
+    said = check(tmp_path, f"clone: {{{STATIC}}}")
+    for part in (
+        "local: is still tuned by experiment other in /far/results",
+        "vm.swappiness = 60, which run puts back first",
+        "no/such.recordsize = 128K, which run cannot put back: the pool no is not imported: import it first",
+        "plimsoll-broken--hdd.json: is not a tuning journal",
+    ):
+        assert part in said, said
+
+
+def test_two_disks_that_fit_only_alone(tmp_path: Path) -> None:
+    free_bytes = shutil.disk_usage(tmp_path).free
+    disk = f"disk: {{kind: emulated, filesystem: ext4, size_bytes: {free_bytes * 2 // 3}}}"
+    said = check(
+        tmp_path, f"{disk}, clone: {{driver: compose}}}}\n- {{name: b, {disk}, clone: {{driver: compose}}"
+    )
+    assert "the disk of a (" in said and "do not fit together" in said
+    assert "size_bytes: the disk does not fit" not in said
 
 
 def replay(log: str) -> str:

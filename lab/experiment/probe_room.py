@@ -1,0 +1,196 @@
+"""Room for all that an experiment puts on the file systems of a machine: added up, since all of it stands."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lab.clones.registry import driver_of
+from lab.errors import LabError
+from lab.experiment.rig import Rig, StepGroup
+from lab.machine import Machine
+from lab.steps.step import Room
+from plimsoll.common.units import few
+
+_SIZE = "disk.size_bytes"
+_DU_S = 3600.0
+
+# $1: a folder that may not be there yet. Prints the one above it that is, and what df says of that.
+_FREE = """here=$1
+until [ -e "$here" ]; do here=$(dirname -- "$here"); done
+printf '%s\\n' "$here" && df -P -T -B1 -- "$here" | sed 1d"""
+_DF = re.compile(r"(?P<source>.*?)\s+(?P<type>\S+)\s+[0-9]+\s+[0-9]+\s+(?P<free>[0-9]+)\s+\S+\s+(?P<at>/.*)")
+
+_MEMORY = re.compile(r"(?m)^MemTotal:\s*([0-9]+) kB")
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """A file system as df shows it: its name, a folder on it, and its free bytes.
+
+    `clones`: it copies files without their taking room again.
+    """
+
+    name: str
+    folder: str
+    free_bytes: int
+    clones: bool = False
+    remedy: str = "make room, or choose another folder"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Room that a backend takes: for `what`, a `key` of lab.yml, and on which file system.
+
+    `most_bytes`: what it may come to take, where that is more than `bytes`. `of`: the file system of what it
+    is a plain copy of, if it is one.
+    """
+
+    backend: str
+    key: str
+    what: str
+    on: FileSystem
+    bytes: int
+    most_bytes: int = 0
+    of: FileSystem | None = None
+
+    @property
+    def adds_up(self) -> bool:
+        """False for a copy that shares the room of what it was copied from."""
+        return not (self.on.clones and self.of and self.of.name == self.on.name)
+
+
+def obstacles(claims: Sequence[Claim]) -> Iterator[tuple[str, str]]:
+    """Yield what does not fit, by itself or with what else is put on its file system: whose, and what.
+
+    What several do not fit together names them itself, and is nobody's. Pure.
+    """
+    for here in _by_file_system(claims):
+        alone = [claim for claim in here if claim.bytes > claim.on.free_bytes]
+        for claim in alone:
+            yield (
+                claim.backend,
+                f"{claim.key}: {claim.what} does not fit: {_gib(claim.bytes)} are needed and "
+                f"{claim.on.folder} has {_gib(claim.on.free_bytes)}: {claim.on.remedy}",
+            )
+        added, free_bytes = [claim for claim in here if claim.adds_up], _free_bytes(here)
+        needed_bytes = sum(claim.bytes for claim in added)
+        if not alone and needed_bytes > free_bytes:
+            parts = few([f"{claim.what} of {claim.backend} ({_gib(claim.bytes)})" for claim in added])
+            yield (
+                "",
+                f"{parts} do not fit together: {_gib(needed_bytes)} are needed and {here[0].on.name} has "
+                f"{_gib(free_bytes)}: {here[0].on.remedy}",
+            )
+
+
+def cautions(claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield what fits as it is made, and may grow to more than there is room for. Pure."""
+    for here in _by_file_system(claims):
+        growing = [claim for claim in here if claim.most_bytes > claim.bytes]
+        grown_bytes = sum(max(claim.bytes, claim.most_bytes) for claim in here)
+        if not growing or grown_bytes <= _free_bytes(here) or any(obstacles(here)):
+            continue
+        parts = few([f"{claim.what} of {claim.backend} to {_gib(claim.most_bytes)}" for claim in growing])
+        yield (
+            f"what is made fits, but guests may write more: {parts}; {here[0].on.name} has "
+            f"{_gib(_free_bytes(here))}, and a guest that finds no more gets errors"
+        )
+
+
+def file_system(shown: str) -> FileSystem:
+    """Return the file system that `_FREE` printed. Raises LabError. Pure."""
+    folder, _, line = shown.strip().partition("\n")
+    found = _DF.fullmatch(line.strip())
+    if not found:
+        raise LabError(f"{folder}: cannot parse what df prints: {line[:100]}")
+    source, kind, at = found["source"], found["type"], found["at"]
+    if kind.startswith(("zfs", "fuse")) and not source.startswith("/") and ":" not in source:
+        name = f"the pool {source.partition('/')[0]}"  # whose datasets share its room
+    else:
+        name = source if source.startswith("/dev/") else at
+    return FileSystem(name, folder, int(found["free"]), clones=kind == "btrfs")
+
+
+async def claims_of(rigs: Sequence[Rig]) -> list[Claim]:
+    """Return the room that `rigs` take: disks, copies of the site, and that site if it is still to be made.
+
+    Raises LabError.
+    """
+    found: list[Claim] = []
+    for rig in rigs:
+        for room in _rooms(rig.make_disk()):
+            on = await _file_system(rig.machine, room.folder)
+            found.append(Claim(rig.name, _SIZE, "the disk", on, room.bytes))
+        with contextlib.suppress(LabError):  # a clone that cannot be made has no size: others say why
+            found += [await _copy(rig, room) for room in _rooms(rig.make_clone())]
+    goldens = {(rig.machine.name, rig.golden.folder): rig for rig in rigs if rig.golden}
+    for (_, folder), rig in goldens.items():
+        if not await _is_made(rig):
+            on = await _file_system(rig.machine, folder)
+            found.append(Claim(rig.name, "work", "the site to copy", on, await _size_bytes(rig, folder)))
+    return found
+
+
+async def _copy(rig: Rig, room: Room) -> Claim:
+    """Return the claim of a clone: on a disk that is still to be made, it has that to itself."""
+    place = rig.place
+    if place is not None and place.size_bytes is not None:
+        on, key = (
+            FileSystem(f"the disk of {rig.name}", "the disk", place.size_bytes, remedy="make it larger"),
+            _SIZE,
+        )
+    else:
+        on, key = await _file_system(rig.machine, room.folder), "disk"
+    of = await _file_system(rig.machine, room.like) if room.like and rig.golden else None
+    size_bytes = room.bytes + (await _size_bytes(rig, room.like) if room.like else 0)
+    return Claim(rig.name, key, "the clone", on, size_bytes, await _most_bytes(rig), of)
+
+
+def _rooms(part: StepGroup) -> list[Room]:
+    return [step for step in part.steps if isinstance(step, Room)]
+
+
+async def _is_made(rig: Rig) -> bool:
+    return rig.golden is None or bool(rig.golden.settings.data) or await rig.golden.whole(rig.machine)
+
+
+async def _size_bytes(rig: Rig, folder: str) -> int:
+    """Return what the folder to copy takes, or about what it will, once it is made; 0 where it is missing."""
+    if rig.golden and not await _is_made(rig):
+        return rig.golden.about_bytes(await _memory_bytes(rig.machine))
+    done = await rig.machine.run(["du", "-sx", "-B1", "--", folder], check=False, timeout_s=_DU_S)
+    first = done.out.split("\t")[0]
+    return int(first) if first.isdecimal() else 0
+
+
+async def _most_bytes(rig: Rig) -> int:
+    """Return what the clone may come to take; 0 where that is no more than at first, or cannot be told."""
+    command = driver_of(rig.backend.clone).grows(rig.backend.clone)
+    if command is None:
+        return 0
+    said = (await rig.machine.run(command.words, check=False, timeout_s=command.timeout_s)).out.strip()
+    return int(said) if said.isdecimal() else 0
+
+
+async def _memory_bytes(machine: Machine) -> int:
+    found = _MEMORY.search((await machine.run(["cat", "/proc/meminfo"], check=False)).out)
+    return int(found[1]) << 10 if found else 0
+
+
+async def _file_system(machine: Machine, folder: str) -> FileSystem:
+    return file_system((await machine.run(["sh", "-c", _FREE, "sh", folder])).out)
+
+
+def _by_file_system(claims: Sequence[Claim]) -> list[list[Claim]]:
+    names = dict.fromkeys(claim.on.name for claim in claims)
+    return [[claim for claim in claims if claim.on.name == name] for name in names]
+
+
+def _free_bytes(claims: Sequence[Claim]) -> int:
+    """Return the room of their file system: the most, since a dataset's quota may leave it less."""
+    return max(claim.on.free_bytes for claim in claims)
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 30):.1f} GiB"
