@@ -83,7 +83,10 @@ async def _backends(among: Sequence[Variant], machine: Machine, found: Findings)
         if (key := (backend, lab.saturator, lab.observe, lab.site)) in probed:
             continue
         probed.append(key)
-        problems, rig = await _backend(lab, backend, machine)
+        try:
+            problems, rig = await _backend(lab, backend, machine)
+        except LabError as error:  # the connection broke
+            problems, rig = [str(error)], None
         for what in problems:
             whose.setdefault(what, []).append(backend.name)
         if rig is not None:
@@ -153,12 +156,17 @@ def _looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
 
 
 async def _seen(machine: Machine, looks: list[Look]) -> list[str]:
-    """Return what is wrong of `looks`, whose commands say why on standard error."""
+    """Return what is wrong of `looks`, whose commands say why on standard error.
+
+    Raises MachineError where the machine cannot be asked.
+    """
     problems = []
     for look in looks:
         try:
             done = await machine.run(look.words, check=False, timeout_s=look.timeout_s)
         except MachineError as error:
+            if not error.command:
+                raise
             problems.append(f"{look.problem}: {error}")
             continue
         if done.status:

@@ -123,9 +123,7 @@ def test_the_examples_are_right(path: Path) -> None:
         (
             "an upgrade alone, for so long",
             GOOD.replace("scenario: download", "scenario: upgrade-wordpress"),
-            [
-                "lab.yml:7: scenarios.0.phases: upgrade-wordpress ends by itself, so its phases cannot be of fixed"
-            ],
+            ["lab.yml:7: scenarios.0.phases: upgrade-wordpress ends by itself, so its phases cannot"],
         ),
         (
             "a phase after one without an end",
