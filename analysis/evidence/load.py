@@ -54,6 +54,7 @@ def _done_as(run: RunEvidence) -> dict[str, Any]:
     }
     if facts.together:
         said["together_with"] = _company(facts.together)
+        said["begins_s"] = facts.together.begins_s
     if facts.load is None:
         said["logs"] = [
             {"log": log.path.rsplit("/", 1)[-1], "lines": log.lines, "first": log.first, "last": log.last}

@@ -16,15 +16,18 @@ def together_of(together: Together | None) -> str | None:
     if together is None:
         return None
     ended = ["this one was stopped when the others had ended"] if together.stopped else []
-    return "; ".join([*map(_shown, together.others), *ended])
+    return "; ".join([*_began(together), *map(_shown, together.others), *ended])
 
 
 def company_of(runs: Sequence[MeasuredRun]) -> str:
     """Return what else loaded the clone, in a sentence (hostile); empty where nothing did."""
-    others = dict.fromkeys(
-        together.company for run in runs if (together := run.directory.facts.together) and together.others
-    )
-    return f"At the same time on the same clone: {'; or '.join(others)}." if others else ""
+    known = [together for run in runs if (together := run.directory.facts.together) and together.others]
+    others = dict.fromkeys(together.company for together in known)
+    if not others:
+        return ""
+    begins = dict.fromkeys(f"at {each.begins_s:g} s" for each in known if each.begins_s is not None)
+    when = f" It was to begin {' or '.join(begins)} of the run." if begins else ""
+    return f"At the same time on the same clone: {'; or '.join(others)}.{when}"
 
 
 def together_cautions(run: MeasuredRun) -> list[Caution]:
@@ -47,12 +50,19 @@ def _cautions(run: MeasuredRun, together: Together) -> Iterator[Caution]:
     if busy is None:
         return
     if run.elapsed_s < busy.start_ns / 1e9:
-        text = f"It had ended before {busy.name} began, so nothing of it met that: make before_s shorter."
+        text = (
+            f"It had ended before {busy.name} began, so nothing of it met that: give it a later begin_s, or "
+            "make before_s shorter."
+        )
         yield Caution(Severity.WARN, text)
     elif busy.stop_ns is not None and run.elapsed_s + _SLACK_S < busy.stop_ns / 1e9:
         early = seconds(busy.stop_ns / 1e9 - run.elapsed_s)
         text = f"It ended by itself {early} before {busy.name} did: there was no more for it to do."
         yield Caution(Severity.NOTE, text)
+
+
+def _began(together: Together) -> list[str]:
+    return [] if together.began_s is None else [f"this one began at {together.began_s:.1f} s"]
 
 
 def _shown(other: Companion) -> str:

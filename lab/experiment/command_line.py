@@ -10,8 +10,10 @@ from lab.experiment.order import PlannedRun
 from lab.experiment.replay_options import REPLAY, replay_words
 from lab.experiment.scenario_kinds import ScenarioTraits, TraitsByScenario
 from lab.experiment.settings import Lab
+from lab.experiment.together.beginning import BEGIN_FILE, Beginning, beginning_of
 from lab.experiment.together.lasting import member_duration_s
 from lab.experiment.together.members import Member
+from scenarios.running.settings import BEGIN_VARIABLE
 
 _ROOT = Path(__file__).parents[2]
 
@@ -29,11 +31,20 @@ def replay_program() -> str:
 
 @dataclass(frozen=True)
 class PlannedLoad:
-    """The command of a member of a run, whose run directory is made below `folder`."""
+    """The command of a member of a run, whose run directory is made below `folder`.
+
+    `begins`: when it does, None where that is with the run.
+    """
 
     member: Member
     folder: str
     command: list[str]
+    begins: Beginning | None = None
+
+    @property
+    def says(self) -> str:
+        """What is done, for people."""
+        return "run the scenario" + (f", which {self.begins.sentence}" if self.begins else "")
 
 
 def loads_of(
@@ -47,8 +58,10 @@ def loads_of(
     loads = []
     for member in sorted(choice.members, key=lambda each: not each.is_crowd):
         folder = f"{attempt}/{member.called}" if choice.together else attempt
-        kind = kinds[choice.called_in_full(member)]
-        loads.append(PlannedLoad(member, folder, run_command(lab, run, member, kind, target, folder, ours)))
+        command = run_command(lab, run, member, kinds[choice.called_in_full(member)], target, folder, ours)
+        begins = beginning_of(lab, choice, member)
+        waits = ["env", f"{BEGIN_VARIABLE}={folder}/{BEGIN_FILE}"] if begins else []
+        loads.append(PlannedLoad(member, folder, [*waits, *command], begins))
     return loads
 
 

@@ -1,6 +1,7 @@
 """What loads the clone in a run: the program of its scenario, or of each of several together."""
 
 import asyncio
+import time
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from lab.errors import LabError, last_words
 from lab.experiment.command_line import PlannedLoad
 from lab.experiment.folder import OUTPUT_FILE
 from lab.experiment.phases import RunClock, until_begun
+from lab.experiment.together.beginning import BEGIN_FILE
 from lab.experiment.together.lasting import BEGIN_APART_S
 from lab.machine import Machine, Process
 from plimsoll.rundir.jsonfile import read_json
@@ -55,7 +57,8 @@ class LoadPart:
     """A member's part of a run, or all of it.
 
     `called` is what messages call it, `directory` its run directory, `clock` that run's. `stopped`: the lab
-    ended it in good order, as the others had ended.
+    ended it in good order, as the others had ended. `began_ns`: when one that begins later was let begin,
+    by this machine's monotonic clock.
     """
 
     load: PlannedLoad
@@ -64,6 +67,7 @@ class LoadPart:
     directory: Path = field(init=False)
     clock: RunClock = field(init=False)
     stopped: bool = field(default=False, init=False)
+    began_ns: int | None = field(default=None, init=False)
 
     async def start(self, here: Machine) -> None:
         """Start its program. Raises MachineError."""
@@ -81,6 +85,25 @@ class LoadPart:
             words = self.program.words or "it printed nothing"
             raise LabError(f"{self.called}: {error}: {words}") from None
         self.clock = RunClock(started_at)
+
+    async def let_begin(self, clock: RunClock, saturated: asyncio.Event | None) -> None:
+        """Let one that begins later begin when it should, by the run's `clock`. Raises LabError.
+
+        `saturated` is set once the saturator works; None where nothing saturates the disks.
+        """
+        begins = self.load.begins
+        if begins is None:
+            return
+        if begins.with_saturator and saturated is not None:
+            await saturated.wait()
+        else:
+            await clock.until(begins.at_s)
+        path = Path(self.load.folder) / BEGIN_FILE
+        try:
+            path.touch()
+        except OSError as error:
+            raise LabError(f"{self.called}: {path} cannot be written: {error.strerror}") from None
+        self.began_ns = time.monotonic_ns()
 
     async def end(self) -> None:
         """Wait until it has ended. Raises LabError unless its run is complete."""
@@ -115,7 +138,7 @@ class Load:
             for part in parts:
                 await part.start(here)
                 self._started.append(part)
-            await _all(part.begin() for part in parts)
+            await in_step(part.begin() for part in parts)
         first, last = (pick(self._parts, key=lambda part: part.clock.start_ns) for pick in (min, max))
         apart_s = (last.clock.start_ns - first.clock.start_ns) / 1e9
         if apart_s > BEGIN_APART_S:
@@ -124,6 +147,10 @@ class Load:
                 "most: is this machine too busy to start them?"
             )
         return last.clock
+
+    async def let_begin(self, clock: RunClock, saturated: asyncio.Event | None) -> None:
+        """Let each part that begins later begin when it should. Raises LabError."""
+        await in_step(part.let_begin(clock, saturated) for part in self._parts)
 
     async def end(self) -> None:
         """Wait until all parts have ended. Raises LabError as soon as one has that is not complete."""
@@ -134,7 +161,7 @@ class Load:
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-            await _all(part.dismiss() for part in self._parts)
+            await in_step(part.dismiss() for part in self._parts)
             await asyncio.gather(*ending.values())
         finally:
             for task in ending.values():
@@ -145,7 +172,7 @@ class Load:
         await asyncio.gather(*(part.program.stop() for part in self._started), return_exceptions=True)
 
 
-async def _all(waiting: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def in_step(waiting: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Wait for all; the first that raises ends the others, and is raised."""
     tasks = [asyncio.create_task(each) for each in waiting]
     try:

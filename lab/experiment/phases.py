@@ -45,6 +45,7 @@ class Events:
 
     def __init__(self, path: Path) -> None:
         self.path, self.clock = path, None
+        self.saturated = asyncio.Event()  # set as soon as the saturator has started
 
     clock: RunClock | None
 
@@ -58,6 +59,8 @@ class Events:
         event = {key: value for key, value in event.items() if key != "at_ns"}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"t_ns": t_ns, **event}, ensure_ascii=False, allow_nan=False) + "\n")
+        if event.get("phase") == "start":
+            self.saturated.set()
 
 
 def begun(attempt: Path) -> tuple[Path, datetime] | None:

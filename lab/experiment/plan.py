@@ -150,7 +150,7 @@ def _chapter(says: str, rig: Rig, parts: tuple[StepGroup, ...]) -> Chapter:
 def _load(lab: Lab, run: PlannedRun, kinds: TraitsByScenario, rig: Rig) -> tuple[Command, ...]:
     target = rig.clone.target(_Unknown())
     loads = loads_of(lab, run, kinds, target, ATTEMPT, rig.is_ours)
-    return tuple(Command("run the scenario", tuple(load.command)) for load in loads)
+    return tuple(Command(load.says, tuple(load.command)) for load in loads)
 
 
 async def _saturating(lab: Lab, rig: Rig) -> StepGroup:

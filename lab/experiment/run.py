@@ -13,7 +13,7 @@ from lab.errors import LabError
 from lab.experiment.command_line import loads_of
 from lab.experiment.factors.variants import Variant
 from lab.experiment.folder import ExperimentFolder
-from lab.experiment.load import Load, LoadPart
+from lab.experiment.load import Load, LoadPart, in_step
 from lab.experiment.order import PlannedRun
 from lab.experiment.phases import Events, RunClock, saturate
 from lab.experiment.rig import Rig
@@ -115,10 +115,12 @@ class RigRun:
         load = Load(parts, endless=bool(choice.together) and self._lab.phases_of(choice).during_s is None)
         try:
             for part in parts:
-                self._rig.tell(Command("run the scenario", tuple(part.load.command)))
+                self._rig.tell(Command(part.load.says, tuple(part.load.command)))
             clock = events.clock = await load.begin(self._here)
             self._note("load begun")
-            working = asyncio.create_task(self._saturated(clock, events))
+            saturated = events.saturated if self._rig.saturator(self._lab) else None
+            beside = [self._saturated(clock, events), load.let_begin(clock, saturated)]
+            working = asyncio.create_task(in_step(beside))
             try:
                 await self._to_the_end(load, working)
             finally:

@@ -270,7 +270,7 @@ def _choice_problems(lab: Lab, choice: ScenarioChoice) -> Iterator[tuple[Locatio
         yield ("options",), "must be left out beside together: give each member its own"
     if choice.name is None:
         yield ("name",), "is missing: what runs together needs a name, such as rush-hour"
-    yield from member_problems(choice.together, lab.phases_of(choice).during_s is None)
+    yield from member_problems(choice.together, lab.duration_s(choice))
 
 
 def _disk_problems(backend: Backend) -> Iterator[tuple[Location, str]]:

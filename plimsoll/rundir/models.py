@@ -155,13 +155,16 @@ class Companion(_Model):
 class Together(_Model):
     """The runs that loaded one clone at the same time: member `member` of entry `entry`, and the others.
 
-    `run` is the name of the folder that holds them all. `stopped`: the lab ended this one in good order, as
-    all others had ended.
+    `run` is the name of the folder that holds them all. `begins_s` is when it was to begin, by the clock of
+    the run, and `began_s` when it did, by its own; None where it began with the run. `stopped`: the lab ended
+    this one in good order, as all others had ended.
     """
 
     run: str
     entry: str
     member: str
+    begins_s: float | None = Field(default=None, allow_inf_nan=False)
+    began_s: float | None = Field(default=None, allow_inf_nan=False)
     stopped: bool = False
     others: list[Companion] = []
 

@@ -1,7 +1,10 @@
 """The session: one run of a scenario in one process, with its share of the work and its run directory."""
 
+import os
 import platform
 import sys
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,12 +21,13 @@ from plimsoll.rundir.writer import RunWriter, Status
 from scenarios.running.client import Sent
 from scenarios.running.errors import StepFailedError
 from scenarios.running.load import load_of_scenario
-from scenarios.running.settings import IteratedSettings
+from scenarios.running.settings import BEGIN_VARIABLE, IteratedSettings
 from scenarios.running.work import Work
 
 # After this many failed iterations in a row the run ends.
 HOPELESS_IN_A_ROW = 10
 _USERS_A_SHARE = 100_000
+_LOOK_S = 0.02
 
 
 def facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str) -> RunFacts:
@@ -80,6 +84,7 @@ class Session:
         self._fire = fire
         self._users = 0
         self.hopeless: str | None = None
+        self._told = threading.Lock()  # Locust makes it one of greenlets
         self.writer = RunWriter(directory, facts(scenario, settings, locust=version("locust")), summarise)
 
     @property
@@ -87,6 +92,16 @@ class Session:
         """True while an iteration may begin."""
         longest_s = self.settings.duration_s
         return longest_s is None or self.writer.now_ns() <= longest_s * 1e9
+
+    def wait_to_begin(self) -> None:
+        """Wait until the first iteration may begin: until the file is there that `BEGIN_VARIABLE` names.
+
+        The time being up, or the work at its end, ends the wait too.
+        """
+        path = os.environ.get(BEGIN_VARIABLE)
+        with self._told:  # one user looks, the others wait for it
+            while path and self.in_time and not self.work.ended and not Path(path).exists():
+                time.sleep(_LOOK_S)
 
     def expected(self) -> int:
         """Return an estimate of the number of iterations; 0 if there is none."""

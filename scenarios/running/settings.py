@@ -6,6 +6,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+# A variable of the environment: the path of a file. The first iteration waits until it is there.
+BEGIN_VARIABLE = "PLIMSOLL_BEGIN_FILE"
+
 
 def _base_url(value: str) -> str:
     parts = urlsplit(value)

@@ -64,7 +64,7 @@ class ScenarioUser(User):
         )
 
     def on_start(self) -> None:
-        """Begin, when Locust starts this user."""
+        """Begin, when Locust starts this user; the first iteration may have to wait."""
         try:
             with self._recorded_failure():
                 self.begin()
@@ -74,6 +74,7 @@ class ScenarioUser(User):
         except Exception as error:
             self.session.give_up(f"an error in the scenario itself: {error!r}")
             raise
+        self.session.wait_to_begin()
 
     @task
     def next_iteration(self) -> None:

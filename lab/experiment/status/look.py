@@ -15,6 +15,7 @@ from lab.experiment.status.model import Doing, Failure, Runs, State, Status
 from lab.experiment.status.running import RunningRun
 from lab.experiment.status.stretches import stretches_of
 from lab.experiment.status.tail import Tail
+from lab.experiment.together.beginning import beginnings
 from plimsoll.rundir.names import REPORT_FILE
 
 _DOING = {
@@ -130,7 +131,10 @@ class Watch:
         attempt = self._attempt(run.name)
         if what == "measuring" and attempt is not None:
             if self._running is None or self._running.attempt != attempt:
-                self._running = RunningRun(attempt, stretches_of(self._plan.variants[run.backend], run))
+                variant = self._plan.variants[run.backend]
+                self._running = RunningRun(
+                    attempt, stretches_of(variant, run), beginnings(variant.lab, run.scenario)
+                )
             self._running.look(now, doing)
         return doing
 

@@ -9,7 +9,10 @@ State = Literal["not begun", "running", "stopped", "finished", "unfinished"]
 
 
 class LoadFigures(BaseModel):
-    """The requests of a run, or of one member of it, so far; `p999_ms` is without the warm-up."""
+    """The requests of a run, or of one member of it, so far; `p999_ms` is without the warm-up.
+
+    `waits_s` are the seconds until it is to begin, null where it has, or began with the run.
+    """
 
     scenario: str | None
     directory: str
@@ -18,6 +21,7 @@ class LoadFigures(BaseModel):
     requests_per_s: float | None
     p999_ms: float | None = Field(serialization_alias="p99.9_ms")
     phase_p999_ms: float | None = Field(serialization_alias="phase_p99.9_ms")
+    waits_s: float | None = None
 
 
 class SendFigures(BaseModel):

@@ -1,12 +1,13 @@
 """A run that is being measured: its phase and clock, and its figures so far."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from lab.experiment.status.disturbance import Disks, Saturation
 from lab.experiment.status.load import Load
-from lab.experiment.status.model import Doing
+from lab.experiment.status.model import Doing, LoadFigures
 from lab.experiment.status.stretches import OVER, Stretch, stretch_at
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.discovery import is_run, subfolders
@@ -18,8 +19,14 @@ EVENTS_FILE = "lab-events.jsonl"  # of the lab, beside the run directories of an
 class RunningRun:
     """Reads the folder of an attempt as it grows."""
 
-    def __init__(self, attempt: Path, stretches: Sequence[Stretch]) -> None:
-        self.attempt, self._stretches = attempt, stretches
+    def __init__(
+        self,
+        attempt: Path,
+        stretches: Sequence[Stretch],
+        begins_s: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        """`begins_s`: the second at which a member begins, by its name, if not with the run."""
+        self.attempt, self._stretches, self._begins_s = attempt, stretches, begins_s
         self._loads: dict[Path, Load] = {}
         self._send, self._disks = Saturation(attempt / EVENTS_FILE), Disks(attempt / HOST_FILE)
 
@@ -39,8 +46,15 @@ class RunningRun:
         doing.phase_of_s = None if stretch.stop_s is None else stretch.stop_s - stretch.start_s
         doing.run_s = t_s
         doing.run_of_s = self._stretches[-1].start_s if self._stretches[-1].name == OVER else None
-        doing.load = [load.look(t_s) for load in self._loads.values()]
+        doing.load = [self._looked_at(path, load, t_s) for path, load in self._loads.items()]
         doing.send = self._send.look(t_s)
+
+    def _looked_at(self, path: Path, load: Load, t_s: float) -> LoadFigures:
+        figures = load.look(t_s)
+        begins_s = self._begins_s.get(path.parent.name)
+        if begins_s is not None and t_s < begins_s:
+            figures.waits_s = begins_s - t_s
+        return figures
 
 
 def run_directories(attempt: Path) -> Iterator[Path]:

@@ -71,7 +71,9 @@ def phase_text(now: Doing) -> str:
 
 
 def load_text(load: LoadFigures) -> str:
-    """Return the figures of a load so far."""
+    """Return the figures of a load so far, or when it begins."""
+    if load.waits_s is not None:
+        return f"begins in {clock(load.waits_s)}"
     rate = ABSENT if load.requests_per_s is None else significant(load.requests_per_s)
     text = f"{rate} requests/s, p99.9 so far {milliseconds(load.p999_ms)}"
     if load.phase_p999_ms is not None:

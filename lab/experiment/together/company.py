@@ -19,12 +19,21 @@ def company(run: PlannedRun, part: LoadPart, parts: list[LoadPart]) -> dict[str,
     others = [_other(part, each) for each in parts if each is not part]
     ended = {"status": "complete", "reason": None} if part.stopped else {}
     own = {"run": run.name, "entry": run.scenario, "member": part.load.member.called}
-    return {**ended, "together": {**own, "stopped": part.stopped, "others": others}}
+    begins = part.load.begins
+    later = {"begins_s": begins.at_s, "began_s": _began_s(part, part)} if begins else {}
+    return {**ended, "together": {**own, **later, "stopped": part.stopped, "others": others}}
+
+
+def _began_s(of: LoadPart, by: LoadPart) -> float:
+    """Return the second at which `of` began, by the clock of `by`."""
+    return round(
+        (of.clock.start_ns if of.began_ns is None else of.began_ns) / 1e9 - by.clock.start_ns / 1e9, 6
+    )
 
 
 def _other(part: LoadPart, other: LoadPart) -> dict[str, Any]:
     facts = read_json(other.directory / FACTS_FILE)
-    from_s = (other.clock.start_ns - part.clock.start_ns) / 1e9
+    clock_s = (other.clock.start_ns - part.clock.start_ns) / 1e9
     started, ended = (datetime.fromisoformat(facts[key]) for key in ("started_at", "ended_at"))
     return {
         "member": other.load.member.called,
@@ -32,8 +41,8 @@ def _other(part: LoadPart, other: LoadPart) -> dict[str, Any]:
         "crowd": other.load.member.is_crowd,
         "speed": facts.get("speed"),
         "load": (facts.get("load") or {}).get("digest"),
-        "from_s": round(from_s, 6),
-        "to_s": round(from_s + (ended - started).total_seconds(), 6),
+        "from_s": _began_s(other, part),
+        "to_s": round(clock_s + (ended - started).total_seconds(), 6),
     }
 
 

@@ -106,6 +106,8 @@ def test_each_member_is_a_run_of_its_own_that_knows_the_others(lab_yml: Path) ->
     named = json.loads((folder(lab_yml) / "runs" / "0001-rush--one--1" / "together.json").read_text())
     assert named["members"] == ["replay", "download"]
     _one_clock(runs["0001-rush--one--1/replay"], runs["0001-rush--one--1/download"])
+    _all_under_the_saturator(runs["0001-rush--one--1/download"])
+    _all_under_the_saturator(runs["0002-until-done--one--1/download"])
     _read_by_all(lab_yml)
 
 
@@ -119,6 +121,17 @@ def _one_clock(crowd: Path, timed: Path) -> None:
     assert starts[1]["t_ns"] >= 2.5e9, "the phases begin when all have begun: with the last"
     hosts = [np.loadtxt(run / "host.csv", delimiter=",", skiprows=1, usecols=0) for run in (crowd, timed)]
     assert hosts[0] - hosts[1] == pytest.approx(apart_ns, abs=1e5)
+
+
+def _all_under_the_saturator(timed: Path) -> None:
+    """What ends by itself begins when the saturator works, whatever begins before it."""
+    start_ns = next(e["t_ns"] for e in _events(timed) if e["event"] == "fio" and e["phase"] == "start")
+    due_ns = np.load(timed / "requests.npy")["due_ns"]
+    assert len(due_ns) in (40, 300)
+    assert due_ns.min() >= start_ns
+    together = facts_of(timed)["together"]
+    assert together["began_s"] == pytest.approx(start_ns / 1e9, abs=1), "it was not kept waiting"
+    assert together["began_s"] <= due_ns.min() / 1e9
 
 
 def _events(run: Path) -> list[dict[str, Any]]:

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from lab.errors import LabError
 from lab.experiment.command_line import PlannedLoad
 from lab.experiment.load import Load, LoadPart
+from lab.experiment.phases import Events, RunClock
+from lab.experiment.together.beginning import BEGIN_FILE, Beginning
 from lab.experiment.together.members import Member
 from lab.machine import LocalMachine
 
@@ -104,3 +108,47 @@ def test_a_member_that_does_not_begin_is_named_with_its_last_words(tmp_path: Pat
     (tmp_path / "b" / "run").mkdir(parents=True)  # it cannot make its directory
     with pytest.raises(LabError, match="b: it ended before the run began: FileExistsError"):
         loaded([first, second])
+
+
+def waiting(folder: Path, begins: Beginning) -> tuple[LoadPart, RunClock]:
+    (part,) = parts(folder, ("download", "late", 0.1, "complete"))
+    part.load = replace(part.load, begins=begins)
+    (folder / "late").mkdir()
+    part.clock = RunClock(datetime.now(UTC))
+    return part, part.clock
+
+
+def test_a_member_begins_at_its_second_of_the_run(tmp_path: Path) -> None:
+    part, clock = waiting(tmp_path, Beginning(0.3))
+    asyncio.run(part.let_begin(clock, asyncio.Event()))
+    assert (tmp_path / "late" / BEGIN_FILE).exists()
+    assert part.began_ns is not None
+    assert clock.since_ns(part.began_ns) >= 0.3e9, "not before"
+
+
+def test_what_begins_with_the_saturator_waits_until_that_works(tmp_path: Path) -> None:
+    part, clock = waiting(tmp_path, Beginning(0, with_saturator=True))
+
+    async def go() -> None:
+        events = Events(tmp_path / "events.jsonl")
+        beginning = asyncio.create_task(part.let_begin(clock, events.saturated))
+        await asyncio.sleep(0.05)
+        assert not (tmp_path / "late" / BEGIN_FILE).exists()
+        events.note({"event": "zfs-send", "phase": "start"})
+        await beginning
+
+    asyncio.run(go())
+    assert (tmp_path / "late" / BEGIN_FILE).exists()
+
+
+def test_what_begins_with_the_saturator_begins_at_its_second_where_there_is_none(tmp_path: Path) -> None:
+    part, clock = waiting(tmp_path, Beginning(0, with_saturator=True))
+    asyncio.run(part.let_begin(clock, None))
+    assert (tmp_path / "late" / BEGIN_FILE).exists()
+
+
+def test_a_member_that_cannot_be_told_is_an_error_of_the_run(tmp_path: Path) -> None:
+    part, clock = waiting(tmp_path, Beginning(0))
+    (tmp_path / "late").rmdir()
+    with pytest.raises(LabError, match="begin cannot be written: No such file"):
+        asyncio.run(part.let_begin(clock, None))

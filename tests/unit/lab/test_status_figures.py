@@ -2,6 +2,7 @@
 
 import json
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,11 @@ import pytest
 from lab.experiment.status.disturbance import Disks, Saturation
 from lab.experiment.status.latencies import Latencies
 from lab.experiment.status.load import Load
+from lab.experiment.status.model import Doing
+from lab.experiment.status.running import RunningRun
+from lab.experiment.status.stretches import OVER, Stretch
 from lab.experiment.status.tail import Tail
+from lab.experiment.status.text import load_text
 from plimsoll.rundir.requestfile import RECORD, WARMUP, Records
 from plimsoll.rundir.requestwriter import header
 
@@ -149,3 +154,20 @@ def test_the_latencies_of_disks_are_means_of_the_last_seconds(tmp_path: Path) ->
         append(path, f"{second},90,{second if second > 4 else 500},\n".encode())
     (disk,) = disks.look()
     assert (disk.device, disk.read_ms, disk.write_ms) == ("sda", 7.0, None)
+
+
+def test_a_member_that_begins_later_says_in_how_many_seconds(run: Path) -> None:
+    attempt = run.parent
+    member = attempt / "author" / "a-run"
+    (attempt / "author").mkdir()
+    run.rename(member)
+    running = RunningRun(attempt, [Stretch(OVER, 0.0, None)], {"author": 30.0})
+    started_at = datetime(2026, 11, 22, 20, tzinfo=UTC)
+    said = []
+    for t_s in (12.0, 31.0):
+        doing = Doing(what="measuring", since_s=0)
+        running.look(started_at + timedelta(seconds=t_s), doing)
+        (figures,) = doing.load
+        said.append((figures.waits_s, load_text(figures)))
+    assert said[0] == (18.0, "begins in 0:18")
+    assert said[1][0] is None

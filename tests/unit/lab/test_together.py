@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from lab.clones.clone import Target
-from lab.experiment.command_line import loads_of
+from lab.experiment.command_line import PlannedLoad, loads_of
+from lab.experiment.factors.variants import variants
 from lab.experiment.order import PlannedRun
 from lab.experiment.scenario_kinds import ScenarioTraits, traits_of
 from lab.experiment.settings import MANUAL, Lab, problems
@@ -78,6 +79,21 @@ def read(text: str) -> Lab:
             "together.2.scenario: upload-images cannot run beside upgrade-wordpress",
         ),
         (
+            "a crowd that is late",
+            GOOD.replace("replay, options", "replay, begin_s: 3, options"),
+            "lab.yml:10: scenarios.0.together.1.begin_s: replay is the crowd, which is there before",
+        ),
+        (
+            "a browser that is to wait",
+            GOOD.replace("save-article", "browser\n        begin_s: 3"),
+            "lab.yml:10: scenarios.0.together.0.begin_s: browser begins with the run",
+        ),
+        (
+            "a member that begins when all is over",
+            GOOD.replace("save-article", "save-article\n        begin_s: 45"),
+            "lab.yml:10: scenarios.0.together.0.begin_s: is behind the end of the run, which lasts 45 s",
+        ),
+        (
             "a crowd only, and nobody who ends it",
             ENDLESS.replace("- scenario: save-article", "- scenario: visitors"),
             "scenarios.0.together: during_s: null needs a member that ends by itself",
@@ -105,12 +121,71 @@ def test_a_run_changes_the_site_if_any_member_does() -> None:
     }
 
 
-def commands(text: str) -> list[str]:
+def loads(text: str) -> list[PlannedLoad]:
     lab = read(text)
-    loads = loads_of(
+    return loads_of(
         lab, PlannedRun(1, 2, "a", "rush-hour"), traits_of(lab, "lab.yml"), Target("http://h"), "/out", True
     )
-    return [" ".join([Path(load.command[0]).name, *load.command[1:]]) for load in loads]
+
+
+def commands(text: str) -> list[str]:
+    return [" ".join([Path(load.command[0]).name, *load.command[1:]]) for load in loads(text)]
+
+
+def with_member(said: str, text: str = GOOD) -> str:
+    return text.replace("- scenario: save-article", f"- {{scenario: save-article, {said}}}")
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "says"),
+    [
+        ("what goes on as long as the run does begins with it", GOOD, None),
+        (
+            "what ends by itself begins with the saturator, after the warm-up and before_s",
+            with_member("options: {iterations: 100}"),
+            "begins at 15 s, with the saturator",
+        ),
+        (
+            "so does an upgrade",
+            UPGRADES,
+            "begins at 15 s, with the saturator",
+        ),
+        (
+            "without an end of the phases all but the crowd end by themselves; so none is in the warm-up",
+            ENDLESS.replace("during_s: null", "before_s: 0, during_s: null"),
+            "begins at 5 s, with the saturator",
+        ),
+        (
+            "begin_s has the last word on what ends by itself",
+            with_member("options: {iterations: 100}, begin_s: 0"),
+            None,
+        ),
+        ("and on what does not", with_member("begin_s: 12.5"), "begins at 12.5 s"),
+        (
+            "a browser, on k6, waits for nobody",
+            ENDLESS.replace("save-article", "browser"),
+            None,
+        ),
+    ],
+)
+def test_members_begin_when_they_should(what: str, text: str, says: str | None) -> None:
+    crowd, timed = (load.begins for load in loads(text))
+    assert crowd is None
+    assert (timed.sentence if timed else None) == says, what
+
+
+def test_a_member_that_begins_later_is_told_what_to_wait_for_and_the_plan_says_when() -> None:
+    _, timed = loads(with_member("begin_s: 12"))
+    assert timed.command[:2] == ["env", "PLIMSOLL_BEGIN_FILE=/out/save-article/begin"]
+    assert timed.says == "run the scenario, which begins at 12 s"
+
+
+def test_the_beginning_of_a_member_can_be_a_factor() -> None:
+    text = GOOD + (
+        "factors:\n  - {name: late, key: scenarios.rush-hour/save-article.begin_s, values: [0, 20]}\n"
+    )
+    begins = [variant.lab.scenario("rush-hour").members[0].begin_s for variant in variants(read(text))]
+    assert begins == [0, 20]
 
 
 def test_the_crowd_is_started_first_and_outlasts_what_is_timed_within_it() -> None:
