@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 from analysis.comparing.gates import Gate
+from analysis.comparing.levels import StepLevel
 from analysis.comparing.metrics.response_time import ResponseTime
 from analysis.comparing.runs import ComparedRun
 from analysis.comparing.stalls import IN_A_ROW, far_worse
+from analysis.evidence.failedmeasures import Tries, measure_finding
 from analysis.evidence.finding import Finding, FindingKind
 from plimsoll.common.units import milliseconds
 
 _Runs = Sequence[ComparedRun]
+_NO_STEP = StepLevel(None, "", measure=True)
 
 
 def stalled(
@@ -29,6 +32,29 @@ def stalled(
         if [len(side) for side in worst] == [len(side) for side in runs]:
             what = f"median of the slowest {IN_A_ROW} requests in a row"
             yield from _found(runs, (worst[0], worst[1]), gate, what)
+
+
+def failing(sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate) -> tuple[Finding | None, bool]:
+    """Return what is to be known of failures of the gate's measure, and whether they allow no PASS.
+
+    They allow none where the candidate failed: its median looks past failures that are fewer than half.
+    """
+    tries = [_tries(side, each, gate) for side, each in zip(sides, runs, strict=True)]
+    when = "in the whole run" if gate.phase == "whole" else f"{gate.phase} the saturator"
+    names = tuple(run.name for each in runs for run in each if _step(run, gate).failed_ms)
+    found = measure_finding(gate.scenario, gate.kind.subject(gate.metric), when, tries, names)
+    return found, found is not None and tries[1].is_many
+
+
+def _tries(side: str, runs: _Runs, gate: Gate) -> Tries:
+    steps = [_step(run, gate) for run in runs]
+    return Tries(side, sum(step.tries for step in steps), sum(len(step.failed_ms) for step in steps))
+
+
+def _step(run: ComparedRun, gate: Gate) -> StepLevel:
+    phase = run.levels.phases.get(gate.phase)
+    step = phase.steps.get(gate.kind.subject(gate.metric)) if phase else None
+    return step if step and step.measure else _NO_STEP
 
 
 def _found(

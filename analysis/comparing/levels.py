@@ -1,7 +1,7 @@
 """The figures of one run, a number each and phase by phase. The records are read once and not kept."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from analysis.comparing.requests import PhaseRequests
 from analysis.evidence.run import JUDGED
+from analysis.statistics.failedmeasures import MS_OF, Failures, failures_in, failures_of, median_with
 from analysis.statistics.failures import counted_us, failed, timeout_us
 from analysis.statistics.figures import TimeFigures
 from analysis.statistics.measurephases import measures_in
-from analysis.statistics.measures import summaries
 from analysis.statistics.phases import NEVER_NS, PHASES
 from analysis.statistics.sample import PERCENTILES, Sample, rank
 from analysis.statistics.times import Microseconds, Times, narrow
@@ -36,7 +36,8 @@ class StepLevel:
     """The median of a step, or of a measure, and its unit.
 
     The median is None where it is censored: then it is at least `at_least`, None where that is not known.
-    Of a measure `values` are all of them; of a step, `route` is its number in the run's records.
+    Of a measure `values` are all of them, and `failed_ms` the least that each of those would be whose
+    iteration failed; of a step, `route` is its number in the run's records.
     """
 
     median: float | None
@@ -44,7 +45,13 @@ class StepLevel:
     measure: bool
     at_least: float | None = None
     values: tuple[float, ...] = field(default=(), compare=False, repr=False)
+    failed_ms: tuple[float, ...] = ()
     route: int | None = field(default=None, compare=False)
+
+    @property
+    def tries(self) -> int:
+        """How often a measure was tried: its values, and those whose iteration failed."""
+        return len(self.values) + len(self.failed_ms)
 
     @property
     def least(self) -> float:
@@ -164,6 +171,7 @@ def levels_of(
         raise NoRequestsError(
             f"{run.path}: every request belongs to the warm-up, so there is nothing to compare"
         )
+    missing, units = failures_of(run.events, columns.timeout_us), Measures.of(run.events).units
     names = {number: run.route_name(number) for number in np.unique(route).tolist()}
     everything = np.ones(len(response), dtype=np.bool_)
     chosen = {WHOLE: everything}
@@ -176,6 +184,8 @@ def levels_of(
             failures[mask],
             names,
             Measures.of(measures_in(run.events, name, busy)),
+            failures_in(missing, name, busy),
+            units,
         )
         for name, mask in chosen.items()
     }
@@ -211,13 +221,13 @@ def _phase(
     failures: NDArray[np.bool_],
     names: dict[int, str],
     measures: Measures,
+    missing: Failures,
+    units: dict[str, str],
 ) -> PhaseLevels:
     steps: dict[str, StepLevel] = {}
-    for name, one in summaries(measures).items():
-        median = one["mean"] if one["count"] == 1 else one["p50"]  # the only one is the median
-        if isinstance(median, int | float):
-            values = tuple(measures.values[name])
-            steps[name] = StepLevel(float(median), str(one["unit"]), measure=True, values=values)
+    for name in dict.fromkeys((*measures.values, *missing)):
+        failed_ms = tuple(one.least_ms for one in missing.get(name, ()))
+        steps[name] = measured_step(measures.values.get(name, ()), units.get(name, "ms"), failed_ms)
     order = np.argsort(route, kind="stable")
     edges = np.flatnonzero(np.diff(route[order])) + 1
     for part in np.split(order, edges) if len(order) else []:
@@ -231,6 +241,17 @@ def timed_step(times: Times, route: int) -> StepLevel:
     """Return the step of a route whose requests took `times`."""
     found = TimeFigures.of({"p50": int(middle(times.values_us))}, times.failed_from_us)
     return StepLevel(found["p50"], "ms", measure=False, at_least=found.censored.get("p50"), route=route)
+
+
+def measured_step(values: Sequence[float], unit: str, failed_ms: tuple[float, ...]) -> StepLevel:
+    """Return the step of a measure with `values`, and failures of at least `failed_ms`.
+
+    Of what is no time, a failure is no bound: the median is that of the values alone, if there are any.
+    """
+    each_ms = MS_OF.get(unit)
+    least = [one_ms / each_ms for one_ms in failed_ms] if each_ms else []
+    median, at_least = median_with(values, least) if len(values) + len(least) else (None, None)
+    return StepLevel(median, unit, True, at_least, tuple(values), failed_ms)
 
 
 def middle(values: NDArray[Any]) -> float:

@@ -1,7 +1,9 @@
 """Both sides before, during and after: what no gate may have named, for every reader to see. Pure."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from analysis.comparing.comparison import Comparison
 from analysis.comparing.levels import PhaseLevels
@@ -16,7 +18,16 @@ _MOST = 8  # measures of a scenario
 _SERVER = "server cpu: "
 _MS = {"ms": 1.0, "s": 1000.0}
 
-Level = tuple[float, bool]  # in ms or the measure's unit, and whether it is but a lower bound
+
+class Level(NamedTuple):
+    """A figure in ms or the measure's unit, whether it is but a lower bound, and how many tries failed."""
+
+    value: float
+    is_bound: bool
+    failed: int = 0
+    tries: int = 0
+
+
 Read = Callable[[PhaseLevels], Level | None]
 
 
@@ -68,7 +79,7 @@ def _tail(runs: Sequence[ComparedRun]) -> Iterator[tuple[str, str, Read]]:
 
             def read(phase: PhaseLevels, name: str = name) -> Level | None:
                 least = phase.times.least_ms(name)
-                return None if least is None else (least, name in phase.censored)
+                return None if least is None else Level(least, name in phase.censored)
 
             yield name, "ms", read
             return
@@ -79,34 +90,47 @@ def _measures(runs: Sequence[ComparedRun]) -> Iterator[tuple[str, str, Read]]:
     longest: dict[tuple[str, str], float] = {}
     for run in runs:
         for name, step in run.levels.phases["during"].steps.items():
-            if step.measure and step.median is not None and not name.startswith(_SERVER):
+            if step.measure and math.isfinite(step.least) and not name.startswith(_SERVER):
                 key = name, "ms" if step.unit in _MS else step.unit
-                longest[key] = max(longest.get(key, 0.0), step.median * _MS.get(step.unit, 0.0))
+                longest[key] = max(longest.get(key, 0.0), step.least * _MS.get(step.unit, 0.0))
     for name, unit in sorted(longest, key=lambda key: -longest[key])[:_MOST]:
 
         def read(phase: PhaseLevels, name: str = name) -> Level | None:
             step = phase.steps.get(name)
-            if step is None or not step.measure or step.median is None:
+            if step is None or not step.measure:
                 return None
-            return step.median * _MS.get(step.unit, 1.0), False
+            value = step.least * _MS.get(step.unit, 1.0)
+            return Level(value, step.median is None, len(step.failed_ms), step.tries)
 
         yield name, unit, read
 
 
 def _level(runs: Sequence[ComparedRun], phase: str, read: Read) -> Level | None:
     values = [level for run in runs if (at := run.levels.phases.get(phase)) and (level := read(at))]
-    return (median(value for value, _ in values), any(bound for _, bound in values)) if values else None
+    if not values:
+        return None
+    return Level(
+        median(each.value for each in values),
+        any(each.is_bound for each in values),
+        sum(each.failed for each in values),
+        sum(each.tries for each in values),
+    )
 
 
 def _shown(level: Level | None, unit: str) -> str:
     if level is None:
         return ABSENT
-    text = milliseconds(level[0]) if unit == "ms" else f"{significant(max(level[0], 0.0))} {unit}"
-    return at_least(text) if level[1] else text
+    failed = f" ({level.failed:,} of {level.tries:,} failed)" if level.failed else ""
+    if not math.isfinite(level.value):
+        return f"{ABSENT}{failed}"
+    text = milliseconds(level.value) if unit == "ms" else f"{significant(max(level.value, 0.0))} {unit}"
+    return (at_least(text) if level.is_bound else text) + failed
 
 
 def _times(levels: dict[str, Level | None]) -> str:
     before, during = levels["before"], levels["during"]
-    if before is None or during is None or before[1] or during[1] or before[0] <= 0 or during[0] < 0:
+    if before is None or during is None or before.is_bound or during.is_bound:
         return ABSENT
-    return f"{significant(during[0] / before[0], 2)} ×"
+    if before.value <= 0 or during.value < 0:
+        return ABSENT
+    return f"{significant(during.value / before.value, 2)} ×"

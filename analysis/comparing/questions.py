@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from analysis.comparing.decision import Question
 from analysis.comparing.gates import LIMITS, Gate, Gates
-from analysis.comparing.guard import stalled
+from analysis.comparing.guard import failing, stalled
 from analysis.comparing.levels import PhaseLevels
 from analysis.comparing.metrics.metric import CensoredError, Limit, NoFigureError, Reading
 from analysis.comparing.order import Order, RunPlace, order_of
@@ -128,7 +128,10 @@ def _asked(
         first, second = [first[at] for at, _ in pairs], [second[at] for _, at in pairs]
     unit = _unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
     runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
-    doubts = tuple(stalled(runs, gate, (values[0], values[1]), unit))
+    doubts = list(stalled(runs, gate, (values[0], values[1]), unit))
+    failures, bars = failing((baseline.name, candidate.name), runs, gate)
+    found_out = [*doubts, *([failures] if failures else [])]
+    doubts += [failures] if failures and bars else []
     question = Question(
         limit=limit,
         at_most=getattr(gate, limit),
@@ -139,7 +142,7 @@ def _asked(
         notes=notes,
         doubts=[each.sentence for each in doubts],
     )
-    return GateQuestion(gate, question, unit, doubts)
+    return GateQuestion(gate, question, unit, tuple(found_out))
 
 
 def _alike(

@@ -161,6 +161,12 @@ class FindingKind(Enum):
         "The baseline fails more often than the candidate; failures count at their time-out.",
         "Look at the errors before you call the candidate faster.",
     )
+    FAILED_MEASURES = Rule(
+        "failed-measures",
+        Severity.WARN,
+        "What is measured beside requests, such as an article saved, failed in over 1 % of its tries.",
+        "Look at the errors in events.jsonl, mend what fails, and run it again.",
+    )
     EMPTY_ANSWERS = Rule(
         "empty-answers",
         Severity.BAD,

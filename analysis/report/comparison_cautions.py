@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 from analysis.evidence.agreement import side_findings
-from analysis.evidence.finding import FindingKind
+from analysis.evidence.failedmeasures import Tries, measure_finding
+from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.identity import identity_findings
 from analysis.evidence.storage import described
 from analysis.report.backends import ScenarioRuns
 from analysis.report.cautions import Caution
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_figures import ScenarioFigures
+from analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing
 from plimsoll.common.severity import Severity, gravest_first
 
@@ -53,12 +55,41 @@ def _findings(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
     runs = [run for scenario in scenarios for run in scenario.runs]
     found = [finding for run in runs for finding in run.findings if finding.kind in _OF_ALL]
     found += identity_findings([run.evidence for run in runs])
+    found += _failed_measures(scenarios)
     for scenario in scenarios:
         named = [backend for backend in scenario.backends if backend.runs[0].directory.facts.backend]
         for other in named[1:]:
             sides = [[run.evidence for run in backend.runs] for backend in (named[0], other)]
             found += side_findings(sides[0], sides[1], scenario.name, (named[0].called, other.called))
     return [Caution(finding.level, finding.sentence) for finding in found]
+
+
+def _failed_measures(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
+    """Return which measures failed too often for their figures to say much, all backends together."""
+    found = []
+    for scenario in scenarios:
+        medians = {backend.called: _tried(backend.runs) for backend in scenario.backends}
+        for name, phase in dict.fromkeys(key for each in medians.values() for key in each):
+            sides = [
+                Tries(called, *each[name, phase]) for called, each in medians.items() if (name, phase) in each
+            ]
+            when = f"{phase} the saturator" if phase in PHASES else "in the whole run"
+            if finding := measure_finding(scenario.name, name, when, sides):
+                found.append(finding)
+    return found
+
+
+def _tried(runs: Sequence[MeasuredRun]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return how often each measure was tried in each phase, and how often it failed."""
+    counts: dict[tuple[str, str], tuple[int, int]] = {}
+    for run in runs:
+        phases = run.phase_values if run.saturation else {"whole": run.values}
+        for phase, measured in phases.items():
+            for name, one in measured.values.items():
+                tries, failed = counts.get((name, phase), (0, 0))
+                here = len(one.failed)
+                counts[name, phase] = (tries + len(one.values) + here, failed + here)
+    return counts
 
 
 def _different_scenarios(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:

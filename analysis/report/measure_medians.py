@@ -1,5 +1,6 @@
 """Medians of what was measured beside the requests, before, during and after, and what they say."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -8,7 +9,7 @@ from analysis.report.backends import BackendRuns, ScenarioRuns
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.values import Values
 from analysis.statistics.phases import PHASES
-from plimsoll.common.units import milliseconds, significant
+from plimsoll.common.units import ABSENT, at_least, milliseconds, significant
 
 _MS = {"ms": 1.0, "s": 1000.0}
 _SERVER = "server cpu: "
@@ -20,17 +21,29 @@ _MOST_SAID = 3  # on the terminal, of one run
 class PhaseMedian:
     """One measure in one phase of some runs: the median of their medians, and the number of values.
 
-    `value` is in ms where the measure is a time, else in `unit` (hostile).
+    `value` is in ms where the measure is a time, else in `unit` (hostile); endless where nobody knows how
+    long the failures would have taken that most tries were. `is_bound`: it is at least that. `failed` tries
+    gave no value.
     """
 
     value: float
     n: int
     unit: str
+    failed: int = 0
+    is_bound: bool = False
 
     @property
     def shown(self) -> str:
         """The value with its unit (hostile)."""
-        return milliseconds(self.value) if self.unit == "ms" else f"{_figure(self.value)} {self.unit}"
+        if not math.isfinite(self.value):
+            return ABSENT
+        text = milliseconds(self.value) if self.unit == "ms" else f"{_figure(self.value)} {self.unit}"
+        return at_least(text) if self.is_bound else text
+
+    @property
+    def counts(self) -> str:
+        """The number of values, and of tries that failed: `12, 5 failed`."""
+        return f"{self.n:,}, {self.failed:,} failed" if self.failed else f"{self.n:,}"
 
 
 Medians = dict[str, dict[str, PhaseMedian]]
@@ -42,7 +55,7 @@ def medians_of(runs: Sequence[MeasuredRun]) -> Medians:
     for run in runs:
         for phase, found in run.phase_values.items():
             for name, one in found.values.items():
-                if one.values and not name.startswith(_SERVER):
+                if (one.values or one.failed) and not name.startswith(_SERVER):
                     values.setdefault(name, {}).setdefault(phase, []).append(one)
     medians = {
         name: {phase: _median(by_phase[phase]) for phase in PHASES if phase in by_phase}
@@ -53,13 +66,23 @@ def medians_of(runs: Sequence[MeasuredRun]) -> Medians:
 
 def _median(each: Sequence[Values]) -> PhaseMedian:
     unit = each[0].unit
-    values = [one.median * _MS.get(unit, 1.0) for one in each if one.unit == unit]
-    n = sum(len(one.values) for one in each if one.unit == unit)
-    return PhaseMedian(median(values), n, "ms" if unit in _MS else unit)
+    alike = [one for one in each if one.unit == unit]
+    middles = [one.middle for one in alike]
+    values = [
+        value * _MS.get(unit, 1.0) if value is not None else math.inf if least is None else least * _MS[unit]
+        for value, least in middles
+    ]
+    return PhaseMedian(
+        median(values),
+        sum(len(one.values) for one in alike),
+        "ms" if unit in _MS else unit,
+        sum(len(one.failed) for one in alike),
+        any(value is None for value, _ in middles),
+    )
 
 
 def _longest(by_phase: dict[str, PhaseMedian]) -> tuple[bool, float]:
-    times = [one.value for one in by_phase.values() if one.unit == "ms"]
+    times = [one.value for one in by_phase.values() if one.unit == "ms" and math.isfinite(one.value)]
     return not times, -max(times, default=0.0)
 
 
@@ -82,13 +105,14 @@ def measure_sentence(scenario: ScenarioRuns) -> str:
 
 def _took(during: PhaseMedian, before: PhaseMedian | None, backend: BackendRuns) -> str:
     against = f" ({before.shown} before)" if before else ""
-    return f"{during.shown} on {backend.called}{against}"
+    failed = f", and {during.failed:,} of {during.n + during.failed:,} failed" if during.failed else ""
+    return f"{during.shown} on {backend.called}{against}{failed}"
 
 
 def said_of(run: MeasuredRun) -> list[str]:
     """Return a line for the terminal on each of the longest measures of a run (hostile)."""
     return [
-        f"  {name}: " + ", ".join(f"{one.shown} {phase} ({one.n:,})" for phase, one in by_phase.items())
+        f"  {name}: " + ", ".join(f"{one.shown} {phase} ({one.counts})" for phase, one in by_phase.items())
         for name, by_phase in list(medians_of([run]).items())[:_MOST_SAID]
     ]
 

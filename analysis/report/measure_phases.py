@@ -6,7 +6,7 @@ from analysis.report.backends import BackendRuns, ScenarioRuns
 from analysis.report.measure_medians import Medians, PhaseMedian, medians_of
 from analysis.report.tables import Row, Table
 from analysis.statistics.phases import PHASES
-from plimsoll.common.units import ABSENT, count, counted, significant
+from plimsoll.common.units import ABSENT, counted, significant
 
 _FEW = 5  # values, below which a median says little
 _MOST_ROWS = 16  # measures in the table
@@ -29,7 +29,8 @@ def measure_phase_table(scenario: ScenarioRuns, alone: bool) -> Table | None:
         return None
     while_ = " and ".join(name.replace("-", " ") for name in scenario.saturators)
     caption = (
-        "Medians: of a run's values, then of a backend's runs; in brackets the number of values. During is "
+        "Medians: of a run's values, then of a backend's runs; in brackets the number of values, and of "
+        "tries that failed, which count as at least their time-out. During is "
         f"while {while_} ran. What took time belongs to the phase in which it began. The slowest first."
     )
     if len(names) > _MOST_ROWS:
@@ -44,7 +45,7 @@ def measure_phase_table(scenario: ScenarioRuns, alone: bool) -> Table | None:
 
 
 def _row(name: str, backend: BackendRuns, by_phase: dict[str, PhaseMedian]) -> Row:
-    cells = [f"{one.shown} ({count(one.n)})" if (one := by_phase.get(phase)) else ABSENT for phase in PHASES]
+    cells = [f"{one.shown} ({one.counts})" if (one := by_phase.get(phase)) else ABSENT for phase in PHASES]
     return Row(f"{name}, {backend.called}", [*cells, _times(by_phase)])
 
 
@@ -52,6 +53,8 @@ def _times(by_phase: dict[str, PhaseMedian]) -> str:
     """Return how many times as much it was during as before."""
     before, during = by_phase.get("before"), by_phase.get("during")
     if before is None or during is None or before.unit != during.unit or before.value <= 0:
+        return ABSENT
+    if before.is_bound or during.is_bound:
         return ABSENT
     return f"{significant(during.value / before.value, 2)} ×" if during.value >= 0 else ABSENT
 

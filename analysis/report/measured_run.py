@@ -7,8 +7,11 @@ from analysis.charts.style import RUN_COLOURS, Run
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
 from analysis.report.values import MeasuredValues, measured
+from analysis.statistics.failedmeasures import Failures, failures_in, failures_of
+from analysis.statistics.failures import timeout_us
 from analysis.statistics.measurephases import measures_by_phase
 from analysis.statistics.measures import summaries
+from analysis.statistics.phases import PHASES
 from analysis.statistics.run import RunFigures
 from plimsoll.common.units import counted
 from plimsoll.rundir.directory import RunDirectory
@@ -77,13 +80,28 @@ class MeasuredRun:
     @cached_property
     def values(self) -> MeasuredValues:
         """The same figures, value by value."""
-        return measured(self.directory.events)
+        return measured(self.directory.events, self.failed_measures)
+
+    @cached_property
+    def failed_measures(self) -> Failures:
+        """Of each measure (hostile) what there would be more of, had no iteration failed."""
+        return failures_of(self.directory.events, timeout_us(self.directory.facts))
 
     @cached_property
     def phase_values(self) -> dict[str, MeasuredValues]:
         """The same by phase, those without any left out; none where nothing kept its disks busy."""
         found = measures_by_phase(self.directory.events, self.saturation)
-        return {phase: measured(events) for phase, events in found.items()}
+        failed = {
+            phase: failures
+            for phase in (PHASES if self.saturation else ())
+            if (failures := failures_in(self.failed_measures, phase, self.saturation))
+        }
+        units = {name: one.unit for name, one in self.values.values.items()}
+        return {
+            phase: measured(found.get(phase, []), failed.get(phase), units)
+            for phase in PHASES
+            if phase in found or phase in failed
+        }
 
     @property
     def elapsed_s(self) -> float:
@@ -140,6 +158,7 @@ class MeasuredRun:
             **self.statistics.as_json(),
             "measures": self.measures,
             "measures_by_phase": self.measures_by_phase,
+            "measures_failed": {name: len(failed) for name, failed in self.failed_measures.items()},
         }
 
     def one_line(self) -> str:

@@ -93,22 +93,25 @@ def measure_table(run: MeasuredRun) -> Table | None:
     """Return the figures that are no single request, whole and by phase; None where there is none."""
     rows = []
     for name, one in run.measures.items():
-        rows.append(Row(f"{name} ({one['unit']})", _measured(one)))
-        rows += [
-            Row(f"… {phase}", _measured(measures[name]))
-            for phase, measures in run.measures_by_phase.items()
-            if name in measures
-        ]
+        failed = len(run.failed_measures.get(name, ()))
+        rows.append(Row(f"{name} ({one['unit']})", _measured(one, failed), "amiss" if failed else ""))
+        for phase, measures in run.measures_by_phase.items():
+            if name in measures:
+                failed = len(run.phase_values[phase].values[name].failed)
+                rows.append(Row(f"… {phase}", _measured(measures[name], failed), "amiss" if failed else ""))
     if not rows:
         return None
     caption = "What took more than one request, or was said by the site or the browser."
+    if run.failed_measures:
+        caption += " Figures are of what succeeded; n says how often it failed."
     if run.measures_by_phase:
         caption += " What took time belongs to the phase in which it began."
     return Table("Measured beside the requests", caption, ["", "n", *_MEASURE_COLUMNS], rows)
 
 
-def _measured(one: dict[str, object]) -> list[str]:
-    return [count(_whole(one["count"])), *(_figure(one[column]) for column in _MEASURE_COLUMNS)]
+def _measured(one: dict[str, object], failed: int) -> list[str]:
+    n = count(_whole(one["count"])) + (f", {failed:,} failed" if failed else "")
+    return [n, *(_figure(one[column]) for column in _MEASURE_COLUMNS)]
 
 
 def failure_table(run: MeasuredRun) -> Table | None:

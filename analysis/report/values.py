@@ -1,26 +1,39 @@
 """The measures of a run beside its requests, value by value, damaged ones apart."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from analysis.statistics.failedmeasures import MS_OF, FailedValue, Failures, median_with
 from analysis.statistics.sample import rank
 from plimsoll.common.figure import is_figure
 from plimsoll.rundir.events import Event
 
+_MS: Mapping[str, str] = {}
 _P75 = 750_000  # parts in a million
 
 
 @dataclass
 class Values:
-    """One measure: its unit (hostile), and its values in order of time."""
+    """One measure: its unit (hostile), its values in order of time, and those whose iteration failed."""
 
     unit: str
     values: list[float] = field(default_factory=list)
+    failed: list[FailedValue] = field(default_factory=list)
 
     @property
     def median(self) -> float:
-        """The median by nearest rank; of one value, that."""
+        """The median of the values by nearest rank; of one value, that."""
         return self._at(500_000)
+
+    @property
+    def middle(self) -> tuple[float | None, float | None]:
+        """The median with the failures, and where that is one of them, None and the least that it can be.
+
+        Of what is no time, a failure is no bound, and the median is that of the values.
+        """
+        each_ms = MS_OF.get(self.unit)
+        least = [one.least_ms / each_ms for one in self.failed] if each_ms else []
+        return median_with(self.values, least) if self.values or least else (None, None)
 
     @property
     def p75(self) -> float | None:
@@ -39,8 +52,13 @@ class MeasuredValues:
     damaged: list[str]
 
 
-def measured(events: Iterable[Event]) -> MeasuredValues:
-    """Collect what `events` measured. A value that is no figure, or of a second unit, is damaged."""
+def measured(
+    events: Iterable[Event], failures: Failures | None = None, units: Mapping[str, str] = _MS
+) -> MeasuredValues:
+    """Collect what `events` measured. A value that is no figure, or of a second unit, is damaged.
+
+    `failures` are those of the same time, `units` the units of what was measured at another.
+    """
     found: dict[str, Values] = {}
     damaged: dict[str, None] = {}
     for event in events:
@@ -53,4 +71,6 @@ def measured(events: Iterable[Event]) -> MeasuredValues:
             damaged[name] = None
         else:
             found[name].values.append(float(value))
+    for name, failed in (failures or {}).items():
+        found.setdefault(name, Values(units.get(name, "ms"))).failed = failed
     return MeasuredValues(found, list(damaged))

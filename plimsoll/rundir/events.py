@@ -10,7 +10,8 @@ from plimsoll.common.regularfile import lines_of_regular
 
 _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
 _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
-_NO_SPANS = {"run", "measure", "error"}  # have tables of their own, and would cover the figures
+ITERATION_FAILED = "iteration failed"
+_NO_SPANS = {"run", "measure", "error", ITERATION_FAILED}  # have tables, and would cover the figures
 _BYTES = " bytes"  # a saturator's throughput, once a second
 _RETRY = " retry"  # a round of it failed
 SATURATORS = ("zfs-send", "btrfs-send", "fio")  # known even where one was stopped before its first second

@@ -14,6 +14,7 @@ from typing import Any
 from analysis.statistics.summary import summarise
 from plimsoll import __version__
 from plimsoll.common.redaction import redacted_command
+from plimsoll.rundir.events import ITERATION_FAILED
 from plimsoll.rundir.folders import directory_name, new_directory
 from plimsoll.rundir.models import Program, RunFacts, RunTarget
 from plimsoll.rundir.request import Request
@@ -154,6 +155,12 @@ class Session:
             self.writer.failed_step(sent.step, sent.error, sent.detail, iteration=iteration, client=client)
         if sent.server_cpu_ms is not None:
             self.writer.measure(f"server cpu: {sent.step}", sent.server_cpu_ms, "ms", iteration=iteration)
+
+    def iteration_failed(self, number: int, since_ns: int) -> None:
+        """Note that an iteration failed, `since_ns` after which there is no measure of it."""
+        now_ns = self.writer.now_ns()
+        took_ms = round((now_ns - since_ns) / 1e6, 3)
+        self.writer.event(ITERATION_FAILED, iteration=number, took_ms=took_ms, t_ns=now_ns)
 
     def give_up(self, reason: str) -> None:
         """End the work: no later step can succeed."""

@@ -27,6 +27,7 @@ class ScenarioUser(User):
         self.session: Session = environment.plimsoll
         self.number = self.session.new_client_number()
         self.iteration = 0
+        self._since_ns = 0  # the last measure of this iteration, or its start
         self.site = SiteClient(self.settings, self._sent)
 
     @property
@@ -56,6 +57,7 @@ class ScenarioUser(User):
         writer = self.session.writer
         t_ns = None if ended_ns is None else max(writer.since_start_ns(ended_ns), 0)
         writer.measure(name, value, unit, iteration=self.iteration, t_ns=t_ns)
+        self._since_ns = writer.now_ns()
 
     def fault(self, error: StepFailedError) -> None:
         """Record a failure without a request of its own, e.g. an image that never became ready."""
@@ -84,6 +86,7 @@ class ScenarioUser(User):
         if number is None:
             raise StopUser
         self.iteration, well = number, False
+        self._since_ns = self.session.writer.now_ns()
         try:
             with self._recorded_failure():
                 self.iterate(number)
@@ -91,6 +94,7 @@ class ScenarioUser(User):
         except StopUser:  # the iteration was abandoned: neither done nor failed
             raise
         except StepFailedError as error:
+            self.session.iteration_failed(number, self._since_ns)
             if error.hopeless:
                 self.session.give_up(str(error))
             elif work.failed_in_a_row + 1 >= HOPELESS_IN_A_ROW:

@@ -4,12 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from analysis.comparing.levels import PhaseLevels, StepLevel, middle, timed_step
-from analysis.comparing.metrics.metric import Metric, NoFigureError, Reading, censored
+from analysis.comparing.levels import PhaseLevels, StepLevel, measured_step, timed_step
+from analysis.comparing.metrics.metric import CensoredError, Metric, NoFigureError, Reading, censored, known
 from analysis.comparing.requests import cut_alike, drawn
 from analysis.statistics.sample import PERCENTILES
+from plimsoll.common.units import counted
 
 MEASURE = "measure "
 
@@ -64,6 +63,11 @@ class Measure(Metric):
         if step is None:
             has = ", ".join(list(reading.phase.steps)[:6]) or "none"
             raise NoFigureError(f"{run.name} has no {name} {reading.when} (it has: {has})")
+        if step.median is None and step.measure:
+            tries = f"{len(step.failed_ms):,} of {counted(step.tries, 'try', 'tries')} of {name}"
+            why = f"{run.name}: {tries} failed {reading.when}, and its median is one of them"
+            remedy = "mend what fails, and run it again"
+            raise CensoredError(f"{why}: {known(step.at_least)}; {remedy}", step.at_least)
         if step.median is None:
             raise censored(reading, self.label(reading.metric), step.at_least)
         return step.median
@@ -71,11 +75,16 @@ class Measure(Metric):
 
 def _measured(steps: Sequence[StepLevel]) -> list[StepLevel]:
     """Return the steps with medians of as many values each as the one with the fewest has."""
-    count = min(len(step.values) for step in steps)
+    count = min(step.tries for step in steps)
     if not count:
         return list(steps)
-    cut = [np.array(step.values)[drawn(len(step.values), count)] for step in steps]
-    return [replace(step, median=middle(values)) for step, values in zip(steps, cut, strict=True)]
+    cut = []
+    for step in steps:
+        places, n = drawn(step.tries, count).tolist(), len(step.values)
+        values = [step.values[place] for place in places if place < n]
+        failed_ms = tuple(step.failed_ms[place - n] for place in places if place >= n)
+        cut.append(measured_step(values, step.unit, failed_ms))
+    return cut
 
 
 def _timed(phases: Sequence[PhaseLevels], steps: Sequence[StepLevel]) -> list[StepLevel]:

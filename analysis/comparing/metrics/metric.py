@@ -26,17 +26,19 @@ class CensoredError(NoFigureError):
 
 def censored(reading: "Reading", what: str, at_least_ms: float | None) -> CensoredError:
     """Return the error of a figure, called `what` (hostile), of which only a lower bound is known."""
-    known = (
-        "how long it would have taken is not known"
-        if at_least_ms is None
-        else f"all that is known is that it is at least {milliseconds(at_least_ms)}"
-    )
     return CensoredError(
         f"{reading.run.name} has {counted(reading.phase.errors, 'failure')} among "
         f"{counted(reading.phase.requests, 'request')} {reading.when}, and its {what} is one of them: "
-        f"{known}; mend what fails, and run it again",
+        f"{known(at_least_ms)}; mend what fails, and run it again",
         at_least_ms,
     )
+
+
+def known(at_least_ms: float | None) -> str:
+    """Return what is known of a figure that is a failure's."""
+    if at_least_ms is None:
+        return "how long it would have taken is not known"
+    return f"all that is known is that it is at least {milliseconds(at_least_ms)}"
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ from analysis.statistics.outcome import outcome_lines
 from analysis.statistics.phasewindows import PhaseWindow, line_of
 from plimsoll.rundir.events import Event, Saturation
 from tests.support.phased_runs import ARTICLE, write_article_runs, write_articles
+from tests.support.scripted_runs import add_events
 from tests.unit.report.test_comparison import figures_of, text_of
 from tests.unit.report.test_page import _coloured
 
+FAILED = {"event": "iteration failed", "took_ms": 900.0}
 WORST = "worst <b>disk</b>"
 _SHOWN_WORST = "worst &lt;b&gt;disk&lt;/b&gt;"
 
@@ -30,6 +32,32 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("articles")
     write_article_runs(folder)
     return make_report([folder])
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Two disks, on one of which every save fails while the send runs, but for a few."""
+    folder = tmp_path_factory.mktemp("failing")
+    for path in write_article_runs(folder, disks=(("old", 1.0), ("new", 1.0))):
+        if json.loads((path / "run.json").read_text())["backend"] == "old":
+            add_events(path, *(FAILED | {"t_ns": 60 * 10**9, "iteration": 9000 + i} for i in range(900)))
+    return make_report([folder])
+
+
+def test_failed_saves_stand_beside_the_saves_and_count_as_at_least_their_time_out(failing: Report) -> None:
+    text = text_of(failing)
+    assert "article saved, old" in text
+    assert re.search(r"\(\d+, 1,800 failed\)", text)
+    assert re.search(r"“article saved” failed during the saturator: 1,800 of [\d,]+ tries on old", text)
+    assert "a side that fails more is never the faster one" in text
+    (old,) = [medians_of([run]) for run in failing.runs if run.backend == "old"][:1]
+    during = old[ARTICLE]["during"]
+    assert during.is_bound, "most tries failed, so the median is a failure's"
+    assert old[ARTICLE]["before"].failed == 0
+
+
+def test_where_nothing_failed_nothing_is_said_of_failures(made: Report) -> None:
+    assert "failed during the saturator" not in text_of(made)
 
 
 BUSY = Saturation("zfs-send", 10 * 10**9, 20 * 10**9, None, [])
