@@ -4,25 +4,17 @@ from collections.abc import Sequence
 
 from analysis.report.backends import BackendRuns, ScenarioRuns
 from analysis.report.cautions import Caution
+from analysis.report.host_counters import ARC_HITS
 from analysis.report.measured_run import MeasuredRun
-from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import significant
-from plimsoll.rundir.hostfile import host_lines, names_in, read_host
 from plimsoll.rundir.names import HOST_FILE
-
-_HITS = "arcstats.hit_percent"
 
 
 def has_arc(run: MeasuredRun) -> bool:
     """Return whether the observers know anything of the run's ARC."""
-    path = run.directory.path / HOST_FILE
-    try:
-        if _HITS not in names_in(next(host_lines(path), "")):
-            return False  # most hosts have no ZFS: their counters are not read again
-        return bool((read_host(path, _HITS.__eq__)[_HITS] >= 0).any())
-    except RunDirectoryError:
-        return False  # the report says so where it reads the disks' counters
+    hits = run.host.samples.columns.get(ARC_HITS)
+    return hits is not None and bool((hits >= 0).any())
 
 
 def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:

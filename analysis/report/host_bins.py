@@ -12,9 +12,6 @@ from analysis.report.host_series import Floats, own_disks, own_pools, zero_ns
 from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.measurephases import edges_ns
 from analysis.statistics.phases import PHASES, WHOLE
-from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.hostfile import host_lines, names_in, read_host
-from plimsoll.rundir.names import HOST_FILE
 
 _LARGEST, _LATEST_NS = 1e18, float(1 << 61)
 _ONE_MISSED_S = 1.9  # so far apart are neighbours at most; beyond, a sample is missing
@@ -124,22 +121,19 @@ class BackendHost:
 
 
 def hosts_of(scenario: ScenarioRuns, bins: TimeBins) -> list[BackendHost]:
-    """Read host.csv of every run once, and return what its backend's host did; damaged files are left out."""
+    """Return what the host of every backend did; damaged files are left out."""
     return [_host_of(backend, bins) for backend in scenario.backends]
 
 
 def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
     found: dict[HostRow, RowFigures] = {}
     for run in backend.runs:
-        try:
-            for row, t_s, value, beside in _rows_of(run):
-                figures = found.setdefault(row, RowFigures(Binned(bins), Binned(bins)))
-                for series, binned in ((value, figures.line), (beside, figures.beside)):
-                    known = ~np.isnan(series)
-                    binned.add(t_s[known], series[known])
-                _add_phases(figures, run, t_s, value)
-        except RunDirectoryError:
-            continue  # the report says so where it reads the disks' counters
+        for row, t_s, value, beside in _rows_of(run):
+            figures = found.setdefault(row, RowFigures(Binned(bins), Binned(bins)))
+            for series, binned in ((value, figures.line), (beside, figures.beside)):
+                known = ~np.isnan(series)
+                binned.add(t_s[known], series[known])
+            _add_phases(figures, run, t_s, value)
     return BackendHost(backend, {row: figures for row, figures in found.items() if figures.line.any})
 
 
@@ -157,18 +151,16 @@ def _add_phases(figures: RowFigures, run: MeasuredRun, t_s: Floats, value: Float
 
 def _rows_of(run: MeasuredRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]]:
     """Yield each row that the run's host.csv has: its instants, its values, and those beside it."""
-    path = run.directory.path / HOST_FILE
-    names = names_in(next(host_lines(path), ""))[1:]
+    columns = run.host.samples.columns
+    names = list(columns)[1:]
     chosen = {
         row: (_columns(subject, run, row.column, names), _columns(subject, run, row.beside, names))
         for subject in SUBJECTS
         for row in subject.rows
     }
-    wanted = {name for pair in chosen.values() for each in pair for name in each}
-    if not wanted:
+    if not any(own or beside for own, beside in chosen.values()):
         return
-    columns = read_host(path, wanted.__contains__)
-    t_ns = columns.pop("t_ns")
+    t_ns = columns["t_ns"]
     there = np.abs(t_ns) < _LATEST_NS  # not NaN either
     order = np.argsort(t_ns[there], kind="stable")
     t_s = (t_ns[there][order] - zero_ns(run)) / 1e9

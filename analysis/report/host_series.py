@@ -1,17 +1,12 @@
 """The series of the observers and of the saturator, by the second, on the time axis of the saturator."""
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.report.host_counters import LATENCY
 from analysis.report.measured_run import MeasuredRun
-from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.hostfile import host_lines, names_in, read_host
-from plimsoll.rundir.names import HOST_FILE
-
-_LATENCY = re.compile(r"diskstats\.(.+)_read_latency_ms", re.DOTALL)
 
 # What is beyond was written by no observer of ours.
 _MOST_MS, _LATEST_NS = 1e9, float(1 << 61)
@@ -48,18 +43,14 @@ def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
 
     Where run.json does not say which disks those are, or none of them was observed, over all disks.
     """
-    path, own = run.directory.path / HOST_FILE, own_disks(run)
-    try:
-        names = names_in(next(host_lines(path), ""))
-        disks = {name: found[1] for name in names if (found := _LATENCY.fullmatch(name))}
-        chosen = {name for name, disk in disks.items() if disk in own} or set(disks)
-        columns = read_host(path, chosen.__contains__)
-    except RunDirectoryError as error:
-        return _NOTHING, str(error)
-    t_ns = columns.pop("t_ns", None)
-    if t_ns is None or not columns:
-        return _NOTHING, None
-    table = np.array(list(columns.values()), dtype=np.float64)
+    own, host = own_disks(run), run.host
+    columns = host.samples.columns
+    disks = {name: found[1] for name in columns if (found := LATENCY.fullmatch(name))}
+    chosen = [name for name, disk in disks.items() if disk in own] or list(disks)
+    t_ns = columns.get("t_ns")
+    if t_ns is None or not chosen:
+        return _NOTHING, host.trouble
+    table = np.array([columns[name] for name in chosen], dtype=np.float64)
     known = np.abs(table) < _MOST_MS  # neither is NaN
     count = known.sum(axis=0)
     there = (count > 0) & (np.abs(t_ns) < _LATEST_NS)

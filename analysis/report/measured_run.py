@@ -6,6 +6,7 @@ from functools import cached_property
 from analysis.charts.style import RUN_COLOURS, Run
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
+from analysis.report.host_counters import HostCounters, counters_of
 from analysis.report.values import MeasuredValues, measured
 from analysis.statistics.failedmeasures import Failures, failures_in, failures_of
 from analysis.statistics.failures import timeout_us
@@ -102,6 +103,11 @@ class MeasuredRun:
             for phase in PHASES
             if phase in found or phase in failed
         }
+
+    @cached_property
+    def host(self) -> HostCounters:
+        """What the observers counted meanwhile."""
+        return counters_of(self.directory)
 
     @property
     def elapsed_s(self) -> float:

@@ -1,8 +1,10 @@
 """`host.csv`: what the observers counted, once a second."""
 
 import csv
+import re
 from array import array
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,23 @@ _MOST_SAMPLES = 1 << 25  # of all columns that are wanted: 256 MiB
 
 Column = NDArray[np.float64]
 _NAN = float("nan")
+_NO_NUMBER = re.compile(  # NaN and inf too, and what is beyond all measure
+    r"[^,\r\n]*[^0-9eE+\-.,\r\n][^,\r\n]*|[^,\r\n]*[eE]\+?0*(?:[3-9]\d|[1-9]\d{2,})(?=[,\r\n]|$)"
+)
+
+
+@dataclass(frozen=True)
+class HostSamples:
+    """What `host.csv` holds: the names of all columns, and those that were wanted, by name.
+
+    Each column has shape (samples,), NaN where a sample is missing; `t_ns` is the first. `no_numbers` are
+    fields that hold none, `damaged` lines with more or fewer fields than the first: they are left out.
+    """
+
+    names: list[str] = field(default_factory=list)
+    columns: dict[str, Column] = field(default_factory=dict)
+    no_numbers: int = 0
+    damaged: int = 0
 
 
 def host_lines(path: Path) -> Iterator[str]:
@@ -40,22 +59,31 @@ def host_lines(path: Path) -> Iterator[str]:
 
 def names_in(head: str) -> list[str]:
     """Return the names of the columns in the first line, as they may be quoted. Pure."""
-    return next(_rows([head]), [])
+    return _fields(head)
 
 
 def read_host(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> dict[str, Column]:
-    """Return the columns of `path` by name, each of shape (samples,), NaN where a sample is missing.
+    """Return the columns of `path` by name: see `read_samples`."""
+    return read_samples(path, wanted).columns
 
-    Of all but `t_ns` only those whose names are `wanted`. Empty if there is no such file. A last line that
-    was cut off is left out. Raises RunDirectoryError where it is no file of the observers.
+
+def read_samples(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> HostSamples:
+    """Read `path` once.
+
+    Of all columns but `t_ns` only those whose names are `wanted` are kept. Empty if there is no such file. A
+    last line that was cut off is left out. Raises RunDirectoryError where it is no file of the observers.
     """
-    rows = _rows(host_lines(path))
-    names = next(rows, [])
+    lines = host_lines(path)
+    names = names_in(next(lines, ""))
     columns = {index: array("d") for index, name in enumerate(names) if index == 0 or wanted(name)}
     most = _MOST_SAMPLES // max(len(columns), 1)
-    for row in rows:
+    no_numbers = damaged = 0
+    for line in lines:
+        row = _fields(line)
         if len(row) != len(names):
+            damaged += bool(line.strip())
             continue
+        no_numbers += len(_NO_NUMBER.findall(line))
         for index, column in columns.items():
             column.append(_number(row[index]))
         if len(columns[0]) > most:
@@ -63,16 +91,18 @@ def read_host(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> dic
                 f"{path}: holds more than {most:,} samples, and no run lasts so long: put back the file that "
                 "the run wrote, or remove it"
             )
-    return {names[index]: _figures(column) for index, column in columns.items()}
+    found = {names[index]: _figures(column) for index, column in columns.items()}
+    return HostSamples(names, found, no_numbers, damaged)
 
 
-def _rows(lines: Iterator[str] | list[str]) -> Iterator[list[str]]:
-    """Yield the fields of each line; each line is a row of its own, whatever quotes stand in it."""
-    for line in lines:
-        try:
-            yield next(csv.reader([line.rstrip("\r\n")]), [])
-        except csv.Error:  # a field of more than 128 KiB
-            yield []
+def _fields(line: str) -> list[str]:
+    """Return the fields of a line, which is a row of its own, whatever quotes stand in it."""
+    if '"' not in line:
+        return line.rstrip("\r\n").split(",") if line.strip("\r\n") else []
+    try:
+        return next(csv.reader([line.rstrip("\r\n")]), [])
+    except csv.Error:  # a field of more than 128 KiB
+        return []
 
 
 def _number(field: str) -> float:

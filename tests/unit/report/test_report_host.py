@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from analysis.report.host_alarms import weight_of
 from analysis.report.host_bins import Binned, PhaseMean, RowFigures, TimeBins
 from analysis.report.host_rows import SUBJECTS, HostRow
 from analysis.report.make import Report
+from plimsoll.common.regularfile import lines_of_regular
 from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment
 from tests.support.hosts import OBSERVER_FAILED_S, arc_reclaim, healthy, write_host
 from tests.support.paths import ROOT
@@ -24,6 +27,22 @@ from tests.unit.report.test_page import _coloured
 SECONDS = (int(BEFORE_S), int(DURING_S), int(AFTER_S))
 RECLAIMING = "reclaiming <i>pool</i>"
 _SHOWN = "reclaiming &lt;i&gt;pool&lt;/i&gt;"
+
+
+def test_host_csv_is_read_once_for_all_that_a_report_makes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_hosts(tmp_path)
+    read = Counter[Path]()
+
+    def counted(path: Path, *limits: int) -> Iterator[bytes]:
+        read[path] += 1
+        return lines_of_regular(path, *limits)
+
+    monkeypatch.setattr("plimsoll.rundir.hostfile.lines_of_regular", counted)
+    made = make_report([tmp_path])
+    assert len(read) == len(made.runs) > 1
+    assert set(read.values()) == {1}
 
 
 def write_hosts(folder: Path, repeats: int = 2, **more: Any) -> list[Path]:
