@@ -78,6 +78,7 @@ def pooled_chart(
                 for one_in, value_ms in curve
             ],
             hoverinfo="text",
+            legendgroup=f"backend {shade}",
         )
         for name, shade, curve in curves
     ]

@@ -48,6 +48,15 @@ def colour_of(shade: int) -> str:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A backend (hostile name) of many: shown, or on demand. Its traces are the group `backend SHADE`."""
+
+    name: str
+    shade: int
+    shown: bool
+
+
+@dataclass(frozen=True)
 class Chart:
     """One chart: its place on the page, what it shows in one sentence, and plotly's data and layout.
 
@@ -62,6 +71,7 @@ class Chart:
     layout: Json
     scale: str | None = None
     tall: int = 0
+    choices: Sequence[Choice] = ()
 
     def as_json(self) -> Json:
         """Return what the page's script draws."""

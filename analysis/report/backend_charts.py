@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from analysis.charts.failures import note_of
 from analysis.charts.heatmap import Slices, pooled_heat_chart
 from analysis.charts.percentiles import pooled_chart
 from analysis.charts.repeats import Repeats, RunPoint, repeats_chart
 from analysis.charts.scatter import Scatter, Shown, Strip, scatter_chart
-from analysis.charts.style import Chart
+from analysis.charts.style import Chart, Choice
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_figures import BackendFigures, RepeatFigures, ScenarioFigures
 from analysis.report.step_charts import is_scripted, steps_chart
@@ -22,7 +23,7 @@ _RUN_LEVEL = ("p99.9", "p99")
 
 def scatter_of(figures: ScenarioFigures, of: str) -> Chart:
     """Return the scatter of all windows: the slow tail of each backend over time."""
-    return scatter_chart(
+    drawn = scatter_chart(
         Scatter(
             key=f"scatter-{figures.scenario.number}",
             of=of,
@@ -33,9 +34,19 @@ def scatter_of(figures: ScenarioFigures, of: str) -> Chart:
             failures=note_of(run.statistics for run in figures.scenario.runs),
             saturators=figures.scenario.saturators,
             busy_s=figures.scenario.busy_s,
-            missing=too_few_for_windows(figures),
+            missing=too_few_for_windows(figures.few),
         )
     )
+    return replace(drawn, choices=_choices(figures))
+
+
+def _choices(figures: ScenarioFigures) -> list[Choice]:
+    """Return which backends the reader can choose; none where all of them are shown."""
+    if not figures.scenario.crowded:
+        return []
+    shown = {backend.shade for backend in figures.scenario.few.backends}
+    each = sorted((each.backend for each in figures.backends), key=lambda one: one.shade)
+    return [Choice(one.called, one.shade, one.shade in shown) for one in each]
 
 
 def curves_of(figures: ScenarioFigures, of: str) -> Chart | None:
@@ -47,9 +58,10 @@ def curves_of(figures: ScenarioFigures, of: str) -> Chart | None:
     ]
     if not curves:
         return None
-    return pooled_chart(
+    drawn = pooled_chart(
         f"curves-{figures.scenario.number}", f"How slow, for how many, {when}{of}", curves, failures
     )
+    return replace(drawn, choices=_choices(figures))
 
 
 def heat_of(figures: ScenarioFigures, of: str) -> list[Chart]:
@@ -67,7 +79,7 @@ def heat_of(figures: ScenarioFigures, of: str) -> list[Chart]:
             [_slices(run) for run in each.backend.runs],
             note_of(run.statistics for run in each.backend.runs),
         )
-        for place, each in enumerate(figures.backends[:_MOST_HEAT_MAPS])
+        for place, each in enumerate(figures.few.backends[:_MOST_HEAT_MAPS])
         if any(run.statistics.timeline.heat.any() for run in each.backend.runs)
     ]
 
@@ -83,7 +95,7 @@ def repeats_of(figures: ScenarioFigures, of: str) -> Chart | None:
             phase.requests for each in figures.backends for r in each.repeats for phase in r.phases.values()
         ]
         if sum(count >= enough for count in counts) * 2 > len(counts):
-            return _run_level(figures, f"repeats-{figures.scenario.number}", of, shown)
+            return _run_level(figures.few, f"repeats-{figures.scenario.number}", of, shown)
     return None if is_scripted(figures.scenario) else steps_chart(figures.scenario, of)
 
 

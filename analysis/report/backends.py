@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from analysis.evidence.run import Observation
+from analysis.report.few import FEW, MANY, in_order
 from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.run import RunFigures
 from plimsoll.rundir.directory import RunDirectory
@@ -43,6 +44,21 @@ class ScenarioRuns:
         return [run for backend in self.backends for run in backend.runs]
 
     @property
+    def crowded(self) -> bool:
+        """True where there are more backends than a figure can show."""
+        return len(self.backends) > MANY
+
+    @cached_property
+    def few(self) -> "ScenarioRuns":
+        """The scenario with the backends that figures show: all, or those that `few` chose of many."""
+        if not self.crowded:
+            return self
+        chosen = [backend for backend in self.backends if backend.shade < FEW]
+        return ScenarioRuns(
+            self.number, self.name, sorted(chosen, key=lambda one: one.shade) or self.backends[:FEW]
+        )
+
+    @property
     def saturators(self) -> list[str]:
         """The kinds of saturator that ran, each once."""
         return list(dict.fromkeys(run.saturation.name for run in self.runs if run.saturation))
@@ -69,9 +85,10 @@ def numbered(measured: Sequence[tuple[RunDirectory, RunFigures, Observation]]) -
         MeasuredRun(directory, statistics, number, observation=seen)
         for number, (directory, statistics, seen) in enumerate(measured)
     ]
-    shades: dict[str, int] = {}
+    by_backend: dict[str, list[MeasuredRun]] = {}
     for run in runs:
-        shades.setdefault(_key(run), len(shades))
+        by_backend.setdefault(_key(run), []).append(run)
+    shades = {key: shade for shade, key in enumerate(in_order(by_backend))}
     several = len({run.directory.facts.scenario for run in runs}) > 1
     return [replace(run, shade=shades[_key(run)], among_scenarios=several) for run in runs]
 

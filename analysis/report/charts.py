@@ -59,7 +59,7 @@ def run_charts(runs: Sequence[MeasuredRun]) -> list[Chart]:
 
 def step_charts(scenario: ScenarioRuns, of: str) -> list[Chart]:
     """Return the charts of a scripted scenario; none of a replay. `of` ends the titles."""
-    return _charts(draw(scenario, of) for draw in STEP_CHARTS) if is_scripted(scenario) else []
+    return _charts(draw(scenario.few, of) for draw in STEP_CHARTS) if is_scripted(scenario) else []
 
 
 def backend_charts(figures: ScenarioFigures, of: str) -> list[Chart]:

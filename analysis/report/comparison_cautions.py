@@ -15,7 +15,7 @@ from analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing
 from plimsoll.common.severity import Severity, gravest_first
 
-_MOST_KEYS = 5
+_MOST_KEYS, _MOST_NAMED = 5, 8
 _OF_ALL = (  # said of the comparison too
     FindingKind.SATURATOR_GAVE_UP,
     FindingKind.SATURATOR_RETRIED,
@@ -111,10 +111,15 @@ def _few_repeats(scenario: ScenarioRuns) -> list[Caution]:
     if len(named) < 2 or not once:
         return []
     text = (
-        f"{scenario.name} ran only once on {', '.join(once)}: whether a difference is the storage's or this "
+        f"{scenario.name} ran only once on {_named(once)}: whether a difference is the storage's or this "
         "one run's cannot be told. Repeat it at least four times."
     )
     return [Caution(Severity.WARN, text)]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _moving_facts(runs: Sequence[MeasuredRun]) -> list[Caution]:

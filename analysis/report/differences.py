@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from analysis.evidence.storage import described
 from analysis.report.cache import compress_ratios
+from analysis.report.few import MANY
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.tables import Row, Table
 from plimsoll.common.differences import differing
@@ -34,6 +35,9 @@ def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
         caption += f" {TUNING_SAYS}"
     if ratios:
         caption += " The compress ratio stands here in any case; it changes with what a run writes."
+    if len(facts) > MANY and rows:
+        turned = [Row(name, [row.cells[place] for row in rows]) for place, name in enumerate(facts)]
+        return Table("What differs between the backends", caption, ["", *(row.name for row in rows)], turned)
     if not rows:
         caption = "Nothing of what the lab read of the storage and its host differs between the backends."
     return Table("What differs between the backends", caption, ["", *facts], rows)

@@ -81,8 +81,8 @@ def host_section(
 
 
 def _drawn(scenario: ScenarioRuns) -> ScenarioRuns:
-    """Return the scenario with the first of its backends: a figure of more cannot be read."""
-    return ScenarioRuns(scenario.number, scenario.name, scenario.backends[:_MOST_BACKENDS])
+    """Return the scenario with some of its backends: a figure of more cannot be read."""
+    return ScenarioRuns(scenario.number, scenario.name, scenario.few.backends[:_MOST_BACKENDS])
 
 
 def _edges_s(scenario: ScenarioRuns, figures: ScenarioFigures | None) -> tuple[float, float]:
@@ -168,5 +168,5 @@ def _caption(scenario: ScenarioRuns, drawn: ScenarioRuns, width_s: float, since:
     text += f"over {seconds(width_s)}, the ground behind them goes from the lowest sample to the highest. "
     text += "A gap is a time without samples."
     if len(drawn.backends) < len(scenario.backends):
-        text += f" Drawn are the first {len(drawn.backends)} of {counted(len(scenario.backends), 'backend')}."
+        text += f" Drawn are {len(drawn.backends)} of {counted(len(scenario.backends), 'backend')}."
     return text

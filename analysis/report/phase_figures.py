@@ -87,6 +87,17 @@ class ScenarioFigures:
         """All phases that any backend has, in order."""
         return [name for name in (*PHASES, *WHOLE) if any(name in each.phases for each in self.backends)]
 
+    @cached_property
+    def few(self) -> "ScenarioFigures":
+        """The figures of the backends that one figure can show."""
+        if not self.scenario.crowded:
+            return self
+        shades = [backend.shade for backend in self.scenario.few.backends]
+        chosen = [each for each in self.backends if each.backend.shade in shades]
+        return ScenarioFigures(
+            self.scenario.few, sorted(chosen, key=lambda each: each.backend.shade), self.windows
+        )
+
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints of the scenario under `phases`."""
         return {

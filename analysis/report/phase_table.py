@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.charts.style import RUN_COLOURS
+from analysis.report.few import FEW
 from analysis.report.measure_medians import measure_sentence
 from analysis.report.phase_figures import SHOWN, BackendFigures, PhaseFigures, ScenarioFigures
 from analysis.report.together import company_of
@@ -45,13 +46,14 @@ class BackendBlock:
 
 @dataclass(frozen=True)
 class PhaseTable:
-    """The table of one scenario, whose name is hostile."""
+    """The table of one scenario, whose name is hostile. Of many backends, `further` are folded away."""
 
     title: str
     sentence: str
     caption: str
     columns: list[str]
     blocks: list[BackendBlock]
+    further: list[BackendBlock]
 
 
 def phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
@@ -73,10 +75,36 @@ def phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
     caption += " How far single runs lie apart is in the figure of the repeats."
     return PhaseTable(
         title=title if alone else f"{title}: {figures.scenario.name}",
-        sentence=" ".join(filter(None, (phase_sentence(figures), measure_sentence(figures.scenario)))),
+        sentence=" ".join(
+            filter(
+                None,
+                (_few_sentence(figures), phase_sentence(figures.few), measure_sentence(figures.few.scenario)),
+            )
+        ),
         caption=caption,
         columns=COLUMNS,
-        blocks=[_block(each) for each in figures.backends],
+        blocks=[_block(each) for each in figures.few.backends],
+        further=[
+            _block(each) for each in figures.backends if each.backend not in figures.few.scenario.backends
+        ],
+    )
+
+
+def _few_sentence(figures: ScenarioFigures) -> str:
+    """Return which backends of many are shown (hostile); empty where all are."""
+    if not figures.scenario.crowded:
+        return ""
+    names = [backend.called for backend in figures.scenario.few.backends]
+    which = f"{names[0]} (the base)"
+    if len(names) == FEW:
+        which += f", {names[1]} and {names[2]} (the fastest by their whole runs), "
+        which += f"{names[4]} and {names[3]} (the slowest)"
+    else:
+        which = ", ".join(names)
+    return (
+        f"Of {len(figures.backends)} variants, figures show {len(names)}: {which}. The others can be chosen "
+        "below the scatter and the curves, stand in the figures of the factors if they vary any, and in all "
+        "tables, where they are folded away."
     )
 
 

@@ -22,9 +22,36 @@
 
   const placeOf = (key) => document.getElementById(`figure-${key}`);
 
+  const COLOURS = 8;
+
+  // Of many backends only those that the reader chose, each in a colour of its own as far as there are enough.
+  function chosen(key) {
+    const boxes = [...document.querySelectorAll("input[data-shade]")].filter((box) => box.dataset.figure === key);
+    if (!boxes.length) {
+      return figures[key];
+    }
+    const colours = new Map();
+    const shades = boxes.filter((box) => box.checked).map((box) => Number(box.dataset.shade));
+    for (const shade of shades) {
+      const free = [...Array(COLOURS).keys()].find((colour) => ![...colours.values()].includes(colour));
+      colours.set(`backend ${shade}`, shade < COLOURS ? shade : (free ?? shade % COLOURS));
+    }
+    const data = figures[key].data
+      .filter((trace) => !trace.legendgroup || colours.has(trace.legendgroup))
+      .map((trace) => {
+        const own = Number((trace.legendgroup ?? "").split(" ")[1]) % COLOURS;
+        const text = JSON.stringify(trace);
+        const colour = colours.get(trace.legendgroup);
+        return JSON.parse(
+          colour === undefined ? text : text.replaceAll(`"var(--run-${own + 1})"`, `"var(--run-${colour + 1})"`),
+        );
+      });
+    return { ...figures[key], data };
+  }
+
   // What plotly draws, in the colours of the page as it is, and on the scale that the reader chose.
   function figureOf(key) {
-    const figure = coloured(figures[key], getComputedStyle(page));
+    const figure = coloured(chosen(key), getComputedStyle(page));
     if (scales[key]) {
       figure.layout.yaxis.type = scales[key];
     }
@@ -148,6 +175,10 @@
       }
       draw(key);
     });
+  }
+
+  for (const box of document.querySelectorAll("input[data-shade]")) {
+    box.addEventListener("change", () => draw(box.dataset.figure));
   }
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
