@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.charts.fileio import Point, Volume, fileio_chart
+from analysis.charts.fileio import TESTS, Point, Volume, fileio_chart
 from analysis.charts.style import Chart
+from analysis.report.tables import Row, Table
 from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.units import ABSENT, plain_ms, significant
 
 _LARGEST_BYTES = 64 << 20
 _MIB, _GIB = 1 << 20, 1 << 30
@@ -122,6 +124,36 @@ def chart_of_fileio(cells: Sequence[VolumeCell], shades: Mapping[str, int]) -> C
         "A closed loop: a thread that waits asks for nothing meanwhile."
     )
     return fileio_chart("fileio", caption, volumes)
+
+
+def fileio_table(cells: Sequence[VolumeCell]) -> Table | None:
+    """Return all volumes side by side, a row a test and number of threads; None without cells."""
+    if not cells:
+        return None
+    found = {(cell.volume, cell.how, cell.test, cell.threads): cell for cell in cells}
+    volumes = list(dict.fromkeys((cell.volume, cell.how) for cell in cells))
+    names = [volume for volume, _ in volumes]
+    rows = {(cell.test, cell.threads) for cell in cells}
+    known = list(TESTS)
+    order = sorted(rows, key=lambda row: (known.index(row[0]) if row[0] in known else len(known), *row))
+    called = [f"{name}, {_how(how)}" if names.count(name) > 1 else name for name, how in volumes]
+    by_cell = [[found.get((*volume, *row)) for volume in volumes] for row in order]
+    return Table(
+        "The volumes, cell by cell",
+        "By test and number of threads: what was read and written each second, and the slowest in a thousand "
+        "of all reads, writes and fsyncs. A dash: not measured, or fewer than 1,000 events for p99.9.",
+        ["", *(f"MiB/s: {name}" for name in called), *(f"p99.9 (ms): {name}" for name in called)],
+        [
+            Row(
+                f"{TESTS.get(test, test)}, {threads}".replace(" ", "\N{NO-BREAK SPACE}"),
+                [
+                    *(significant(cell.throughput_mib_per_s) if cell else ABSENT for cell in some),
+                    *(plain_ms(cell.p999_ms) if cell else ABSENT for cell in some),
+                ],
+            )
+            for (test, threads), some in zip(order, by_cell, strict=True)
+        ],
+    )
 
 
 def _how(how: tuple[int, int, bool]) -> str:

@@ -14,7 +14,7 @@ from analysis.report.damage import damage_cautions
 from analysis.report.differences import differences_table
 from analysis.report.factors import factor_parts
 from analysis.report.facts import facts_of
-from analysis.report.fileio import Cells, chart_of_fileio
+from analysis.report.fileio import Cells, chart_of_fileio, fileio_table
 from analysis.report.grinder import grinder_by_backend, grinder_table
 from analysis.report.groups import groups_of, said_once
 from analysis.report.headline import big_figures, footnote, sentence
@@ -77,6 +77,7 @@ def page(
         factors=factors,
         comparing=comparing,
         own=own,
+        volumes=fileio_table(fileio.cells),
         hosts=hosts,
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
         measured=[each for one in scenarios if (each := measure_phase_table(one, len(scenarios) == 1))],

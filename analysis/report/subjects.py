@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plimsoll.rundir.discovery import is_run, place_of, runs_folder
+from plimsoll.rundir.discovery import is_run, is_together, place_of, runs_folder
 from plimsoll.rundir.names import FACTS_FILE, RUNS_FOLDER
 
 _FILEIO = "fileio*.json*"
@@ -36,8 +36,8 @@ def subjects_of(paths: Sequence[Path]) -> Subjects:
 
 
 def _lying_in(path: Path) -> list[Path]:
-    if is_run(path):  # a run: only its experiment's folder may hold any
-        folder = place_of(path).parent
+    if is_run(path) or is_together(path):  # only its experiment's folder may hold any
+        folder = (place_of(path) if is_run(path) else path.absolute()).parent
         return _files(folder.parent) if folder.name == RUNS_FOLDER else []
     folder = path.absolute()
     return _files(folder) + (_files(folder.parent) if folder.name == RUNS_FOLDER else [])

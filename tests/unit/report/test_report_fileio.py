@@ -1,6 +1,7 @@
 """Results of `plimsoll fileio` in a report: throughput and p99.9 by threads."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,41 @@ def test_results_in_the_folder_are_drawn_in_the_colours_of_the_backends(tmp_path
     assert len(shown) == len(set(shown)) == 3
     assert "64 GiB in blocks of 16 KiB, O_DIRECT" in text_of(made)
     assert len(made.as_json()["fileio"]) == 105  # type: ignore[arg-type]
+
+
+def test_a_table_has_all_cells_with_the_volumes_side_by_side(tmp_path: Path) -> None:
+    lines = [
+        cell("sata", "rndrd", 8, throughput_mib_per_s=12.34, iops=789.6, p999_ms=3210.5),
+        cell("sata", "rndrd", 1, p999_ms=None),
+        cell("nvme", "rndrd", 8, throughput_mib_per_s=1234.0, iops=78976.0, p999_ms=0.876),
+        cell("nvme", "seqwr", 8, direct=False),
+        cell("nvme", "rndwr", 8),
+    ]
+    text = text_of(make_report([write_cells(tmp_path / "f.jsonl", lines)]))
+    table = text[text.index("The volumes, cell by cell") :]
+    found = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr.*?</tr>", table)]
+    volumes = [
+        "sata",
+        "nvme, 64 GiB in blocks of 16 KiB, O_DIRECT",
+        "nvme, 64 GiB in blocks of 16 KiB",
+    ]
+    assert found[0][1:] == [f"{unit}: {name}" for unit in ("MiB/s", "p99.9 (ms)") for name in volumes]
+    assert [row[0].replace("\N{NO-BREAK SPACE}", " ") for row in found[1:5]] == [
+        "random reads, 1",
+        "random reads, 8",
+        "random writes, 8",
+        "sequential writes, 8",
+    ]
+    assert found[1][4] == "–", "too few events are no zero"
+    assert found[2][1:] == ["12.3", "1,230", "–", "3,210.5", "0.88", "–"], "a dash where nothing was measured"
+
+
+def test_an_experiment_whose_scenarios_run_together_finds_what_lies_beside_its_runs(tmp_path: Path) -> None:
+    write_experiment(tmp_path / "runs" / "0001-rush--one--1", 1)
+    (tmp_path / "runs" / "0001-rush--one--1" / "together.json").write_text("{}")
+    write_cells(tmp_path / "fileio.jsonl", cells())
+    given = [tmp_path / "runs" / "0001-rush--one--1"]
+    assert len(make_report(given, tmp_path / "report.html").fileio) == 70
 
 
 def test_results_alone_make_a_report_of_their_own(tmp_path: Path) -> None:
