@@ -21,6 +21,7 @@ from lab.experiment.rigs import Machines, by_variant, rigs_of
 from lab.experiment.run import RigRun
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
+from lab.experiment.volumes import Volumes
 from lab.steps.step import Command, Step, shown
 from lab.tuning import put_back, put_back_all
 from plimsoll.common.errors import PlimsollError
@@ -33,17 +34,19 @@ Say = Callable[[str], None]
 class ExperimentOutcome:
     """The outcome of an experiment: the runs finished and not done, and what was set aside with the reason.
 
-    That is a backend, or a scenario on one: `aside_name`.
+    That is a backend, or a scenario on one: `aside_name`. `not_measured`: volumes whose cells of fileio are
+    not all finished, with the reason.
     """
 
     finished: list[str] = field(default_factory=list)
     not_done: list[str] = field(default_factory=list)
     set_aside: dict[str, str] = field(default_factory=dict)
+    not_measured: dict[str, str] = field(default_factory=dict)
 
     @property
     def well(self) -> bool:
-        """Return whether every run is finished."""
-        return not self.not_done
+        """Return whether every run is finished, and every volume measured."""
+        return not self.not_done and not self.not_measured
 
 
 def planned(lab: Lab) -> list[PlannedRun]:
@@ -66,6 +69,8 @@ class Experiment:
         self._locks: dict[str, Lock] = {}
         self._runs = folder.planned() or planned(lab)
         self._variants = {variant.name: variant for variant in variants(lab)}
+        self._volumes = Volumes(lab, folder, say, notices)
+        self._made_rigs: set[str] = set()
 
     async def carry_out(self) -> ExperimentOutcome:
         """Do what is not finished yet, and remove everything that was made. Raises LabError.
@@ -95,23 +100,23 @@ class Experiment:
     async def _with(self, rigs: list[Rig], machines: Machines) -> None:
         rig_of = by_variant(rigs)
         self._aside = set(self._folder.journal.set_aside)
-        standing = {name: rig for name, rig in rig_of.items() if name not in self._aside}
-        for rig in {rig.name: rig for rig in standing.values()}.values():
+        standing = {rig_of[name].name: rig_of[name] for name in rig_of if name not in self._aside}
+        for rig in standing.values():
             await self._tidied(rig)
-        todo = [run for run in self._runs if not self._folder.finished(run.name)]
-        made: set[str] = set()
-        for run in todo:
+        for rig in standing.values():
+            if self._volumes.is_due(rig.name):
+                await self._made_early(rig)
+        for run in (run for run in self._runs if not self._folder.finished(run.name)):
             while not self._is_aside(run) and not self._folder.finished(run.name):
                 rig = rig_of[run.backend]
                 rig.wear(run.backend)
                 try:
-                    if rig.name not in made:
+                    if rig.name not in self._made_rigs:
                         await self._made(rig)
-                        made.add(rig.name)
                     await self._once(run, rig, machines)
                 except PlimsollError as error:
-                    pause_s = self._failed(run, rig.name in made, str(error))
-                    made.discard(rig.name)
+                    pause_s = self._failed(run, rig.name in self._made_rigs, str(error))
+                    self._made_rigs.discard(rig.name)
                     # What stays is found again, and named at the end.
                     with contextlib.suppress(PlimsollError):
                         await rig.clear(self._say)
@@ -126,12 +131,25 @@ class Experiment:
                 f"{rig.name}: cannot remove what an earlier experiment left behind: {error}"
             ) from None
 
+    async def _made_early(self, rig: Rig) -> None:
+        """Make a backend whose volume is to be measured before all runs; its first run tries again."""
+        try:
+            await self._made(rig)
+        except PlimsollError as error:
+            self._say(f"{rig.name}: cannot be made, so its volume is not measured yet: {error}")
+            with contextlib.suppress(PlimsollError):
+                await rig.clear(self._say)
+
     async def _made(self, rig: Rig) -> None:
+        """Make a backend, and measure its volume unless that is done."""
         self._say(f"{rig.name}: setting up ...")
         self._folder.journal.note("making", backend=rig.name)
         await rig.clear(self._say)
         await rig.made(self._folder.tuning(rig.name))
         self._folder.journal.note("made", backend=rig.name)
+        await self._locks[rig.machine.name].hold()
+        await self._volumes.measure(rig)
+        self._made_rigs.add(rig.name)
 
     async def _once(self, run: PlannedRun, rig: Rig, machines: Machines) -> None:
         self._say(
@@ -212,7 +230,10 @@ class Experiment:
         names = [run.name for run in self._runs]
         finished = [name for name in names if self._folder.finished(name)]
         return ExperimentOutcome(
-            finished, [name for name in names if name not in finished], self._folder.journal.set_aside
+            finished,
+            [name for name in names if name not in finished],
+            self._folder.journal.set_aside,
+            self._volumes.not_measured(),
         )
 
     def _tell(self, backend: str, step: Step) -> None:

@@ -11,7 +11,7 @@ from lab.experiment.settings import Lab
 from plimsoll.common.redaction import redacted
 
 _NONE = object()
-_FREE = ("limits", "order", "out", "goal_ms", "notify")  # they shape no run
+_FREE = ("limits", "order", "out", "goal_ms", "notify", "fileio")  # they shape no run
 _FACTORS = ("factors", "combinations")
 _ENTRIES = ("backends", "scenarios", "hosts")  # lists of what has a name, and may grow
 

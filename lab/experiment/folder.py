@@ -5,6 +5,7 @@ extended.json     the settings that it was extended with, and all of its runs
 journal.jsonl     what happened
 commands.jsonl    every command that changed something, as it was carried out
 attempts/NAME/    a run that is being done, or was cut off
+fileio.jsonl      what was measured of the volumes: finished cells of `plimsoll fileio`
 runs/NAME/        a finished run, or several that ran together: it is put here by one rename, whole
 report.html
 """
@@ -39,6 +40,7 @@ class ExperimentFolder:
         self.path = path
         self.journal = Journal(path / JOURNAL_FILE)
         self.commands = path / "commands.jsonl"
+        self.fileio = path / "fileio.jsonl"  # plimsoll report finds it by this name
 
     @property
     def runs(self) -> list[Path]:

@@ -53,7 +53,9 @@ class Notices:
         done, total = len(result.finished), len(result.finished) + len(result.not_done)
         rows = [f"{done} of {total} runs are finished."] if total else []
         rows += [f"Set aside: {name}: {why}" for name, why in result.set_aside.items()]
-        rows += [result.error] if result.error and not result.set_aside else []
+        rows += [f"fileio on {name} is not finished: {why}" for name, why in result.not_measured.items()]
+        told = result.set_aside or result.not_measured
+        rows += [result.error] if result.error and not told else []
         rows += [f"Report: {result.report}"] if result.report else []
         self.tell("end", result.exit_reason, f"the experiment {_ENDS[result.exit_reason]}", rows)
 

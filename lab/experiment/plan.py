@@ -1,6 +1,6 @@
 """The plan of an experiment, command by command: the same steps that are carried out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,12 @@ from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Course
 from lab.experiment.status.forecast import Plan, left_s
+from lab.experiment.volumes import after, before, measured_rigs
+from lab.fileio.matrix import commands
 from lab.names.labels import Label
 from lab.saturators import kind_of, saturator
 from lab.steps.step import Command, Step, shown
+from lab.tuning import Plan as TuningSteps
 from lab.tuning import Tuning
 from lab.tuning.apply import planned as planned_tuning
 from lab.tuning.own_disk import resolved, still_to_be_made, tuned_in_runs, without
@@ -38,47 +41,94 @@ class Chapter:
 
 async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[Chapter]:
     """Return all that would be done, in order. Looks at the machines, changes nothing. Raises LabError."""
-    found, plain = by_variant(rigs), {variant.name: variant.lab for variant in variants(lab)}
+    found = by_variant(rigs)
     tunings = {
         name: await planned_tuning(rig.machine, _by_name(rig, rig.outfits[name][0].tuning))
         for name, rig in found.items()
     }
-    chapters: list[Chapter] = []
-    made: set[str] = set()
-    prepared: set[str] = set()
-    saturating: dict[str, StepGroup] = {}
-    dirty: set[str] = set()
+    script = _Script(lab, kinds, tunings)
+    for rig in (rig for rig in rigs if rig.name in measured_rigs(lab)):
+        await script.measure(rig, next(iter(rig.outfits)))
     for run in planned(lab):
-        rig = found[run.backend]
-        rig.wear(run.backend)
-        tuning = tunings[run.backend]
-        of_disk = _of_own_disk(rig)
-        tuned = _tuned([*tuning.apply_steps, *of_disk])
-        untuned = StepGroup(
-            "put the host's settings back", tuple(_step(step) for step in tuning.put_back_steps)
-        )
-        if run.backend not in saturating:
-            saturating[run.backend] = await _saturating(plain[run.backend], rig)
-        if rig.name not in made:
-            made.add(rig.name)
-            prepare = StepGroup("", ()) if rig.backend.host in prepared else await rig.prepare()
-            if prepare.steps:
-                prepared.add(rig.backend.host)
-            parts = (prepare, rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
-            chapters.append(_chapter(f"make {rig.name}", rig, parts))
+        await script.run(run, found[run.backend])
+    return [*script.chapters, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
+
+
+class _Script:
+    """The chapters so far, and what has been made by then."""
+
+    def __init__(self, lab: Lab, kinds: TraitsByScenario, tunings: Mapping[str, TuningSteps]) -> None:
+        self._lab, self._kinds, self._tunings = lab, kinds, tunings
+        self._plain = {variant.name: variant.lab for variant in variants(lab)}
+        self.chapters: list[Chapter] = []
+        self._made: set[str] = set()
+        self._prepared: set[str] = set()
+        self._saturating: dict[str, StepGroup] = {}
+        self._dirty: set[str] = set()
+
+    async def measure(self, rig: Rig, variant: str) -> None:
+        """Measure the volume of a rig, as `variant` tunes the host."""
+        await self._make(rig, variant)
+        tuned, untuned = self._tuned(rig, variant)
+        parts = (tuned, *await _measuring(self._lab, rig), untuned)
+        self._add(f"measure the volume of {rig.name} with sysbench fileio", rig, parts)
+
+    async def run(self, run: PlannedRun, rig: Rig) -> None:
+        """Do a run on its rig."""
+        lab = self._plain[run.backend]
+        await self._make(rig, run.backend)
+        if run.backend not in self._saturating:
+            self._saturating[run.backend] = await _saturating(lab, rig)
+        tuned, untuned = self._tuned(rig, run.backend, of_clone=True)
         parts = (
-            _tuned([*tuning.apply_steps, *of_disk, *_of_clone(rig)]),
-            rig.reset(restore=rig.name in dirty),
-            StepGroup("load", _load(plain[run.backend], run, kinds, rig)),
-            saturating[run.backend],
+            tuned,
+            rig.reset(restore=rig.name in self._dirty),
+            StepGroup("load", _load(lab, run, self._kinds, rig)),
+            self._saturating[run.backend],
             rig.rest(),
             untuned,
         )
-        chapters.append(
-            _chapter(f"run {run.number}: {run.scenario} on {run.backend}, repeat {run.repeat}", rig, parts)
+        self._add(f"run {run.number}: {run.scenario} on {run.backend}, repeat {run.repeat}", rig, parts)
+        (self._dirty.add if self._kinds[run.scenario].changes else self._dirty.discard)(rig.name)
+
+    async def _make(self, rig: Rig, variant: str) -> None:
+        """Make a rig unless it stands, and let it wear `variant`."""
+        rig.wear(variant)
+        if rig.name in self._made:
+            return
+        self._made.add(rig.name)
+        prepare = StepGroup("", ()) if rig.backend.host in self._prepared else await rig.prepare()
+        if prepare.steps:
+            self._prepared.add(rig.backend.host)
+        tuned, untuned = self._tuned(rig, variant)
+        parts = (prepare, rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
+        self._add(f"make {rig.name}", rig, parts)
+
+    def _tuned(self, rig: Rig, variant: str, of_clone: bool = False) -> tuple[StepGroup, StepGroup]:
+        """Return the steps that tune the host as `variant` says, which `rig` wears, and put it back.
+
+        `of_clone`: also the clone's own datasets.
+        """
+        tuning = self._tunings[variant]
+        steps = [*tuning.apply_steps, *_of_own_disk(rig), *(_of_clone(rig) if of_clone else [])]
+        return (
+            StepGroup("tune the host", tuple(map(_step, steps))),
+            StepGroup("put the host's settings back", tuple(map(_step, tuning.put_back_steps))),
         )
-        (dirty.add if kinds[run.scenario].changes else dirty.discard)(rig.name)
-    return [*chapters, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
+
+    def _add(self, says: str, rig: Rig, parts: tuple[StepGroup, ...]) -> None:
+        self.chapters.append(_chapter(says, rig, parts))
+
+
+async def _measuring(lab: Lab, rig: Rig) -> list[StepGroup]:
+    """Return the commands of fileio on a volume: on a machine that does nothing."""
+    if rig.files is None or lab.fileio is None:
+        return []
+    steps: list[Step] = []
+    machine = rig.saturated_on(DryMachine(rig.machine.name, steps.append, {}), _Unknown())
+    for words in commands(rig.files.settings(lab.fileio, rig.name), lab.fileio.cells):
+        await machine.run(words)
+    return [*before(rig, rig.files), StepGroup("measure", tuple(steps)), after(rig.files)]
 
 
 def _by_name(rig: Rig, tuning: Tuning) -> Tuning:
@@ -87,10 +137,6 @@ def _by_name(rig: Rig, tuning: Tuning) -> Tuning:
     if place is None or rig.makes_disk:
         return without(tuning)
     return resolved(tuning, place.devices, place.dataset, {})
-
-
-def _tuned(steps: Sequence[SettingCommand]) -> StepGroup:
-    return StepGroup("tune the host", tuple(_step(step) for step in steps))
 
 
 def _of_own_disk(rig: Rig) -> list[SettingCommand]:
@@ -109,7 +155,8 @@ def _of_clone(rig: Rig) -> list[SettingCommand]:
 def lasts_s(lab: Lab) -> float | None:
     """Return about how long it takes, None where a scenario has no end of its own. Pure."""
     plan = Plan.of(lab)
-    return left_s(plan, list(plan.runs.values()), set(), Course().spent, None)
+    cells = dict.fromkeys(measured_rigs(lab), lab.fileio.cells) if lab.fileio else {}
+    return left_s(plan, list(plan.runs.values()), set(), Course().spent, None, cells)
 
 
 def lines(chapter: Chapter) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ from lab.experiment.probe_room import cautions, claims_of, obstacles
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import PROJECT, Machines, rig_of
 from lab.experiment.settings import LOCAL, Backend, Lab
+from lab.experiment.volumes import measured_rigs
+from lab.fileio.settings import Matrix
 from lab.machine import Machine
 from lab.names.labels import Label
 from lab.names.storage import PARTS
@@ -48,6 +50,7 @@ class Findings:
 async def probe(lab: Lab) -> Findings:
     """Return what keeps the experiment from starting. Changes nothing, and asks each question once."""
     found = Findings(probe_here(lab))
+    measured = {name: lab.fileio for name in measured_rigs(lab) if lab.fileio}
     machines = Machines(lab)
     try:
         for machine in machines.used(lab):
@@ -58,7 +61,7 @@ async def probe(lab: Lab) -> Findings:
                 found.problems.append(str(error))
                 continue
             mine = [one for one in variants(lab) if machines.of(one.settings) is machine]
-            await _backends(mine, asked, found)
+            await _backends(mine, asked, measured, found)
     finally:
         await machines.close()
     found.problems = list(dict.fromkeys(found.problems))
@@ -73,8 +76,13 @@ async def _in_use(machine: Machine) -> list[str]:
     return [f"{machine.name}: {what}" for what in await left_tuned(machine)]
 
 
-async def _backends(among: Sequence[Variant], machine: Machine, found: Findings) -> None:
-    """Add what is wrong of the backends of one machine: what is the same for several, once."""
+async def _backends(
+    among: Sequence[Variant], machine: Machine, measured: Mapping[str, Matrix], found: Findings
+) -> None:
+    """Add what is wrong of the backends of one machine: what is the same for several, once.
+
+    `measured` are the rigs whose volumes are measured before the runs.
+    """
     whose: dict[str, list[str]] = {}
     probed: list[tuple[Any, ...]] = []
     rigs: dict[str, Rig] = {}
@@ -84,7 +92,7 @@ async def _backends(among: Sequence[Variant], machine: Machine, found: Findings)
             continue
         probed.append(key)
         try:
-            problems, rig = await _backend(lab, backend, machine)
+            problems, rig = await _backend(lab, backend, machine, variant.rig in measured)
         except LabError as error:  # the connection broke
             problems, rig = [str(error)], None
         for what in problems:
@@ -99,7 +107,7 @@ async def _backends(among: Sequence[Variant], machine: Machine, found: Findings)
         for what in problems:
             whose.setdefault(what, []).append(name)
     try:
-        claims = await claims_of(list(rigs.values()))
+        claims = await claims_of(list(rigs.values()), measured)
     except LabError as error:
         claims = []
         found.problems.append(str(error))
@@ -111,7 +119,9 @@ async def _backends(among: Sequence[Variant], machine: Machine, found: Findings)
     found.cautions += cautions(claims)
 
 
-async def _backend(lab: Lab, backend: Backend, machine: Machine) -> tuple[list[str], Rig | None]:
+async def _backend(
+    lab: Lab, backend: Backend, machine: Machine, is_measured: bool
+) -> tuple[list[str], Rig | None]:
     """Return all obstacles of one backend: each is looked for, whatever the others came to; and its rig."""
     problems: list[str] = []
     try:
@@ -128,6 +138,9 @@ async def _backend(lab: Lab, backend: Backend, machine: Machine) -> tuple[list[s
     with contextlib.suppress(LabError):  # who asks for them says why
         remains = bool(await rig.found())
     looks = [look for look in _looks(lab, backend, machine) if not (look.ours and remains)]
+    if is_measured and rig.files:
+        looks += rig.files.looks()
+        problems += await _lacks(machine, {"sysbench"})
     problems += await _seen(machine, looks)
     problems += await _served(rig)
     try:
@@ -179,10 +192,14 @@ async def _programs(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
     words = {step.words[0] for part in parts for step in part.steps if isinstance(step, Command)}
     if (saturator := backend.saturator or lab.saturator) is not None:
         words |= saturator_kind(saturator).programs
+    return await _lacks(rig.machine, words - _EVERYWHERE)
+
+
+async def _lacks(machine: Machine, programs: Set[str]) -> list[str]:
     return [
-        f"{rig.machine.name} has no {word}: install it"
-        for word in sorted(words - _EVERYWHERE)
-        if (await rig.machine.run(["sh", "-c", 'command -v -- "$1"', "sh", word], check=False)).status
+        f"{machine.name} has no {word}: install it"
+        for word in sorted(programs)
+        if (await machine.run(["sh", "-c", 'command -v -- "$1"', "sh", word], check=False)).status
     ]
 
 

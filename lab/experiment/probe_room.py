@@ -2,12 +2,13 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.clones.registry import driver_of
 from lab.errors import LabError
 from lab.experiment.rig import Rig, StepGroup
+from lab.fileio.settings import Matrix
 from lab.machine import Machine
 from lab.steps.step import Room
 from plimsoll.common.units import few
@@ -112,10 +113,10 @@ def file_system(shown: str) -> FileSystem:
     return FileSystem(name, folder, int(found["free"]), clones=kind == "btrfs")
 
 
-async def claims_of(rigs: Sequence[Rig]) -> list[Claim]:
+async def claims_of(rigs: Sequence[Rig], measured: Mapping[str, Matrix]) -> list[Claim]:
     """Return the room that `rigs` take: disks, copies of the site, and that site if it is still to be made.
 
-    Raises LabError.
+    With the test files of those that are `measured`. Raises LabError.
     """
     found: list[Claim] = []
     for rig in rigs:
@@ -124,6 +125,9 @@ async def claims_of(rigs: Sequence[Rig]) -> list[Claim]:
             found.append(Claim(rig.name, _SIZE, "the disk", on, room.bytes))
         with contextlib.suppress(LabError):  # a clone that cannot be made has no size: others say why
             found += [await _copy(rig, room) for room in _rooms(rig.make_clone())]
+        if (matrix := measured.get(rig.name)) and rig.files:
+            on = await _disk(rig, rig.files.folder)
+            found.append(Claim(rig.name, "fileio.file_size", "the test data", on, matrix.needed_bytes))
     goldens = {(rig.machine.name, rig.golden.folder): rig for rig in rigs if rig.golden}
     for (_, folder), rig in goldens.items():
         if not await _is_made(rig):
@@ -134,17 +138,19 @@ async def claims_of(rigs: Sequence[Rig]) -> list[Claim]:
 
 async def _copy(rig: Rig, room: Room) -> Claim:
     """Return the claim of a clone: on a disk that is still to be made, it has that to itself."""
-    place = rig.place
-    if place is not None and place.size_bytes is not None:
-        on, key = (
-            FileSystem(f"the disk of {rig.name}", "the disk", place.size_bytes, remedy="make it larger"),
-            _SIZE,
-        )
-    else:
-        on, key = await _file_system(rig.machine, room.folder), "disk"
+    made = rig.place is not None and rig.place.size_bytes is not None
+    on, key = await _disk(rig, room.folder), _SIZE if made else "disk"
     of = await _file_system(rig.machine, room.like) if room.like and rig.golden else None
     size_bytes = room.bytes + (await _size_bytes(rig, room.like) if room.like else 0)
     return Claim(rig.name, key, "the clone", on, size_bytes, await _most_bytes(rig), of)
+
+
+async def _disk(rig: Rig, folder: str) -> FileSystem:
+    """Return the file system that `folder` is on: a disk that is still to be made holds its rig's alone."""
+    place = rig.place
+    if place is None or place.size_bytes is None:
+        return await _file_system(rig.machine, folder)
+    return FileSystem(f"the disk of {rig.name}", "the disk", place.size_bytes, remedy="make it larger")
 
 
 def _rooms(part: StepGroup) -> list[Room]:

@@ -13,8 +13,9 @@ ExitReason = Literal["finished", "unfinished", "interrupted", "busy", "failed"]
 class RunResult(BaseModel):
     """`directory` is the experiment's, None where it did not begin; `report` the path of its report.
 
-    `exit_reason`: `finished` (all runs are), `unfinished` (some are not), `interrupted`, `busy` (another
-    experiment uses a machine) or `failed`. `error` says why it is not `finished`.
+    `not_measured`: volumes that fileio has not measured whole, and why. `exit_reason`: `finished` (all runs
+    are, and all volumes measured), `unfinished` (some are not), `interrupted`, `busy` (another experiment
+    uses a machine) or `failed`. `error` says why it is not `finished`.
     """
 
     directory: str | None = None
@@ -22,6 +23,7 @@ class RunResult(BaseModel):
     finished: list[str] = []
     not_done: list[str] = []
     set_aside: dict[str, str] = {}
+    not_measured: dict[str, str] = {}
     exit_reason: ExitReason
     error: str | None = None
 

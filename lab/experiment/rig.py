@@ -14,6 +14,7 @@ from lab.disks.registry import kind_of
 from lab.errors import LabError
 from lab.experiment.settings import Backend, Lab
 from lab.experiment.transcript import RecordedMachine, changes_settings
+from lab.fileio.volume import VolumeFiles
 from lab.machine import Machine
 from lab.saturators import SaturatorSettings, aimed
 from lab.steps.remains import Remains
@@ -44,9 +45,11 @@ class Rig:
         machine: Machine,
         disk: Disk | None,
         kit: CloneKit,
+        files: VolumeFiles | None,
         on_step: OnStep,
     ) -> None:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
+        self.files = files  # of fileio, where it has a disk
         self.golden, self._api, self._on_step = kit.golden, kit.api, on_step
         self.outfits: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
@@ -162,6 +165,7 @@ class Rig:
     async def found(self) -> list[Remains]:
         """Return the remains of this backend, in the order of removal. Looks only. Raises MachineError."""
         found = await self.clone.find(self.machine)
+        found += await self.files.find(self.machine, self.name) if self.files else []
         return found + (await self.disk.find(self.machine) if self.disk else [])
 
     async def clear(self, say: Callable[[str], None] = lambda _: None) -> None:

@@ -9,6 +9,7 @@ from lab.errors import LabError
 from lab.experiment.factors.variants import variants
 from lab.experiment.rig import OnStep, Rig
 from lab.experiment.settings import LOCAL, Backend, Lab
+from lab.fileio.volume import VolumeFiles
 from lab.machine import LocalMachine, Machine
 from lab.names.labels import Label
 from lab.tuning.own_disk import created_with
@@ -49,7 +50,8 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
         kit = await clone_of(backend.clone, around)
     except ValueError as error:  # a clone that this disk cannot hold
         raise LabError(f"clone: {error}") from None
-    return Rig(backend, machine, storage, kit, on_step)
+    files = VolumeFiles(place, label.of(backend.name)) if place else None
+    return Rig(backend, machine, storage, kit, files, on_step)
 
 
 async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:

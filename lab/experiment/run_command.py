@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import click
 from analysis.report.make import make_report
 from lab.clones.registry import driver_of
 from lab.experiment.checked import read_checked
-from lab.experiment.experiment import Experiment, planned, run_experiment
+from lab.experiment.experiment import Experiment, ExperimentOutcome, planned, run_experiment
 from lab.experiment.extension import alone, changes, extended_runs
+from lab.experiment.fileio_settings import left_out
 from lab.experiment.find import NoExperimentError, find_experiment
 from lab.experiment.folder import ExperimentFolder, make_folder
 from lab.experiment.notices import open_notices
@@ -123,6 +124,8 @@ def _carried_out(
     if start.retry_set_aside:
         folder.journal.try_again()
     prepare(lab, _say)
+    for sentence in left_out(lab):
+        _say(f"{sentence}.")
     _say(f"The experiment is in {folder.path}.")
     try:
         notices = open_notices(lab.notify, lab.name, folder.path, channels, _say)
@@ -143,7 +146,7 @@ def _carried_out(
         report=str(report) if report else None,
         **vars(outcome),
         exit_reason="finished" if outcome.well else "unfinished",
-        error=None if outcome.well else "; ".join(_unfinished(outcome.not_done, outcome.set_aside)),
+        error=None if outcome.well else "; ".join(_unfinished(outcome)),
     )
     notices.ended(result)
     notices.close()
@@ -204,11 +207,12 @@ def _account(lab: Lab) -> None:
 
 
 def _report(folder: ExperimentFolder) -> Path | None:
-    if not folder.runs:
+    subjects = folder.runs or ([folder.fileio] if folder.fileio.exists() else [])
+    if not subjects:
         return None
     path = folder.path / REPORT_FILE
     try:
-        made = make_report(folder.runs, path, lambda _done, _total: None)
+        made = make_report(subjects, path, lambda _done, _total: None)
     except PlimsollError as error:
         _say(f"Cannot write the report: {error}")
         return None
@@ -221,15 +225,20 @@ def _summary(result: RunResult) -> list[str]:
     total = len(result.finished) + len(result.not_done)
     runs = Path(result.directory or "") / RUNS_FOLDER
     lines = [f"{len(result.finished)} of {total} runs are finished, in {runs}."]
-    lines += _unfinished(result.not_done, result.set_aside)
+    lines += _unfinished(result)
     return [*lines, f"Report: {result.report}"] if result.report else lines
 
 
-def _unfinished(not_done: Sequence[str], set_aside: Mapping[str, str]) -> list[str]:
-    lines = [printable(f"{name} was set aside: {why}", 2000) for name, why in set_aside.items()]
+def _unfinished(of: ExperimentOutcome | RunResult) -> list[str]:
+    lines = [printable(f"{name} was set aside: {why}", 2000) for name, why in of.set_aside.items()]
     if lines:
         lines.append("To try again what was set aside: plimsoll run --retry-set-aside")
-    return [*lines, f"Not done: {', '.join(not_done)}"] if not_done else lines
+    lines += [
+        printable(f"fileio on {name} is not finished: {why}", 2000) for name, why in of.not_measured.items()
+    ]
+    if of.not_measured:
+        lines.append("To measure what lacks of the volumes: plimsoll run --resume")
+    return [*lines, f"Not done: {', '.join(of.not_done)}"] if of.not_done else lines
 
 
 def _say(text: str) -> None:

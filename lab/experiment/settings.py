@@ -12,6 +12,7 @@ from lab.disks.registry import AnyDisk, disk
 from lab.disks.registry import kind_of as disk_kind
 from lab.experiment.factors.problems import factor_problems
 from lab.experiment.factors.settings import Factor, Value
+from lab.experiment.fileio_settings import Fileio, fileio_problems
 from lab.experiment.notify_settings import Notify
 from lab.experiment.together.members import (
     UPGRADES,
@@ -181,6 +182,9 @@ class Lab(StrictModel):
         description="What p99.9 is to stay under while the saturator runs. The report says up to which level "
         "of a factor it does.",
     )
+    fileio: Fileio | None = Field(
+        None, description="How to measure each backend's volume before the runs: see docs/fileio.md."
+    )
     phases: Phases = Field(Phases(), description="Lengths of the parts of a run.")
     warmup_s: float = Field(
         5.0, ge=0, le=86400, description="Seconds at the start of a run that figures leave out."
@@ -249,6 +253,7 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
                 f"is missing: {backend.clone.driver} puts the clone on a disk (see docs/disks.md)",
             )
         yield from ((((*at, *where), what)) for where, what in _disk_problems(backend))
+    yield from fileio_problems(lab)
     yield from factor_problems(lab)
 
 

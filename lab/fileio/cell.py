@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.fileio.histogram import p999
 from lab.fileio.output import Output
-from lab.fileio.settings import BLOCK_BYTES, FileioSettings, Test
+from lab.fileio.settings import BLOCK_BYTES, FileioSettings, Matrix, Test
 from plimsoll.common.errors import OutputError
 
 _LARGEST_BYTES = 64 << 20
@@ -53,17 +53,9 @@ class Cell:
         )
 
 
-def key_of(settings: FileioSettings, test: Test, threads: int) -> Key:
-    """Return the key that a cell will have."""
-    return (
-        settings.name,
-        threads,
-        settings.file_size,
-        BLOCK_BYTES,
-        test,
-        settings.time_s,
-        settings.direct,
-    )
+def key_of(matrix: Matrix, volume: str, test: Test, threads: int) -> Key:
+    """Return the key that a cell of `volume` will have."""
+    return (volume, threads, matrix.file_size, BLOCK_BYTES, test, matrix.time_s, matrix.direct)
 
 
 def cell_of(settings: FileioSettings, test: Test, threads: int, output: Output) -> Cell:
@@ -73,7 +65,7 @@ def cell_of(settings: FileioSettings, test: Test, threads: int, output: Output) 
     # Not execution_s: sysbench ends that a little earlier than the interval that its rates are made of.
     counted_s = output.events / rates if rates else 0.0
     return Cell(
-        *key_of(settings, test, threads),
+        *key_of(settings, settings.name, test, threads),
         reads=round(output.reads_per_s * counted_s),
         writes=round(output.writes_per_s * counted_s),
         fsyncs=round(output.fsyncs_per_s * counted_s),

@@ -1,6 +1,6 @@
 """Measures the matrix on a machine: makes the files, runs what is not finished yet, removes the files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lab.errors import MachineError
@@ -10,24 +10,38 @@ from lab.fileio.output import FileioError, parse_output
 from lab.fileio.settings import FileioSettings, Test
 from lab.machine import Machine
 from plimsoll.common.sizes import size_text
+from plimsoll.common.units import counted
 
 _SLOWEST_BYTES_PER_S = 1 << 20  # the slowest that files may be written
 _NOT_FOUND = 127  # what env ends with
 _END_S = 600.0  # for a run beyond its time: the last fsync of a slow disk
 
+Cells = Sequence[tuple[Test, int]]  # a test and a number of threads each
 
-def plan(settings: FileioSettings) -> list[tuple[Test, int]]:
-    """Return the cells in the order in which they are measured. Pure."""
-    return [(test, threads) for test in settings.tests for threads in settings.threads]
+
+def files_written(cells: Cells) -> int:
+    """Return how often the test files are written to measure `cells`. Pure."""
+    return bool(cells) + sum(_cuts_off(test) for test, _ in cells[:-1])
+
+
+def commands(settings: FileioSettings, cells: Cells) -> list[list[str]]:
+    """Return the commands with which `run_matrix` measures `cells`, but for those that only look. Pure."""
+    files = sysbench.prepare(settings)
+    found = [sysbench.make_folder(settings.directory), files]
+    for number, (test, threads) in enumerate(cells, 1):
+        found.append(sysbench.run(settings, test, threads))
+        if _cuts_off(test) and number < len(cells):
+            found.append(files)
+    return [*found, *sysbench.clean_up(settings)]
 
 
 def space_problem(settings: FileioSettings, free: int) -> str | None:
     """Return the problem with `free` bytes of space, if there is one. Pure."""
-    needed = settings.file_size + settings.file_size // 20
-    if free >= needed:
+    if free >= settings.needed_bytes:
         return None
+    needed = settings.needed_bytes >> 20
     return (
-        f"{settings.directory}: {free >> 20} MiB are free, but the files need {needed >> 20} MiB: "
+        f"{settings.directory}: {free >> 20} MiB are free, but the files need {needed} MiB: "
         "make room, or choose a smaller --file-size"
     )
 
@@ -53,13 +67,15 @@ async def run_matrix(
     *,
     resume: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_step: Callable[[str, bool], None] = lambda says, measures: None,
 ) -> list[Cell]:
     """Measure what `kept_in` does not hold yet, and return all cells.
 
-    The files are removed at the end, however it comes. Raises FileioError, MachineError, OutputError.
+    The files are removed at the end, however it comes. `on_step` gets what is about to be done, and whether
+    that measures a cell. Raises FileioError, MachineError, OutputError.
     """
-    cells = plan(settings)
-    keys = [key_of(settings, test, threads) for test, threads in cells]
+    cells = settings.cells
+    keys = [key_of(settings, settings.name, test, threads) for test, threads in cells]
     finished = latest(read_cells(kept_in), keys)
     if finished and not resume:
         raise FileioError(
@@ -73,19 +89,29 @@ async def run_matrix(
         await _claim(machine, settings, resume)
         try:
             await _check_space(machine, settings)
+            on_step("writing the test files", False)
             await _prepare(machine, settings)
             for number, (test, threads) in enumerate(to_do, len(done) + 1):
+                on_step(_of_cell(test, threads), True)
                 append_cell(kept_in, await _measured(machine, settings, test, threads))
                 on_progress(number, len(cells))
-                if test == "seqwr" and number < len(cells):
-                    await _prepare(
-                        machine, settings
-                    )  # cut off, it leaves files shorter than the next cell expects
+                if _cuts_off(test) and number < len(cells):
+                    on_step("writing the test files", False)
+                    await _prepare(machine, settings)
         finally:
             await _clean_up(machine, settings)
     elif await _is_there(machine, settings):  # killed between the last cell and the end
         await _clean_up(machine, settings)
     return latest(read_cells(kept_in), keys)
+
+
+def _of_cell(test: Test, threads: int) -> str:
+    return f"{test} with {counted(threads, 'thread')}"
+
+
+def _cuts_off(test: Test) -> bool:
+    """Return whether a test leaves files that are shorter than the next one expects."""
+    return test == "seqwr"
 
 
 async def _claim(machine: Machine, settings: FileioSettings, resume: bool) -> None:

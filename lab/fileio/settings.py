@@ -36,24 +36,39 @@ def _once(value: tuple[Any, ...]) -> tuple[Any, ...]:
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 
 
-class FileioSettings(StrictModel):
-    """The volume and the cells that are measured. A field's description is its help text."""
+class Matrix(StrictModel):
+    """The cells that are measured. A field's description is its help text."""
+
+    tests: Annotated[tuple[Test, ...], AfterValidator(_once)] = Field(
+        TESTS, min_length=1, description="Tests: rndrd, seqrd, rndwr, seqwr, rndrw."
+    )
+    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(_once)] = Field(
+        THREADS, min_length=1, description="Numbers of threads."
+    )
+    file_size: Annotated[int, BeforeValidator(read_size), AfterValidator(_whole)] = Field(
+        2 << 30, gt=0, le=1 << 50, description="Total size of all test files."
+    )
+    time_s: int = Field(30, ge=1, le=86_400, description="Seconds to measure each cell.")
+    direct: bool = Field(False, description="Bypass the page cache (O_DIRECT).")
+
+    @property
+    def cells(self) -> list[tuple[Test, int]]:
+        """The cells in the order in which they are measured."""
+        return [(test, threads) for test in self.tests for threads in self.threads]
+
+    @property
+    def needed_bytes(self) -> int:
+        """The room that the test files need, with a little for the file system."""
+        return self.file_size + self.file_size // 20
+
+
+class FileioSettings(Matrix):
+    """The volume, and the cells that are measured on it."""
 
     directory: AbsolutePath = Field(description="Folder on the volume to be measured.")
     volume: str = Field(
         "", max_length=200, description="Name of the volume in the table. Default: the folder."
     )
-    file_size: Annotated[int, BeforeValidator(read_size), AfterValidator(_whole)] = Field(
-        2 << 30, gt=0, le=1 << 50, description="Total size of all test files."
-    )
-    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(_once)] = Field(
-        THREADS, min_length=1, description="Numbers of threads."
-    )
-    tests: Annotated[tuple[Test, ...], AfterValidator(_once)] = Field(
-        TESTS, min_length=1, description="Tests: rndrd, seqrd, rndwr, seqwr, rndrw."
-    )
-    time_s: int = Field(30, ge=1, le=86_400, description="Seconds to measure each cell.")
-    direct: bool = Field(False, description="Bypass the page cache (O_DIRECT).")
 
     @property
     def name(self) -> str:

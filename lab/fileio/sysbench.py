@@ -1,5 +1,7 @@
 """sysbench's command lines, as lists of arguments. Pure."""
 
+from collections.abc import Sequence
+
 from lab.fileio.settings import BLOCK_BYTES, FILES, FileioSettings, Test
 
 _OWN = "plimsoll-fileio"
@@ -23,6 +25,11 @@ def is_folder(directory: str) -> list[str]:
 def free_bytes(directory: str) -> list[str]:
     """Return the command that prints the space left."""
     return ["df", "--output=avail", "--block-size=1", "--", directory]
+
+
+def only_looks(command: Sequence[str]) -> bool:
+    """Return whether a command of fileio, also of one that joins a control group first, changes nothing."""
+    return not {"find", "df"}.isdisjoint(command)
 
 
 def prepare(settings: FileioSettings) -> list[str]:

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-Part = Literal["make", "before", "load", "after"]
+Part = Literal["make", "cell", "before", "load", "after"]
 Line = dict[str, Any]
 Spent = dict[Part, list[tuple[str, float]]]  # by the name of the run, or of the backend that was made
 
 _PARTS: dict[str, tuple[Part, str]] = {  # a line that ends a part, and the one that begins it
     "made": ("make", "making"),
+    "fileio cell": ("cell", "fileio cell"),
+    "fileio files": ("cell", "fileio cell"),
+    "fileio ended": ("cell", "fileio cell"),
     "load begun": ("before", "run begun"),
     "load ended": ("load", "load begun"),
     "run finished": ("after", "load ended"),
@@ -30,8 +33,11 @@ class Course:
     rigs: dict[str, str] = field(default_factory=dict)  # by the variant that runs on it
     tries: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     failures: list[tuple[Line, datetime, str | None]] = field(default_factory=list)
+    not_measured: dict[str, str] = field(default_factory=dict)  # volumes whose fileio failed, and why
     attempts: dict[str, str] = field(default_factory=dict)
-    spent: Spent = field(default_factory=lambda: {"make": [], "before": [], "load": [], "after": []})
+    spent: Spent = field(
+        default_factory=lambda: {"make": [], "cell": [], "before": [], "load": [], "after": []}
+    )
 
     def add(self, line: Line) -> None:
         """Take the next line of the journal."""
@@ -49,10 +55,13 @@ class Course:
         self.last, self.last_at, self.step = line, at, None
         if what == "begun":
             self.begun_at, self.ended_at, self.made = self.begun_at or at, None, set()
+            self.not_measured = {}
         elif what == "ended":
             self.ended_at = at
         elif what == "made":
             self.made.add(backend)
+        elif what == "fileio failed":
+            self.not_measured[backend] = str(line.get("why", ""))
         elif what == "run begun":
             self.tries[run] += 1
             self.attempts.pop(run, None)

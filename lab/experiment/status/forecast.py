@@ -5,7 +5,7 @@ is done does. A part that takes longer than its estimate raises it while it last
 evenly.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.clones.registry import driver_of
@@ -14,26 +14,33 @@ from lab.experiment.factors.variants import Variant, variants
 from lab.experiment.order import PlannedRun
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Part, Spent
+from lab.fileio.matrix import Cells, files_written
+from lab.fileio.settings import Matrix
 
 # Rough: a small site on a disk that is not slow.
 MAKE_S, BEFORE_S, AFTER_S, REMOVE_S = 40.0, 12.0, 3.0, 5.0
 _NOT_OURS_S = 1.0  # where there is nothing to make, to restart or to remove
+_CELL_S = 1.0  # of fileio, besides the time that is measured
+_FILES_BYTES_PER_S = 200e6
+
+_NO_CELLS: Mapping[str, Cells] = {}
 
 PARTS: tuple[Part, ...] = ("before", "load", "after")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All runs by name, in their order, and the variants that they run on, by name."""
+    """All runs by name, in their order, the variants they run on, by name, and what fileio measures."""
 
     runs: dict[str, PlannedRun]
     variants: dict[str, Variant]
+    matrix: Matrix | None = None
 
     @classmethod
     def of(cls, lab: Lab, extended: Sequence[PlannedRun] | None = None) -> "Plan":
         """Return the plan of `lab`; `extended` are its runs, where they became more."""
         runs = {run.name: run for run in extended or planned(lab)}
-        return cls(runs, {variant.name: variant for variant in variants(lab)})
+        return cls(runs, {variant.name: variant for variant in variants(lab)}, lab.fileio)
 
     def rig(self, run: PlannedRun) -> str:
         """Return the rig that `run` is done on."""
@@ -58,7 +65,7 @@ class Estimates:
     """The estimates of all parts of the runs of a plan."""
 
     def __init__(self, plan: Plan, spent: Spent, now: OpenPart | None) -> None:
-        self._plan, self._spent = plan, spent
+        self.plan, self._spent = plan, spent
         self._longer: tuple[Part, str, float] | None = None
         if now is not None:
             estimate_s = self.of(now.part, now.name)
@@ -67,7 +74,7 @@ class Estimates:
 
     def of(self, part: Part, name: str) -> float | None:
         """Return the seconds of a part: `name` is a run's, or a rig's to be made. None: nobody knows."""
-        run = self._plan.runs.get(name)
+        run = self.plan.runs.get(name)
         value = self._guess(part, name, run)
         for alike in self._levels(name, run, part):
             took = [took_s for other, took_s in self._observed(part) if alike(other)]
@@ -85,7 +92,9 @@ class Estimates:
             yield self._longer[1], self._longer[2]
 
     def _guess(self, part: Part, name: str, run: PlannedRun | None) -> float | None:
-        variant = self._plan.variants[run.backend] if run else self._plan.rigs[name]
+        if part == "cell" and self.plan.matrix:
+            return self.plan.matrix.time_s + _CELL_S
+        variant = self.plan.variants[run.backend] if run else self.plan.rigs[name]
         if part == "load" and run:
             return variant.lab.duration_s(variant.lab.scenario(run.scenario))
         ours = driver_of(variant.settings.clone).is_ours
@@ -94,7 +103,7 @@ class Estimates:
 
     def _levels(self, name: str, run: PlannedRun | None, part: Part) -> list[Callable[[str], bool]]:
         """Return what is alike, from the widest to the run itself."""
-        plan = self._plan
+        plan = self.plan
         if run is None:
             return [lambda _: True, lambda other: other == name]
 
@@ -106,11 +115,17 @@ class Estimates:
 
 
 def left_s(
-    plan: Plan, left: Sequence[PlannedRun], made: set[str], spent: Spent, now: OpenPart | None
+    plan: Plan,
+    left: Sequence[PlannedRun],
+    made: set[str],
+    spent: Spent,
+    now: OpenPart | None,
+    cells: Mapping[str, Cells] = _NO_CELLS,
 ) -> float | None:
     """Return the seconds until the end; None where a scenario that nobody has timed yet decides.
 
-    `left` are the runs that are to be done, with the one that is being done; `made` the rigs that stand.
+    `left` are the runs that are to be done, with the one that is being done; `made` the rigs that stand;
+    `cells` what is to be measured of their volumes.
     """
     estimates = Estimates(plan, spent, now)
     seconds: list[float | None] = []
@@ -118,11 +133,22 @@ def left_s(
         being_done = now is not None and now.name == run.name
         seconds.append(_rest_s(estimates, run, now) if being_done and now else estimates.run_s(run))
     standing = made | {plan.rig(run) for run in left if now and now.name == run.name}
-    for rig in {plan.rig(run) for run in left} - standing:
+    seconds += [_volume_s(estimates, rig, lacking, now) for rig, lacking in cells.items()]
+    for rig in ({plan.rig(run) for run in left} | cells.keys()) - standing:
         spent_s = now.elapsed_s if now and now.name == rig else 0.0
         seconds.append(max((estimates.of("make", rig) or 0.0) - spent_s, 0.0))
     ours = [rig for rig, variant in plan.rigs.items() if driver_of(variant.settings.clone).is_ours]
     return added([*seconds, REMOVE_S * len(ours)])
+
+
+def _volume_s(estimates: Estimates, rig: str, cells: Cells, now: OpenPart | None) -> float:
+    """Return the seconds until these cells are measured; of the open one only its rest counts."""
+    cell_s, matrix = estimates.of("cell", rig) or 0.0, estimates.plan.matrix
+    begun = now is not None and now.part == "cell" and now.name == rig
+    spent_s = min(now.elapsed_s, cell_s) if now and begun else 0.0
+    written = files_written(cells) - begun
+    files_s = written * matrix.file_size / _FILES_BYTES_PER_S if matrix else 0.0
+    return len(cells) * cell_s - spent_s + files_s
 
 
 def added(seconds: Iterable[float | None]) -> float | None:

@@ -11,15 +11,19 @@ from lab.experiment.journal import aside_name
 from lab.experiment.order import PlannedRun
 from lab.experiment.status.course import Course
 from lab.experiment.status.forecast import OpenPart, Plan, left_s
-from lab.experiment.status.model import Doing, Failure, Runs, State, Status
+from lab.experiment.status.model import Doing, Failure, Runs, State, Status, VolumeCells
 from lab.experiment.status.running import RunningRun
 from lab.experiment.status.stretches import stretches_of
 from lab.experiment.status.tail import Tail
 from lab.experiment.together.beginning import beginnings
+from lab.experiment.volumes import lacking, measured_rigs
 from plimsoll.rundir.names import REPORT_FILE
 
 _DOING = {
     "making": "making",
+    "fileio begun": "fileio",
+    "fileio files": "fileio",
+    "fileio cell": "fileio",
     "run begun": "preparing",
     "load begun": "measuring",
     "load ended": "ending",
@@ -46,6 +50,7 @@ class Watch:
         self._course, self._tail = Course(rigs=rigs), Tail(folder.journal.path)
         self._finished: set[str] = set()
         self._aside: dict[str, str] = {}
+        self._lacking = lacking(self._lab, folder.fileio)
         self._running: RunningRun | None = None
 
     def look(self) -> Status:
@@ -59,7 +64,9 @@ class Watch:
             run for run in self._runs.values() if run.name not in self._finished and not self._is_aside(run)
         ]
         running = state == "running"
-        seconds = left_s(self._plan, left, course.made, course.spent, self._open(now)) if running else None
+        cells = {rig: each for rig, each in self._lacking.items() if self._is_to_be_measured(rig)}
+        open_part = self._open(now) if running else None
+        seconds = left_s(self._plan, left, course.made, course.spent, open_part, cells) if running else None
         report = self._folder.path / REPORT_FILE
         return Status(
             experiment=self._lab.name,
@@ -74,12 +81,13 @@ class Watch:
                 set_aside=len(self._runs) - len(self._finished) - len(left),
                 failed_tries=len(course.failures),
             ),
+            fileio=self._volumes(),
             now=self._doing(now) if running else None,
             last_failure=self._last_failure(),
             set_aside=self._aside,
             ends_at=None if seconds is None else now + timedelta(seconds=seconds),
             left_s=seconds,
-            resume=self._resume(state, bool(left)),
+            resume=self._resume(state, bool(left or self._lacking)),
             report=str(report) if report.is_file() else None,
         )
 
@@ -90,15 +98,29 @@ class Watch:
             name for name in self._runs if name not in self._finished and self._folder.finished(name)
         }
         self._aside = self._folder.journal.set_aside
+        self._lacking = lacking(self._lab, self._folder.fileio)
 
     def _is_aside(self, run: PlannedRun) -> bool:
         return not self._aside.keys().isdisjoint((run.backend, aside_name(run.backend, run.scenario)))
+
+    def _is_to_be_measured(self, rig: str) -> bool:
+        """Return whether the volume of `rig` will be measured before this experiment ends."""
+        on = [name for name, variant in self._plan.variants.items() if variant.rig == rig]
+        return rig not in self._course.not_measured and not all(name in self._aside for name in on)
+
+    def _volumes(self) -> VolumeCells | None:
+        if self._lab.fileio is None:
+            return None
+        total = len(self._lab.fileio.cells) * len(measured_rigs(self._lab))
+        left = sum(map(len, self._lacking.values()))
+        return VolumeCells(total=total, finished=total - left, failed=self._course.not_measured)
 
     def _state(self, is_held: bool) -> State:
         if self._course.begun_at is None:
             return "not begun"
         if self._course.ended_at is not None:
-            return "finished" if len(self._finished) == len(self._runs) else "unfinished"
+            whole = len(self._finished) == len(self._runs) and not self._lacking
+            return "finished" if whole else "unfinished"
         return "running" if is_held else "stopped"
 
     def _resume(self, state: State, left: bool) -> str | None:
@@ -113,6 +135,8 @@ class Watch:
         what = str(line.get("what"))
         if what == "making":
             return OpenPart("make", str(line.get("backend")), elapsed_s)
+        if what == "fileio cell":
+            return OpenPart("cell", str(line.get("backend")), elapsed_s)
         part = _OPEN.get(what)
         return OpenPart(part, str(line.get("run")), elapsed_s) if part else None  # type: ignore[arg-type]
 
@@ -121,7 +145,9 @@ class Watch:
         what = _DOING.get(str(course.last.get("what")), "starting")
         since_s = max((now - course.last_at).total_seconds(), 0.0) if course.last_at else 0.0
         doing = Doing.model_validate({"what": what, "since_s": since_s, "step": course.step})
-        doing.backend = course.last.get("backend") if what == "making" else None
+        doing.backend = course.last.get("backend") if what in ("making", "fileio") else None
+        if what == "fileio":
+            doing.step = course.last.get("says") or course.step
         run = self._runs.get(str(course.last.get("run")))
         if run is None or what not in ("preparing", "measuring", "ending"):
             self._running = None

@@ -42,9 +42,9 @@ class DiskFigures(BaseModel):
 
 
 class Doing(BaseModel):
-    """What is being done: a backend is made, a run is prepared, measured or ended, or all is removed."""
+    """What is being done: a backend is made or its volume measured, a run prepared, measured or ended."""
 
-    what: Literal["starting", "making", "preparing", "measuring", "ending", "waiting", "removing"]
+    what: Literal["starting", "making", "fileio", "preparing", "measuring", "ending", "waiting", "removing"]
     since_s: float
     backend: str | None = None
     step: str | None = None
@@ -83,6 +83,14 @@ class Runs(BaseModel):
     failed_tries: int
 
 
+class VolumeCells(BaseModel):
+    """The cells of fileio on all volumes, and the volumes on which it failed this time, with the reason."""
+
+    total: int
+    finished: int
+    failed: dict[str, str]
+
+
 class Status(BaseModel):
     """The whole. `resume` is the command that goes on, null where nothing is left or it runs already."""
 
@@ -92,6 +100,7 @@ class Status(BaseModel):
     begun_at: datetime | None
     ended_at: datetime | None
     runs: Runs
+    fileio: VolumeCells | None = None
     now: Doing | None
     last_failure: Failure | None
     set_aside: dict[str, str]

@@ -17,6 +17,7 @@ _STATES = {
 _STEPS = {
     "starting": "getting ready",
     "making": "setting up",
+    "fileio": "measuring the volume of",
     "preparing": "preparing",
     "measuring": "measuring",
     "ending": "putting away",
@@ -30,7 +31,7 @@ def lines(status: Status) -> list[str]:
     begun = f" since {_clock(status.begun_at, status.begun_at)}" if status.begun_at else ""
     said = f"running{begun}" if status.state == "running" else _STATES[status.state]
     found = [f"{status.experiment}: {said}, in {status.directory}"]
-    rows = [*_doing_rows(status), ("runs", runs_text(status)), *_other_rows(status)]
+    rows = [*_doing_rows(status), *_volume_rows(status), ("runs", runs_text(status)), *_other_rows(status)]
     found += [f"  {name:<10} {text}" for name, text in rows]
     return [printable(line, 2000) for line in found]
 
@@ -56,7 +57,7 @@ def run_text(now: Doing, total: int | None = None) -> str:
 def doing_text(now: Doing) -> str:
     """Return what is done apart from measuring: `setting up nvme: clone the site`."""
     text = _STEPS[now.what]
-    if now.what == "making" and now.backend:
+    if now.what in ("making", "fileio") and now.backend:
         text += f" {now.backend}"
     return f"{text}: {now.step}" if now.step else text
 
@@ -137,6 +138,13 @@ def _doing_rows(status: Status) -> Iterator[tuple[str, str]]:
     for name, text in (("saturator", send_text(now)), ("disk", disk_text(now))):
         if text:
             yield name, text
+
+
+def _volume_rows(status: Status) -> Iterator[tuple[str, str]]:
+    if (cells := status.fileio) is None:
+        return
+    failed = "".join(f"; {name} failed: {why.partition(chr(10))[0]}" for name, why in cells.failed.items())
+    yield "fileio", f"{cells.finished} of {counted(cells.total, 'cell')} finished{failed}"
 
 
 def _other_rows(status: Status) -> Iterator[tuple[str, str]]:

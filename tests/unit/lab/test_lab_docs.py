@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from lab.clones.golden import SiteSettings
 from lab.clones.static import StaticSettings
 from lab.experiment.factors.settings import Factor
+from lab.experiment.fileio_settings import Fileio
 from lab.experiment.notify_settings import Notify
 from lab.experiment.replay_options import ReplayOptions
 from lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
@@ -20,6 +21,7 @@ TEXT = (DOCS / "lab.md").read_text(encoding="utf-8")
 KEYS = TEXT.partition("## The file")[2].partition("## What happens")[0]
 SECTIONS: dict[str, type[BaseModel]] = {
     "": Lab,
+    "fileio.": Fileio,
     "phases.": Phases,
     "limits.": Limits,
     "notify.": Notify,

@@ -156,7 +156,7 @@ def _claims(golden: bool, *backends: str) -> list[Claim]:
     machine = _machine(golden)
 
     async def claimed() -> list[Claim]:
-        return await claims_of([await rig_of(lab, one, machine, lambda *_: None) for one in lab.backends])
+        return await claims_of([await rig_of(lab, one, machine, lambda *_: None) for one in lab.backends], {})
 
     return asyncio.run(claimed())
 

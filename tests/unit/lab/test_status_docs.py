@@ -17,6 +17,7 @@ from lab.experiment.status.model import (
     SendFigures,
     State,
     Status,
+    VolumeCells,
 )
 from lab.experiment.status.text import lines
 from tests.support.paths import DOCS
@@ -31,6 +32,7 @@ MODELS: list[tuple[str, type[BaseModel]]] = [
     ("", DiskFigures),
     ("", Failure),
     ("", Runs),
+    ("", VolumeCells),
 ]
 
 

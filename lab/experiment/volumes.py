@@ -1,0 +1,131 @@
+"""The volumes of an experiment, measured with sysbench: each once, before the first run on it.
+
+Factors that share a clone share its volume; where a level needs a clone of its own (record size, compression,
+the disk itself), that clone's volume is measured too, under the clone's name.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from lab.experiment.factors.settings import BACKEND
+from lab.experiment.factors.variants import rigs_in
+from lab.experiment.fileio_settings import is_measured
+from lab.experiment.folder import ExperimentFolder
+from lab.experiment.notices import Notices
+from lab.experiment.rig import Rig, StepGroup
+from lab.experiment.settings import Lab
+from lab.experiment.transcript import RecordedMachine
+from lab.fileio.cell import key_of, read_cells
+from lab.fileio.matrix import Cells, cache_caution, run_matrix
+from lab.fileio.settings import FileioSettings
+from lab.fileio.sysbench import only_looks
+from lab.fileio.volume import VolumeFiles
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.units import counted
+
+Say = Callable[[str], None]
+
+
+def measured_rigs(lab: Lab) -> list[str]:
+    """Return the rigs whose volumes are measured, in the order of the file. Pure."""
+    return [
+        rig
+        for rig, variant in rigs_in(lab).items()
+        if is_measured(lab, lab.backend(variant.levels.get(BACKEND, rig)))
+    ]
+
+
+def lacking(lab: Lab, kept_in: Path) -> dict[str, Cells]:
+    """Return the cells that `kept_in` does not hold yet, by rig; without whole ones. Raises OutputError."""
+    if (matrix := lab.fileio) is None:
+        return {}
+    done = {cell.key for cell in read_cells(kept_in)}
+    found = {
+        rig: [cell for cell in matrix.cells if key_of(matrix, rig, *cell) not in done]
+        for rig in measured_rigs(lab)
+    }
+    return {rig: cells for rig, cells in found.items() if cells}
+
+
+class Volumes:
+    """The measurement of all volumes. What fails is told and left out: the runs matter more."""
+
+    def __init__(self, lab: Lab, folder: ExperimentFolder, say: Say, notices: Notices) -> None:
+        self._lab, self._folder, self._say, self._notices = lab, folder, say, notices
+        self._due = set(lacking(lab, folder.fileio))
+        self._failed: dict[str, str] = {}
+
+    def is_due(self, rig: str) -> bool:
+        """Return whether the volume of `rig` is still to be measured."""
+        return rig in self._due
+
+    def not_measured(self) -> dict[str, str]:
+        """Return the volumes with cells that are not finished, and why."""
+        left = lacking(self._lab, self._folder.fileio)
+        return {rig: self._failed.get(rig, "its backend could not be made") for rig in left}
+
+    async def measure(self, rig: Rig) -> None:
+        """Measure what lacks of the volume of `rig`, which has been made and rests; of others nothing."""
+        if rig.name not in self._due or rig.files is None or self._lab.fileio is None:
+            return
+        self._due.discard(rig.name)
+        settings = rig.files.settings(self._lab.fileio, rig.name)
+        cells = lacking(self._lab, self._folder.fileio)[rig.name]
+        self._say(f"{rig.name}: measuring its volume with sysbench fileio: {counted(len(cells), 'cell')} ...")
+        self._folder.journal.note("fileio begun", backend=rig.name)
+        try:
+            async with rig.tuned(self._folder.tuning(rig.name), of_clone=False):
+                await self._measured(rig, rig.files, settings)
+        except PlimsollError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # its files could not be removed at once
+                raise asyncio.CancelledError from None
+            self._fail(rig.name, str(error))
+        else:
+            self._folder.journal.note("fileio ended", backend=rig.name)
+            self._say(f"{rig.name}: all {len(settings.cells)} cells are in {self._folder.fileio}")
+
+    async def _measured(self, rig: Rig, files: VolumeFiles, settings: FileioSettings) -> None:
+        if caution := cache_caution(settings, await rig.machine.read_text("/proc/meminfo")):
+            self._say(f"{rig.name}: fileio: {_as_keys(caution)}")
+        await rig.do(before(rig, files))
+        try:
+            recorded = RecordedMachine(rig.machine, rig.tell, lambda words: not only_looks(words))
+            machine = rig.saturated_on(recorded, rig.runner.captured)
+            await run_matrix(
+                machine,
+                settings,
+                self._folder.fileio,
+                resume=True,
+                on_step=lambda says, measures: self._step(rig.name, says, measures),
+            )
+        finally:
+            await rig.do([after(files)])
+
+    def _step(self, rig: str, says: str, measures: bool) -> None:
+        """Note for those who look on; the cells themselves are down on the disk."""
+        what = "fileio cell" if measures else "fileio files"
+        self._folder.journal.note(what, sync=False, backend=rig, says=says)
+
+    def _fail(self, rig: str, why: str) -> None:
+        self._failed[rig] = reason = _as_keys(why).partition("\n")[0].rstrip(".")
+        self._folder.journal.note("fileio failed", backend=rig, why=why)
+        said = f"{rig}: fileio failed: {reason}. The runs go on; plimsoll run --resume tries it again."
+        self._say(said)
+        self._notices.tell("failure", "fileio failed", f"fileio on {rig} failed", [said])
+
+
+def before(rig: Rig, files: VolumeFiles) -> list[StepGroup]:
+    """Return the steps before the first cell: the disk is as slow as in the runs."""
+    return [rig.limit(), StepGroup("make room for the test files", (files.make(),))]
+
+
+def after(files: VolumeFiles) -> StepGroup:
+    """Return the steps after the last cell."""
+    return StepGroup("remove the test files", (files.remove(),))
+
+
+def _as_keys(text: str) -> str:
+    """Return what is said of options of the command `plimsoll fileio` as keys of lab.yml."""
+    return text.replace("--file-size", "fileio.file_size").replace("--direct", "fileio.direct: true")

@@ -1,0 +1,315 @@
+"""`fileio` in lab.yml: what is measured, by which commands, how long it takes, and how it is looked on."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from lab.errors import MachineError
+from lab.experiment.extension import changes
+from lab.experiment.fileio_settings import left_out
+from lab.experiment.folder import ExperimentFolder, make_folder
+from lab.experiment.notices import Notices
+from lab.experiment.plan import lasts_s
+from lab.experiment.rig import Rig
+from lab.experiment.rigs import Machines, rigs_of
+from lab.experiment.settings import MANUAL, Lab, problems
+from lab.experiment.status.look import Watch
+from lab.experiment.status.text import lines
+from lab.experiment.volumes import Volumes, lacking, measured_rigs
+from lab.fileio.matrix import commands, files_written, run_matrix
+from lab.machine import Done, Machine
+from plimsoll.cli import main
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
+from tests.support.paths import ROOT
+from tests.support.scripted_machine import ScriptedMachine
+from tests.unit.lab.test_fileio import SMALL
+from tests.unit.lab.test_fileio_matrix import machine
+
+ZFS = {"kind": "emulated", "filesystem": "zfs", "size_bytes": "1G"}
+FOLDER = {"kind": "folder", "path": "/tank/lab"}
+STATIC = {"driver": "static", "target": "http://127.0.0.1:9"}
+BACKENDS: dict[str, dict[str, Any]] = {
+    "zfs": {"name": "zfs", "disk": ZFS, "clone": {"driver": "compose"}},
+    "tank": {"name": "tank", "disk": FOLDER, "clone": {"driver": "compose"}},
+    "bare": {"name": "bare", "clone": STATIC},
+    "placed": {"name": "placed", "disk": FOLDER, "clone": STATIC},
+}
+TWO = {"tests": ["rndrd", "seqwr"], "threads": [1, 8], "file_size": "64M", "time_s": 10}
+
+
+def lab_of(fileio: dict[str, Any], *backends: str, **more: Any) -> Lab:
+    data = {
+        "name": "volumes",
+        "fileio": fileio,
+        "backends": [BACKENDS[name] for name in backends],
+        "scenarios": [{"scenario": "replay", "options": {"log": "access.log"}}],
+    }
+    return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, problems)
+
+
+MISTAKES = [
+    ("a backend that there is not", {"backends": ["nvme"]}, ("zfs",), "nvme is not one of backends: zfs"),
+    ("a backend without a disk", {"backends": ["bare"]}, ("zfs", "bare"), "bare has no disk to measure"),
+    ("nothing to measure", {}, ("bare", "placed"), "fileio: has no volume to measure"),
+    ("too small a disk", {"file_size": "1G"}, ("zfs",), "1 GiB does not fit onto the disk of zfs (1 GiB)"),
+    ("parts of files", {"file_size": "63M"}, ("zfs",), "fileio.file_size: must be a multiple of 2M"),
+    ("a test twice", {"tests": ["rndrd", "rndrd"]}, ("zfs",), "fileio.tests: must not name anything twice"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fileio", "backends", "says"), [r[1:] for r in MISTAKES], ids=[r[0] for r in MISTAKES]
+)
+def test_mistakes_are_told_with_their_key(
+    fileio: dict[str, Any], backends: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        lab_of({"file_size": "64M"} | fileio, *backends)
+    assert says in str(caught.value)
+    assert "(see docs/" in str(caught.value)
+
+
+def test_a_site_that_exists_is_measured_only_where_it_is_named_and_what_is_left_out_is_told() -> None:
+    lab = lab_of(TWO, "zfs", "tank", "bare", "placed")
+    assert measured_rigs(lab) == ["zfs", "tank"]
+    assert left_out(lab) == [
+        "fileio does not measure bare: it has no disk in lab.yml",
+        "fileio does not measure placed, which exists: name it in fileio.backends if test files may be "
+        "written there",
+    ]
+    named = lab_of(TWO | {"backends": ["placed"]}, "zfs", "placed")
+    assert measured_rigs(named) == ["placed"]
+    assert left_out(named) == [], "what somebody chose needs no telling"
+
+
+FACTORS = [
+    ("levels that share a clone share its volume", "swappiness", [10, 90], ["zfs"]),
+    ("what is written keeps its record size", "recordsize", ["16K", "128K"], ["zfs-16k", "zfs-128k"]),
+]
+
+
+@pytest.mark.parametrize(("factor", "values", "rigs"), [r[1:] for r in FACTORS], ids=[r[0] for r in FACTORS])
+def test_each_clone_has_one_volume(factor: str, values: list[Any], rigs: list[str]) -> None:
+    varied = [{"name": factor, "values": values, "backends": ["zfs"]}]
+    lab = lab_of(TWO | {"backends": ["zfs"]}, "zfs", "tank", factors=varied)
+    assert measured_rigs(lab) == rigs
+
+
+def test_the_commands_of_a_plan_are_those_that_are_run(tmp_path: Path) -> None:
+    on = machine()
+    asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
+    ran = [list(words) for words in on.commands if words[0] not in ("df", "find")]
+    assert ran == commands(SMALL, SMALL.cells)
+    assert sum(words[-1] == "prepare" for words in ran) == files_written(SMALL.cells) == 2
+
+
+def test_what_lacks_is_known_by_the_cells_that_are_there(tmp_path: Path) -> None:
+    lab, kept = lab_of(TWO, "zfs", "tank"), tmp_path / "fileio.jsonl"
+    assert {rig: len(cells) for rig, cells in lacking(lab, kept).items()} == {"zfs": 4, "tank": 4}
+    write_cells(kept, "zfs", [("rndrd", 1), ("rndrd", 8), ("seqwr", 1)])
+    assert lacking(lab, kept)["zfs"] == [("seqwr", 8)]
+    longer = lab_of(TWO | {"time_s": 11}, "zfs", "tank")
+    assert len(lacking(longer, kept)["zfs"]) == 4, "measured for another time it is another cell"
+
+
+def write_cells(path: Path, volume: str, cells: list[tuple[str, int]], time_s: int = 10) -> None:
+    numbers = ("reads", "writes", "fsyncs", "throughput_mib_per_s", "iops", "execution_s", "events")
+    with path.open("a") as file:
+        for test, threads in cells:
+            said = {"volume": volume, "threads": threads, "file_size_bytes": 64 << 20, "block_bytes": 16384}
+            said |= {"test": test, "time_s": time_s, "direct": False} | dict.fromkeys(numbers, 1)
+            said |= dict.fromkeys(("p999_ms", "p999_low_ms", "p999_high_ms"))
+            file.write(json.dumps(said) + "\n")
+
+
+def test_a_plan_counts_its_time() -> None:
+    without = lab_of({}, "tank").model_copy(update={"fileio": None})
+    before, after = lasts_s(without), lasts_s(lab_of(TWO, "tank"))
+    assert before and after
+    assert 4 * 11 <= after - before <= 4 * 11 + 5, "four cells, and the files that are written"
+
+
+def test_it_may_be_added_to_an_experiment_and_changed() -> None:
+    without = lab_of(TWO, "zfs").model_copy(update={"fileio": None})
+    for one, other in (
+        (without, lab_of(TWO, "zfs")),
+        (lab_of(TWO, "zfs"), lab_of(TWO | {"time_s": 3}, "zfs")),
+    ):
+        found = changes(one, other)
+        assert found
+        assert all(change.refusal is None for change in found)
+
+
+class Looked:
+    """An experiment whose journal is written by hand, and looks at it."""
+
+    def __init__(self, out: Path) -> None:
+        lab = lab_of(TWO, "zfs", "tank", out=str(out))
+        self.folder = make_folder(lab)
+        self.now = datetime(2026, 11, 22, 20, tzinfo=UTC)
+        self.watch = Watch(self.folder, lambda: self.now)
+
+    def note(self, after_s: float, what: str, **further: str) -> None:
+        self.now += timedelta(seconds=after_s)
+        with self.folder.journal.path.open("a") as file:
+            file.write(json.dumps({"at": self.now.isoformat(), "what": what, **further}) + "\n")
+
+
+def test_status_shows_the_cell_and_an_end_that_does_not_jump(tmp_path: Path) -> None:
+    it, ends = Looked(tmp_path), []
+    it.folder.journal.path.touch()
+    with it.folder.journal.held():
+        it.note(0, "begun")
+        for rig in ("zfs", "tank"):
+            it.note(0, "making", backend=rig)
+            it.note(40, "made", backend=rig)
+            it.note(0, "fileio begun", backend=rig)
+            it.note(0, "fileio files", backend=rig, says="writing the test files")
+            for number, (test, threads) in enumerate(
+                [("rndrd", 1), ("rndrd", 8), ("seqwr", 1), ("seqwr", 8)]
+            ):
+                it.note(1, "fileio cell", backend=rig, says=f"{test} with {threads} threads")
+                for _ in range(10):
+                    it.now += timedelta(seconds=1)
+                    look = it.watch.look()
+                    assert look.ends_at
+                    ends.append(look.ends_at)
+                write_cells(it.folder.fileio, rig, [(test, threads)])
+                if (rig, number) == ("tank", 1):
+                    said = "\n".join(lines(look))
+                    assert "measuring the volume of tank: rndrd with 8 threads, for 0:10" in said
+                    assert "fileio     5 of 8 cells finished" in said
+            it.note(1, "fileio ended", backend=rig)
+        assert it.watch.look().fileio.model_dump() == {"total": 8, "finished": 8, "failed": {}}  # type: ignore[union-attr]
+    apart = [abs((b - a).total_seconds()) for a, b in pairwise(ends)]
+    assert max(apart) < 0.04 * 8 * 60, "less than 4 % of some eight runs"
+
+
+def test_a_failure_is_in_the_status_and_the_experiment_is_not_finished(tmp_path: Path) -> None:
+    it = Looked(tmp_path)
+    it.note(0, "begun")
+    it.note(1, "fileio failed", backend="zfs", why="no room\x1b[2J\nmore")
+    it.note(1, "ended")
+    look = it.watch.look()
+    assert look.state == "unfinished"
+    assert look.resume and "--resume" in look.resume
+    assert "fileio     0 of 8 cells finished; zfs failed: no room" in "\n".join(lines(look))
+    assert "\x1b" not in "\n".join(lines(look))
+
+
+class Failing(ScriptedMachine):
+    """A machine whose folder cannot be made, or, where that hangs, not be removed."""
+
+    def __init__(self, hangs: bool) -> None:
+        super().__init__(lambda command: (0, "", ""))
+        self._hangs = hangs
+
+    async def run(self, command: Sequence[str], **options: Any) -> Done:
+        if "mkdir" in command and not self._hangs:
+            raise MachineError(self.name, "the disk is gone", command)
+        if "df" in command:
+            await asyncio.sleep(30)
+        if "rmdir" in command:
+            raise MachineError(self.name, "the disk is busy", command)
+        return await super().run(command, **options)
+
+    async def read_text(self, path: str) -> str:
+        return ""
+
+
+@pytest.fixture
+def untuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rigs tune nothing: what tuning looks at is not scripted."""
+    monkeypatch.setattr(Rig, "tuned", lambda *_, **__: contextlib.nullcontext())
+
+
+async def measured_on(machine: Machine, lab: Lab, folder: ExperimentFolder, said: list[str]) -> Volumes:
+    machines = Machines(lab)
+    (rig,) = await rigs_of(lab, machines, lambda *_: None)
+    rig.machine = machine
+    rig.forget()
+    volumes = Volumes(lab, folder, said.append, Notices("x", folder.path, [], [], said.append))
+    try:
+        await volumes.measure(rig)
+    finally:
+        await machines.close()
+    return volumes
+
+
+@pytest.mark.usefixtures("untuned")
+def test_a_failure_is_told_and_is_no_error(tmp_path: Path) -> None:
+    lab, said = lab_of(TWO, "tank", out=str(tmp_path)), list[str]()
+    volumes = asyncio.run(measured_on(Failing(hangs=False), lab, make_folder(lab), said))
+    assert said[-1].startswith("tank: fileio failed: scripted: ")
+    assert "the disk is gone. The runs go on; plimsoll run --resume tries it again." in said[-1]
+    assert "the disk is gone" in volumes.not_measured()["tank"]
+
+
+@pytest.mark.usefixtures("untuned")
+def test_an_interruption_stays_one_where_the_files_cannot_be_removed(tmp_path: Path) -> None:
+    lab = lab_of(TWO, "tank", out=str(tmp_path))
+
+    async def interrupted() -> None:
+        task = asyncio.ensure_future(measured_on(Failing(hangs=True), lab, make_folder(lab), []))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())
+
+
+def test_lab_check_tries_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "lab.yml"
+    backend = f"{{name: a, disk: {{kind: folder, path: {tmp_path}}}, clone: {{driver: compose}}}}"
+    log = ROOT / "examples" / "access.log"
+    path.write_text(
+        f"name: lab\nout: {tmp_path}/out\nwork: {tmp_path}/work\nfileio: {{file_size: 900000G}}\n"
+        f"backends:\n- {backend}\nscenarios:\n- {{scenario: replay, options: {{log: {log}}}}}\n"
+    )
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for program in (
+        "sh",
+        "env",
+        "df",
+        "du",
+        "sed",
+        "awk",
+        "dirname",
+        "id",
+        "find",
+        "setsid",
+        "cat",
+        "flock",
+        "test",
+        "kill",
+        "head",
+    ):
+        found = next(p for p in ("/usr/bin", "/bin") if Path(p, program).exists() or program == "kill")
+        (tools / program).symlink_to(Path(found, program))
+    monkeypatch.setenv("PATH", str(tools))
+    said = "\n".join(
+        json.loads(CliRunner().invoke(main, ["lab", "check", str(path), "--json"]).stdout)["problems"]
+    )
+    assert "a: local has no sysbench: install it" in said
+    assert "a: fileio.file_size: the test data does not fit: 945000.0 GiB are needed and " in said
+
+
+def test_an_experiment_of_an_older_version_has_none(tmp_path: Path) -> None:
+    folder = make_folder(lab_of(TWO, "zfs", out=str(tmp_path)))
+    data = json.loads((folder.path / "lab.json").read_text())
+    del data["fileio"]
+    (folder.path / "lab.json").write_text(json.dumps(data))
+    assert ExperimentFolder(folder.path).settings().fileio is None
+    assert Watch(ExperimentFolder(folder.path)).look().fileio is None
