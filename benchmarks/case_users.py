@@ -31,14 +31,15 @@ class Crowd:
     seconds: int
     ramp_up_s: int
     pauses_s: tuple[int, int]
+    arriving_s: int  # in the log: see logs.sessions
     most_rss_mib: int
 
     def __str__(self) -> str:
         return f"{self.users:,} users"
 
 
-_CROWDS = (Crowd(10_000, 30, 10, (1, 4), 120), Crowd(100_000, 50, 20, (5, 15), 1024))
-_QUICK_CROWDS = (Crowd(1_000, 5, 1, (1, 4), 120), Crowd(10_000, 8, 3, (1, 4), 1024))
+_CROWDS = (Crowd(10_000, 30, 10, (1, 4), 60, 120), Crowd(100_000, 50, 20, (5, 15), 8_000, 1024))
+_QUICK_CROWDS = (Crowd(1_000, 5, 1, (1, 4), 60, 120), Crowd(10_000, 8, 3, (1, 4), 60, 1024))
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,11 @@ def _rounds(plan: BenchmarkPlan, crowd: Crowd, names: list[str], failures: dict[
     if not names:
         return []
     clients = crowd.users * 6 // 5
-    make = partial(logs.sessions, clients, _REQUESTS_EACH, FILE_PATH, crowd.pauses_s)
+    make = partial(logs.sessions, clients, _REQUESTS_EACH, FILE_PATH, crowd.pauses_s, crowd.arriving_s)
     shortest, longest = crowd.pauses_s
-    log = logs.kept(f"sessions-{clients}x{_REQUESTS_EACH}-{shortest}-{longest}s.log", make)
+    log = logs.kept(
+        f"sessions-{clients}x{_REQUESTS_EACH}-{shortest}-{longest}s-in-{crowd.arriving_s}s.log", make
+    )
     logs.warm(log)
     rounds: list[Round] = []
     for number in range(plan.rounds):

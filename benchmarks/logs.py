@@ -97,13 +97,19 @@ def different(lines: int, folder: str, clients: int) -> Iterator[str]:
         yield combined_line(address, at, target, 200, 1024, dice.choice(referers), agent)
 
 
-def sessions(clients: int, requests_each: int, path: str, pauses_s: tuple[int, int]) -> Iterator[str]:
-    """Visitors who each ask for some pages, with pauses of whole seconds between them."""
+def sessions(
+    clients: int, requests_each: int, path: str, pauses_s: tuple[int, int], arriving_s: int = 60
+) -> Iterator[str]:
+    """Visitors who come over some time and ask for some pages each, with pauses of whole seconds in between.
+
+    bin/replay gathers visits from 131,072 lines at a time, and one that goes on past them is two: many
+    visitors are to come over so long that few of them do.
+    """
     dice = random.Random(SEED)
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
     visits = []
     for client in range(clients):
-        second = dice.randrange(60)
+        second = dice.randrange(arriving_s)
         for page in range(requests_each):
             visits.append((second, client, page))
             second += dice.randint(*pauses_s)

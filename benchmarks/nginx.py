@@ -68,7 +68,7 @@ http {{
   sendfile off;
   tcp_nodelay on;
   keepalive_requests 1000000000;
-  keepalive_timeout 600s;
+  keepalive_timeout 3600s;
   open_file_cache max=1000;
   open_file_cache_valid 1h;
   client_body_temp_path {folder}/tmp_body;
