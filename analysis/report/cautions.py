@@ -25,9 +25,10 @@ class Caution:
 def cautions_of(run: MeasuredRun) -> list[Caution]:
     """Return the run's cautions, the gravest first. Texts are hostile."""
     found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
+    scenario = run.directory.facts.scenario
     found += [
-        Caution(finding.level, finding.sentence)
-        for finding in log_findings([run.evidence], "the target", run.directory.facts.scenario)
+        Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
+        for finding in log_findings([run.evidence], "the target", scenario)
     ]
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)

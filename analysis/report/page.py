@@ -36,6 +36,7 @@ from analysis.report.tables import (
 )
 from analysis.report.together import together_cautions
 from plimsoll.common.severity import Severity, gravest_first
+from plimsoll.common.units import counted
 
 _NO_CELLS = Cells([], [])
 _MOST_OPEN = 4  # runs whose own tables are open at once
@@ -137,15 +138,22 @@ def _title(runs: Sequence[MeasuredRun]) -> str:
     if len(runs) > 1:
         experiments = [run.directory.facts.experiment for run in runs]
         names = {experiment.name if experiment else None for experiment in experiments}
+        count = counted(_how_many(runs), "run")
         if len(names) == 1 and (name := names.pop()):
-            return f"Experiment {name}: {len(runs)} runs"
-        return f"{len(runs)} runs compared"
+            return f"Experiment {name}: {count}"
+        return f"{count} compared"
     facts = runs[0].directory.facts
     what = facts.scenario.replace("-", " ").capitalize()
     if facts.logs:
         more = f" and {len(facts.logs) - 1} more" if len(facts.logs) > 1 else ""
         what += f" of {facts.logs[0].path.rsplit('/', 1)[-1]}{more}"
     return what
+
+
+def _how_many(runs: Sequence[MeasuredRun]) -> int:
+    """Return the number of runs: what ran together is one, in as many directories as it has members."""
+    directories = (run.directory for run in runs)
+    return len({each.path.parent if each.facts.together else each.path for each in directories})
 
 
 def _tables(run: MeasuredRun) -> list[Table | None]:

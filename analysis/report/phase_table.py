@@ -114,6 +114,8 @@ def phase_sentence(figures: ScenarioFigures) -> str:
         return ""
     while_ = " and ".join(_spoken(saturator) for saturator in figures.scenario.saturators)
     for name, among in _AMONG.items():
+        if name == "p50" and measure_sentence(figures.scenario):
+            return ""  # a median over unlike steps moves with their mixture; the measure has its sentence
         found = [
             (each, times)
             for each in figures.backends

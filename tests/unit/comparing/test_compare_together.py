@@ -129,6 +129,12 @@ def test_report_and_signoff_show_each_member_with_its_crowd(tmp_path: Path) -> N
     assert any(cells[-1] == "replay (users 10000), download" for cells in rows)
 
 
+def test_a_report_counts_what_ran_together_as_one_run(tmp_path: Path) -> None:
+    folder = write_together(tmp_path, repeats=1)
+    page = make_report([folder]).path.read_text(encoding="utf-8")
+    assert "Experiment lab: 2 runs<" in page, "not the six directories"
+
+
 def test_a_report_says_when_a_member_was_without_its_crowd(tmp_path: Path) -> None:
     folder = write_together(tmp_path, repeats=1)
     path = folder / "runs" / "0001-rush--sata--1" / "upload-images"

@@ -227,6 +227,7 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
         "1,996 requests give a p99.9, but not how far to trust it",
     ):
         assert says in text
+    assert "replay: 1.5 %" not in text, "the run's own name stands before it"
 
 
 @pytest.mark.parametrize(
