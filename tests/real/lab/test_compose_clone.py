@@ -97,8 +97,14 @@ def outside(site: str, group: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("filesystem", ["ext4", "btrfs", "zfs"])
-def test_cut_off_after_any_step_nothing_is_left(filesystem: str, work: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("filesystem", "parts"),
+    [("ext4", {}), ("btrfs", {}), ("zfs", {}), ("zfs", {"@database": {"recordsize": "16384"}, "@web": {}})],
+    ids=["ext4", "btrfs", "zfs", "zfs with datasets for parts"],
+)
+def test_cut_off_after_any_step_nothing_is_left(
+    filesystem: str, parts: dict[str, dict[str, str]], work: Path, tmp_path: Path
+) -> None:
     need_docker()
     need_disks(filesystem)
     small = tmp_path / "small"
@@ -107,7 +113,7 @@ def test_cut_off_after_any_step_nothing_is_left(filesystem: str, work: Path, tmp
     golden = Golden(SiteSettings(data=str(small)), str(work), str(ROOT))
     disk = emulated(filesystem, work)
     place = replace(disk.place(), cold=())  # a pool that is exported is a matter of disks
-    clone = Compose(ComposeSettings(driver="compose"), LABEL.of(filesystem), place, golden)
+    clone = Compose(ComposeSettings(driver="compose"), LABEL.of(filesystem), place, golden, parts)
     steps = [step for step in [*clone.create(), *clone.reset(restore=True)] if _is_of_data(step)]
 
     async def cut_offs(machine: LocalMachine) -> None:
