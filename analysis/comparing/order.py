@@ -99,7 +99,7 @@ def _clocks(runs: Sequence[RunPlace]) -> list[str]:
     numbers = [run.number for run in timed if run.number is not None]
     if len(set(numbers)) == len(numbers) == len(runs) and numbers != sorted(numbers):
         found.append(
-            "The runs began in another order than their experiment's: the clock was set meanwhile, or they "
-            "were moved."
+            "The runs began in another order than their experiment's: some were tried again later "
+            "(--retry-set-aside), the clock was set meanwhile, or they were moved."
         )
     return found[:4]

@@ -99,8 +99,8 @@ def _clocks(runs: Sequence[MeasuredRun]) -> Iterator[str]:
     for name, numbers in by_experiment.items():
         if len(set(numbers)) == len(numbers) and numbers != sorted(numbers):
             yield (
-                f"The runs of {name} began in another order than the experiment's, by the clock: it was set "
-                "meanwhile, or the runs come from machines whose clocks disagree."
+                f"The runs of {name} began in another order than the experiment's, by the clock: some were "
+                "tried again later (--retry-set-aside), the clock was set, or clocks of several machines disagree."
             )
 
 

@@ -108,9 +108,11 @@ class LoadPart:
     async def end(self) -> None:
         """Wait until it has ended. Raises LabError unless its run is complete."""
         await self.program.ended()
-        status = read_json(self.directory / FACTS_FILE).get("status")
+        facts = read_json(self.directory / FACTS_FILE)
+        status = facts.get("status")
         if status != "complete" and not (self.stopped and status == "interrupted"):
-            words = self.program.words or f"see {self.program.path}"
+            # The run's own reason has the site's words; a program may end with its library's.
+            words = facts.get("reason") or self.program.words or f"see {self.program.path}"
             raise LabError(f"{self.called}: the run is {status}: {words}")
 
     async def dismiss(self) -> None:

@@ -26,6 +26,8 @@ from pathlib import Path
 folder, lasts_s, status = Path(sys.argv[1]) / "run", float(sys.argv[2]), sys.argv[3]
 def say(status):
     facts = {"format": 1, "scenario": "x", "status": status, "started_at": started}
+    if status == "failed" and sys.argv[4:]:
+        facts["reason"] = sys.argv[4]
     (folder / ".run.json").write_text(json.dumps(facts))
     (folder / ".run.json").rename(folder / "run.json")
 def interrupted(*_):
@@ -101,6 +103,13 @@ def test_a_member_that_does_not_end_well_ends_the_others(
 ) -> None:
     with pytest.raises(LabError, match=said):
         loaded(parts(tmp_path, ("download", "a", 600, "complete"), told), endless)
+
+
+def test_what_the_run_itself_says_of_its_failure_counts_more_than_last_words(tmp_path: Path) -> None:
+    (author,) = parts(tmp_path, ("save-article", "a", 0.1, "failed"))
+    author.load.command.append("the password of admin is wrong")
+    with pytest.raises(LabError, match="a: the run is failed: the password of admin is wrong"):
+        loaded([author])
 
 
 def test_a_member_that_does_not_begin_is_named_with_its_last_words(tmp_path: Path) -> None:
