@@ -7,7 +7,7 @@ from analysis.report.cautions import Caution
 from analysis.report.host_counters import ARC_HITS
 from analysis.report.measured_run import MeasuredRun
 from plimsoll.common.severity import Severity
-from plimsoll.common.units import significant
+from plimsoll.common.units import few, significant
 from plimsoll.rundir.names import HOST_FILE
 
 
@@ -18,22 +18,26 @@ def has_arc(run: MeasuredRun) -> bool:
 
 
 def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
-    """Return a note on each backend that lies on ZFS and was observed, but has no figures of its cache."""
+    """Return a note on the backends that lie on ZFS and were observed, but have no figures of their cache."""
     by_name: dict[str, list[MeasuredRun]] = {}
     for scenario in scenarios:
         for backend in scenario.backends:
             if _is_zfs(backend):
                 by_name.setdefault(backend.name, []).extend(backend.runs)
-    return [
-        Caution(
-            Severity.NOTE,
-            f"{name} lies on ZFS, but nothing is known of its cache (ARC): zfs-fuse has no arcstats, or they "
-            "were not observed.",
-        )
+    names = [
+        name
         for name, runs in by_name.items()
         if any((run.directory.path / HOST_FILE).exists() for run in runs)
         and not any(has_arc(run) for run in runs)
     ]
+    if not names:
+        return []
+    lie, their = ("lies", "its cache") if len(names) == 1 else ("lie", "their caches")
+    text = (
+        f"{few(names)} {lie} on ZFS, but nothing is known of {their} (ARC): zfs-fuse has no arcstats, or "
+        "they were not observed."
+    )
+    return [Caution(Severity.NOTE, text)]
 
 
 def _is_zfs(backend: BackendRuns) -> bool:

@@ -14,6 +14,7 @@ from analysis.report.phase_figures import ScenarioFigures
 from analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing
 from plimsoll.common.severity import Severity, gravest_first
+from plimsoll.common.units import few
 
 _MOST_KEYS, _MOST_NAMED = 5, 8
 _OF_ALL = (  # said of the comparison too
@@ -39,14 +40,16 @@ def comparison_cautions(
 
 
 def _emulated(runs: Sequence[MeasuredRun]) -> list[Caution]:
-    said = {run.backend: run.emulated for run in runs if run.emulated}
+    said: dict[str, list[str]] = {}
+    for backend, what in {run.backend: run.emulated for run in runs if run.emulated}.items():
+        said.setdefault(what, []).append(backend)
     return [
         Caution(
             Severity.WARN,
-            f"{backend} is emulated ({what}): a faster disk that was slowed down. It shows what such storage "
-            "does to a site in kind, not in figures.",
+            f"{few(names)} {'is' if len(names) == 1 else 'are'} emulated ({what}): a faster disk that was "
+            "slowed down. It shows what such storage does to a site in kind, not in figures.",
         )
-        for backend, what in said.items()
+        for what, names in said.items()
     ]
 
 

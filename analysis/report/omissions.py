@@ -100,7 +100,7 @@ def _clocks(runs: Sequence[MeasuredRun]) -> Iterator[str]:
         if len(set(numbers)) == len(numbers) and numbers != sorted(numbers):
             yield (
                 f"The runs of {name} began in another order than the experiment's, by the clock: some were "
-                "tried again later (--retry-set-aside), the clock was set, or clocks of several machines disagree."
+                "tried again later (--retry-set-aside), the clock was set, or clocks of machines disagree."
             )
 
 

@@ -8,6 +8,7 @@ from lab.disks.disk import DiskSettings
 from lab.names.model import StrictModel
 from lab.names.properties import Compression, RecordSize
 from plimsoll.common.sizes import Size
+from plimsoll.common.units import significant
 
 _SMALLEST_BYTES = 512 << 20  # XFS wants 300 MiB
 
@@ -77,7 +78,7 @@ class EmulatedDisk(DiskSettings):
         """A description of the emulated disk, for the report."""
         parts = [f"{self.filesystem} on a loop device"]
         if self.limits.bytes_per_s:
-            parts.append(f"{self.limits.bytes_per_s / 1e6:g} MB/s")
+            parts.append(f"{significant(self.limits.bytes_per_s / 1e6)} MB/s")
         if self.limits.operations_per_s:
             parts.append(f"{self.limits.operations_per_s} operations/s")
         return ", ".join([*parts, *([] if self.limits else ["no limit"])]) + (

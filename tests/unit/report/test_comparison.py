@@ -360,6 +360,13 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert "%{customdata}" not in raw
 
 
+def test_what_holds_for_several_backends_is_said_once(tmp_path: Path) -> None:
+    write_experiment(tmp_path, 2, [("a", SLOW), ("b", SLOW), ("c", FAST)])
+    text = text_of(make_report([tmp_path]))
+    assert text.count("a faster disk that was slowed down") == 1
+    assert f"a and b are emulated ({DISK})" in text
+
+
 def test_fast_storage_is_not_called_emulated(tmp_path: Path) -> None:
     write_experiment(tmp_path, 2, [("a", FAST), ("b", FAST)])
     assert "emulated" not in re.sub(
