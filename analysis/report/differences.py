@@ -40,7 +40,7 @@ def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
         return Table("What differs between the backends", caption, ["", *(row.name for row in rows)], turned)
     if not rows:
         caption = "Nothing of what the lab read of the storage and its host differs between the backends."
-    return Table("What differs between the backends", caption, ["", *facts], rows)
+    return Table("What differs between the backends", caption, ["", *facts], rows, has_words=True)
 
 
 def differences_json(runs: Sequence[MeasuredRun]) -> list[dict[str, object]]:

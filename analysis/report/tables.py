@@ -19,12 +19,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: what it is, its columns and rows."""
+    """A table: what it is, its columns and rows. `has_words`: its cells are words, which wrap."""
 
     title: str
     caption: str
     columns: list[str]
     rows: list[Row]
+    has_words: bool = False
 
 
 _MOST_FAILED_STEPS = 20

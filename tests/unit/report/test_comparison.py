@@ -299,7 +299,9 @@ def test_a_difference_in_tuning_is_shown_as_what_lab_yml_set(tmp_path: Path) -> 
             ("datasets.@web.recordsize", "131072", "65536" if fast else "131072"),
         )
     made = make_report([tmp_path])
-    text = re.sub(r"\s*<[^>]*>\s*", " ", text_of(made))
+    page = text_of(made)
+    assert page.index("What differs between the backends") < page.index('class="words"'), "long facts wrap"
+    text = re.sub(r"\s*<[^>]*>\s*", " ", page)
     said = " ".join(text[text.index("What differs between the backends") :].split())
     assert "tuning.vm.swappiness 10 90" in said
     assert "tuning.datasets.1.recordsize 16384 –" in said
