@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.host_series import disk_latency_of, send_of
 from analysis.report.make import make_report
+from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
 from analysis.statistics.phases import PHASES, PhaseSlices
 from analysis.statistics.phasewindows import line_of, make_phase_windows
@@ -205,18 +206,27 @@ def test_throughput_and_latency_are_of_the_send_and_of_the_storages_own_disk(tmp
         "not the other disk"
     )
     assert slow.disk_read_latency_ms["before"] == pytest.approx(SLOW["disk_ms"] * 0.2, rel=0.2)
-    run = slow.repeats[0].run
-    (run.directory.path / "host.csv").write_text("nonsense\n1\n")
-    series, trouble = disk_latency_of(run)
+    assert len(send_of(slow.repeats[0].run).t_s) == int(DURING_S)
+
+
+def test_latencies_are_taken_from_a_damaged_file_as_far_as_they_can_be(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 2)
+
+    def slow_run() -> MeasuredRun:
+        (figures,) = compared(*paths)  # each report reads host.csv once
+        return figures.backends[1].repeats[0].run
+
+    file = slow_run().directory.path / "host.csv"
+    file.write_text("nonsense\n1\n")
+    series, trouble = disk_latency_of(slow_run())
     assert len(series.t_s) == 0
     assert "t_ns" in str(trouble)
     strange = "t_ns,diskstats.loop7_read_latency_ms\n1e300,1\n1e9,inf\n2e9,1e300\nnan,1\n21e9,7\n"
-    (run.directory.path / "host.csv").write_text(strange)
-    series, trouble = disk_latency_of(run)
+    file.write_text(strange)
+    series, trouble = disk_latency_of(slow_run())
     assert (series.t_s.tolist(), series.value.tolist(), trouble) == ([1.0], [7.0], None)
-    (run.directory.path / "host.csv").unlink()
-    assert disk_latency_of(run)[1] is None, "no observers is no trouble"
-    assert len(send_of(run).t_s) == int(DURING_S)
+    file.unlink()
+    assert disk_latency_of(slow_run())[1] is None, "no observers is no trouble"
 
 
 def test_runs_without_a_saturator_are_one_phase(tmp_path: Path) -> None:
