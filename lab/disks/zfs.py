@@ -27,8 +27,10 @@ IS_THERE = """[ -d /sys/module/zfs ] || modprobe -nq zfs 2>/dev/null || command 
     exit 1
 }"""
 
-# $1: that file; $2: the group with the limits. One that is not the lab's is not moved.
-JOIN_DAEMON = r"""daemon=$(pgrep -x zfs-fuse) || exit 0
+# $1: that file; $2: the group with the limits. One that is not the lab's is not moved. One that was killed
+# counts no more, although it may wait for init to take notice (Z).
+JOIN_DAEMON = r"""daemon=$(ps -C zfs-fuse -o pid= -o stat= | awk '$2 !~ /^Z/ { print $1 }')
+[ -n "$daemon" ] || exit 0
 ! grep -qx "$daemon" "$2/cgroup.procs" || exit 0
 [ "$(cat "$1" 2>/dev/null)" = "$daemon" ] || {
     echo "zfs-fuse already runs in another control group: stop it, so that the lab can start its own" >&2
@@ -38,7 +40,7 @@ echo "$daemon" >"$2/cgroup.procs" """
 
 # Ends the daemon in the file $1, unless it still serves a pool, whoever's.
 END_DAEMON = r"""daemon=$(cat "$1") || exit 0
-if [ "$(ps -o comm= -p "$daemon")" = zfs-fuse ]; then
+if ps -o stat= -o comm= -p "$daemon" | grep -q '^[^Z].* zfs-fuse$'; then
     pools=$(zpool list -H -o name) || exit 0
     [ -z "$pools" ] || exit 0
     kill "$daemon"
