@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,8 +61,8 @@ def side_findings(
         return
     names = tuple(run.name for run in candidate)
     for kind, apart, words, worse in (
-        (FindingKind.MORE_FAILURES, _more(first, second, _failures), "failed", True),
-        (FindingKind.FEWER_FAILURES, _more(second, first, _failures), "failed", False),
+        (FindingKind.MORE_FAILURES, _more(first, second, _failures, as_they_came=True), "failed", True),
+        (FindingKind.FEWER_FAILURES, _more(second, first, _failures, as_they_came=True), "failed", False),
         (
             FindingKind.EMPTY_ANSWERS,
             _more(first, second, _empty),
@@ -97,9 +97,14 @@ def wrong_share(run: RunEvidence) -> float | None:
 _Apart = tuple[str, tuple[float, float]] | None
 
 
-def _more(first: Routes, second: Routes, share: Callable[[RouteAnswers], float]) -> _Apart:
-    """Return where the share is greater in `second`, in all or in one route, and both shares."""
-    if share is _failures:  # a request that fails again and again is felt each time
+def _more(
+    first: Routes, second: Routes, share: Callable[[RouteAnswers], float], as_they_came: bool = False
+) -> _Apart:
+    """Return where the share is greater in `second`, in all or in one route, and both shares.
+
+    `as_they_came`: in all requests, whatever their mix: what fails again and again is felt each time.
+    """
+    if as_they_came:
         one, other = share(_total(first)), share(_total(second))
     else:
         one, other = _over_one_mix(first, second, share, lambda answers: answers.requests)
@@ -140,18 +145,14 @@ def _over_one_mix(
     pairs.append((_total(_without(first, both)), _total(_without(second, both))))
     weights = [size(one) + size(other) for one, other in pairs]
     whole = (_total(first), _total(second))
-    of_one, of_other = (
-        sum(
-            (
-                weight / sum(weights) * share(pair[side] if size(pair[side]) else whole[side])
-                for weight, pair in zip(weights, pairs, strict=True)
-                if weight
-            ),
-            start=0 * share(whole[side]),
-        )
-        for side in (0, 1)
-    )
-    return of_one, of_other
+    if not any(weights):
+        return share(whole[0]), share(whole[1])
+
+    def mixed(side: int) -> Any:
+        each = [share(pair[side] if size(pair[side]) else whole[side]) for pair in pairs]
+        return np.average(each, axis=0, weights=weights)
+
+    return mixed(0), mixed(1)
 
 
 def _without(routes: Routes, names: Sequence[str]) -> Routes:

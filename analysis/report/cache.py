@@ -7,7 +7,7 @@ from analysis.report.cautions import Caution
 from analysis.report.host_counters import ARC_HITS
 from analysis.report.measured_run import MeasuredRun
 from plimsoll.common.severity import Severity
-from plimsoll.common.units import few, significant
+from plimsoll.common.units import listed, significant
 from plimsoll.rundir.names import HOST_FILE
 
 
@@ -34,7 +34,7 @@ def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
         return []
     lie, their = ("lies", "its cache") if len(names) == 1 else ("lie", "their caches")
     text = (
-        f"{few(names)} {lie} on ZFS, but nothing is known of {their} (ARC): zfs-fuse has no arcstats, or "
+        f"{listed(names)} {lie} on ZFS, but nothing is known of {their} (ARC): zfs-fuse has no arcstats, or "
         "they were not observed."
     )
     return [Caution(Severity.NOTE, text)]

@@ -14,7 +14,7 @@ from analysis.report.phase_figures import ScenarioFigures
 from analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing
 from plimsoll.common.severity import Severity, gravest_first
-from plimsoll.common.units import few
+from plimsoll.common.units import listed
 
 _MOST_KEYS, _MOST_NAMED = 5, 8
 _OF_ALL = (  # said of the comparison too
@@ -46,7 +46,7 @@ def _emulated(runs: Sequence[MeasuredRun]) -> list[Caution]:
     return [
         Caution(
             Severity.WARN,
-            f"{few(names)} {'is' if len(names) == 1 else 'are'} emulated ({what}): a faster disk that was "
+            f"{listed(names)} {'is' if len(names) == 1 else 'are'} emulated ({what}): a faster disk that was "
             "slowed down. It shows what such storage does to a site in kind, not in figures.",
         )
         for what, names in said.items()
@@ -114,15 +114,10 @@ def _few_repeats(scenario: ScenarioRuns) -> list[Caution]:
     if len(named) < 2 or not once:
         return []
     text = (
-        f"{scenario.name} ran only once on {_named(once)}: whether a difference is the storage's or this "
-        "one run's cannot be told. Repeat it at least four times."
+        f"{scenario.name} ran only once on {listed(once, _MOST_NAMED)}: whether a difference is the "
+        "storage's or this one run's cannot be told. Repeat it at least four times."
     )
     return [Caution(Severity.WARN, text)]
-
-
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _moving_facts(runs: Sequence[MeasuredRun]) -> list[Caution]:

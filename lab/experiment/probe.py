@@ -30,7 +30,7 @@ from lab.steps.step import Command, Serve
 from lab.tuning.apply import left_tuned
 from lab.tuning.apply import planned as planned_tuning
 from lab.tuning.own_disk import resolved, without
-from plimsoll.common.units import few
+from plimsoll.common.units import listed
 
 _EVERYWHERE = {"env", "sh", "rm", "cat", "tee", "mkdir", "printf"}
 _FREE = '[ ! -e "$1" ] || flock -n "$1" true || { cat "$1.by" >&2; exit 1; }'
@@ -114,7 +114,7 @@ async def _backends(
     for name, what in obstacles(claims):
         whose.setdefault(what, []).append(name)
     found.problems += [
-        ": ".join(filter(None, (few(list(dict.fromkeys(names))), what))) for what, names in whose.items()
+        ": ".join(filter(None, (listed(list(dict.fromkeys(names))), what))) for what, names in whose.items()
     ]
     found.cautions += cautions(claims)
 

@@ -11,7 +11,7 @@ from lab.experiment.rig import Rig, StepGroup
 from lab.fileio.settings import Matrix
 from lab.machine import Machine
 from lab.steps.step import Room
-from plimsoll.common.units import few
+from plimsoll.common.units import listed
 
 _SIZE = "disk.size_bytes"
 _DU_S = 3600.0
@@ -77,7 +77,7 @@ def obstacles(claims: Sequence[Claim]) -> Iterator[tuple[str, str]]:
         added, free_bytes = [claim for claim in here if claim.adds_up], _free_bytes(here)
         needed_bytes = sum(claim.bytes for claim in added)
         if not alone and needed_bytes > free_bytes:
-            parts = few([f"{claim.what} of {claim.backend} ({_gib(claim.bytes)})" for claim in added])
+            parts = listed([f"{claim.what} of {claim.backend} ({_gib(claim.bytes)})" for claim in added])
             yield (
                 "",
                 f"{parts} do not fit together: {_gib(needed_bytes)} are needed and {here[0].on.name} has "
@@ -92,7 +92,7 @@ def cautions(claims: Sequence[Claim]) -> Iterator[str]:
         grown_bytes = sum(max(claim.bytes, claim.most_bytes) for claim in here)
         if not growing or grown_bytes <= _free_bytes(here) or any(obstacles(here)):
             continue
-        parts = few([f"{claim.what} of {claim.backend} to {_gib(claim.most_bytes)}" for claim in growing])
+        parts = listed([f"{claim.what} of {claim.backend} to {_gib(claim.most_bytes)}" for claim in growing])
         yield (
             f"what is made fits, but guests may write more: {parts}; {here[0].on.name} has "
             f"{_gib(_free_bytes(here))}, and a guest that finds no more gets errors"

@@ -57,7 +57,7 @@ def counted(value: int, one: str, many: str | None = None) -> str:
     return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
-def few(words: Sequence[str], most: int = 4) -> str:
+def listed(words: Sequence[str], most: int = 4) -> str:
     """Return `words` as a list, `a, b and c`, whose end is counted where there are more than `most`."""
     shown = (
         list(words[:most]) if len(words) <= most else [*words[: most - 1], f"{len(words) - most + 1} more"]

@@ -227,7 +227,7 @@ def test_warnings_on_single_runs_do_not_hide_the_answer(tmp_path: Path) -> None:
 def test_one_run_a_backend_is_no_comparison(tmp_path: Path) -> None:
     write_experiment(tmp_path, 1)
     made = make_report([tmp_path])
-    assert "ran only once on nvme-mirror, slow-disk" in text_of(made)
+    assert "ran only once on nvme-mirror and slow-disk" in text_of(made)
     assert {"scatter-0", "tail", "percentiles"} <= set(figures_of(made))
 
 

@@ -84,7 +84,7 @@ def test_names_of_many_are_text(tmp_path: Path) -> None:
     levels = {"backend": [f"{HOSTILE[0]}{number}" for number in range(9)]}
     write_factorial(tmp_path, levels, lambda _: 200.0, repeats=1)
     page = make_report([tmp_path]).path.read_text()
-    assert "and 1 more: whether a difference is" in page, "what is said of each of many names a few"
+    assert "and 2 more: whether a difference is" in page, "what is said of each of many names a few"
     assert "Of 9 variants" in page
     assert "<script>window" not in page
     assert "&lt;script&gt;window" in page

@@ -160,7 +160,7 @@ def _said(folder: Path) -> str:
 
 def test_one_repeat_only_is_named(tmp_path: Path) -> None:
     write_experiment(tmp_path, 1)
-    assert "ran only once on nvme-mirror, slow-disk" in _said(tmp_path)
+    assert "ran only once on nvme-mirror and slow-disk" in _said(tmp_path)
 
 
 def test_a_sound_experiment_has_no_warnings(tmp_path: Path) -> None:
