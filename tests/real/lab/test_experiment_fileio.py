@@ -162,7 +162,8 @@ def test_killed_twice_and_interrupted_each_cell_is_measured_once(lab_yml: Path) 
 def test_files_that_a_crash_left_are_cleaned(lab_yml: Path) -> None:
     stopped(["run", str(lab_yml)], signal.SIGKILL, lab_yml, 1)
     listed = plimsoll("lab", "clean", lab_yml, "--list").stdout
-    assert f"ext4 on local: the test files in {lab_yml.parent}/work/plimsoll-{NAME}--ext4/mnt/" in listed
+    mounted = lab_yml.parent / "work" / f"plimsoll-{NAME}--ext4" / "mnt"
+    assert f"ext4 on local: the test files in {mounted}/" in listed
     assert plimsoll("lab", "clean", lab_yml).returncode == 0
     assert left(NAME) == []
     assert left_in(lab_yml.parent / "work") == []
