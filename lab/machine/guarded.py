@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from typing import Literal, Protocol, TypeVar
 
 from lab.errors import MachineError
 from lab.machine.linesplit import LineSplit, text_of
@@ -40,6 +40,23 @@ class Channel(Protocol):
     def close(self) -> None:
         """End the guard's input: it ends the command."""
         ...
+
+
+Begun = TypeVar("Begun", bound=Channel)
+
+
+async def uncut(beginning: Awaitable[Begun]) -> Begun:
+    """Return the channel of a command that begins; cancelled meanwhile, it first ends that command.
+
+    Cancelled in the middle, a command could have begun already, and nobody would hold the line to its guard.
+    """
+    begun = asyncio.ensure_future(beginning)
+    try:
+        return await asyncio.shield(begun)
+    except asyncio.CancelledError:
+        with contextlib.suppress(MachineError):
+            await _ended(await begun)
+        raise
 
 
 class GuardedProcess:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.errors import MachineError
 from lab.machine.guard import guarded
-from lab.machine.guarded import GuardedProcess, Reader, run_guarded
+from lab.machine.guarded import GuardedProcess, Reader, run_guarded, uncut
 from lab.machine.linesplit import text_of
 from lab.machine.machine import Done, Process
 
@@ -56,16 +56,7 @@ class LocalMachine:
         await asyncio.gather(*(channel.status() for channel in self._channels))
 
     async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
-        begun = asyncio.ensure_future(self._begun(command, stdin_bytes))
-        try:
-            channel = await asyncio.shield(begun)
-        except asyncio.CancelledError:
-            # asyncio waits for ever for a process that it was still making when it was cancelled.
-            with contextlib.suppress(MachineError):
-                channel = await begun
-                channel.close()
-                await channel.drained()
-            raise
+        channel = await uncut(self._begun(command, stdin_bytes))
         self._channels = [one for one in self._channels if one.runs] + [channel]
         return channel
 
@@ -106,7 +97,3 @@ class _LocalChannel:
 
     def close(self) -> None:
         self._input.close()
-
-    async def drained(self) -> None:
-        """Wait until it has ended, whatever it still writes."""
-        await self._process.communicate()

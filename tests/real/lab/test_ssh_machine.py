@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -154,6 +155,23 @@ def test_what_runs_ends_with_the_connection(access: Access) -> None:
 
     found = on_machine(access, act)
     wait_for("the command is ended", lambda: not any(map(alive, found)))
+
+
+def test_cancelled_at_any_instant_of_its_beginning_a_command_is_ended(access: Access, tmp_path: Path) -> None:
+    script = f"touch {tmp_path}/$$; exec sleep 900"
+
+    async def act(machine: SshMachine) -> list[int]:
+        await machine.run(["true"])  # connected
+        for number in range(40):
+            beginning = asyncio.create_task(machine.start(["sh", "-c", script]))
+            await asyncio.sleep(number / 4000)
+            beginning.cancel()
+            with suppress(asyncio.CancelledError):
+                await (await beginning).stop()
+        await asyncio.sleep(0.5)  # for what nobody holds to be seen
+        return [int(path.name) for path in tmp_path.iterdir() if alive(int(path.name))]
+
+    assert on_machine(access, act) == []
 
 
 def test_a_fleet(sshd: Sshd, access: Access, tmp_path: Path) -> None:
