@@ -42,12 +42,13 @@ def _ended(error: BaseException) -> bool:
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
-    waiting = [error]
+    waiting: list[BaseException | None] = [error]
     while waiting:
         one = waiting.pop()
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
         yield one
-        waiting += [one.__cause__, one.__context__, getattr(one, "reason", None)]
-        waiting += [argument for argument in one.args if isinstance(argument, BaseException)]
+        # The reason of urllib3's errors is an exception, that of ssl's a word.
+        further = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
+        waiting += [cause for cause in further if isinstance(cause, BaseException)]
