@@ -8,7 +8,7 @@ from typing import Any
 import gevent
 from locust import events
 from locust.env import Environment
-from locust.runners import MasterRunner, WorkerRunner
+from locust.runners import LocalRunner, MasterRunner, WorkerRunner
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.rundir.folders import point_latest
@@ -20,6 +20,7 @@ from scenarios.running.session import Session, run_directory
 from scenarios.running.settings import AccountSettings, ChangingSettings, IteratedSettings
 from scenarios.running.shards import Master, shard_of, stop_or_quit, users_of
 from scenarios.running.user import ScenarioUser
+from scenarios.running.webpage import refuse_on_page
 from scenarios.running.work import Work
 
 
@@ -71,6 +72,10 @@ class _LocustRun:
     def init(self, environment: Environment, **_: Any) -> None:
         if isinstance(environment.runner, MasterRunner):
             self.master = Master(environment.runner)
+        refuse_on_page(environment, self._check)
+
+    def _check(self, options: dict[str, Any], host: str | None) -> None:
+        check_ready(self._user, from_locust(self._user.settings_type, options, host))
 
     def start(self, environment: Environment, **_: Any) -> None:
         try:
@@ -78,8 +83,7 @@ class _LocustRun:
         except PlimsollError as error:
             for line in str(error).splitlines():
                 print(f"{self._user.scenario}: {line}", file=sys.stderr)
-            environment.process_exit_code = 2
-            environment.runner.quit() if environment.runner else sys.exit(2)
+            _refuse(environment)
 
     def _start(self, environment: Environment) -> None:
         runner, options = environment.runner, vars(environment.parsed_options)
@@ -136,3 +140,14 @@ class _LocustRun:
             else:
                 stop_or_quit(environment)
             return
+
+
+def _refuse(environment: Environment) -> None:
+    """End a test that may not begin: the process with exit code 2, or with a web page this test only."""
+    runner = environment.runner
+    if not environment.web_ui:
+        environment.process_exit_code = 2
+        # The greenlet that begins a test is one of the runner's own: it cannot wait for the runner's end.
+        gevent.spawn(runner.quit) if runner else sys.exit(2)
+    if isinstance(runner, LocalRunner):
+        raise gevent.GreenletExit

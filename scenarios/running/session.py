@@ -5,7 +5,8 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -85,7 +86,8 @@ class Session:
         self._fire = fire
         self._users = 0
         self.hopeless: str | None = None
-        self._told = threading.Lock()  # Locust makes it one of greenlets
+        self._told, self._first_begins = threading.Lock(), threading.Lock()  # Locust's are of greenlets
+        self._one_has_begun = False
         self.writer = RunWriter(directory, facts(scenario, settings, locust=version("locust")), summarise)
 
     @property
@@ -93,6 +95,16 @@ class Session:
         """True while an iteration may begin."""
         longest_s = self.settings.duration_s
         return longest_s is None or self.writer.now_ns() <= longest_s * 1e9
+
+    @contextmanager
+    def first_alone(self) -> Iterator[bool]:
+        """Let one user through alone, and the others together once it is done; False if it ended the work."""
+        with self._first_begins:
+            if not self._one_has_begun:
+                yield not self.work.ended
+                self._one_has_begun = True
+                return
+        yield not self.work.ended
 
     def wait_to_begin(self) -> None:
         """Wait until the first iteration may begin: until the file is there that `BEGIN_VARIABLE` names.

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import gevent
-from locust.runners import MasterRunner
+from locust.runners import STATE_MISSING, MasterRunner
 
 from analysis.merging.merge import merge
 from plimsoll.common.errors import PlimsollError
+from plimsoll.common.hostile import printable
 from plimsoll.rundir.folders import point_latest
 from plimsoll.rundir.names import FACTS_FILE, SHARDS_FOLDER
 from scenarios.running.errors import SettingsError
@@ -16,6 +17,7 @@ from scenarios.running.settings import IteratedSettings
 
 _DIRECTORY, _SHARES, _USERS = "plimsoll_directory", "plimsoll_shares", "plimsoll_users"
 _WAIT_S = 30.0
+_LOOK_S = 0.5
 
 
 def shard_of(worker: str, options: dict[str, Any]) -> tuple[Path, int, int]:
@@ -40,6 +42,7 @@ class Master:
         self._directory: Path | None = None
         self._shares: list[str] = []
         self._done: set[str] = set()
+        self._lost: set[str] = set()
         self._shards: dict[str, str] = {}
         runner.register_message("plimsoll-done", self._worker_done)
         runner.register_message("plimsoll-shard", self._worker_shard)
@@ -54,7 +57,8 @@ class Master:
                 f"--users: {settings.users} for {len(shares)} workers; use at least one user for each worker"
             )
         self._directory, self._shares = directory, shares
-        self._done, self._shards = set(), {}
+        self._done, self._lost, self._shards = set(), set(), {}
+        gevent.spawn(self._watch, self._runner.environment, directory)
         options[_DIRECTORY], options[_SHARES], options[_USERS] = str(directory), shares, settings.users
 
     def merge(self) -> bool:
@@ -62,10 +66,7 @@ class Master:
         directory, self._directory = self._directory, None
         if directory is None:
             return True
-        waited_s = 0.0
-        while len(self._shards) < len(self._shares) and waited_s < _WAIT_S:
-            gevent.sleep(0.1)
-            waited_s += 0.1
+        self._await_shards()
         shards = [directory / SHARDS_FOLDER / str(index) for index in range(len(self._shares))]
         elsewhere = [shard for shard in shards if not (shard / FACTS_FILE).exists()]
         if elsewhere:
@@ -81,9 +82,44 @@ class Master:
         _print(f"Run directory: {directory}")
         return run.facts.status == "complete" and not run.failed_steps
 
+    def _await_shards(self) -> None:
+        """Wait for the shards of all workers that are there, which may not know yet that the test ends."""
+        if len(self._shards) < len(self._shares):
+            # Locust tells them only after this, when the time of --run-time is up.
+            self._runner.send_message("stop")
+        waited_s = 0.0
+        while len(self._shards) + len(self._lost - self._shards.keys()) < len(self._shares):
+            if waited_s >= _WAIT_S:
+                return
+            gevent.sleep(0.1)
+            waited_s += 0.1
+            self._note_lost()
+
+    def _watch(self, environment: Any, directory: Path) -> None:
+        """Count a worker that is lost as one that is done: nobody will do its share."""
+        while self._directory is directory:
+            gevent.sleep(_LOOK_S)
+            if self._note_lost():
+                self._stop_when_done(environment)
+
+    def _note_lost(self) -> bool:
+        """Return True if a worker is lost that was not before, and say so."""
+        lost = {share for share in self._shares if self._is_lost(share)} - self._lost - self._shards.keys()
+        for share in sorted(lost):
+            _print(f"Worker {printable(share)} is lost: the rest of its share of the iterations is not done.")
+        self._lost |= lost
+        return bool(lost)
+
+    def _is_lost(self, share: str) -> bool:
+        client = self._runner.clients.get(share)
+        return client is None or client.state == STATE_MISSING
+
     def _worker_done(self, environment: Any, msg: Any, **_: Any) -> None:
         self._done.add(msg.node_id)
-        if self._done >= set(self._shares):
+        self._stop_when_done(environment)
+
+    def _stop_when_done(self, environment: Any) -> None:
+        if self._done | self._lost >= set(self._shares):
             gevent.spawn(self._stop, environment)
 
     def _stop(self, environment: Any) -> None:

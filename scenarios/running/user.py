@@ -27,6 +27,7 @@ class ScenarioUser(User):
         self.session: Session = environment.plimsoll
         self.number = self.session.new_client_number()
         self.iteration = 0
+        self._has_begun = False
         self._since_ns = 0  # the last measure of this iteration, or its start
         self.site = SiteClient(self.settings, self._sent)
 
@@ -47,7 +48,7 @@ class ScenarioUser(User):
         raise NotImplementedError
 
     def end(self, well: bool) -> None:
-        """End, after the last iteration; `well` is False if the run failed."""
+        """End, after the last iteration, what `begin` began; `well` is False if the run failed."""
 
     def measure(self, name: str, value: float, unit: str = "ms", ended_ns: int | None = None) -> None:
         """Record a figure other than a request's, with this iteration's number.
@@ -66,16 +67,23 @@ class ScenarioUser(User):
         )
 
     def on_start(self) -> None:
-        """Begin, when Locust starts this user; the first iteration may have to wait."""
-        try:
-            with self._recorded_failure():
-                self.begin()
-        except StepFailedError as error:
-            self.session.give_up(str(error))
-            raise StopUser from None
-        except Exception as error:
-            self.session.give_up(f"an error in the scenario itself: {error!r}")
-            raise
+        """Begin, when Locust starts this user; the first iteration may have to wait.
+
+        The first user of all begins alone: a wrong password is tried once, not once by each user.
+        """
+        with self.session.first_alone() as hopeful:
+            if not hopeful:
+                return
+            try:
+                with self._recorded_failure():
+                    self.begin()
+                self._has_begun = True
+            except StepFailedError as error:
+                self.session.give_up(str(error))
+                return  # to `next_iteration`, which ends this user; Locust would log what is raised here
+            except Exception as error:
+                self.session.give_up(f"an error in the scenario itself: {error!r}")
+                raise
         self.session.wait_to_begin()
 
     @task
@@ -110,7 +118,8 @@ class ScenarioUser(User):
         """End, when Locust stops this user."""
         self.iteration = 0
         try:
-            self.end(self.session.hopeless is None)
+            if self._has_begun:
+                self.end(self.session.hopeless is None)
         except StepFailedError as error:
             self.session.writer.event("clean-up failed", detail=str(error)[:300])
         finally:
