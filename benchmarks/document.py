@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from benchmarks.result import Result
+from benchmarks.result import MOST_STOLEN, Result
 
 BEGIN = "<!-- The lines from here to the end mark are written by `make peers`; changes to them are lost. -->"
 END = "<!-- End of what `make peers` writes. What stands below is written by hand and is kept. -->"
@@ -82,7 +82,15 @@ def wrapped(paragraph: str) -> str:
 def _facts(result: Result) -> str:
     rounds = f"{result.rounds} rounds" if result.rounds > 1 else "one round"
     load = result.machine.get("load when it began", "?")
-    return f"*{result.date}, {rounds}, load of the machine when it began {load}.*\n"
+    facts = f"*{result.date}, {rounds}, load of the machine when it began {load}{_stolen(result)}.*"
+    return wrapped(facts)
+
+
+def _stolen(result: Result) -> str:
+    if result.stolen_share is None:
+        return ""
+    much = "; measure again on a quieter machine" if result.stolen_share > MOST_STOLEN else ""
+    return f", {result.stolen_share:.1%} of the processors' time taken by the hypervisor{much}"
 
 
 def _machine(results: Sequence[Result]) -> str:

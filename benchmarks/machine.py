@@ -3,9 +3,13 @@
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.paths import ROOT
+
+# Columns of proc_stat(5). Those of guests, from the second on, are counted under user and nice as well.
+_STEAL, _GUEST = 7, 8
 
 
 def facts() -> dict[str, str]:
@@ -33,6 +37,17 @@ def commit() -> str:
 def busy() -> bool:
     """Return whether something else is at work here, so that figures are only indicative."""
     return os.getloadavg()[0] > 0.25 * (os.cpu_count() or 1)
+
+
+def processor_ticks() -> list[int]:
+    """Return what all processors did since the boot, in ticks: the columns of `cpu` in proc_stat(5)."""
+    return [int(word) for word in Path("/proc/stat").read_text().partition("\n")[0].split()[1:]]
+
+
+def stolen_share(before: Sequence[int], after: Sequence[int]) -> float | None:
+    """Return the share of the processors' time that the hypervisor kept; None where no time went by."""
+    ticks = [late - early for early, late in zip(before, after, strict=True)][:_GUEST]
+    return ticks[_STEAL] / sum(ticks) if sum(ticks) > 0 else None
 
 
 def cpu_model(cpuinfo: str) -> str:

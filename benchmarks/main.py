@@ -30,7 +30,7 @@ from benchmarks.document import document, plain
 from benchmarks.installing import Installed, install
 from benchmarks.paths import DOCUMENT, RESULTS, SCRATCH
 from benchmarks.plan import BenchmarkPlan
-from benchmarks.result import Result
+from benchmarks.result import MOST_STOLEN, Result
 from benchmarks.say import say
 
 CASES: dict[str, ModuleType] = {
@@ -106,9 +106,12 @@ def _main(args: argparse.Namespace) -> int:
 
 
 def _run_case(name: str, plan: BenchmarkPlan, peers: dict[str, Installed]) -> Result:
-    before = machine.facts()
+    before, ticks = machine.facts(), machine.processor_ticks()
     case = CASES[name]
     result: Result = case.run_case(plan)
+    result.stolen_share = machine.stolen_share(ticks, machine.processor_ticks())
+    if result.stolen_share is not None and result.stolen_share > MOST_STOLEN:
+        say(f"{name}: the hypervisor took {result.stolen_share:.0%} of the processors' time: measure again")
     result.rounds = min(plan.rounds, getattr(case, "MOST_ROUNDS", plan.rounds))
     result.date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     result.machine = before

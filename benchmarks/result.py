@@ -6,6 +6,8 @@ from typing import Any
 
 from benchmarks.ratios import Round, median_ratio, ratios
 
+MOST_STOLEN = 0.02  # of the processors' time: with more, the figures are the hypervisor's
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -34,6 +36,7 @@ class Result:
     date: str = ""
     machine: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    stolen_share: float | None = None  # of the processors' time, by the hypervisor; None: not known
 
     def all_reached(self) -> bool:
         return bool(self.goals) and all(goal.reached for goal in self.goals)

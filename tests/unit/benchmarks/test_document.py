@@ -1,5 +1,7 @@
 """docs/peers.md: what is written anew, and what is kept."""
 
+from dataclasses import replace
+
 from benchmarks.document import BEGIN, END, document, table
 from benchmarks.result import Goal, Result
 
@@ -27,6 +29,14 @@ def test_a_page_says_what_was_not_reached_and_on_what_machine() -> None:
     assert "4.1.0" in page
     assert "not installed: go is not there, which installs it" in page
     assert "*2026-11-20 12:00 UTC, 5 rounds, load of the machine when it began 0.01.*" in page
+
+
+def test_a_page_says_what_the_hypervisor_took() -> None:
+    quiet, busy = replace(_result(), stolen_share=0.004), replace(_result(), stolen_share=0.41)
+    taken = "% of the processors' time taken by the hypervisor"
+    said = document([quiet, busy], None).replace("\n", " ")
+    assert f"0.01, 0.4{taken}.*" in said
+    assert f"0.01, 41.0{taken}; measure again on a quieter machine.*" in said
 
 
 def test_a_page_without_figures_says_how_to_get_them() -> None:

@@ -12,6 +12,7 @@ from benchmarks import logs, tool_replay, tool_wrk
 from benchmarks.attack import Flood
 from benchmarks.case_example import Tried, conclude
 from benchmarks.case_log import typical
+from benchmarks.machine import stolen_share
 from benchmarks.nginx import config, requests_of_status
 from benchmarks.punctuality import judge, read_instants
 from benchmarks.ratios import median_ratio, nearest_rank, ratios
@@ -167,3 +168,17 @@ def test_a_log_is_sent_with_its_own_headers_only_where_asked() -> None:
     one_url = Flood("http://h/x", 6, 64, Path("/s"), Path("/l"))
     assert "User-Agent:" in tool_replay.command(one_url)
     assert "User-Agent:" not in tool_replay.command(replace(one_url, as_logged=True))
+
+
+STOLEN = [
+    ("nothing was taken", [10, 0, 10, 80, 0, 0, 0, 0, 0, 0], 0.0),
+    ("two of five seconds", [30, 0, 30, 0, 0, 0, 0, 40, 0, 0], 0.4),
+    ("a guest's time stands under user as well", [60, 0, 0, 0, 0, 0, 0, 40, 60, 0], 0.4),
+    ("no time went by", [0] * 10, None),
+]
+
+
+@pytest.mark.parametrize(("why", "ticks", "share"), STOLEN, ids=[row[0] for row in STOLEN])
+def test_what_the_hypervisor_took(why: str, ticks: list[int], share: float | None) -> None:
+    before = [7] * len(ticks)
+    assert stolen_share(before, [tick + 7 for tick in ticks]) == share, why
