@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from scenarios.running.consent import origin
+from scenarios.running.credentials import credentials
 from scenarios.running.errors import SettingsError, StepFailedError
 from scenarios.running.headless import Say
 from scenarios.running.hooks import locustfile, runs
+from scenarios.wordpress.account import try_login
 from scenarios.wordpress.author import Author, AuthorSettings
 from scenarios.wordpress.images import file_of
 from scenarios.wordpress.imagestore import default_folder, prepare
@@ -70,9 +72,13 @@ class UploadImages(Author):
 
     @classmethod
     def prepare(cls, settings: Any, say: Say) -> None:
-        """Make the photographs that are missing on this machine. Raises PlimsollError."""
+        """Make the photographs that are missing on this machine; a wrong password shows before that.
+
+        Raises PlimsollError.
+        """
         if settings.images is None:
-            prepare(settings.cache or default_folder(), settings.seed, settings.different, say)
+            folder = settings.cache or default_folder()
+            prepare(folder, settings.seed, settings.different, say, lambda: _see_that_it_can_log_in(settings))
         else:
             photographs_in(settings.images)
 
@@ -126,6 +132,13 @@ class UploadImages(Author):
             self.session.writer.event(
                 "size files elsewhere", detail="they lie on another host: not asked for"
             )
+
+
+def _see_that_it_can_log_in(settings: Settings) -> None:
+    try:
+        try_login(settings, credentials(settings))
+    except StepFailedError as error:
+        raise SettingsError(f"no photographs were made, since nobody can log in: {error}") from None
 
 
 def photographs_in(folder: Path) -> list[Path]:

@@ -19,14 +19,22 @@ def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "plimsoll" / "images"
 
 
-def prepare(folder: Path, seed: int, total: int, say: Callable[[str], None]) -> None:
+def prepare(
+    folder: Path,
+    seed: int,
+    total: int,
+    say: Callable[[str], None],
+    before: Callable[[], None] = lambda: None,
+) -> None:
     """Make photographs 1 … `total` of `seed` that `folder` lacks, on all processors.
 
-    Raises OutputError when the folder takes no more.
+    `before` is called first where some are missing: it may refuse. Raises OutputError when the folder takes
+    no more.
     """
     missing = [number for number in range(1, total + 1) if not is_whole(file_of(folder, seed, number))]
     if not missing:
         return
+    before()
     say(f"Making {len(missing)} photographs in {folder} (once; some 5 MB and up to a second each) …")
     shares = [share for index in range(_processors()) if (share := missing[index :: _processors()])]
     makers = [_start(folder, seed, share) for share in shares]

@@ -166,6 +166,15 @@ def test_a_wrong_password_is_sent_once(site: _Site, tmp_path: Path) -> None:
     assert run.errors == [("log in", "login_failed")]
 
 
+def test_a_wrong_password_shows_before_photographs_are_made(site: _Site, tmp_path: Path) -> None:
+    store = tmp_path / "photographs"
+    run = ran("upload-images", site.url, tmp_path / "out", "--cache", str(store), "--iterations", "2")
+    assert run.code == 2, run.said
+    assert "nobody can log in: log in: login failed: The password you entered is incorrect." in run.said
+    assert not list(store.glob("**/*.jpg"))
+    assert site.passwords == 1
+
+
 def test_a_wrong_password_fails_a_run_with_workers(site: _Site, tmp_path: Path) -> None:
     master, port = _with_workers("save_article", site, tmp_path, "--users", "4", "--spawn-rate", "10", LEAVE)
     with _workers("save_article", port):
