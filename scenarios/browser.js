@@ -12,7 +12,7 @@ import { publicPages } from './k6/author.js';
 import { openEditor, publish, saveAgain, write } from './k6/editor.js';
 import { requireFiles, watchFiles } from './k6/missing.js';
 import { generator } from './k6/random.js';
-import { readSettings } from './k6/settings.js';
+import { readSettings, SUMMARY } from './k6/settings.js';
 import { Trouble } from './k6/trouble.js';
 
 const settings = readSettings(open('./k6/defaults/browser.json'));
@@ -30,6 +30,7 @@ const until = duration_s
 
 export const options = {
   scenarios: { browser: { ...until, options: { browser: { type: 'chromium' } } } },
+  summaryTrendStats: SUMMARY,
   systemTags: ['proto', 'status', 'method', 'url', 'name', 'group', 'check', 'scenario', 'vu', 'iter'],
 };
 

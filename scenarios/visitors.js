@@ -10,7 +10,7 @@ import { Site } from './k6/address.js';
 import { filesOf, kindOf, Pages } from './k6/pages.js';
 import { generator, skewed } from './k6/random.js';
 import { MODELS, stages } from './k6/schedule.js';
-import { readSettings } from './k6/settings.js';
+import { readSettings, SUMMARY } from './k6/settings.js';
 
 const AGENT = 'Mozilla/5.0 (X11; Linux x86_64) Plimsoll';
 const MOST_HOPS = 5;
@@ -33,6 +33,7 @@ export const options = {
   insecureSkipTLSVerify: settings.insecure,
   hosts: settings.hosts,
   thresholds: settings.max_p999_ms ? { page_response: [`p(99.9)<${settings.max_p999_ms}`] } : {},
+  summaryTrendStats: SUMMARY,
   systemTags: [
     'proto',
     'status',

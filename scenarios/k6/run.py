@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from plimsoll.rundir.folders import point_latest
 from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import K6_LOG_FILE, K6_SUMMARY_FILE
 from plimsoll.rundir.writer import RunWriter, Status
+from scenarios.k6.scratch import scratch_folder
 
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
@@ -106,17 +106,17 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
     The first Ctrl-C lets k6 end in good order, the second ends it at once. Both keep what was recorded.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="plimsoll-k6-") as scratch,
+        scratch_folder() as scratch,
         RunWriter(directory, facts, summarise, at_once=False) as run,
     ):
         point_latest(directory)
-        pipe = Path(scratch) / "samples.json"
+        pipe = scratch / "samples.json"
         os.mkfifo(pipe, 0o600)
         descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         process = subprocess.Popen(  # noqa: S603 built by `arguments`
             arguments(job, pipe, directory.resolve()),
             cwd=directory,
-            env=environment(os.environ, job),
+            env=environment(os.environ, job) | {"TMPDIR": str(scratch)},  # for the browser's profile
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

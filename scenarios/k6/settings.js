@@ -30,3 +30,6 @@ export function seconds(text) {
   if (!found) throw new Error(`${text}: is not a duration such as 30s or 2m`);
   return Number(found[1]) * { s: 1, m: 60, h: 3600 }[found[2] || 's'];
 }
+
+// The statistics of k6's own summary, on the terminal and in k6-summary.json.
+export const SUMMARY = ['avg', 'min', 'med', 'max', 'p(90)', 'p(99)', 'p(99.9)', 'count'];

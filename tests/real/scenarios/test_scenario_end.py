@@ -99,6 +99,8 @@ def test_a_run_whose_target_died_is_not_complete(tmp_path: Path, pause_s: float 
     assert (run.facts["reason"] or "").startswith("the target gave no answer after ") == (status == "failed")
     assert run.summary["requests"]["errors"] >= 5
     assert run.code == 1 or status == "complete", run.said
+    own = json.loads((run.directory / "k6-summary.json").read_text())["metrics"]
+    assert "p(99.9)" in own["http_req_duration"], "k6's own summary has the percentile that all is about"
 
 
 def numbers(run: Ran) -> list[int]:
