@@ -1,8 +1,10 @@
 """Writes one run directory, so that a kill at any instant loses next to nothing."""
 
 import json
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +12,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from plimsoll.common.atomic import replace_json, unwritable
+from plimsoll.common.errors import OutputError
 from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
 from plimsoll.rundir.errorkinds import NAMES
@@ -26,6 +29,7 @@ from plimsoll.rundir.names import (
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.requestfile import RECORD, Records
 from plimsoll.rundir.requestwriter import RequestWriter
+from plimsoll.rundir.reserve import Reserve
 from plimsoll.rundir.silence import Silence
 from plimsoll.rundir.thishost import this_host
 
@@ -51,7 +55,8 @@ class RunWriter:
     """Takes requests, events and measures of one run; `finish` ends it.
 
     As a context manager it ends a run that was not finished: `interrupted` on Ctrl-C, else `failed` with the
-    exception as its reason. Every method raises OutputError when the disk takes no more.
+    exception as its reason. When the disk takes no more, the first method to find out raises OutputError, the
+    others then do nothing, and the run ends as `failed`.
     """
 
     record_type = RECORD
@@ -78,11 +83,13 @@ class RunWriter:
         self.measures, self.unsent, self._routes = Measures(), Unsent(), RouteNames()
         self.failed_steps, self._silence = 0, Silence()
         self._finished = False
+        self._broken: str | None = None  # why the run cannot be written to its end
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._events = (directory / EVENTS_FILE).open("ab", buffering=0)
         except OSError as error:
             raise unwritable(directory, error) from None
+        self._reserve = Reserve(directory)
         self._write_facts()
         replace_json(directory / ROUTES_FILE, [])
         replace_json(directory / ERRORS_FILE, list(NAMES))
@@ -100,12 +107,16 @@ class RunWriter:
     def request(self, request: Request) -> None:
         """Append one record; `routes.json` grows when its route is new."""
         self._silence.take(request)
-        self._records.add(request, self.route_number(request.route))
+        with self._writing() as able:
+            if able:
+                self._records.add(request, self.route_number(request.route))
 
     def records(self, records: Records) -> None:
         """Append many records as they are, shape (n,): their routes and errors have this run's numbers."""
         self._silence.take_all(records)
-        self._records.extend(records)
+        with self._writing() as able:
+            if able:
+                self._records.extend(records)
 
     @property
     def target_died(self) -> str | None:
@@ -130,10 +141,27 @@ class RunWriter:
         if phase is not None:
             line["phase"] = phase
         text = json.dumps(line | further, allow_nan=False, ensure_ascii=False)
+        with self._writing() as able:
+            if able:
+                self._write_event(text.encode("utf-8", errors="replace") + b"\n")
+
+    def _write_event(self, line: bytes) -> None:
+        whole_bytes = os.fstat(self._events.fileno()).st_size
         try:
-            self._events.write(text.encode("utf-8", errors="replace") + b"\n")
+            while line:
+                line = line[self._events.write(line) :]
         except OSError as error:
+            self._events.truncate(whole_bytes)  # half a line would be a broken one
             raise unwritable(self.directory / EVENTS_FILE, error) from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[bool]:
+        """Yield whether anything can still be written; the first failure ends that."""
+        try:
+            yield self._broken is None
+        except OutputError as error:
+            self._broken = str(error)
+            raise
 
     def failed_step(self, step: str, kind: str, detail: str, *, iteration: int = 0, client: int = 0) -> None:
         """Append the event of a step that failed; secrets are taken out of `detail`, and it is cut."""
@@ -172,9 +200,16 @@ class RunWriter:
         if self._finished:
             return
         self._finished = True
-        self.event("run", phase="stop", t_ns=stop_ns)
-        self._records.close()
+        broken, self._broken = self._broken, None
+        self._reserve.release()
+        try:
+            self.event("run", phase="stop", t_ns=stop_ns)
+            self._records.close()
+        except OutputError as error:
+            broken = broken or str(error)
         self._events.close()
+        if broken:
+            status, reason = "failed", broken
         summary = self._summarise(self.directory, self.measures, self.unsent)
         records_sha256 = self._records.records_sha256
         replace_json(self.directory / SUMMARY_FILE, summary | {"records_sha256": records_sha256})
@@ -184,6 +219,7 @@ class RunWriter:
     def abandon(self) -> None:
         """Close the files and leave the run as it is, unfinished: for whoever is about to remove it."""
         self._finished = True
+        self._reserve.release()
         self._records.close()
         self._events.close()
 

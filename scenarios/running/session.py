@@ -14,6 +14,7 @@ from typing import Any
 
 from analysis.statistics.summary import summarise
 from plimsoll import __version__
+from plimsoll.common.errors import OutputError
 from plimsoll.common.redaction import redacted_command
 from plimsoll.rundir.events import ITERATION_FAILED
 from plimsoll.rundir.folders import directory_name, new_directory
@@ -146,7 +147,12 @@ class Session:
         sent = context.get("sent")
         if not isinstance(sent, Sent):
             return
-        iteration, client = context["iteration"], context["client"]
+        try:
+            self._write_down(sent, response_time, context["iteration"], context["client"])
+        except OutputError as error:  # the disk is full: Locust would go on, and log it for each request
+            self.give_up(str(error))
+
+    def _write_down(self, sent: Sent, response_time: float, iteration: int, client: int) -> None:
         self.writer.request(
             Request(
                 due_ns=max(self.writer.since_start_ns(sent.start_ns), 0),
@@ -172,7 +178,10 @@ class Session:
         """Note that an iteration failed, `since_ns` after which there is no measure of it."""
         now_ns = self.writer.now_ns()
         took_ms = round((now_ns - since_ns) / 1e6, 3)
-        self.writer.event(ITERATION_FAILED, iteration=number, took_ms=took_ms, t_ns=now_ns)
+        try:
+            self.writer.event(ITERATION_FAILED, iteration=number, took_ms=took_ms, t_ns=now_ns)
+        except OutputError as error:
+            self.give_up(str(error))
 
     def give_up(self, reason: str) -> None:
         """End the work: no later step can succeed."""

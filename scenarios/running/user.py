@@ -78,7 +78,7 @@ class ScenarioUser(User):
                 with self._recorded_failure():
                     self.begin()
                 self._has_begun = True
-            except StepFailedError as error:
+            except (StepFailedError, PlimsollError) as error:
                 self.session.give_up(str(error))
                 return  # to `next_iteration`, which ends this user; Locust would log what is raised here
             except Exception as error:

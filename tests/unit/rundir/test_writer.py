@@ -164,3 +164,47 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"file/x.*--out"):
         new_directory(tmp_path / "file", "x")
+
+
+def test_room_for_the_end_of_a_run_is_held_while_it_lasts(tmp_path: Path) -> None:
+    run = write(tmp_path)
+    assert (tmp_path / ".reserve").stat().st_size == 64 << 10
+    run.finish("complete")
+    assert not (tmp_path / ".reserve").exists()
+
+
+FILL = """
+import resource, signal, sys
+from pathlib import Path
+from plimsoll.common.errors import OutputError
+from plimsoll.rundir.request import Request
+from tests.unit.rundir.test_writer import write
+
+run = write(Path(sys.argv[1]))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
+failures = 0
+for number in range(2000):
+    try:
+        run.event("note", text="x" * 100)
+        run.request(Request(due_ns=number, total_us=1, route="save", status=200))
+    except OutputError:
+        failures += 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+run.finish("complete")
+print(failures)
+"""
+
+
+@pytest.mark.parametrize("room_bytes", [20_000, 20_001, 50_000])
+def test_a_run_whose_disk_is_full_has_failed_and_says_so_once(tmp_path: Path, room_bytes: int) -> None:
+    command = [sys.executable, "-c", FILL, str(tmp_path), str(room_bytes)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n", "what cannot be written is told once, not for each request"
+    run = RunDirectory.open(tmp_path)
+    assert run.status == "failed"
+    assert run.facts.reason
+    assert "cannot be written: File too large; choose another folder with --out" in run.facts.reason
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert lines[-1]["phase"] == "stop", "and no half line stands before it"
+    assert measure(run).requests == run.requests.count > 2
