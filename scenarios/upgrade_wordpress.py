@@ -116,8 +116,8 @@ class UpgradeWordpress(ScenarioUser):
 
         def each(t_ns: int, piece: bytes) -> None:
             for ended, begun in upgrade.take(t_ns, piece):
-                self._phase_event(ended.name, "stop", t_ns)
-                self._phase_event(begun, "start", t_ns)
+                self._phase_event(ended.name, "stop", ended.stop_ns)
+                self._phase_event(begun, "start", ended.stop_ns)
 
         try:
             self.site.post(

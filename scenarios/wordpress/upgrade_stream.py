@@ -1,8 +1,9 @@
 """Reads the reply of a WordPress core upgrade, which comes line by line while the work is done. Pure.
 
 Each line is a paragraph of WordPress's `show_message`. A line says what begins, so it also ends what went on
-before. English lines are known by their words. In other languages the first is known by the address of the
-package in it, the last by its link to the about page, and those between by their order.
+before. English lines are known by their words, also in a translation that is not complete. In other languages
+the first is known by the address of the package in it, and the last by its link to the about page. Those
+between two that are known are known by their order, if there are as many as phases.
 """
 
 import html
@@ -111,10 +112,11 @@ class Upgrade:
         """Begin when the button is pressed, at `start_ns`."""
         self.lines: list[ReplyLine] = []
         self.phases: list[Phase] = []
-        self.phase, self._since_ns = "start", start_ns
+        self._known, self._since_ns = "start", start_ns
+        self._unknown: list[ReplyLine] = []  # of progress, since the last that is known
         self.done = False
         self._reader, self._body = ReplyLines(), bytearray()
-        self._english = self._one_too_many = False
+        self._english = False
 
     def take(self, t_ns: int, piece: bytes) -> list[tuple[Phase, str]]:
         """Take a piece of the reply that came at `t_ns`; return phases that it ended, each with the next."""
@@ -123,13 +125,28 @@ class Upgrade:
         for line in self._reader.take(t_ns, piece):
             self._line(line)
         ended = self.phases[before:]
-        begun = [phase.name for phase in ended[1:]] + [self.phase]
+        begun = [phase.name for phase in ended[1:]] + [self._known]
         return list(zip(ended, begun, strict=False))
 
     def end(self, t_ns: int) -> Phase:
         """End the last phase: the reply has ended, or broken off, at `t_ns`."""
-        self.phases.append(Phase(self.phase, self._since_ns, t_ns))
+        passed = PHASES[PHASES.index(self._known) + 1 : PHASES.index(self.phase) + 1]
+        for name, line in zip(passed, self._unknown, strict=False):
+            self._next_phase(name, line.t_ns)
+        self._unknown = []
+        self.phases.append(Phase(self._known, self._since_ns, t_ns))
         return self.phases[-1]
+
+    @property
+    def phase(self) -> str:
+        """The phase that goes on, as far as that is known.
+
+        Where no line is English, each that is not known yet began one.
+        """
+        following = PHASES[PHASES.index(self._known) :]
+        if self._english or following[0] in ("database", "finish"):
+            return self._known
+        return following[min(len(self._unknown), following.index("database"))]
 
     @property
     def timed(self) -> bool:
@@ -137,7 +154,7 @@ class Upgrade:
 
         A proxy that holds the reply back until it is whole hides when each line was written.
         """
-        one_by_one = len({line.t_ns for line in self.lines}) > 1 and not self._one_too_many
+        one_by_one = len({line.t_ns for line in self.lines}) > 1
         return one_by_one and tuple(phase.name for phase in self.phases) == PHASES
 
     def whole(self, reply: Reply) -> Reply:
@@ -146,32 +163,36 @@ class Upgrade:
 
     def _line(self, line: ReplyLine) -> None:
         self.lines.append(line)
-        if _DONE in line.markup:
-            self.done = True
-            if self.phase != "finish":
-                self._next_phase("finish", line.t_ns)
-        elif name := self._begins(line):
-            self._next_phase(name, line.t_ns)
+        self.done |= _DONE in line.markup
+        if name := self._begins(line):
+            self._begin(name, line.t_ns)
+        elif _is_progress(line) and _ADDRESS not in line.markup:
+            self._unknown.append(line)
 
     def _begins(self, line: ReplyLine) -> str | None:
-        """Return the phase that `line` says begins; None where it says something else, e.g. a failure."""
-        text = line.text
+        """Return the phase that `line` is known to begin; None where it is not, or says something else."""
+        if _DONE in line.markup:
+            return "finish"
         for name, beginning in _LINES.items():
-            if text.startswith(beginning):
-                self._english |= name == "download"
+            if line.text.startswith(beginning):
+                self._english = True
                 return name
-        if _ADDRESS in line.markup:  # after the first: a package without a signature, which does not matter
-            return "download" if self.phase == "start" else None
-        if self._english or not _is_progress(line):
-            return None
-        if self.phase in ("database", "finish"):
-            self._one_too_many = True  # so that one before has moved all that followed
-        following = PHASES[PHASES.index(self.phase) + 1 :]
-        return following[0] if following and following[0] not in ("download", "finish") else None
+        # An address after the first: a package without a signature, which does not matter.
+        return "download" if _ADDRESS in line.markup and self._known == "start" else None
+
+    def _begin(self, name: str, t_ns: int) -> None:
+        """Begin a phase, and those before it whose lines nobody knew, if these are as many."""
+        between = PHASES[PHASES.index(self._known) + 1 : PHASES.index(name)]
+        if len(between) == len(self._unknown):
+            for passed, line in zip(between, self._unknown, strict=True):
+                self._next_phase(passed, line.t_ns)
+        self._unknown = []
+        if name != self._known:
+            self._next_phase(name, t_ns)
 
     def _next_phase(self, name: str, t_ns: int) -> None:
-        self.phases.append(Phase(self.phase, self._since_ns, t_ns))
-        self.phase, self._since_ns = name, t_ns
+        self.phases.append(Phase(self._known, self._since_ns, t_ns))
+        self._known, self._since_ns = name, t_ns
 
 
 def upgrade_trouble(upgrade: Upgrade, reply: Reply) -> Trouble | None:

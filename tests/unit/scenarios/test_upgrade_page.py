@@ -123,6 +123,27 @@ def test_a_language_that_mixes_in_english_lines_moves_none_either() -> None:
     assert names(upgrade) == list(PHASES)
 
 
+@given(st.lists(st.booleans(), min_size=9, max_size=9))
+def test_a_translation_that_is_not_complete_has_all_phases(translated: list[bool]) -> None:
+    mixed = [
+        german if is_german else line
+        for german, line, is_german in zip(GERMAN, LINES, translated, strict=False)
+    ]
+    upgrade, whole = upgraded(*mixed, GERMAN[-1])
+    assert upgrade_trouble(upgrade, whole) is None
+    assert upgrade.timed
+    assert names(upgrade) == list(PHASES)
+    assert [phase.stop_ns for phase in upgrade.phases][:8] == [10 * n for n in range(1, 9)]
+
+
+def test_a_translated_upgrade_that_broke_off_says_in_which_phase() -> None:
+    upgrade, whole = upgraded(*GERMAN[:6], "<p>Es ging nicht.</p>", foot=b"")
+    found = upgrade_trouble(upgrade, whole)
+    assert found
+    assert found.detail == "in phase copy: Es ging nicht."
+    assert names(upgrade) == list(PHASES[:7])
+
+
 def test_a_line_too_many_makes_the_times_doubtful_and_no_failure() -> None:
     upgrade, whole = upgraded(*GERMAN[:4], "<p>Noch etwas&#8230;</p>", *GERMAN[4:])
     assert upgrade_trouble(upgrade, whole) is None
