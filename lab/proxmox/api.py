@@ -13,16 +13,18 @@ from lab.proxmox.task import Task, succeeded, task
 from lab.steps.step import Call
 
 NEXT_ID = "/cluster/nextid"
-_NUMBERS = 10  # tried for one clone, in case others make virtual machines too
+_NUMBERS = 10  # tried for one clone, in case others make guests too
 _LOG_LINES = 3
 _STOP_S = 60.0
+_ADDRESSES = ("/agent/network-get-interfaces", "/interfaces")
+_STOPS = ("/status/stop", "/status/shutdown")
 
 
 class ProxmoxApi:
     """An Api of lab.steps.runner, and what drivers look with.
 
     Two answers are more than Proxmox's own: that of a clone has its number (`newid`), which differs from
-    the requested one if that was taken meanwhile; that of the guest agent has the `address`.
+    the requested one if that was taken meanwhile; that of the guest's interfaces has the `address`.
     """
 
     def __init__(
@@ -46,23 +48,25 @@ class ProxmoxApi:
             except ApiError as error:
                 if error.kind is FaultKind.GONE and call.may_be_gone:
                     return None
+                if error.kind is FaultKind.AT_REST and call.path.endswith(_STOPS):
+                    return None
                 if error.kind is not FaultKind.LATER or time.monotonic() >= until_s:
                     raise
             await asyncio.sleep(self._pause_s)
 
-    async def settled(self, node: str, vmid: int, timeout_s: float) -> None:
+    async def settled(self, node: str, vmid: int, clone_task: str, timeout_s: float) -> None:
         """Wait until the clones of `vmid` that this token began have ended: only then all have their names.
 
-        Raises ApiError.
+        `clone_task` is the type of their tasks. Raises ApiError.
         """
         path, params = (
             f"/nodes/{node}/tasks",
-            {"source": "active", "typefilter": "qmclone", "vmid": str(vmid)},
+            {"source": "active", "typefilter": clone_task, "vmid": str(vmid)},
         )
         for row in await self._request("GET", path, params) or ():
             begun = task(row.get("upid"))
             if begun and (begun.kind, begun.id, begun.user) == (
-                "qmclone",
+                clone_task,
                 str(vmid),
                 self._connection.token.id,
             ):
@@ -75,7 +79,7 @@ class ProxmoxApi:
         if call.method == "POST" and call.path.endswith("/clone"):
             return await self._cloned(call)
         answer = await self._worked(call, dict(call.params))
-        if call.path.endswith("/agent/network-get-interfaces"):
+        if call.path.endswith(_ADDRESSES):
             if address := guest_address(answer):
                 return {"address": address}
             raise ApiError(
@@ -125,7 +129,7 @@ class ProxmoxApi:
             params["newid"] = await self._free(taken)
 
     async def _free(self, taken: set[str]) -> str:
-        """Return a number that no virtual machine has, of those that may be taken."""
+        """Return a number that no guest has, of those that may be taken."""
         if self._numbers is None:
             return str(await self._request("GET", NEXT_ID))
         first, _, last = self._numbers.partition("-")
@@ -140,7 +144,7 @@ class ProxmoxApi:
                         raise
         raise ApiError(
             f"{self._connection.api}: no number from {first} to {last} is free: "
-            "remove virtual machines, or widen vmid_range"
+            "remove guests, or widen vmid_range"
         )
 
     async def _done(self, begun: Task, timeout_s: float, call: Call) -> None:

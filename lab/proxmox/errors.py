@@ -6,12 +6,19 @@ from enum import Enum
 from lab.errors import LabError
 
 _LONGEST = 240
-_LOCKED = re.compile(r"(?i)VM is locked|can't lock file|unable to acquire lock|got lock request timeout")
-_TAKEN = re.compile(r"(?i)unable to create VM \d+: config file already exists|VM (?:ID )?\d+ already exists")
+_LOCKED = re.compile(
+    r"(?i)(?:VM|CT) is locked|can't lock file|unable to acquire lock|got lock request timeout"
+)
+_TAKEN = re.compile(
+    r"(?i)unable to create (?:VM|CT) \d+: config file already exists|(?:VM|CT) (?:ID )?\d+ already exists"
+)
 _GONE = re.compile(
-    r"(?i)Configuration file '[^']*' does not exist|no such (?:VM|resource)|VM \d+ does not exist"
+    r"(?i)Configuration file '[^']*' does not exist|no such (?:VM|CT|resource)|(?:VM|CT) \d+ does not exist"
 )
 _LATER = re.compile(r"(?i)guest agent is not running|agent (?:not|isn't) |got timeout|is not running")
+_AT_REST = re.compile(r"(?i)(?:VM|CT) \d+ not running")
+_BOUND = re.compile(r"(?i)unable to clone mountpoint '\w+' \(type (?:bind|device)\)")
+_RUNS = re.compile(r"(?i)full clone of a running container is only possible from a snapshot")
 _NO_SNAPSHOT = re.compile(r"(?i)snapshot feature is not available")
 
 
@@ -20,10 +27,11 @@ class FaultKind(Enum):
 
     UNREACHED = "the request was never carried out: it may be repeated"
     UNSURE = "nobody knows whether it was carried out: it may be repeated if it changes nothing"
-    LOCKED = "another task holds the virtual machine: it may be repeated"
+    LOCKED = "another task holds the guest: it may be repeated"
     LATER = "it may succeed once the guest is up"
-    TAKEN = "the number belongs to another virtual machine"
-    GONE = "there is no such virtual machine"
+    TAKEN = "the number belongs to another guest"
+    GONE = "there is no such guest"
+    AT_REST = "the guest does not run: to stop it there is nothing to do"
     FINAL = "it fails however often it is repeated"
 
 
@@ -67,13 +75,23 @@ def of_message(where: str, said: str) -> ApiError:
     if _LOCKED.search(said):
         return ApiError(
             f"{where}: {said}: wait for the task that holds the lock, or stop it; "
-            "if no task holds the lock, remove it with qm unlock VMID on the node",
+            "if no task holds the lock, remove it with qm unlock VMID (pct unlock VMID for a container) "
+            "on the node",
             FaultKind.LOCKED,
         )
     if _TAKEN.search(said):
         return ApiError(f"{where}: {said}", FaultKind.TAKEN)
     if _GONE.search(said):
         return ApiError(f"{where}: {said}: are node and number right?", FaultKind.GONE)
+    if _AT_REST.search(said):
+        return ApiError(f"{where}: {said}", FaultKind.AT_REST)
+    if _BOUND.search(said):
+        return ApiError(
+            f"{where}: {said}: Proxmox clones volumes only: take that mount point out of the template, or "
+            "make it a volume of a storage"
+        )
+    if _RUNS.search(said):
+        return ApiError(f"{where}: {said}: shut it down, or make it a template")
     if _NO_SNAPSHOT.search(said):
         return ApiError(f"{where}: {said}: this storage has no snapshots: set restore: clone")
     if _LATER.search(said):

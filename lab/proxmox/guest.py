@@ -1,4 +1,4 @@
-"""The address of a guest, from its agent's list of interfaces. Pure."""
+"""The address of a guest, from its list of interfaces. Pure."""
 
 import ipaddress
 import re
@@ -10,13 +10,16 @@ _NOT_OUTWARD = re.compile(r"lo\d*|docker\d*|(?:br-|veth|virbr|cni|tun|tap).*")
 def guest_address(answer: Any) -> str | None:
     """Return the address that the guest is reached at, in brackets where it is IPv6; None where it has none.
 
-    IPv4 goes before IPv6; loopback, link-local, and the interfaces of containers do not count.
+    `answer` is the agent's of a virtual machine, or the node's for a container: a list, in which older nodes
+    have one `inet` and `inet6` with their prefixes. IPv4 goes before IPv6; loopback, link-local, and the
+    interfaces of containers inside do not count.
     """
     found: list[str] = []
-    for interface in _list(answer, "result"):
+    for interface in _list({"result": answer} if isinstance(answer, list) else answer, "result"):
         if _NOT_OUTWARD.fullmatch(str(interface.get("name", ""))):
             continue
-        for row in _list(interface, "ip-addresses"):
+        older = [{"ip-address": str(interface.get(key, "")).partition("/")[0]} for key in ("inet", "inet6")]
+        for row in _list(interface, "ip-addresses") or older:
             try:
                 address = ipaddress.ip_address(str(row.get("ip-address", "")))
             except ValueError:

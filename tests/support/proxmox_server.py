@@ -1,6 +1,6 @@
 """A server that speaks the documented API of Proxmox VE over HTTPS, with faults that a test switches on.
 
-It has machines, templates, tasks, locks and snapshots as state; nothing in it takes time: a task ends when
+It has guests, templates, tasks, locks and snapshots as state; nothing in it takes time: a task ends when
 its status was asked for so many times.
 """
 
@@ -16,34 +16,11 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.support.proxmox_guest import Vm, config_file, copied
 from tests.support.proxmox_https import HttpError, certificate, handler
 
 TOKEN_ID, SECRET = "lab@pve!plimsoll", "0f8fad5b-d9cb-469f-a165-70867728950e"
 TEMPLATE = 900
-_DNS_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
-_CLONE = {
-    "newid",
-    "name",
-    "description",
-    "pool",
-    "storage",
-    "full",
-    "target",
-    "bwlimit",
-    "snapname",
-    "format",
-}
-
-
-@dataclass
-class Vm:
-    """A virtual machine, or a template."""
-
-    node: str
-    config: dict[str, Any]
-    running: bool = False
-    snapshots: dict[str, dict[str, Any]] = field(default_factory=dict)
-    address: str | None = "192.0.2.77"
 
 
 @dataclass
@@ -73,6 +50,7 @@ class ProxmoxServer:
                 },
             )
         }
+        self.storages: list[dict[str, Any]] = []
         self.jobs: dict[str, Job] = {}
         self.asked: list[str] = []
         self.params: list[dict[str, str]] = []
@@ -128,7 +106,7 @@ class ProxmoxServer:
 
     def named(self, name: str) -> list[int]:
         """Numbers of the machines that are called so."""
-        return [vmid for vmid, vm in self.vms.items() if vm.config.get("name") == name]
+        return [vmid for vmid, vm in self.vms.items() if vm.config.get(vm.name_key) == name]
 
     def answer(self, method: str, path: str, params: dict[str, str]) -> Any:
         """The `data` of the answer, or HttpError; "silent" or "broken" where there is none."""
@@ -153,8 +131,10 @@ class ProxmoxServer:
         if path == "/cluster/nextid":
             return self._next_id(params)
         if path == "/cluster/resources":
-            return [self._row(vmid, vm) | {"type": "qemu", "node": vm.node} for vmid, vm in self.vms.items()]
-        found = re.fullmatch(r"/nodes/([^/]+)/(qemu|tasks)(?:/([^/]+))?(/.*)?", path)
+            return [self._row(vmid, vm) | {"type": vm.kind, "node": vm.node} for vmid, vm in self.vms.items()]
+        if path == "/storage":
+            return self.storages
+        found = re.fullmatch(r"/nodes/([^/]+)/(qemu|lxc|tasks)(?:/([^/]+))?(/.*)?", path)
         if not found:
             raise HttpError(501, f"Method '{method} {path}' not implemented")
         node, kind, name, rest = found[1], found[2], found[3], found[4] or ""
@@ -165,11 +145,12 @@ class ProxmoxServer:
         if kind == "tasks":
             return self._tasks(method, node, name, rest, params)
         if name is None:
-            return [self._row(vmid, vm) for vmid, vm in self.vms.items() if vm.node == node]
-        return self._vm(method, node, int(name), rest, params)
+            there = [(vmid, vm) for vmid, vm in self.vms.items() if (vm.node, vm.kind) == (node, kind)]
+            return [self._row(vmid, vm) for vmid, vm in there]
+        return self._vm(method, (node, kind, int(name)), rest, params)
 
     def _row(self, vmid: int, vm: Vm) -> dict[str, Any]:
-        name = vm.config.get("name", f"VM {vmid}")
+        name = vm.config.get(vm.name_key, f"VM {vmid}")
         status = "running" if vm.running else "stopped"
         return {"vmid": vmid, "name": name, "status": status, "template": vm.config.get("template", 0)}
 
@@ -236,21 +217,24 @@ class ProxmoxServer:
         self.jobs[upid] = Job(upid, self.polls, end, undo, log=[f"starting {kind} of {vmid}"])
         return upid
 
-    def _vm(self, method: str, node: str, vmid: int, rest: str, params: dict[str, str]) -> Any:
+    def _vm(self, method: str, which: tuple[str, str, int], rest: str, params: dict[str, str]) -> Any:
+        node, kind, vmid = which
         vm = self.vms.get(vmid)
-        if vm is None or vm.node != node:
-            raise HttpError(500, f"Configuration file 'nodes/{node}/qemu-server/{vmid}.conf' does not exist")
+        if vm is None or (vm.node, vm.kind) != (node, kind):
+            raise HttpError(500, f"Configuration file '{config_file(*which)}' does not exist")
         if (method, rest) == ("GET", "/config"):
             text = json.dumps(vm.config, sort_keys=True)
             return vm.config | {"digest": hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()}
         if (method, rest) == ("GET", "/agent/network-get-interfaces"):
             return self._agent(vm)
+        if (method, rest) == ("GET", "/interfaces"):
+            return vm.interfaces() if vm.running else None
         lock = vm.config.get("lock")
         if lock:
             self.lock_polls[vmid] = self.lock_polls.get(vmid, 0) - 1
             if self.lock_polls[vmid] == 0:
                 del vm.config["lock"]
-            raise HttpError(500, f"VM is locked ({lock})")
+            raise HttpError(500, f"{vm.called} is locked ({lock})")
         if method == "DELETE" and not rest:
             return self._destroy(vmid, vm, params)
         change = {
@@ -265,85 +249,84 @@ class ProxmoxServer:
             return change(vmid, vm, params)
         if found := re.fullmatch(r"/snapshot/(\w+)/rollback", rest):
             return self._roll_back(vmid, vm, found[1])
-        raise HttpError(501, f"Method '{method} /nodes/{node}/qemu/{vmid}{rest}' not implemented")
+        raise HttpError(501, f"Method '{method} /nodes/{node}/{kind}/{vmid}{rest}' not implemented")
 
     def _agent(self, vm: Vm) -> Any:
         if not vm.running or self.agent_polls > 0:
             self.agent_polls -= 1
             raise HttpError(500, "QEMU guest agent is not running")
-        rows = (
-            []
-            if vm.address is None
-            else [{"ip-address": vm.address, "ip-address-type": "ipv4", "prefix": 24}]
-        )
-        loopback = [{"ip-address": "127.0.0.1", "ip-address-type": "ipv4", "prefix": 8}]
-        return {"result": [{"name": "lo", "ip-addresses": loopback}, {"name": "eth0", "ip-addresses": rows}]}
+        return {"result": vm.interfaces()}
 
     def _configure(self, vmid: int, vm: Vm, params: dict[str, str]) -> None:
-        now = self._vm("GET", vm.node, vmid, "/config", {})["digest"]
+        now = self._vm("GET", (vm.node, vm.kind, vmid), "/config", {})["digest"]
         if params.pop("digest", now) != now:
             raise HttpError(500, "detected modified configuration - file changed by other user? Try again.")
         vm.config |= {key: int(value) if value.isdigit() else value for key, value in params.items()}
 
     def _clone(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
-        if unknown := set(params) - _CLONE:
-            said = "property is not defined in schema and the schema does not allow additional properties"
-            raise HttpError(400, "Parameter verification failed.", dict.fromkeys(unknown, said))
-        if not _DNS_NAME.fullmatch(params["name"]):
-            raise HttpError(
-                400, "Parameter verification failed.", {"name": "invalid format - not a DNS name"}
-            )
         full = params.get("full", "0" if vm.config.get("template") else "1") == "1"
         if "storage" in params and not full:
             raise HttpError(500, "parameter 'storage' not allowed for linked clones")
         new = int(params["newid"])
         if new in self.vms:
-            raise HttpError(500, f"unable to create VM {new}: config file already exists")
-        made = Vm(params.get("target", vm.node), {"lock": "clone"})
+            raise HttpError(500, f"unable to create {vm.called} {new}: config file already exists")
+        for slot, line in vm.config.items():
+            if slot.startswith("mp") and str(line).startswith("/"):
+                raise HttpError(500, f"unable to clone mountpoint '{slot}' (type bind)")
+        if vm.kind == "lxc" and vm.running and full:
+            raise HttpError(500, "Full clone of a running container is only possible from a snapshot")
+        given = {key: params[key] for key in (vm.name_key, "description") if key in params}
+        kept = {key: value for key, value in vm.config.items() if key != "template"} | given
+        # A container has all but its volumes at once, a virtual machine nothing but the lock.
+        early = kept if vm.kind == "lxc" else {}
+        made = Vm(
+            params.get("target", vm.node),
+            early | {"lock": "create" if early else "clone"},
+            kind=vm.kind,
+        )
         self.vms[new] = made
         self.lock_polls[new] = 1_000_000
 
         def done() -> None:
-            kept = {key: value for key, value in vm.config.items() if key != "template"}
-            disk = f"{params.get('storage', 'local')}:vm-{new}-disk-0,iothread=1,size=32G"
-            made.config = (
-                kept
-                | {key: params[key] for key in ("name", "description") if key in params}
-                | {"scsi0": disk}
-            )
+            made.config = kept | copied(vm, new, params)
 
-        return self._task("qmclone", vmid, vm.node, done, lambda: self._forget(new))
+        return self._task(vm.task("clone"), vmid, vm.node, done, lambda: self._forget(new))
 
     def _forget(self, vmid: int) -> None:
         self.vms.pop(vmid, None)
 
     def _snapshot(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
         return self._task(
-            "qmsnapshot", vmid, vm.node, lambda: vm.snapshots.update({params["snapname"]: dict(vm.config)})
+            vm.task("snapshot"),
+            vmid,
+            vm.node,
+            lambda: vm.snapshots.update({params["snapname"]: dict(vm.config)}),
         )
 
     def _roll_back(self, vmid: int, vm: Vm, name: str) -> str:
         if name not in vm.snapshots:
             raise HttpError(500, f"snapshot '{name}' does not exist")
-        return self._task("qmrollback", vmid, vm.node, lambda: vm.config.update(vm.snapshots[name]))
+        return self._task(vm.task("rollback"), vmid, vm.node, lambda: vm.config.update(vm.snapshots[name]))
 
     def _start(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
         def done() -> None:
             if vm.running:
-                raise HttpError(500, f"VM {vmid} already running")
+                raise HttpError(500, f"{vm.called} {vmid} already running")
             vm.running = True
 
-        return self._task("qmstart", vmid, vm.node, done)
+        return self._task(vm.task("start"), vmid, vm.node, done)
 
     def _halt(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
-        return self._task("qmstop", vmid, vm.node, lambda: setattr(vm, "running", False))
+        if vm.kind == "lxc" and not vm.running:
+            raise HttpError(500, f"CT {vmid} not running")
+        return self._task(vm.task("stop"), vmid, vm.node, lambda: setattr(vm, "running", False))
 
     def _destroy(self, vmid: int, vm: Vm, params: dict[str, str]) -> str:
         if vm.running:
-            raise HttpError(500, f"VM {vmid} is running - destroy failed")
+            raise HttpError(500, f"{vm.called} {vmid} is running - destroy failed")
         if vm.config.get("protection"):
-            raise HttpError(500, f"can't remove VM {vmid} - protection mode enabled")
-        return self._task("qmdestroy", vmid, vm.node, lambda: self._forget(vmid))
+            raise HttpError(500, f"can't remove {vm.called} {vmid} - protection mode enabled")
+        return self._task(vm.task("destroy"), vmid, vm.node, lambda: self._forget(vmid))
 
 
 @contextlib.contextmanager

@@ -1,1 +1,1 @@
-"""Driver `proxmox`: clones of a virtual machine on Proxmox VE, through its API."""
+"""Driver `proxmox`: clones of a virtual machine or a container on Proxmox VE, through its API."""

@@ -1,10 +1,11 @@
-"""Driver `proxmox`: a clone of a virtual machine on Proxmox VE, made, limited and removed through its API."""
+"""Driver `proxmox`: a clone of a virtual machine or a container, made and removed through Proxmox's API."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from lab.clones.address import needs_address, serves, target
 from lab.clones.clone import CloneKit, Driver, Surroundings, Target
+from lab.clones.proxmox.guests import GUESTS
 from lab.clones.proxmox.settings import ProxmoxSettings
 from lab.disks.place import DataLocation
 from lab.errors import LabError
@@ -28,6 +29,7 @@ class Proxmox:
         self._settings, self._name, self._api = settings, name, api
         self._mark = f"plimsoll: {self._name}"  # in its description: anybody may choose the same name
         self._from = settings.template_node or settings.node
+        self._guest = GUESTS[settings.guest]
 
     def create(self) -> list[Step]:
         """Clone the template, with limits and a snapshot to go back to."""
@@ -38,7 +40,7 @@ class Proxmox:
             Call(
                 f"clone {said.template} as {self._name}, under another number if that one gets taken",
                 "POST",
-                f"/nodes/{self._from}/qemu/{said.template}/clone",
+                f"/nodes/{self._from}/{self._guest.path}/{said.template}/clone",
                 tuple(self._clone_params()),
                 capture="vmid",
                 field="newid",
@@ -66,7 +68,7 @@ class Proxmox:
         ]
 
     def reset(self, restore: bool) -> list[Step]:
-        """Switch it off and on, so that the guest's caches are cold; with `restore` as it was made."""
+        """Switch it off and on, so that a guest's own caches are cold; with `restore` as it was made."""
         said = self._settings
         before: list[Step] = self.stop()
         if restore and said.restore == "clone":
@@ -79,12 +81,11 @@ class Proxmox:
             )
         steps = [*before, self._post("start it", "status/start", (), said.start_timeout_s)]
         if needs_address(said.target, said.connect_to):
-            agent = f"{self._path()}/agent/network-get-interfaces"
             steps.append(
                 Call(
-                    "ask the guest agent for its address",
+                    self._guest.asks,
                     "GET",
-                    agent,
+                    f"{self._path()}/{self._guest.address}",
                     capture="address",
                     field="address",
                     until_s=said.start_timeout_s,
@@ -112,28 +113,40 @@ class Proxmox:
 
     def describe(self) -> dict[str, Any]:
         """Return a description of how it was made, without the token."""
-        kept = {"api", "node", "template", "full", "storage", "bwlimit", "limits", "restore", "target"}
+        kept = {
+            "api",
+            "node",
+            "guest",
+            "template",
+            "full",
+            "storage",
+            "bwlimit",
+            "limits",
+            "restore",
+            "target",
+        }
         said = self._settings.model_dump(mode="json", include=kept, exclude_none=True)
         return {"driver": self.driver, "name": self._name, **said}
 
     async def find(self, machine: Machine) -> list[Remains]:
-        """Find virtual machines with the clone's name and mark, once cloning that is under way has ended."""
+        """Find guests with the clone's name and mark, once cloning that is under way has ended."""
         if self._api is None:
             raise LabError(f"{self._settings.api}: there is no API token to search with")
-        await self._api.settled(self._from, self._settings.template, self._settings.clone_timeout_s)
+        said, kind = self._settings, self._guest
+        await self._api.settled(self._from, said.template, kind.clone_task, said.clone_timeout_s)
         found = []
         for node, vmid in await self._named(self._api):
-            path = f"/nodes/{node}/qemu/{vmid}/config"
+            path = f"/nodes/{node}/{kind.path}/{vmid}/config"
             config = await self._api.call(Call("read its description", "GET", path, may_be_gone=True))
             lines = str((config or {}).get("description", "")).splitlines()
             if self._mark in map(str.strip, lines) and not int((config or {}).get("template", 0)):
-                what = f"the virtual machine {self._name} ({vmid} on {node})"
+                what = f"the {kind.called} {self._name} ({vmid} on {node})"
                 steps = tuple(self._remove(node, str(vmid)))
                 found.append(Remains(what, self._name.rpartition("--")[2], steps, {"vmid": str(vmid)}))
         return found
 
     async def _named(self, api: ProxmoxApi) -> list[tuple[str, int]]:
-        """Return the nodes and numbers of the machines with the clone's name.
+        """Return the nodes and numbers of the guests with the clone's name.
 
         Nodes list their own at once; the list of the cluster is up to half a minute late, and is needed
         only for what was moved to another node.
@@ -141,17 +154,19 @@ class Proxmox:
         rows = dict[int, str]()
         nodes = list(dict.fromkeys((self._settings.node, self._from)))
         for row in await api.call(Call("list", "GET", "/cluster/resources", (("type", "vm"),))):
-            if row.get("type") == "qemu" and row.get("name") == self._name and row["node"] not in nodes:
+            if row.get("type") != self._guest.path or row.get("name") != self._name:
+                continue
+            if row["node"] not in nodes:
                 rows[int(row["vmid"])] = str(row["node"])
         for node in nodes:
-            for row in await api.call(Call("list", "GET", f"/nodes/{node}/qemu")):
+            for row in await api.call(Call("list", "GET", f"/nodes/{node}/{self._guest.path}")) or ():
                 if row.get("name") == self._name:
                     rows[int(row["vmid"])] = node
         return [(node, vmid) for vmid, node in sorted(rows.items())]
 
     def _clone_params(self) -> list[tuple[str, str]]:
         said = self._settings
-        params = [("newid", _CAPTURED), ("name", self._name), ("description", self._mark)]
+        params = [("newid", _CAPTURED), (self._guest.name, self._name), ("description", self._mark)]
         params.append(("full", str(int(said.full))))
         optional = {
             "storage": said.storage,
@@ -179,14 +194,14 @@ class Proxmox:
         return steps
 
     def _remove(self, node: str, vmid: str) -> list[Step]:
-        path = f"/nodes/{node}/qemu/{vmid}"
+        path = f"/nodes/{node}/{self._guest.path}/{vmid}"
         purge = (("purge", "1"), ("destroy-unreferenced-disks", "1"))
         return [
             Call(
                 "check that it still belongs to the lab",
                 "GET",
                 f"{path}/config",
-                expects=(("name", self._name),),
+                expects=((self._guest.name, self._name),),
                 may_be_gone=True,
             ),
             Call("switch it off", "POST", f"{path}/status/stop", task_timeout_s=_SHORT_S, may_be_gone=True),
@@ -211,7 +226,7 @@ class Proxmox:
         return Call(says, "POST", f"{self._path()}/{below}", params, task_timeout_s=timeout_s)
 
     def _path(self) -> str:
-        return f"/nodes/{self._settings.node}/qemu/{_CAPTURED}"
+        return f"/nodes/{self._settings.node}/{self._guest.path}/{_CAPTURED}"
 
 
 async def _kit(settings: ProxmoxSettings, around: Surroundings) -> CloneKit:

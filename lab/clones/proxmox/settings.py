@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lab.clones.address import TargetUrl
 from lab.clones.guest import GuestSettings, StopTimeout
+from lab.clones.proxmox.guests import GuestName
 from lab.names.model import StrictModel, explained_in
 from lab.proxmox import ApiSettings
 
@@ -64,14 +65,17 @@ class DiskLimits(StrictModel):
 
 
 class ProxmoxSettings(GuestSettings, ApiSettings):
-    """A clone of a virtual machine on Proxmox VE."""
+    """A clone of a virtual machine or a container on Proxmox VE."""
 
     model_config = explained_in("docs/proxmox.md")
 
-    driver: Literal["proxmox"] = Field(description="`proxmox`: a clone of a virtual machine there.")
+    driver: Literal["proxmox"] = Field(description="`proxmox`: a clone of a guest there.")
+    guest: GuestName = Field(
+        "vm", description="What is cloned: `vm`, a virtual machine, or `container`, a container (LXC)."
+    )
     node: Node = Field(description="Node to run the clone on.")
     template: int = Field(
-        ge=100, le=999_999_999, description="Number of the virtual machine to clone, preferably a template."
+        ge=100, le=999_999_999, description="Number of the guest to clone, preferably a template."
     )
     template_node: Node | None = Field(None, description="Node that has the template. Default: node.")
     full: bool = Field(
@@ -86,7 +90,7 @@ class ProxmoxSettings(GuestSettings, ApiSettings):
         None, description="Range of numbers for the clone, FIRST-LAST. Default: the next free number."
     )
     limits: dict[DiskKey, DiskLimits] = Field(
-        {}, description="Limits for its disks: {scsi0: {mbps_rd: 150}}."
+        {}, description="Limits for the disks of a virtual machine: {scsi0: {mbps_rd: 150}}."
     )
     restore: Literal["rollback", "clone"] = Field(
         "rollback",
@@ -96,7 +100,7 @@ class ProxmoxSettings(GuestSettings, ApiSettings):
     target: TargetUrl = Field(
         "http://${address}",
         description="Base URL of the site on the clone. ${address} stands for the address that the guest "
-        "agent reports.",
+        "agent reports, or the node for a container.",
     )
     clone_timeout_s: float = Field(3600.0, gt=0, description="Seconds to wait for the disks to be copied.")
     stop_timeout_s: Annotated[StopTimeout, Field(ge=1)] = 120
@@ -110,6 +114,8 @@ class ProxmoxSettings(GuestSettings, ApiSettings):
                 "storage: a linked clone stays on its template's storage; leave storage out, or set full: "
                 "true"
             )
+        if self.guest == "container" and self.limits:
+            raise ValueError("limits: Proxmox limits disks of virtual machines only; leave limits out")
         if empty := [disk for disk, limits in self.limits.items() if not limits.words()]:
             raise ValueError(f"limits: {', '.join(empty)}: sets no limit; name one, or leave the disk out")
         return self

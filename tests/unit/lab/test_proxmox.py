@@ -17,7 +17,8 @@ from lab.proxmox import ProxmoxApi, connect
 from lab.steps.runner import StepRunner
 from lab.steps.step import Call, Serve, shown
 from tests.support.fakemachine import FakeMachine
-from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
+from tests.support.proxmox_guest import Vm
+from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server
 
 ENVIRONMENT = {"PLIMSOLL_PROXMOX_TOKEN_ID": TOKEN_ID, "PLIMSOLL_PROXMOX_TOKEN_SECRET": SECRET}
 NAME = "plimsoll-bench--hdd"

@@ -17,7 +17,8 @@ from lab.proxmox.guest import guest_address
 from lab.proxmox.task import task
 from lab.proxmox.token import token
 from lab.steps.step import Call
-from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
+from tests.support.proxmox_guest import Vm
+from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server
 
 ENVIRONMENT = {"PLIMSOLL_PROXMOX_TOKEN_ID": TOKEN_ID, "PLIMSOLL_PROXMOX_TOKEN_SECRET": SECRET}
 NEXT = Call("choose a free number", "GET", "/cluster/nextid")
@@ -219,9 +220,7 @@ def test_numbers_come_from_the_range_and_not_from_beyond_it(server: ProxmoxServe
     server.fail("nextid", 400, "Parameter verification failed.", 1, {"vmid": "VM 301 already exists"})
     assert ask(server, numbers) == "302"
     server.vms |= {301: Vm("pve1", {}), 302: Vm("pve1", {})}
-    with pytest.raises(
-        LabError, match="no number from 300 to 302 is free: remove virtual machines, or widen"
-    ):
+    with pytest.raises(LabError, match="no number from 300 to 302 is free: remove guests, or widen"):
         ask(server, numbers)
 
 
