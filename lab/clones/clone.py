@@ -99,12 +99,27 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What is known of a clone only once it stands.
+
+    `description` adds to that of `Clone.describe`; `datasets` are its own, on the backend's machine.
+    """
+
+    description: Mapping[str, Any] = field(default_factory=dict)
+    datasets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class CloneKit:
-    """A clone, the API that it is made through, and the site that it copies, where there are such things."""
+    """A clone, the API that it is made through, and the site that it copies, where there are such things.
+
+    `look` looks at the clone that stands, given what its steps captured; it raises LabError.
+    """
 
     clone: Clone
     api: Api | None = None
     golden: Golden | None = None
+    look: Callable[[Mapping[str, str]], Awaitable[Seen]] | None = None
 
 
 Settings = TypeVar("Settings", bound=CloneSettings)

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lab.clones.clone import Clone, CloneKit
+from lab.clones.clone import Clone, CloneKit, Seen
 from lab.clones.registry import driver_of
 from lab.disks.disk import Disk
 from lab.disks.limited_machine import LimitedMachine
@@ -50,7 +50,7 @@ class Rig:
     ) -> None:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
         self.files = files  # of fileio, where it has a disk
-        self.golden, self._api, self._on_step = kit.golden, kit.api, on_step
+        self.golden, self._api, self._look, self._on_step = kit.golden, kit.api, kit.look, on_step
         self.outfits: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
         self.stands = False  # whether the lab made it, whole or in part
@@ -143,6 +143,10 @@ class Rig:
             yield await apply(machine, self.tuning(of_clone), journal)
         finally:
             await put_back(machine, journal)
+
+    async def seen(self) -> Seen:
+        """Return what is known of the clone only now that it stands. Looks only. Raises LabError."""
+        return await self._look(self.runner.captured) if self._look else Seen()
 
     def reset(self, restore: bool) -> StepGroup:
         """Return the steps before a run; with `restore`, the data are put back as they were."""

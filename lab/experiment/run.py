@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from lab.clones.clone import Seen
 from lab.errors import LabError
 from lab.experiment.command_line import loads_of
 from lab.experiment.factors.variants import Variant
@@ -53,6 +54,7 @@ class RigRun:
         self._run, self._of, self._rig, self._here = run, of, rig, here
         self._folder, self._kinds, self._say = folder, kinds, say
         self._recorded = RecordedMachine(rig.machine, rig.tell)
+        self._seen = Seen()
 
     async def done(self) -> Path:
         """Do it, and return the finished run directory. Raises LabError where it failed.
@@ -77,6 +79,7 @@ class RigRun:
 
     async def _measured(self, attempt: Path) -> tuple[list[LoadPart], dict[str, Any]]:
         rig = self._rig
+        self._seen = await rig.seen()
         devices, datasets = self._disks()
         facts = await read_facts(rig.machine, devices, datasets, rig.clone.data().part_of)
         observe = self._lab.observe
@@ -165,7 +168,7 @@ class RigRun:
         """Return devices and datasets for facts and observers."""
         where = self._rig.place
         if where is None:
-            return self._lab.observe.disks, ()
+            return self._lab.observe.disks, self._seen.datasets
         data = self._rig.clone.data()
         dataset = data.dataset or (None if self._rig.is_ours else where.dataset)
         return self._rig.devices, (dataset, *data.part_of) if dataset else ()
@@ -194,7 +197,7 @@ class RigRun:
                 **({"factors": self._variant.levels} if self._variant.levels else {}),
                 "storage": {
                     "emulated": where.emulated if where else None,
-                    "clone": self._rig.clone.describe() | accelerator,
+                    "clone": {**self._rig.clone.describe(), **accelerator, **self._seen.description},
                     "facts": facts,
                     "tuning": [asdict(value) for value in in_words(tuning.asked, part_of)],
                 },

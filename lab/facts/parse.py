@@ -7,6 +7,8 @@ PROPERTIES = (
     *("compression", "recordsize", "primarycache", "secondarycache", "atime", "relatime", "xattr"),
     *("logbias", "sync"),
 )
+# Those that are kept of a volume besides; they cannot be set once it is made.
+VOLUME_PROPERTIES = ("volblocksize",)
 _GROUPS = re.compile(
     r"(mirror|raidz\d?|draid\d?[\w:]*|spare|replacing|logs?|cache|special|dedup|spares)(-\d+)?"
 )

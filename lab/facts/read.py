@@ -109,7 +109,8 @@ def disk_facts(device: str, texts: Sequence[str | None]) -> DiskFacts:
 
 def dataset_facts(dataset: str, found: dict[str, tuple[str, str]], part: str | None = None) -> DatasetFacts:
     """Return the facts in what `zfs get` printed of one dataset. Pure."""
-    kept = {name: found[name][0] for name in parse.PROPERTIES if name in found and found[name][0] != "-"}
+    names = (*parse.PROPERTIES, *parse.VOLUME_PROPERTIES)
+    kept = {name: found[name][0] for name in names if name in found and found[name][0] != "-"}
     ratio = parse.ratio(found.get("compressratio", ("", ""))[0])
     return DatasetFacts(dataset=dataset, part=part, properties=kept, compress_ratio=ratio)
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.clones.address import needs_address, serves, target
-from lab.clones.clone import CloneKit, Driver, Surroundings, Target
+from lab.clones.clone import CloneKit, Driver, Seen, Surroundings, Target
 from lab.clones.proxmox.guests import GUESTS
+from lab.clones.proxmox.look import look
 from lab.clones.proxmox.settings import ProxmoxSettings
 from lab.disks.place import DataLocation
 from lab.errors import LabError
@@ -108,7 +109,7 @@ class Proxmox:
         return target(self._settings.target, self._settings.connect_to, captured)
 
     def data(self) -> DataLocation:
-        """Return an empty location: Proxmox does not say what its storage lies on."""
+        """Return an empty location: where its volumes lie is known only once it stands (see `look`)."""
         return DataLocation()
 
     def describe(self) -> dict[str, Any]:
@@ -231,7 +232,12 @@ class Proxmox:
 
 async def _kit(settings: ProxmoxSettings, around: Surroundings) -> CloneKit:
     api = ProxmoxApi(connect(settings))
-    return CloneKit(Proxmox(settings, around.name, api), api)
+
+    async def seen(captured: Mapping[str, str]) -> Seen:
+        path = f"/nodes/{settings.node}/{GUESTS[settings.guest].path}/{captured['vmid']}"
+        return await look(api, around.machine, settings.node, path)
+
+    return CloneKit(Proxmox(settings, around.name, api), api, look=seen)
 
 
 PROXMOX = Driver("proxmox", ProxmoxSettings, _kit, needs_disk=False)
