@@ -1,7 +1,8 @@
 """A server that speaks the documented API of Proxmox VE over HTTPS, with faults that a test switches on.
 
-It has guests, templates, tasks, locks and snapshots as state; nothing in it takes time: a task ends when
-its status was asked for so many times.
+It refuses every request that does not keep to the description of the API (proxmox_schema). It has guests,
+templates, tasks, locks and snapshots as state; nothing in it takes time: a task ends when its status was
+asked for so many times.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from typing import Any
 
 from tests.support.proxmox_guest import Vm, config_file, copied
 from tests.support.proxmox_https import HttpError, certificate, handler
+from tests.support.proxmox_schema import problems
 
 TOKEN_ID, SECRET = "lab@pve!plimsoll", "0f8fad5b-d9cb-469f-a165-70867728950e"
 TEMPLATE = 900
@@ -113,6 +115,8 @@ class ProxmoxServer:
         line = f"{method} {path}"
         self.asked.append(line)
         self.params.append(params)
+        if wrong := problems(method, path, params):
+            raise HttpError(400, "Parameter verification failed.", wrong)
         silent = False
         for fault in self._faults:
             if fault[2] and fault[0].search(line):
