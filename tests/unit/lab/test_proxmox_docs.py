@@ -1,4 +1,4 @@
-"""docs/proxmox.md and docs/libvirt.md name every key with what it does, and their examples are valid."""
+"""docs/proxmox.md and docs/libvirt.md name every key with what it does; their examples are valid."""
 
 import re
 
@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from lab.clones.libvirt.settings import LibvirtSettings
 from lab.clones.proxmox.settings import DiskLimits, ProxmoxSettings
-from tests.support.paths import DOCS
+from lab.experiment.settings import read_lab
+from tests.support.paths import DOCS, ROOT
 
 PAGES: dict[str, dict[str, type[BaseModel]]] = {
     "proxmox.md": {"": ProxmoxSettings, "limits.DISK.": DiskLimits},
@@ -35,3 +36,32 @@ def test_its_examples_are_valid(page: str) -> None:
     assert examples
     for example in examples:
         PAGES[page][""].model_validate(yaml.safe_load(example)["clone"])
+
+
+MOVE = ROOT / "examples" / "proxmox-zfs.yml"
+
+
+def test_the_move_between_two_mirrors_says_of_each_line_what_it_is_for() -> None:
+    lines = [line for line in MOVE.read_text(encoding="utf-8").splitlines() if line.strip()]
+    assert [line for line in lines if not re.search(r"# \w", line)] == []
+
+
+def test_the_move_sends_what_each_clone_lies_on() -> None:
+    """The dataset is known before the clone is made only if its number is."""
+    for backend in read_lab(MOVE).backends:
+        clone, saturator = backend.clone.model_dump(), backend.saturator
+        assert saturator is not None
+        first, last = clone["vmid_range"].split("-")
+        assert first == last
+        pool = clone["storage"].removesuffix("-zfs")
+        assert saturator.model_dump()["dataset"] == f"{pool}/vm-{first}-disk-0"
+
+
+def test_the_page_grants_rights_on_what_the_move_uses_and_on_nothing_else() -> None:
+    text = (DOCS / "proxmox.md").read_text(encoding="utf-8")
+    granted = set(re.findall(r"pveum acl modify (/\S+)", text))
+    clones = [backend.clone.model_dump() for backend in read_lab(MOVE).backends]
+    used = {f"/vms/{clone['template']}" for clone in clones} | {f"/pool/{clone['pool']}" for clone in clones}
+    used |= {f"/storage/{clone['storage']}" for clone in clones}
+    assert granted == used | {"/sdn/zones/localnetwork/vmbr0"}
+    assert set(re.findall(r"--roles (\w+)", text)) == set(re.findall(r"pveum role add (\w+)", text))
