@@ -12,6 +12,8 @@ from plimsoll.rundir.events import Span
 
 Json = dict[str, Any]
 RUN_COLOURS = 8
+_LABEL_LENGTH, _LABEL_PX, _LABEL_LINE_PX, _LABEL_LINES = 40, 6.5, 14, 3  # of spans
+_NARROW_PX = 500  # of a plot: where it is narrower, labels may touch
 _MOST_SPANS = 40
 _APART = 0.09  # of the width of a chart: as much as a number takes on paper
 
@@ -187,17 +189,41 @@ def layout(x_axis: Json, y_axis: Json, **more: Any) -> Json:
 def span_shapes(runs: Sequence[Run], unit: TimeUnit) -> Json:
     """Return shaded bands and their labels for what happened during the runs (saturators, interrupts)."""
     shapes: list[Json] = []
-    labels: list[Json] = []
+    spans: list[Span] = []
     for run in runs:
         colour = "var(--muted)" if len(runs) == 1 else run.colour
         for span in run.spans[: _MOST_SPANS // len(runs) + 1]:
             edges = {"x0": unit.of(span.start_s), "x1": unit.of(span.stop_s)}
             box = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "opacity": 0.12}
             shapes.append(box | edges | {"fillcolor": colour, "line": {"width": 1, "color": colour}})
-            place = {"x": unit.of(span.start_s), "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top"}
-            text = {"text": plotly_text(span.name, 40), "showarrow": False, "font": {"size": 11}}
-            labels.append(place | text)
-    return {"shapes": shapes, "annotations": labels}
+            spans.append(span)
+    whole_s = max((run.statistics.duration_s for run in runs), default=1.0)
+    return {"shapes": shapes, "annotations": _span_labels(spans, whole_s, unit)}
+
+
+def _span_labels(spans: Sequence[Span], whole_s: float, unit: TimeUnit) -> list[Json]:
+    """Return the labels of `spans`, none over another: below it, or none where there is no room.
+
+    Spans of one name that begin about together, as of several runs, have one.
+    """
+    labels: list[Json] = []
+    free_from_s: list[float] = []  # each line
+    same_until_s: dict[str, float] = {}
+    for span in sorted(spans, key=lambda span: span.start_s):
+        text = plotly_text(span.name, _LABEL_LENGTH)
+        wide_s = (min(len(span.name), _LABEL_LENGTH) + 1) * _LABEL_PX / _NARROW_PX * whole_s
+        start_s = max(min(span.start_s, whole_s - wide_s), 0.0)
+        if start_s < same_until_s.get(text, -1.0):
+            continue
+        line = next((at for at, free_s in enumerate(free_from_s) if free_s <= start_s), len(free_from_s))
+        if line == _LABEL_LINES:
+            continue
+        free_from_s[line : line + 1] = [start_s + wide_s]
+        same_until_s[text] = start_s + wide_s
+        place = {"x": unit.of(start_s), "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top"}
+        look = {"showarrow": False, "font": {"size": 11}, "yshift": -_LABEL_LINE_PX * line}
+        labels.append(place | look | {"text": text})
+    return labels
 
 
 def points(name: str, x: list[float], y: list[float | None], **more: Any) -> Json:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.charts.style import apart, in_lines
+from analysis.charts.style import Run, TimeUnit, apart, in_lines, span_shapes
 from analysis.report import charts, make_report
+from plimsoll.rundir.events import Span
 from tests.support.rundir import traffic, write_run
 
 TOY = '''
@@ -62,3 +63,28 @@ LABELS = [
 @pytest.mark.parametrize(("what", "text", "columns", "lines"), LABELS, ids=[row[0] for row in LABELS])
 def test_labels_in_lines(what: str, text: str, columns: int, lines: str) -> None:
     assert in_lines(text, columns) == lines, what
+
+
+SPAN_LABELS: list[tuple[str, list[Span], list[tuple[str, float]]]] = [
+    ("one alone", [Span("zfs-send", 100, 200)], [("zfs-send", 0)]),
+    ("two that begin together", [Span("a", 100, 200), Span("b", 100, 300)], [("a", 0), ("b", -14)]),
+    ("one of each run", [Span("zfs-send", 100 + n, 200) for n in range(4)], [("zfs-send", 0)]),
+    ("the same again later", [Span("a", 100, 110), Span("a", 600, 610)], [("a", 0), ("a", 0)]),
+    (
+        "more than there is room for",
+        [Span(name, 100, 200) for name in "abcde"],
+        [("a", 0), ("b", -14), ("c", -28)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "spans", "shown"), SPAN_LABELS, ids=[row[0] for row in SPAN_LABELS])
+def test_labels_of_spans_do_not_lie_over_one_another(
+    tmp_path: Path, what: str, spans: list[Span], shown: list[tuple[str, float]]
+) -> None:
+    run = write_run(tmp_path / "run", traffic(1000, 2))
+    (found,) = make_report([run]).runs
+    drawn = found.as_chart_run()
+    known = Run(drawn.name, drawn.statistics, spans, drawn.paced_by, drawn.number, drawn.shade)
+    labels = span_shapes([known], TimeUnit("seconds", 1, 1000.0))["annotations"]
+    assert [(label["text"], label["yshift"]) for label in labels] == shown, what
