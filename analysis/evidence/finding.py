@@ -143,6 +143,12 @@ class FindingKind(Enum):
         "Some runs do not say what shaped their load.",
         "Run both sides with one version.",
     )
+    OTHER_CACHES = Rule(
+        "other-caches",
+        Severity.BAD,
+        "The runs did not begin with the same caches: cold, warm, or as the run before left them.",
+        "Run both sides with one value of `cache` in lab.yml.",
+    )
     UNEQUAL_REQUESTS = Rule(
         "unequal-requests",
         Severity.WARN,

@@ -1,10 +1,14 @@
-"""The storage under a run, as it is compared with others: facts, clone, and what tuning set. Pure."""
+"""The storage under a run, as it is compared with others: facts, clone, tuning and caches. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from analysis.evidence.finding import Finding, FindingKind
+from analysis.evidence.run import RunEvidence
+from plimsoll.common.units import listed
 from plimsoll.rundir.models import Storage, TunedValue
 
+_COLD = ("cold", "default")  # by default caches are emptied too, as far as that touches nobody else's
 _OF_ONE = re.compile(r"(disks|datasets)\.(.+)\.([a-z0-9_]+)")
 
 
@@ -15,6 +19,7 @@ def described(storage: Storage) -> dict[str, object]:
         "clone": storage.clone,
         **storage.facts,
         "tuning": tuned(storage.tuning),
+        **({"cache": storage.cache.state} if storage.cache else {}),
     }
 
 
@@ -35,3 +40,24 @@ def tuned(tuning: Sequence[TunedValue]) -> dict[str, str]:
             key = f"{kind}.{place}.{setting}"
         found[key] = value.set
     return found
+
+
+def cache_findings(
+    sides: Sequence[Sequence[RunEvidence]], names: Sequence[str], scenario: str
+) -> Iterator[Finding]:
+    """Yield whether the runs of sides that are called `names` (hostile) began with unlike caches.
+
+    Runs that say nothing of their caches are left out.
+    """
+    found = [_cache_states(runs) for runs in sides]
+    if len({"cold" if state in _COLD else state for states in found for state in states}) < 2:
+        return
+    said = [f"{name} {' and '.join(states)}" for name, states in zip(names, found, strict=True) if states]
+    text = f"{scenario}: the runs did not begin with the same caches: {listed(said)}."
+    yield Finding(FindingKind.OTHER_CACHES, text, tuple(run.name for runs in sides for run in runs), scenario)
+
+
+def _cache_states(runs: Sequence[RunEvidence]) -> list[str]:
+    """Return the states of the caches (hostile) at the start of `runs`, each once."""
+    storages = (run.directory.facts.storage for run in runs)
+    return list(dict.fromkeys(one.cache.state for one in storages if one and one.cache))

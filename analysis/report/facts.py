@@ -18,6 +18,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("backend", facts.backend),
         ("emulated", run.emulated),
         ("tuning", _tuning(facts.storage)),
+        ("caches", _caches(facts.storage)),
         ("experiment", _experiment(facts.experiment)),
         ("at the same time", together_of(facts.together)),
         ("repeat", None if facts.repeat is None else str(facts.repeat)),
@@ -42,6 +43,12 @@ def _tuning(storage: Storage | None) -> str | None:
         f"{value.key} {value.set}" + ("" if value.was == value.set else f" (was {value.was or ABSENT})")
         for value in (storage.tuning if storage else [])
     )
+
+
+def _caches(storage: Storage | None) -> str | None:
+    if storage is None or storage.cache is None:
+        return None
+    return ": ".join(filter(None, (storage.cache.state, ", ".join(storage.cache.how))))
 
 
 def _experiment(experiment: ExperimentRun | None) -> str | None:

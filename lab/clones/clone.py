@@ -141,6 +141,7 @@ class Driver(Generic[Settings]):
     more than it takes at first, for settings; None where it cannot.
     `at_start`: keys that hold from each start on, so that clones which differ in no other can be one.
     `has_parts`: it can put its database and its web files on datasets of their own.
+    `has_files`: the files of its site lie on the disk as such, in a folder called as the clone is.
     """
 
     name: str
@@ -153,3 +154,4 @@ class Driver(Generic[Settings]):
     grows: Callable[[Settings], Command | None] = lambda _: None
     at_start: frozenset[str] = frozenset()
     has_parts: bool = False
+    has_files: bool = False

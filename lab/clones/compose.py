@@ -207,4 +207,5 @@ COMPOSE = Driver(
     looks=_looks,
     at_start=frozenset({"buffer_pool", "php_children", "varnish_storage"}),
     has_parts=True,
+    has_files=True,
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from lab.clones.clone import Surroundings
 from lab.clones.registry import driver_of
+from lab.disks.caches import can_be_cold
 from lab.disks.registry import kind_of as disk_kind
 from lab.errors import LabError, MachineError, last_words
 from lab.experiment.asked_once import AskedOnce
@@ -158,6 +159,7 @@ def _looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
         kind = disk_kind(backend.disk)
         looks += kind.looks(backend.disk, lab.work)
         place = kind.make(backend.disk, label, backend.name, lab.work).place()
+        looks += can_be_cold(place, backend.name) if lab.cache == "cold" else []
     around = Surroundings(machine, label.of(backend.name), place, lab.site, lab.work, str(PROJECT))
     looks += driver_of(backend.clone).looks(backend.clone, around)
     if (saturator := backend.saturator or lab.saturator) is not None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lab.clones.clone import Surroundings
 from lab.clones.registry import clone_of
+from lab.disks.caches import with_caches
 from lab.disks.registry import disk
 from lab.errors import LabError
 from lab.experiment.factors.variants import variants
@@ -46,7 +47,8 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     place = storage.place() if storage else None
     try:
         name, parts = label.of(backend.name), created_with(backend.tuning)
-        around = Surroundings(machine, name, place, lab.site, lab.work, str(PROJECT), parts)
+        caches = with_caches(lab.cache, place, name) if place else None
+        around = Surroundings(machine, name, caches, lab.site, lab.work, str(PROJECT), parts)
         kit = await clone_of(backend.clone, around)
     except ValueError as error:  # a clone that this disk cannot hold
         raise LabError(f"clone: {error}") from None

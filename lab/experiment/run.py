@@ -11,6 +11,7 @@ from typing import Any
 
 from lab.clones.clone import Seen
 from lab.errors import LabError
+from lab.experiment.caches import cache_facts
 from lab.experiment.command_line import loads_of
 from lab.experiment.factors.variants import Variant
 from lab.experiment.folder import ExperimentFolder
@@ -187,6 +188,7 @@ class RigRun:
         choice = self._lab.scenario(self._run.scenario)
         phases = self._lab.phases_of(choice)
         part_of = self._rig.clone.data().part_of
+        name = Label(self._lab.name).of(self._rig.name)
         replace_json(
             path,
             read_json(path)
@@ -200,6 +202,7 @@ class RigRun:
                     "clone": {**self._rig.clone.describe(), **accelerator, **self._seen.description},
                     "facts": facts,
                     "tuning": [asdict(value) for value in in_words(tuning.asked, part_of)],
+                    **cache_facts(self._lab, self._rig.backend, where, name),
                 },
                 "phases": {"warmup_s": self._lab.warmup_s, **phases.model_dump()},
             }

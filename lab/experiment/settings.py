@@ -8,8 +8,10 @@ from pydantic import Field, model_validator
 
 from lab.clones.golden import SiteSettings
 from lab.clones.registry import AnyClone, driver_of
+from lab.disks.caches import CacheState
 from lab.disks.registry import AnyDisk, disk
 from lab.disks.registry import kind_of as disk_kind
+from lab.experiment.caches import cache_problems
 from lab.experiment.factors.problems import factor_problems
 from lab.experiment.factors.settings import Factor, Value
 from lab.experiment.fileio_settings import Fileio, fileio_problems
@@ -185,6 +187,11 @@ class Lab(StrictModel):
     fileio: Fileio | None = Field(
         None, description="How to measure each backend's volume before the runs: see docs/fileio.md."
     )
+    cache: CacheState | None = Field(
+        None,
+        description="State of the caches at the start of each run, cold, warm or as-is: see "
+        "docs/caches.md. Default: cold, but for the ARC of a pool that exists.",
+    )
     phases: Phases = Field(Phases(), description="Lengths of the parts of a run.")
     warmup_s: float = Field(
         5.0, ge=0, le=86400, description="Seconds at the start of a run that figures leave out."
@@ -254,6 +261,7 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
             )
         yield from ((((*at, *where), what)) for where, what in _disk_problems(backend))
     yield from fileio_problems(lab)
+    yield from cache_problems(lab)
     yield from factor_problems(lab)
 
 

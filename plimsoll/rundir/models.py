@@ -116,17 +116,25 @@ class TunedValue(_Model):
     set: str
 
 
+class CacheStart(_Model):
+    """The caches when the run began: `cold`, `warm`, `as-is` or `default`, and the steps that saw to it."""
+
+    state: str
+    how: list[str] = []
+
+
 class Storage(_Model):
     """The storage under the site. `emulated` says what was imitated by slowing another disk down, else None.
 
     `clone` is how the site was copied there, `facts` what the lab read of the host (lab/facts), `tuning` what
-    it set there for this run.
+    it set there for this run, `cache` what it did to the caches, None where it did not look after them.
     """
 
     emulated: str | None = None
     clone: dict[str, Any] = {}
     facts: dict[str, Any] = {}
     tuning: list[TunedValue] = []
+    cache: CacheStart | None = None
 
 
 class PhaseLengths(_Model):

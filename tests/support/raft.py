@@ -20,6 +20,7 @@ class RaftSettings(CloneSettings):
     driver: Literal["raft"]
     target: str = Field(description="Site that answers for it.")
     megabytes: int = Field(8, description="Size of its data.")
+    caches: bool = Field(False, description="Whether its caches are seen to, as those of other clones are.")
 
 
 class Raft:
@@ -38,7 +39,11 @@ class Raft:
         ]
 
     def reset(self, restore: bool) -> list[Step]:
-        return [Command("start it", ("touch", f"{self._folder}/up")), Serve("see it", self._settings.target)]
+        return [
+            *(self._place.cold if self._settings.caches else ()),
+            Command("start it", ("touch", f"{self._folder}/up")),
+            Serve("see it", self._settings.target),
+        ]
 
     def stop(self) -> list[Step]:
         return [Command("stop it", ("rm", "-f", f"{self._folder}/up"))]
@@ -64,7 +69,7 @@ async def _kit(settings: RaftSettings, around: Surroundings) -> CloneKit:
     return CloneKit(Raft(settings, around.name, around.disk))
 
 
-DRIVERS.append(Driver("raft", RaftSettings, _kit))
+DRIVERS.append(Driver("raft", RaftSettings, _kit, has_files=True))
 
 if __name__ == "__main__":
     from plimsoll.cli import main
