@@ -149,6 +149,18 @@ class FindingKind(Enum):
         "The runs did not begin with the same caches: cold, warm, or as the run before left them.",
         "Run both sides with one value of `cache` in lab.yml.",
     )
+    OTHER_PRECONDITION = Rule(
+        "other-precondition",
+        Severity.WARN,
+        "Some volumes were filled and overwritten before the runs, others not, or in another way.",
+        "Run both sides with one `precondition` in lab.yml.",
+    )
+    NOT_STEADY = Rule(
+        "not-steady",
+        Severity.WARN,
+        "A volume was filled and overwritten, but not steady yet when the runs began.",
+        "Allow it more rounds: precondition.most_rounds and longest_s in lab.yml.",
+    )
     UNEQUAL_REQUESTS = Rule(
         "unequal-requests",
         Severity.WARN,

@@ -19,6 +19,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("emulated", run.emulated),
         ("tuning", _tuning(facts.storage)),
         ("caches", _caches(facts.storage)),
+        ("volume", _volume(facts.storage)),
         ("experiment", _experiment(facts.experiment)),
         ("at the same time", together_of(facts.together)),
         ("repeat", None if facts.repeat is None else str(facts.repeat)),
@@ -49,6 +50,13 @@ def _caches(storage: Storage | None) -> str | None:
     if storage is None or storage.cache is None:
         return None
     return ": ".join(filter(None, (storage.cache.state, ", ".join(storage.cache.how))))
+
+
+def _volume(storage: Storage | None) -> str | None:
+    if storage is None or (worn := storage.precondition) is None:
+        return None
+    how, rounds = "steady" if worn.steady else "not steady", counted(worn.rounds or 0, "round")
+    return f"{worn.fill_percent or ABSENT} % full, {how} after {rounds} of overwrites"
 
 
 def _experiment(experiment: ExperimentRun | None) -> str | None:

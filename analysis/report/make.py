@@ -16,6 +16,7 @@ from analysis.report.omissions import lost_in
 from analysis.report.page import page
 from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
 from analysis.report.phase_table import phase_sentence
+from analysis.report.precondition import VolumeRound, read_rounds
 from analysis.report.shell import write_page
 from analysis.report.subjects import subjects_of
 from analysis.statistics.run import measure
@@ -37,6 +38,7 @@ class Report:
     unreadable: list[str]
     fileio: list[VolumeCell] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
+    rounds: list[VolumeRound] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -50,6 +52,7 @@ class Report:
             "unreadable": self.unreadable,
             "unfinished": self.unfinished,
             **({"factors": factors} if factors else {}),
+            **({"precondition": [one.model_dump() for one in self.rounds]} if self.rounds else {}),
         }
 
     def lines(self) -> list[str]:
@@ -80,7 +83,7 @@ def make_report(
     number of records read so far and that of all runs. Raises PlimsollError.
     """
     subjects = subjects_of(paths)
-    fileio = read_fileio(subjects.fileio)
+    fileio, rounds = read_fileio(subjects.fileio), read_rounds(subjects.rounds)
     if not subjects.runs and not fileio.cells:
         raise RunDirectoryError("\n".join(fileio.troubles))
     found = open_runs(subjects.runs) if subjects.runs else OpenedRuns([], set(), [])
@@ -112,5 +115,5 @@ def make_report(
     runs = numbered(measured)
     compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
     unfinished = midway(runs)
-    write_page(target, page(runs, compared, unreadable, fileio, unfinished))
-    return Report(target, runs, compared, unreadable, fileio.cells, unfinished)
+    write_page(target, page(runs, compared, unreadable, fileio, unfinished, rounds))
+    return Report(target, runs, compared, unreadable, fileio.cells, unfinished, rounds)

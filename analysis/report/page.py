@@ -25,6 +25,7 @@ from analysis.report.measured_run import MeasuredRun
 from analysis.report.omissions import missing_cautions
 from analysis.report.phase_figures import ScenarioFigures
 from analysis.report.phase_table import phase_table
+from analysis.report.precondition import VolumeRound, rounds_table
 from analysis.report.shell import rendered
 from analysis.report.tables import (
     Table,
@@ -48,11 +49,13 @@ def page(
     unreadable: Sequence[str] = (),
     fileio: Cells = _NO_CELLS,
     unfinished: Sequence[str] = (),
+    rounds: Sequence[VolumeRound] = (),
 ) -> str:
     """Return the HTML of a report on `runs` (one or more, or none where there are cells of `fileio`).
 
     `compared` are the figures by scenario and backend, where there are any; `unreadable` says which run
-    directories were left out; `unfinished` what experiments have not done (hostile).
+    directories were left out; `unfinished` what experiments have not done (hostile); `rounds` are those
+    of preconditioning.
     """
     scenarios = by_scenario(runs)
     comparing = _comparing(runs, compared)
@@ -79,6 +82,7 @@ def page(
         comparing=comparing,
         own=own,
         volumes=fileio_table(fileio.cells),
+        worn=rounds_table(rounds),
         hosts=hosts,
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
         measured=[each for one in scenarios if (each := measure_phase_table(one, len(scenarios) == 1))],

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from lab.experiment.journal import aside_name
 from lab.experiment.lock import Lock, held
 from lab.experiment.notices import Notices
 from lab.experiment.order import PlannedRun, runs_in_order
+from lab.experiment.preconditioning import Preconditioning
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import Machines, by_variant, rigs_of
 from lab.experiment.run import RigRun
@@ -70,6 +71,7 @@ class Experiment:
         self._runs = folder.planned() or planned(lab)
         self._variants = {variant.name: variant for variant in variants(lab)}
         self._volumes = Volumes(lab, folder, say, notices)
+        self._wear = Preconditioning(lab, folder, say)
         self._made_rigs: set[str] = set()
 
     async def carry_out(self) -> ExperimentOutcome:
@@ -104,7 +106,7 @@ class Experiment:
         for rig in standing.values():
             await self._tidied(rig)
         for rig in standing.values():
-            if self._volumes.is_due(rig.name):
+            if self._volumes.is_due(rig.name) or self._is_to_be_filled(rig, rig_of):
                 await self._made_early(rig)
         for run in (run for run in self._runs if not self._folder.finished(run.name)):
             while not self._is_aside(run) and not self._folder.finished(run.name):
@@ -119,35 +121,45 @@ class Experiment:
                     self._made_rigs.discard(rig.name)
                     # What stays is found again, and named at the end.
                     with contextlib.suppress(PlimsollError):
-                        await rig.clear(self._say)
+                        await self._cleared(rig)
                     await asyncio.sleep(pause_s)
+
+    def _is_to_be_filled(self, rig: Rig, rig_of: Mapping[str, Rig]) -> bool:
+        """Return whether its volume is to be full and used, and it has a run that is not finished."""
+        left = (run for run in self._runs if not self._folder.finished(run.name))
+        return self._wear.takes(rig.name) and any(rig_of[run.backend] is rig for run in left)
+
+    async def _cleared(self, rig: Rig) -> None:
+        """Remove what there is of a backend; what its volume is filled with may be of use yet."""
+        await rig.clear(self._say, filling=not self._wear.takes(rig.name))
 
     async def _tidied(self, rig: Rig) -> None:
         """Remove what a crash left of this backend."""
         try:
-            await rig.clear(self._say)
+            await self._cleared(rig)
         except PlimsollError as error:
             raise LabError(
                 f"{rig.name}: cannot remove what an earlier experiment left behind: {error}"
             ) from None
 
     async def _made_early(self, rig: Rig) -> None:
-        """Make a backend whose volume is to be measured before all runs; its first run tries again."""
+        """Make a backend whose volume is to be filled or measured early; its first run tries again."""
         try:
             await self._made(rig)
         except PlimsollError as error:
-            self._say(f"{rig.name}: cannot be made, so its volume is not measured yet: {error}")
+            self._say(f"{rig.name}: cannot be made, so its volume is not filled or measured yet: {error}")
             with contextlib.suppress(PlimsollError):
-                await rig.clear(self._say)
+                await self._cleared(rig)
 
     async def _made(self, rig: Rig) -> None:
-        """Make a backend, and measure its volume unless that is done."""
+        """Make a backend, and fill and measure its volume unless that is done."""
         self._say(f"{rig.name}: setting up ...")
         self._folder.journal.note("making", backend=rig.name)
-        await rig.clear(self._say)
+        await self._cleared(rig)
         await rig.made(self._folder.tuning(rig.name))
         self._folder.journal.note("made", backend=rig.name)
         await self._locks[rig.machine.name].hold()
+        await self._wear.bring_about(rig)
         await self._volumes.measure(rig)
         self._made_rigs.add(rig.name)
 
@@ -218,7 +230,7 @@ class Experiment:
                 if rig.stands:
                     # Half of it may be gone: whatever remains is found below.
                     with contextlib.suppress(LabError):
-                        await rig.do(rig.remove())
+                        await rig.do(rig.remove(self._wear.takes(rig.name)))
                 await rig.clear(self._say)
                 await put_back(rig.machine, self._folder.tuning(rig.name))
             except PlimsollError as error:

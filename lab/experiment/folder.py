@@ -6,6 +6,7 @@ journal.jsonl     what happened
 commands.jsonl    every command that changed something, as it was carried out
 attempts/NAME/    a run that is being done, or was cut off
 fileio.jsonl      what was measured of the volumes: finished cells of `plimsoll fileio`
+precondition.jsonl  the rounds in which the volumes were overwritten until they were steady
 runs/NAME/        a finished run, or several that ran together: it is put here by one rename, whole
 report.html
 """
@@ -27,7 +28,14 @@ from lab.tuning import JournalPlace
 from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.problems import sentence_of
-from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, JOURNAL_FILE, RUNS_FOLDER, TOGETHER_FILE
+from plimsoll.rundir.names import (
+    EXPERIMENT_FILE,
+    FACTS_FILE,
+    JOURNAL_FILE,
+    ROUNDS_FILE,
+    RUNS_FOLDER,
+    TOGETHER_FILE,
+)
 
 OUTPUT_FILE = "output.txt"
 EXTENSION_FILE = "extended.json"
@@ -41,6 +49,7 @@ class ExperimentFolder:
         self.journal = Journal(path / JOURNAL_FILE)
         self.commands = path / "commands.jsonl"
         self.fileio = path / "fileio.jsonl"  # plimsoll report finds it by this name
+        self.rounds = path / ROUNDS_FILE
 
     @property
     def runs(self) -> list[Path]:

@@ -9,12 +9,16 @@ from lab.experiment.dry_machine import DryMachine
 from lab.experiment.experiment import planned
 from lab.experiment.factors.variants import variants
 from lab.experiment.order import PlannedRun
+from lab.experiment.precondition_settings import preconditioned_rigs
+from lab.experiment.preconditioning import before as before_filling
+from lab.experiment.preconditioning import planned_words
 from lab.experiment.rig import Rig, StepGroup
 from lab.experiment.rigs import by_variant
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Course
 from lab.experiment.status.forecast import Plan, left_s
+from lab.experiment.status.wear import worn_s
 from lab.experiment.volumes import after, before, measured_rigs
 from lab.fileio.matrix import commands
 from lab.names.labels import Label
@@ -47,11 +51,16 @@ async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[C
         for name, rig in found.items()
     }
     script = _Script(lab, kinds, tunings)
-    for rig in (rig for rig in rigs if rig.name in measured_rigs(lab)):
-        await script.measure(rig, next(iter(rig.outfits)))
+    filled, measured = preconditioned_rigs(lab), measured_rigs(lab)
+    for rig in rigs:
+        if rig.name in filled:
+            await script.fill(rig, next(iter(rig.outfits)))
+        if rig.name in measured:
+            await script.measure(rig, next(iter(rig.outfits)))
     for run in planned(lab):
         await script.run(run, found[run.backend])
-    return [*script.chapters, *(_chapter(f"remove {rig.name}", rig, tuple(rig.remove())) for rig in rigs)]
+    removed = (_chapter(f"remove {rig.name}", rig, tuple(rig.remove(rig.name in filled))) for rig in rigs)
+    return [*script.chapters, *removed]
 
 
 class _Script:
@@ -65,6 +74,13 @@ class _Script:
         self._prepared: set[str] = set()
         self._saturating: dict[str, StepGroup] = {}
         self._dirty: set[str] = set()
+
+    async def fill(self, rig: Rig, variant: str) -> None:
+        """Fill the volume of a rig and overwrite it, as `variant` tunes the host."""
+        await self._make(rig, variant)
+        tuned, untuned = self._tuned(rig, variant)
+        parts = (tuned, *await _filling(self._lab, rig), untuned)
+        self._add(f"fill the volume of {rig.name}, and overwrite it until it is steady", rig, parts)
 
     async def measure(self, rig: Rig, variant: str) -> None:
         """Measure the volume of a rig, as `variant` tunes the host."""
@@ -120,6 +136,21 @@ class _Script:
         self.chapters.append(_chapter(says, rig, parts))
 
 
+async def _filling(lab: Lab, rig: Rig) -> list[StepGroup]:
+    """Return the commands that fill a volume, and the one of each round: on a machine that does nothing."""
+    if rig.filling is None or lab.precondition is None:
+        return []
+    fill, overwrite = planned_words(rig.filling, lab.precondition)
+    steps: list[Step] = []
+    await rig.saturated_on(DryMachine(rig.machine.name, steps.append, {}), _Unknown()).run(overwrite)
+    return [
+        *before_filling(rig, rig.filling),
+        StepGroup("fill the volume", (Command("", tuple(fill)), rig.filling.mark("${filling}"))),
+        rig.limit(),
+        StepGroup("overwrite it, round after round until it is steady", tuple(steps)),
+    ]
+
+
 async def _measuring(lab: Lab, rig: Rig) -> list[StepGroup]:
     """Return the commands of fileio on a volume: on a machine that does nothing."""
     if rig.files is None or lab.fileio is None:
@@ -156,7 +187,7 @@ def lasts_s(lab: Lab) -> float | None:
     """Return about how long it takes, None where a scenario has no end of its own. Pure."""
     plan = Plan.of(lab)
     cells = dict.fromkeys(measured_rigs(lab), lab.fileio.cells) if lab.fileio else {}
-    return left_s(plan, list(plan.runs.values()), set(), Course().spent, None, cells)
+    return left_s(plan, list(plan.runs.values()), set(), Course().spent, None, cells, worn_s(plan, [], None))
 
 
 def lines(chapter: Chapter) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +14,13 @@ from lab.errors import LabError, MachineError, last_words
 from lab.experiment.asked_once import AskedOnce
 from lab.experiment.factors.variants import Variant, variants
 from lab.experiment.lock import PATH
+from lab.experiment.precondition_settings import preconditioned_rigs
 from lab.experiment.probe_here import probe_here
-from lab.experiment.probe_room import cautions, claims_of, obstacles
+from lab.experiment.probe_room import VolumeUses, cautions, claims_of, obstacles
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import PROJECT, Machines, rig_of
 from lab.experiment.settings import LOCAL, Backend, Lab
 from lab.experiment.volumes import measured_rigs
-from lab.fileio.settings import Matrix
 from lab.machine import Machine
 from lab.names.labels import Label
 from lab.names.storage import PARTS
@@ -51,7 +51,10 @@ class Findings:
 async def probe(lab: Lab) -> Findings:
     """Return what keeps the experiment from starting. Changes nothing, and asks each question once."""
     found = Findings(probe_here(lab))
-    measured = {name: lab.fileio for name in measured_rigs(lab) if lab.fileio}
+    uses = VolumeUses(
+        {name: lab.fileio for name in measured_rigs(lab) if lab.fileio},
+        {name: lab.precondition.fill_percent for name in preconditioned_rigs(lab) if lab.precondition},
+    )
     machines = Machines(lab)
     try:
         for machine in machines.used(lab):
@@ -62,7 +65,7 @@ async def probe(lab: Lab) -> Findings:
                 found.problems.append(str(error))
                 continue
             mine = [one for one in variants(lab) if machines.of(one.settings) is machine]
-            await _backends(mine, asked, measured, found)
+            await _backends(mine, asked, uses, found)
     finally:
         await machines.close()
     found.problems = list(dict.fromkeys(found.problems))
@@ -77,13 +80,8 @@ async def _in_use(machine: Machine) -> list[str]:
     return [f"{machine.name}: {what}" for what in await left_tuned(machine)]
 
 
-async def _backends(
-    among: Sequence[Variant], machine: Machine, measured: Mapping[str, Matrix], found: Findings
-) -> None:
-    """Add what is wrong of the backends of one machine: what is the same for several, once.
-
-    `measured` are the rigs whose volumes are measured before the runs.
-    """
+async def _backends(among: Sequence[Variant], machine: Machine, uses: VolumeUses, found: Findings) -> None:
+    """Add what is wrong of the backends of one machine: what is the same for several, once."""
     whose: dict[str, list[str]] = {}
     probed: list[tuple[Any, ...]] = []
     rigs: dict[str, Rig] = {}
@@ -93,7 +91,7 @@ async def _backends(
             continue
         probed.append(key)
         try:
-            problems, rig = await _backend(lab, backend, machine, variant.rig in measured)
+            problems, rig = await _backend(lab, backend, machine, variant.rig, uses)
         except LabError as error:  # the connection broke
             problems, rig = [str(error)], None
         for what in problems:
@@ -108,7 +106,7 @@ async def _backends(
         for what in problems:
             whose.setdefault(what, []).append(name)
     try:
-        claims = await claims_of(list(rigs.values()), measured)
+        claims = await claims_of(list(rigs.values()), uses)
     except LabError as error:
         claims = []
         found.problems.append(str(error))
@@ -121,9 +119,12 @@ async def _backends(
 
 
 async def _backend(
-    lab: Lab, backend: Backend, machine: Machine, is_measured: bool
+    lab: Lab, backend: Backend, machine: Machine, called: str, uses: VolumeUses
 ) -> tuple[list[str], Rig | None]:
-    """Return all obstacles of one backend: each is looked for, whatever the others came to; and its rig."""
+    """Return all obstacles of one backend: each is looked for, whatever the others came to; and its rig.
+
+    `called`: the rig's name in the whole experiment.
+    """
     problems: list[str] = []
     try:
         problems += await _privileges(backend, machine)
@@ -139,9 +140,12 @@ async def _backend(
     with contextlib.suppress(LabError):  # who asks for them says why
         remains = bool(await rig.found())
     looks = [look for look in _looks(lab, backend, machine) if not (look.ours and remains)]
-    if is_measured and rig.files:
+    if called in uses.measured and rig.files:
         looks += rig.files.looks()
         problems += await _lacks(machine, {"sysbench"})
+    if called in uses.fill_percent and rig.filling:
+        looks += rig.filling.looks()
+        problems += await _lacks(machine, {"fio"})
     problems += await _seen(machine, looks)
     problems += await _served(rig)
     try:

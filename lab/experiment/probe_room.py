@@ -3,17 +3,18 @@
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lab.clones.registry import driver_of
 from lab.errors import LabError
 from lab.experiment.rig import Rig, StepGroup
 from lab.fileio.settings import Matrix
 from lab.machine import Machine
+from lab.precondition.filling import numbers
 from lab.steps.step import Room
 from plimsoll.common.units import listed
 
-_SIZE = "disk.size_bytes"
+_SIZE, _TEST_DATA = "disk.size_bytes", "fileio.file_size"
 _DU_S = 3600.0
 
 # $1: a folder that may not be there yet. Prints the one above it that is, and what df says of that.
@@ -23,6 +24,14 @@ printf '%s\\n' "$here" && df -P -T -B1 -- "$here" | sed 1d"""
 _DF = re.compile(r"(?P<source>.*?)\s+(?P<type>\S+)\s+[0-9]+\s+[0-9]+\s+(?P<free>[0-9]+)\s+\S+\s+(?P<at>/.*)")
 
 _MEMORY = re.compile(r"(?m)^MemTotal:\s*([0-9]+) kB")
+
+
+@dataclass(frozen=True)
+class VolumeUses:
+    """What is done to the volumes of rigs before the runs: how they are measured, how full they are made."""
+
+    measured: Mapping[str, Matrix] = field(default_factory=dict)
+    fill_percent: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,10 +122,10 @@ def file_system(shown: str) -> FileSystem:
     return FileSystem(name, folder, int(found["free"]), clones=kind == "btrfs")
 
 
-async def claims_of(rigs: Sequence[Rig], measured: Mapping[str, Matrix]) -> list[Claim]:
+async def claims_of(rigs: Sequence[Rig], uses: VolumeUses) -> list[Claim]:
     """Return the room that `rigs` take: disks, copies of the site, and that site if it is still to be made.
 
-    With the test files of those that are `measured`. Raises LabError.
+    With the test files of those that are measured, and what volumes are filled with. Raises LabError.
     """
     found: list[Claim] = []
     for rig in rigs:
@@ -125,15 +134,48 @@ async def claims_of(rigs: Sequence[Rig], measured: Mapping[str, Matrix]) -> list
             found.append(Claim(rig.name, _SIZE, "the disk", on, room.bytes))
         with contextlib.suppress(LabError):  # a clone that cannot be made has no size: others say why
             found += [await _copy(rig, room) for room in _rooms(rig.make_clone())]
-        if (matrix := measured.get(rig.name)) and rig.files:
+        if (matrix := uses.measured.get(rig.name)) and rig.files:
             on = await _disk(rig, rig.files.folder)
-            found.append(Claim(rig.name, "fileio.file_size", "the test data", on, matrix.needed_bytes))
+            found.append(Claim(rig.name, _TEST_DATA, "the test data", on, matrix.needed_bytes))
     goldens = {(rig.machine.name, rig.golden.folder): rig for rig in rigs if rig.golden}
     for (_, folder), rig in goldens.items():
         if not await _is_made(rig):
             on = await _file_system(rig.machine, folder)
             found.append(Claim(rig.name, "work", "the site to copy", on, await _size_bytes(rig, folder)))
+    return [*found, *await _fillings(rigs, uses.fill_percent, found)]
+
+
+async def _fillings(
+    rigs: Sequence[Rig], fill_percent: Mapping[str, int], beside: Sequence[Claim]
+) -> list[Claim]:
+    """Return what volumes are filled with beside the clones; those on one volume have equal parts of it."""
+    volumes: dict[str, list[tuple[Rig, FileSystem]]] = {}
+    for rig in rigs:
+        if rig.filling and rig.name in fill_percent:
+            on = await _disk(rig, rig.filling.folder)
+            volumes.setdefault(on.name, []).append((rig, on))
+    found: list[Claim] = []
+    for name, each in volumes.items():
+        copies = sum(
+            claim.bytes
+            for claim in beside
+            if claim.on.name == name and claim.adds_up and claim.key != _TEST_DATA
+        )
+        used, free = await _used_and_free(*each[0])
+        lacking = max(fill_percent[each[0][0].name] * (used + free) // 100 - used - copies, 0)
+        found += [
+            Claim(rig.name, "precondition.fill_percent", "the filling", on, lacking // len(each))
+            for rig, on in each
+        ]
     return found
+
+
+async def _used_and_free(rig: Rig, on: FileSystem) -> tuple[int, int]:
+    """Return the bytes of a volume in use, and those that are free; of one that is not there yet, all are."""
+    if rig.filling is None or (rig.place and rig.place.size_bytes is not None):
+        return 0, on.free_bytes
+    said = numbers((await rig.machine.run(rig.filling.room(), check=False)).out)
+    return (said[0], said[1]) if len(said) == 2 else (0, on.free_bytes)
 
 
 async def _copy(rig: Rig, room: Room) -> Claim:

@@ -16,6 +16,7 @@ from lab.experiment.settings import Backend, Lab
 from lab.experiment.transcript import RecordedMachine, changes_settings
 from lab.fileio.volume import VolumeFiles
 from lab.machine import Machine
+from lab.precondition.filling import Filling
 from lab.saturators import SaturatorSettings, aimed
 from lab.steps.remains import Remains
 from lab.steps.runner import StepRunner
@@ -46,10 +47,11 @@ class Rig:
         disk: Disk | None,
         kit: CloneKit,
         files: VolumeFiles | None,
+        filling: Filling | None,
         on_step: OnStep,
     ) -> None:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
-        self.files = files  # of fileio, where it has a disk
+        self.files, self.filling = files, filling  # of fileio and precondition, where it has a disk
         self.golden, self._api, self._look, self._on_step = kit.golden, kit.api, kit.look, on_step
         self.outfits: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
@@ -159,27 +161,35 @@ class Rig:
         """Return the steps after a run."""
         return StepGroup("stop the clone", tuple(self.clone.stop()))
 
-    def remove(self) -> list[StepGroup]:
-        """Return the steps that remove it all, at the end."""
+    def remove(self, filled: bool = False) -> list[StepGroup]:
+        """Return the steps that remove it all, at the end; with what a disk that exists was `filled` with."""
         parts = [StepGroup("remove the clone", tuple(self.clone.destroy()))]
+        if self.filling and filled and not self.makes_disk:
+            parts.append(StepGroup("remove the filling", (self.filling.remove(),)))
         if self.disk:
             parts.append(StepGroup("remove the disk", tuple(self.disk.destroy())))
         return [part for part in parts if part.steps]
 
-    async def found(self) -> list[Remains]:
-        """Return the remains of this backend, in the order of removal. Looks only. Raises MachineError."""
+    async def found(self, filling: bool = True) -> list[Remains]:
+        """Return the remains of this backend, in the order of removal. Looks only. Raises MachineError.
+
+        `filling`: also what its volume is filled with, on a disk that exists.
+        """
         found = await self.clone.find(self.machine)
         found += await self.files.find(self.machine, self.name) if self.files else []
+        found += await self.filling.find(self.machine, self.name) if self.filling and filling else []
         return found + (await self.disk.find(self.machine) if self.disk else [])
 
-    async def clear(self, say: Callable[[str], None] = lambda _: None) -> None:
+    async def clear(self, say: Callable[[str], None] = lambda _: None, filling: bool = True) -> None:
         """Remove everything of this backend, whoever left it. Raises LabError where something stays.
+
+        Without `filling`, what its volume is filled with stays, on a disk that exists.
 
         What comes later in the order lies below what comes before: after a failure nothing else is removed
         until that is gone.
         """
         for pause_s in (*_PAUSES_S, None):
-            found = await self.found()
+            found = await self.found(filling)
             if not found:
                 break
             try:
@@ -193,7 +203,7 @@ class Rig:
                     raise LabError(f"{self.name}: cannot remove {one.what}: {error}") from None
                 await asyncio.sleep(pause_s)
         else:
-            if found := await self.found():
+            if found := await self.found(filling):
                 raise LabError(
                     f"{self.name}: still there after removal: " + "; ".join(one.what for one in found)
                 )

@@ -13,6 +13,7 @@ from lab.experiment.settings import LOCAL, Backend, Lab
 from lab.fileio.volume import VolumeFiles
 from lab.machine import LocalMachine, Machine
 from lab.names.labels import Label
+from lab.precondition.filling import Filling
 from lab.tuning.own_disk import created_with
 
 PROJECT = Path(__file__).parents[2]
@@ -52,8 +53,8 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
         kit = await clone_of(backend.clone, around)
     except ValueError as error:  # a clone that this disk cannot hold
         raise LabError(f"clone: {error}") from None
-    files = VolumeFiles(place, label.of(backend.name)) if place else None
-    return Rig(backend, machine, storage, kit, files, on_step)
+    files, filling = (VolumeFiles(place, name), Filling(place, name)) if place else (None, None)
+    return Rig(backend, machine, storage, kit, files, filling, on_step)
 
 
 async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:

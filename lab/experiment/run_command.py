@@ -19,6 +19,7 @@ from lab.experiment.fileio_settings import left_out
 from lab.experiment.find import NoExperimentError, find_experiment
 from lab.experiment.folder import ExperimentFolder, make_folder
 from lab.experiment.notices import open_notices
+from lab.experiment.precondition_settings import left_as_they_are
 from lab.experiment.replay_options import REPLAY
 from lab.experiment.result import RunResult, result_of
 from lab.experiment.scenario_kinds import prepare, traits_of
@@ -124,7 +125,7 @@ def _carried_out(
     if start.retry_set_aside:
         folder.journal.try_again()
     prepare(lab, _say)
-    for sentence in left_out(lab):
+    for sentence in [*left_as_they_are(lab), *left_out(lab)]:
         _say(f"{sentence}.")
     _say(f"The experiment is in {folder.path}.")
     try:

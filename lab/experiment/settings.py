@@ -16,6 +16,7 @@ from lab.experiment.factors.problems import factor_problems
 from lab.experiment.factors.settings import Factor, Value
 from lab.experiment.fileio_settings import Fileio, fileio_problems
 from lab.experiment.notify_settings import Notify
+from lab.experiment.precondition_settings import Precondition, precondition_problems
 from lab.experiment.together.members import (
     UPGRADES,
     Member,
@@ -187,6 +188,10 @@ class Lab(StrictModel):
     fileio: Fileio | None = Field(
         None, description="How to measure each backend's volume before the runs: see docs/fileio.md."
     )
+    precondition: Precondition | None = Field(
+        None,
+        description="How to fill and wear each backend's volume before the runs: see docs/precondition.md.",
+    )
     cache: CacheState | None = Field(
         None,
         description="State of the caches at the start of each run, cold, warm or as-is: see "
@@ -261,6 +266,7 @@ def problems(lab: Lab) -> Iterator[tuple[Location, str]]:
             )
         yield from ((((*at, *where), what)) for where, what in _disk_problems(backend))
     yield from fileio_problems(lab)
+    yield from precondition_problems(lab)
     yield from cache_problems(lab)
     yield from factor_problems(lab)
 

@@ -123,11 +123,22 @@ class CacheStart(_Model):
     how: list[str] = []
 
 
+class Preconditioned(_Model):
+    """How full the volume was made before the runs, how it was overwritten, and whether it was steady."""
+
+    fill_percent: Count | None = None
+    block_bytes: Count | None = None
+    threads: Count | None = None
+    rounds: Count | None = None
+    steady: bool | None = None
+
+
 class Storage(_Model):
     """The storage under the site. `emulated` says what was imitated by slowing another disk down, else None.
 
     `clone` is how the site was copied there, `facts` what the lab read of the host (lab/facts), `tuning` what
     it set there for this run, `cache` what it did to the caches, None where it did not look after them.
+    `precondition` is None for a volume that was left as it is.
     """
 
     emulated: str | None = None
@@ -135,6 +146,7 @@ class Storage(_Model):
     facts: dict[str, Any] = {}
     tuning: list[TunedValue] = []
     cache: CacheStart | None = None
+    precondition: Preconditioned | None = None
 
 
 class PhaseLengths(_Model):

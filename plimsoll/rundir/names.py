@@ -44,5 +44,6 @@ DERIVED = (REPORT_FILE,)
 RUNS_FOLDER = "runs"
 EXPERIMENT_FILE = "lab.json"
 JOURNAL_FILE = "journal.jsonl"
+ROUNDS_FILE = "precondition.jsonl"
 # A folder of runs that loaded one clone at the same time holds this.
 TOGETHER_FILE = "together.json"

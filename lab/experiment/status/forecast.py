@@ -24,23 +24,29 @@ _CELL_S = 1.0  # of fileio, besides the time that is measured
 _FILES_BYTES_PER_S = 200e6
 
 _NO_CELLS: Mapping[str, Cells] = {}
+_NO_WEAR: Mapping[str, float] = {}
 
 PARTS: tuple[Part, ...] = ("before", "load", "after")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All runs by name, in their order, the variants they run on, by name, and what fileio measures."""
+    """All runs by name, in their order, the variants they run on, by name, and the lab.yml of it all."""
 
     runs: dict[str, PlannedRun]
     variants: dict[str, Variant]
-    matrix: Matrix | None = None
+    lab: Lab
 
     @classmethod
     def of(cls, lab: Lab, extended: Sequence[PlannedRun] | None = None) -> "Plan":
         """Return the plan of `lab`; `extended` are its runs, where they became more."""
         runs = {run.name: run for run in extended or planned(lab)}
-        return cls(runs, {variant.name: variant for variant in variants(lab)}, lab.fileio)
+        return cls(runs, {variant.name: variant for variant in variants(lab)}, lab)
+
+    @property
+    def matrix(self) -> Matrix | None:
+        """What fileio measures of each volume."""
+        return self.lab.fileio
 
     def rig(self, run: PlannedRun) -> str:
         """Return the rig that `run` is done on."""
@@ -121,11 +127,12 @@ def left_s(
     spent: Spent,
     now: OpenPart | None,
     cells: Mapping[str, Cells] = _NO_CELLS,
+    worn: Mapping[str, float] = _NO_WEAR,
 ) -> float | None:
     """Return the seconds until the end; None where a scenario that nobody has timed yet decides.
 
     `left` are the runs that are to be done, with the one that is being done; `made` the rigs that stand;
-    `cells` what is to be measured of their volumes.
+    `cells` what is to be measured of their volumes; `worn` the seconds until these are full and used.
     """
     estimates = Estimates(plan, spent, now)
     seconds: list[float | None] = []
@@ -134,6 +141,7 @@ def left_s(
         seconds.append(_rest_s(estimates, run, now) if being_done and now else estimates.run_s(run))
     standing = made | {plan.rig(run) for run in left if now and now.name == run.name}
     seconds += [_volume_s(estimates, rig, lacking, now) for rig, lacking in cells.items()]
+    seconds += worn.values()
     for rig in ({plan.rig(run) for run in left} | cells.keys()) - standing:
         spent_s = now.elapsed_s if now and now.name == rig else 0.0
         seconds.append(max((estimates.of("make", rig) or 0.0) - spent_s, 0.0))

@@ -9,18 +9,23 @@ from lab.experiment.files import objects
 from lab.experiment.folder import OUTPUT_FILE, ExperimentFolder
 from lab.experiment.journal import aside_name
 from lab.experiment.order import PlannedRun
+from lab.experiment.rounds import read_rounds
 from lab.experiment.status.course import Course
 from lab.experiment.status.forecast import OpenPart, Plan, left_s
 from lab.experiment.status.model import Doing, Failure, Runs, State, Status, VolumeCells
 from lab.experiment.status.running import RunningRun
 from lab.experiment.status.stretches import stretches_of
 from lab.experiment.status.tail import Tail
+from lab.experiment.status.wear import wear_of, worn_s
 from lab.experiment.together.beginning import beginnings
 from lab.experiment.volumes import lacking, measured_rigs
 from plimsoll.rundir.names import REPORT_FILE
 
 _DOING = {
     "making": "making",
+    "precondition begun": "preconditioning",
+    "precondition filling": "preconditioning",
+    "precondition round": "preconditioning",
     "fileio begun": "fileio",
     "fileio files": "fileio",
     "fileio cell": "fileio",
@@ -30,6 +35,7 @@ _DOING = {
     "run failed": "waiting",
     "removing": "removing",
 }
+_OF_VOLUMES = ("making", "preconditioning", "fileio")
 _OPEN = {"run begun": "before", "load begun": "load", "load ended": "after"}
 
 
@@ -50,7 +56,7 @@ class Watch:
         self._course, self._tail = Course(rigs=rigs), Tail(folder.journal.path)
         self._finished: set[str] = set()
         self._aside: dict[str, str] = {}
-        self._lacking = lacking(self._lab, folder.fileio)
+        self._lacking, self._rounds = lacking(self._lab, folder.fileio), read_rounds(folder.rounds)
         self._running: RunningRun | None = None
 
     def look(self) -> Status:
@@ -66,7 +72,11 @@ class Watch:
         running = state == "running"
         cells = {rig: each for rig, each in self._lacking.items() if self._is_to_be_measured(rig)}
         open_part = self._open(now) if running else None
-        seconds = left_s(self._plan, left, course.made, course.spent, open_part, cells) if running else None
+        on = {self._plan.rig(run) for run in left}
+        worn = worn_s(self._plan, self._rounds, self._worn_now(now), on)
+        seconds = (
+            left_s(self._plan, left, course.made, course.spent, open_part, cells, worn) if running else None
+        )
         report = self._folder.path / REPORT_FILE
         return Status(
             experiment=self._lab.name,
@@ -81,6 +91,7 @@ class Watch:
                 set_aside=len(self._runs) - len(self._finished) - len(left),
                 failed_tries=len(course.failures),
             ),
+            precondition=wear_of(self._lab, self._rounds),
             fileio=self._volumes(),
             now=self._doing(now) if running else None,
             last_failure=self._last_failure(),
@@ -99,6 +110,7 @@ class Watch:
         }
         self._aside = self._folder.journal.set_aside
         self._lacking = lacking(self._lab, self._folder.fileio)
+        self._rounds = read_rounds(self._folder.rounds)
 
     def _is_aside(self, run: PlannedRun) -> bool:
         return not self._aside.keys().isdisjoint((run.backend, aside_name(run.backend, run.scenario)))
@@ -129,6 +141,13 @@ class Watch:
         flag = "--resume" if left else "--retry-set-aside"
         return f"plimsoll run {flag} {shlex.quote(str(self._folder.path))}"
 
+    def _worn_now(self, now: datetime) -> tuple[str, float] | None:
+        """Return the volume that is being filled or overwritten, and for how long."""
+        line, since = self._course.last, self._course.last_at
+        if since is None or line.get("what") not in ("precondition filling", "precondition round"):
+            return None
+        return str(line.get("backend")), max((now - since).total_seconds(), 0.0)
+
     def _open(self, now: datetime) -> OpenPart | None:
         line, since = self._course.last, self._course.last_at
         elapsed_s = max((now - since).total_seconds(), 0.0) if since else 0.0
@@ -145,8 +164,8 @@ class Watch:
         what = _DOING.get(str(course.last.get("what")), "starting")
         since_s = max((now - course.last_at).total_seconds(), 0.0) if course.last_at else 0.0
         doing = Doing.model_validate({"what": what, "since_s": since_s, "step": course.step})
-        doing.backend = course.last.get("backend") if what in ("making", "fileio") else None
-        if what == "fileio":
+        doing.backend = course.last.get("backend") if what in _OF_VOLUMES else None
+        if what in ("preconditioning", "fileio"):
             doing.step = course.last.get("says") or course.step
         run = self._runs.get(str(course.last.get("run")))
         if run is None or what not in ("preparing", "measuring", "ending"):

@@ -42,9 +42,19 @@ class DiskFigures(BaseModel):
 
 
 class Doing(BaseModel):
-    """What is being done: a backend is made or its volume measured, a run prepared, measured or ended."""
+    """What is being done: a backend is made, its volume filled or measured, a run prepared or measured."""
 
-    what: Literal["starting", "making", "fileio", "preparing", "measuring", "ending", "waiting", "removing"]
+    what: Literal[
+        "starting",
+        "making",
+        "preconditioning",
+        "fileio",
+        "preparing",
+        "measuring",
+        "ending",
+        "waiting",
+        "removing",
+    ]
     since_s: float
     backend: str | None = None
     step: str | None = None
@@ -91,6 +101,18 @@ class VolumeCells(BaseModel):
     failed: dict[str, str]
 
 
+class VolumeWear(BaseModel):
+    """The volumes that are to be full and used: how many, on how many that is done, and which are steady.
+
+    `rounds`: the last round on each, by volume; 0 is the filling.
+    """
+
+    volumes: int
+    done: int
+    steady: int
+    rounds: dict[str, int]
+
+
 class Status(BaseModel):
     """The whole. `resume` is the command that goes on, null where nothing is left or it runs already."""
 
@@ -100,6 +122,7 @@ class Status(BaseModel):
     begun_at: datetime | None
     ended_at: datetime | None
     runs: Runs
+    precondition: VolumeWear | None = None
     fileio: VolumeCells | None = None
     now: Doing | None
     last_failure: Failure | None

@@ -17,6 +17,7 @@ _STATES = {
 _STEPS = {
     "starting": "getting ready",
     "making": "setting up",
+    "preconditioning": "preconditioning",
     "fileio": "measuring the volume of",
     "preparing": "preparing",
     "measuring": "measuring",
@@ -57,7 +58,7 @@ def run_text(now: Doing, total: int | None = None) -> str:
 def doing_text(now: Doing) -> str:
     """Return what is done apart from measuring: `setting up nvme: clone the site`."""
     text = _STEPS[now.what]
-    if now.what in ("making", "fileio") and now.backend:
+    if now.what in ("making", "preconditioning", "fileio") and now.backend:
         text += f" {now.backend}"
     return f"{text}: {now.step}" if now.step else text
 
@@ -141,6 +142,8 @@ def _doing_rows(status: Status) -> Iterator[tuple[str, str]]:
 
 
 def _volume_rows(status: Status) -> Iterator[tuple[str, str]]:
+    if wear := status.precondition:
+        yield "filled", f"{wear.done} of {counted(wear.volumes, 'volume')} done, {wear.steady} steady"
     if (cells := status.fileio) is None:
         return
     failed = "".join(f"; {name} failed: {why.partition(chr(10))[0]}" for name, why in cells.failed.items())

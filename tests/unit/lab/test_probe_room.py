@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from lab.experiment.probe_room import Claim, FileSystem, cautions, claims_of, file_system, obstacles
+from lab.experiment.probe_room import (
+    Claim,
+    FileSystem,
+    VolumeUses,
+    cautions,
+    claims_of,
+    file_system,
+    obstacles,
+)
 from lab.experiment.rigs import rig_of
 from lab.experiment.settings import Lab
 from tests.support.scripted_machine import ScriptedMachine
@@ -156,7 +164,9 @@ def _claims(golden: bool, *backends: str) -> list[Claim]:
     machine = _machine(golden)
 
     async def claimed() -> list[Claim]:
-        return await claims_of([await rig_of(lab, one, machine, lambda *_: None) for one in lab.backends], {})
+        return await claims_of(
+            [await rig_of(lab, one, machine, lambda *_: None) for one in lab.backends], VolumeUses()
+        )
 
     return asyncio.run(claimed())
 
