@@ -23,6 +23,7 @@ from analysis.report.step_charts import (
     rates_chart,
     steps_chart,
 )
+from analysis.report.warming import warming_of
 
 Drawn = Chart | Sequence[Chart] | None
 
@@ -48,6 +49,7 @@ BACKEND_CHARTS: list[Callable[[ScenarioFigures, str], Drawn]] = [
     curves_of,
     heat_of,
     repeats_of,
+    warming_of,
 ]
 
 

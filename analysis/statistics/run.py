@@ -1,7 +1,7 @@
 """All figures of one run, as data: what the report shows and `--json` prints."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from analysis.statistics.phases import PhaseSlices
 from analysis.statistics.routes import RouteFigures
 from analysis.statistics.sample import P999, OrderStatistics, Sample
 from analysis.statistics.timeline import Timeline
-from analysis.statistics.windows import Windows, make_windows
+from analysis.statistics.windows import Window, Windows, make_windows, minutes_of
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import saturation
@@ -47,6 +47,7 @@ class RunFigures:
     errors: dict[str, int]
     statuses: dict[int, int]
     phases: PhaseSlices | None = None
+    minutes: list[Window] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `plimsoll report --json` prints of the run; absent figures are None."""
@@ -87,7 +88,7 @@ class RunStatistics(RunFigures):
 
     def condensed(self) -> RunFigures:
         """Return the figures alone."""
-        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        kept = {one.name: getattr(self, one.name) for one in fields(self)}
         condensed = {name: sample.condensed() for name, sample in self.samples.items()}
         return RunFigures(**kept | {"samples": condensed})
 
@@ -125,7 +126,7 @@ def figures_of(
     """Return the figures of what was collected, which gives its times away; names are looked up by number."""
     samples = collection.samples()
     response, elapsed_s = samples["response"], collection.elapsed_s
-    windows = make_windows(collection.timeline)
+    windows, minutes = make_windows(collection.timeline), minutes_of(collection.timeline)
     clustered = clustering(collection.timeline.response, response)
     collection.timeline.forget_times()
     return RunStatistics(
@@ -155,6 +156,7 @@ def figures_of(
             for status in np.flatnonzero(collection.status_counts)
         },
         phases=collection.phases,
+        minutes=minutes,
     )
 
 

@@ -9,6 +9,7 @@ from analysis.statistics.sample import P99, P999, PERCENTILES, fewest, rank
 from analysis.statistics.timeline import Timeline
 
 MOST_WINDOWS = 300
+_MINUTE_NS = 60_000_000_000
 # Tried in this order: the first of which the whole run has enough requests is what each window shows.
 SHOWN = ("p99.9", "p99")
 # Slices per window: numbers that make a width which people can read (15 s rather than 13 s).
@@ -107,6 +108,20 @@ def make_windows(timeline: Timeline) -> Windows:
     return Windows(found.width_s, shown, windows, None if unknown else average_line(points))
 
 
+def minutes_of(timeline: Timeline) -> list[Window]:
+    """Return the run minute by minute since its start, the last one as long as it was; statistics are exact.
+
+    Empty where its slices of time are no parts of a minute: of a run of many hours.
+    """
+    slices, rest_ns = divmod(_MINUTE_NS, timeline.width_ns)
+    if rest_ns:
+        return []
+    end = len(np.trim_zeros(timeline.due, "b"))
+    return [
+        _window(timeline, start, min(start + slices, end), merged=False) for start in range(0, end, slices)
+    ]
+
+
 def merged_edges(counts: list[int], slices: int, enough: int) -> list[tuple[int, int]]:
     """Return (start, stop) slice numbers of windows of `slices` each, merged until all have `enough`.
 
@@ -155,8 +170,11 @@ def _slices_per_window(counts: list[int], enough: int) -> int:
 def _window(timeline: Timeline, start: int, stop: int, *, merged: bool) -> Window:
     times = timeline.response.of(start, stop)
     values_us = times.values_us
-    wanted = {name: rank(ppm, len(values_us)) for name, ppm in _SHOWN.items()} | {"max": len(values_us)}
-    values_us.partition([position - 1 for position in wanted.values() if position is not None])
+    wanted = {name: rank(ppm, len(values_us)) for name, ppm in _SHOWN.items()} | {
+        "max": len(values_us) or None
+    }
+    if len(values_us):
+        values_us.partition([position - 1 for position in wanted.values() if position is not None])
     values = {name: None if at is None else int(values_us[at - 1]) for name, at in wanted.items()}
     figures = TimeFigures.of(values, times.failed_from_us)
     return Window(
