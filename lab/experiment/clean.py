@@ -9,7 +9,7 @@ from lab.experiment.folder import folders
 from lab.experiment.lock import held
 from lab.experiment.rig import Rig
 from lab.experiment.rigs import Machines, rig_of
-from lab.experiment.settings import Lab
+from lab.experiment.settings import Backend, Lab
 from lab.machine import Machine
 from lab.names.labels import Label
 from lab.tuning import JournalPlace, put_back
@@ -49,16 +49,21 @@ async def clean(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
     Raises LabError where another experiment is at work, or a machine cannot be asked.
     """
     found: list[Leftovers] = []
-    seen: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, ...]] = set()
     for version in versions(lab):
         new = [
             backend.name
             for backend in (variant.settings for variant in rigs_in(version).values())
-            if (key := (backend.name, backend.host, backend.clone.driver)) not in seen and not seen.add(key)  # type: ignore[func-returns-value]
+            if (key := _whose(backend, version)) not in seen and not seen.add(key)  # type: ignore[func-returns-value]
         ]
         if new:
             found += await _clean(version, new, lab, remove, say)
-    return found
+    return list(dict.fromkeys(found))
+
+
+def _whose(backend: Backend, version: Lab) -> tuple[str, ...]:
+    """Return what decides what a backend can leave, and where."""
+    return backend.name, backend.host, backend.clone.driver, repr(backend.saturator or version.saturator)
 
 
 async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, say: Say) -> list[Leftovers]:

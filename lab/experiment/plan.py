@@ -239,9 +239,10 @@ async def _saturating(lab: Lab, rig: Rig) -> StepGroup:
     steps: list[Step] = []
     kind = kind_of(settings)
     statuses = {words: (await rig.machine.run(words, check=False)).status for words in kind.questions}
-    dry = DryMachine(rig.machine.name, steps.append, statuses, kind.rounds(settings))
+    dry = DryMachine(rig.machine.name, steps.append, statuses, kind.rounds(kind.brief(settings)))
     machine = rig.saturated_on(dry, _Unknown())
-    busy = saturator(machine, settings, Label(lab.name).saturator(rig.name), lambda _event: None)
+    label = Label(lab.name).saturator(rig.name)
+    busy = saturator(machine, kind.brief(settings), label, lambda _event: None)
     await busy.start()
     await dry.started.wait()
     await busy.stop()

@@ -18,6 +18,7 @@ from lab.fileio.volume import VolumeFiles
 from lab.machine import Machine
 from lab.precondition.filling import Filling
 from lab.saturators import SaturatorSettings, aimed
+from lab.saturators import kind_of as saturator_kind
 from lab.steps.remains import Remains
 from lab.steps.runner import StepRunner
 from lab.steps.step import Step, fill
@@ -37,6 +38,14 @@ class StepGroup:
     steps: tuple[Step, ...]
 
 
+@dataclass(frozen=True)
+class Saturated:
+    """What keeps a backend's disks busy, not aimed yet, and its label."""
+
+    settings: SaturatorSettings
+    label: str
+
+
 class Rig:
     """A backend, its disk and its clone: `lab plan` shows the steps that `plimsoll run` carries out."""
 
@@ -49,9 +58,11 @@ class Rig:
         files: VolumeFiles | None,
         filling: Filling | None,
         on_step: OnStep,
+        saturated: Saturated | None = None,
     ) -> None:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
         self.files, self.filling = files, filling  # of fileio and precondition, where it has a disk
+        self._saturated = saturated
         self.golden, self._api, self._look, self._on_step = kit.golden, kit.api, kit.look, on_step
         self.outfits: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
@@ -178,7 +189,17 @@ class Rig:
         found = await self.clone.find(self.machine)
         found += await self.files.find(self.machine, self.name) if self.files else []
         found += await self.filling.find(self.machine, self.name) if self.filling and filling else []
-        return found + (await self.disk.find(self.machine) if self.disk else [])
+        found += await self.disk.find(self.machine) if self.disk else []
+        return found + await self._left_by_saturator()
+
+    async def _left_by_saturator(self) -> list[Remains]:
+        """Return what its saturator left, where that goes neither with the clone nor with the disk."""
+        if (busy := self._saturated) is None:
+            return []
+        settings = busy.settings
+        with contextlib.suppress(ValueError):  # what cannot be aimed says so elsewhere
+            settings = aimed(settings, self.clone.data())
+        return await saturator_kind(settings).find(self.machine, settings, busy.label, self.name)
 
     async def clear(self, say: Callable[[str], None] = lambda _: None, filling: bool = True) -> None:
         """Remove everything of this backend, whoever left it. Raises LabError where something stays.

@@ -8,7 +8,7 @@ from lab.disks.caches import with_caches
 from lab.disks.registry import disk
 from lab.errors import LabError
 from lab.experiment.factors.variants import variants
-from lab.experiment.rig import OnStep, Rig
+from lab.experiment.rig import OnStep, Rig, Saturated
 from lab.experiment.settings import LOCAL, Backend, Lab
 from lab.fileio.volume import VolumeFiles
 from lab.machine import LocalMachine, Machine
@@ -54,7 +54,9 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     except ValueError as error:  # a clone that this disk cannot hold
         raise LabError(f"clone: {error}") from None
     files, filling = (VolumeFiles(place, name), Filling(place, name)) if place else (None, None)
-    return Rig(backend, machine, storage, kit, files, filling, on_step)
+    busy = backend.saturator or lab.saturator
+    saturated = Saturated(busy, label.saturator(backend.name)) if busy else None
+    return Rig(backend, machine, storage, kit, files, filling, on_step, saturated)
 
 
 async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:

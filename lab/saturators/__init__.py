@@ -5,7 +5,7 @@ from lab.saturators.fio import Fio
 from lab.saturators.kind import SaturatorSettings
 from lab.saturators.registry import SATURATORS, AnySaturator, aimed, kind_of, saturator
 from lab.saturators.runner import Saturator
-from lab.saturators.zfs import ZfsSend
+from lab.saturators.zfs_send import ZfsSend
 
 __all__ = [
     "SATURATORS",

@@ -11,7 +11,7 @@ from lab.names.storage import Folder, checked_folder
 from lab.saturators.kind import CLONE, SaturatorKind
 from lab.saturators.runner import OnEvent
 from lab.saturators.send_loop import SendLoop
-from lab.saturators.sinks import RemoteSink, SendSettings, sink_looks
+from lab.saturators.sinks import LocalSink, Receiver, RemoteSink, SendSettings, sink_looks
 from lab.steps.look import Look, is_folder
 
 
@@ -28,7 +28,7 @@ class BtrfsSend(SendSettings):
 
     def model_post_init(self, _: object) -> None:
         """Check that what receives is a folder."""
-        if isinstance(self.sink, RemoteSink):
+        if isinstance(self.sink, LocalSink | RemoteSink):
             checked_folder(self.sink.into)
 
 
@@ -75,19 +75,27 @@ class BtrfsSource:
         return ["btrfs", "send", "-q", *since, self.name(number)]
 
     def receive(self) -> list[str] | None:
-        """Return the command that a remote sink runs: it makes snapshots of the same names."""
-        remote = self._remote
-        return ["btrfs", "receive", remote.into] if remote else None
+        """Return the command that receives, where a sink does: it makes snapshots of the same names."""
+        receiver = self._receiver
+        return ["btrfs", "receive", receiver.into] if receiver else None
+
+    def prune(self, number: int) -> list[list[str]]:
+        """Return the commands that delete one snapshot where it was received."""
+        receiver = self._receiver
+        if not receiver:
+            return []
+        path = f"{receiver.into.rstrip('/')}/{snapshot_name(self._label, number)}"
+        return [["btrfs", "subvolume", "delete", path]]
 
     def forget(self) -> list[list[str]]:
-        """Return the commands by which a remote sink deletes what it received."""
-        remote = self._remote
-        if not remote:
+        """Return the commands that delete what was received."""
+        receiver = self._receiver
+        if not receiver:
             return []
         only = ["-mindepth", "1", "-maxdepth", "1", "-type", "d", "-regextype", "posix-extended"]
         form = rf".*/{own_name(self._label)}-[0-9]{{6}}"
         return [
-            ["find", remote.into, *only, "-regex", form, "-exec", "btrfs", "subvolume", "delete", "{}", ";"]
+            ["find", receiver.into, *only, "-regex", form, "-exec", "btrfs", "subvolume", "delete", "{}", ";"]
         ]
 
     def name(self, number: int) -> str:
@@ -95,8 +103,9 @@ class BtrfsSource:
         return f"{self._settings.snapshots.rstrip('/')}/{snapshot_name(self._label, number)}"
 
     @property
-    def _remote(self) -> RemoteSink | None:
-        return self._settings.sink if isinstance(self._settings.sink, RemoteSink) else None
+    def _receiver(self) -> Receiver | None:
+        sink = self._settings.sink
+        return sink if isinstance(sink, LocalSink | RemoteSink) else None
 
 
 def _loop(machine: Machine, settings: BtrfsSend, label: str, on_event: OnEvent) -> SendLoop:
@@ -118,7 +127,10 @@ def _aimed(settings: BtrfsSend, at: DataLocation) -> BtrfsSend:
 def _looks(settings: BtrfsSend) -> list[Look]:
     keys = ("subvolume", "snapshots")
     named = [(key, value) for key in keys if (value := getattr(settings, key)) != CLONE]
-    return [*(is_folder(f"saturator.{key}", value) for key, value in named), *sink_looks(settings.sink)]
+    return [
+        *(is_folder(f"saturator.{key}", value) for key, value in named),
+        *sink_looks(settings.sink, of_zfs=False),
+    ]
 
 
 BTRFS_SEND = SaturatorKind(
@@ -127,6 +139,6 @@ BTRFS_SEND = SaturatorKind(
     _loop,
     aim=_aimed,
     programs=frozenset({"btrfs", "python3"}),
-    rounds=lambda settings: settings.rounds,
+    rounds=lambda settings: settings.rhythm.rounds,
     looks=_looks,
 )

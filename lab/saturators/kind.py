@@ -1,8 +1,8 @@
 """The parts of a kind of saturator; each kind is a file of this package, and a line in `registry`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from lab.machine import Machine
 from lab.names.model import StrictModel, explained_in
 from lab.saturators.runner import OnEvent, Saturator
 from lab.steps.look import Look
+from lab.steps.remains import Remains
 
 # Stands in settings for the clone's own dataset, subvolume or folder, whatever the backend.
 CLONE: Literal["@clone"] = "@clone"
@@ -28,6 +29,10 @@ class SaturatorSettings(StrictModel):
 Settings = TypeVar("Settings", bound=SaturatorSettings)
 
 
+async def _nothing(_machine: Machine, _settings: SaturatorSettings, _label: str, _of: str) -> list[Remains]:
+    return []
+
+
 @dataclass(frozen=True)
 class SaturatorKind(Generic[Settings]):
     """An entry of the registry.
@@ -42,6 +47,9 @@ class SaturatorKind(Generic[Settings]):
     the machine itself.
     `rounds`: how many processes it starts, one after the other, until every kind of command was run.
     `looks`: what is to be looked at before, for settings that are not aimed.
+    `brief`: the settings as `lab plan` shows what it does: without waiting.
+    `find`: returns what one that was killed left, for a machine, settings, label and backend: only what does
+    not go with the clone or its disk. Looks only, by name. The settings are aimed if they can be.
     """
 
     name: str
@@ -52,3 +60,5 @@ class SaturatorKind(Generic[Settings]):
     questions: tuple[tuple[str, ...], ...] = ()
     rounds: Callable[[Settings], int] = lambda _: 0
     looks: Callable[[Settings], list[Look]] = lambda _: []
+    brief: Callable[[Settings], Settings] = lambda settings: settings
+    find: Callable[[Machine, Settings, str, str], Coroutine[Any, Any, list[Remains]]] = _nothing

@@ -1,8 +1,8 @@
 """Copies what a command writes to a sink, counts it, and keeps to a rate: `python -m lab.saturators.pace`.
 
 Standard library only: on machines without Plimsoll the text of this file is run by `python3 -c`. It prints
-the bytes so far once a second and when it is told to end (TERM), as `bytes N`. It ends with the command's
-status, or with the receiver's.
+the bytes so far once a second and when it is told to end (TERM), as `bytes N` or with another word. It ends
+with the command's status, or with the receiver's.
 """
 
 import argparse
@@ -48,25 +48,25 @@ def end(_number, _frame):
     raise EndedError
 
 
-def copy(source, sink, rate, wrap):
-    # type: (int, int, int | None, int | None) -> None
+def copy(source, sink, rate, wrap, word="bytes"):
+    # type: (int, int, int | None, int | None, str) -> None
     """Copy until `source` ends, or until it is told to end; after `wrap` bytes the sink starts anew."""
     copied = [0]
     try:
-        copy_on(source, sink, rate, wrap, copied)
+        copy_on(source, sink, rate, wrap, copied, word)
     finally:
-        print("bytes", copied[0], flush=True)
+        print(word, copied[0], flush=True)
 
 
-def copy_on(source, sink, rate, wrap, copied):
-    # type: (int, int, int | None, int | None, list[int]) -> None
-    """Copy, and keep the bytes so far in `copied`."""
+def copy_on(source, sink, rate, wrap, copied, word):
+    # type: (int, int, int | None, int | None, list[int], str) -> None
+    """Copy, say how far it is, and keep the bytes so far in `copied`."""
     at, began_s = 0, time.monotonic()
     say_s = began_s + 1
     while True:
         now_s = time.monotonic()
         if now_s >= say_s:
-            print("bytes", copied[0], flush=True)
+            print(word, copied[0], flush=True)
             say_s += max(int(now_s - say_s) + 1, 1)
             continue
         wait_s = pause_s(rate, copied[0], now_s - began_s)
@@ -94,6 +94,7 @@ def main():
     parser.add_argument("--to", default=os.devnull, help="file to write")
     parser.add_argument("--wrap", type=int, help="bytes after which the file starts over")
     parser.add_argument("--into", type=json.loads, help="command that receives, as a JSON list")
+    parser.add_argument("--word", default="bytes", help="word before the bytes so far")
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     asked = parser.parse_args()
     receiver = subprocess.Popen(asked.into, stdin=subprocess.PIPE) if asked.into else None  # noqa: S603
@@ -106,7 +107,7 @@ def main():
     signal.signal(signal.SIGTERM, end)
     assert sender.stdout  # noqa: S101 it is a pipe
     try:
-        copy(sender.stdout.fileno(), sink, asked.rate, asked.wrap)
+        copy(sender.stdout.fileno(), sink, asked.rate, asked.wrap, asked.word)
     except OSError as error:
         print("pace: cannot write:", error.strerror, file=sys.stderr)
         sender.kill()

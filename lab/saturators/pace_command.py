@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from lab.names.snapshots import own_name
-from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, over_ssh
+from lab.saturators.sinks import AnySink, LocalSink, RamDiskSink, RemoteSink, at_receiver
 
-_TOTAL = re.compile(r"bytes ([0-9]{1,18})", re.ASCII)
+_TOTAL = re.compile(r"(bytes|received) ([0-9]{1,18})", re.ASCII)
 
 
 @cache
@@ -19,20 +19,25 @@ def _source() -> str:
 
 def paced(
     command: Sequence[str],
-    sink: NullSink | RamDiskSink | RemoteSink,
+    sink: AnySink,
     rate_bytes_per_s: int | None,
     label: str,
     receive: Sequence[str] | None,
 ) -> list[str]:
-    """Return `command` with its output copied to `sink`; `receive` is what a remote one runs."""
+    """Return `command` with its output copied to `sink`; `receive` is what one that receives runs."""
     words = ["python3", "-c", _source()]
     if rate_bytes_per_s:
         words.append(f"--rate={rate_bytes_per_s}")
     if isinstance(sink, RamDiskSink):
         words += [f"--to={ram_file(sink, label)}", f"--wrap={sink.size_bytes}"]
-    elif isinstance(sink, RemoteSink) and receive:
-        words.append(f"--into={json.dumps(over_ssh(sink, receive))}")
+    elif isinstance(sink, LocalSink | RemoteSink) and receive:
+        words.append(f"--into={json.dumps(at_receiver(sink, receive))}")
     return [*words, "--", *command]
+
+
+def counted(receive: Sequence[str]) -> list[str]:
+    """Return `receive` behind a copier that counts what it took, where it runs: as `received N`."""
+    return ["python3", "-c", _source(), "--word=received", f"--into={json.dumps(list(receive))}", "--", "cat"]
 
 
 def ram_file(sink: RamDiskSink, label: str) -> str:
@@ -40,7 +45,7 @@ def ram_file(sink: RamDiskSink, label: str) -> str:
     return f"{sink.folder.rstrip('/')}/{own_name(label)}.stream"
 
 
-def paced_total(line: str) -> int | None:
-    """Return the bytes so far, from a line of pace's output; None if it is another line."""
+def paced_total(line: str, word: str = "bytes") -> int | None:
+    """Return the bytes so far, from a line of the copier with that word; None if it is another line."""
     found = _TOTAL.fullmatch(line)
-    return int(found[1]) if found else None
+    return int(found[2]) if found and found[1] == word else None

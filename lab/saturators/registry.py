@@ -10,12 +10,14 @@ from lab.saturators.btrfs import BTRFS_SEND
 from lab.saturators.fio import FIO
 from lab.saturators.kind import SaturatorKind, SaturatorSettings
 from lab.saturators.runner import OnEvent, Saturator
-from lab.saturators.zfs import ZFS_SEND
+from lab.saturators.zfs_replicate import ZFS_REPLICATE
+from lab.saturators.zfs_send import ZFS_SEND
 
 SATURATORS: list[SaturatorKind[Any]] = [
     ZFS_SEND,
     BTRFS_SEND,
     FIO,
+    ZFS_REPLICATE,
 ]
 
 AnySaturator = Annotated[SaturatorSettings, OneOf("kind", lambda: (kind.settings for kind in SATURATORS))]

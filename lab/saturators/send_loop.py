@@ -5,9 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lab.machine import Line, Machine
-from lab.saturators.pace_command import paced, paced_total, ram_file
-from lab.saturators.runner import OnEvent, Runner, at_least
-from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, SendSettings, over_ssh
+from lab.saturators.pace_command import counted, paced, paced_total, ram_file
+from lab.saturators.runner import Meter, OnEvent, Runner, at_least
+from lab.saturators.sinks import (
+    LocalSink,
+    NullSink,
+    RamDiskSink,
+    RemoteSink,
+    StreamSettings,
+    at_receiver,
+)
 
 _BUSY_TIMES = 5
 _SEND_S = 600.0  # for a command during a send: a busy pool answers late
@@ -27,6 +34,7 @@ class SnapshotCommands(Protocol):
     def destroy(self, name: str) -> list[str]: ...  # noqa: D102
     def send(self, number: int, previous: int | None) -> list[str]: ...  # noqa: D102
     def receive(self) -> list[str] | None: ...  # noqa: D102
+    def prune(self, number: int) -> list[list[str]]: ...  # noqa: D102
     def forget(self) -> list[list[str]]: ...  # noqa: D102
     def name(self, number: int) -> str: ...  # noqa: D102
 
@@ -43,11 +51,12 @@ class SendLoop(Runner):
     """A Saturator that sends."""
 
     figures: Callable[[], SenderFigures] | None = None  # None: the sender prints none, so the copier counts
+    received: Meter | None = None  # what a remote sink took, where that is to be told too
 
     def __init__(
         self,
         machine: Machine,
-        settings: SendSettings,
+        settings: StreamSettings,
         label: str,
         on_event: OnEvent,
         source: SnapshotCommands,
@@ -55,28 +64,27 @@ class SendLoop(Runner):
         super().__init__(machine, settings.kind, settings.retries, on_event)
         self.settings, self.label, self.source = settings, label, source
         self._number = 0
-        self._previous: int | None = None
+        self._kept: list[int] = []  # whole on both ends, the oldest first
 
     async def _prepare(self) -> None:
         await self._clean()
 
     async def _once(self) -> None:
-        incremental = self.settings.mode == "incremental"
-        await at_least(1.0 if incremental else 0.0, self._round(incremental))
+        await at_least(self.settings.rhythm.every_s, self._round())
 
-    async def _round(self, incremental: bool) -> None:
+    async def _round(self) -> None:
+        rhythm = self.settings.rhythm
         self._number += 1
-        number, previous, self._previous = self._number, self._previous, None
-        if previous is None:
+        number, kept, self._kept = self._number, self._kept, []
+        if not kept:
             await self._clean()  # also what a failed round left; a full stream needs an empty place
         await self.machine.run(self.source.snapshot(number), timeout_s=_SEND_S)
         for source in self._sources:
-            await self._send(source, number, previous)
-        done = previous if incremental else number
-        if done is not None:
-            for source in self._sources:
-                await self._destroy(source, source.name(done))
-        self._previous = number if incremental else None
+            await self._send(source, number, kept[-1] if kept else None)
+        kept = [*kept, number]
+        while len(kept) > rhythm.keep:
+            await self._prune(kept.pop(0))
+        self._kept = kept if rhythm.incremental else []
 
     @property
     def _sources(self) -> list[SnapshotCommands]:
@@ -91,16 +99,31 @@ class SendLoop(Runner):
             straight = ["sh", "-c", 'exec "$@" >/dev/null', "sh", *command]
             await self._follow(straight, spoken.read, lambda: spoken.estimate_bytes)
             return
-        rate = self.settings.rate_bytes_per_s
-        whole = paced(command, sink, rate, self.label, source.receive())
-        await self._follow(whole, self._copied)
+        rate, receive = self.settings.rate_bytes_per_s, source.receive()
+        if self.received and receive and isinstance(sink, RemoteSink):
+            receive = counted(receive)
+        try:
+            await self._follow(paced(command, sink, rate, self.label, receive), self._copied)
+        finally:
+            if self.received:
+                self.received.next_process()
 
     def _copied(self, line: Line) -> int | None:
         """Return the bytes that the copier counted; 0 for the sender's figures, which are no error."""
         if line.stream == "out":
+            if self.received and (arrived := paced_total(line.text, "received")) is not None:
+                self.received.now(arrived)
+                return 0
             return paced_total(line.text)
         is_figure = self.figures is not None and self.figures().read(line) is not None
         return 0 if is_figure else None
+
+    def _tell_bytes(self, since_ns: int, at_ns: int) -> None:
+        super()._tell_bytes(since_ns, at_ns)
+        if self.received:
+            bytes_per_s = self.received.per_second((at_ns - since_ns) / 1e9)
+            said = {"event": f"{self._kind} received bytes", "bytes_per_s": bytes_per_s, "at_ns": at_ns}
+            self._on_event(said)
 
     async def _clean(self) -> None:
         listed = await self.machine.run(self.source.listing(), timeout_s=_SEND_S)
@@ -110,9 +133,21 @@ class SendLoop(Runner):
         sink = self.settings.sink
         if isinstance(sink, RamDiskSink):
             await self.machine.run(["rm", "-f", "--", ram_file(sink, self.label)])
-        if isinstance(sink, RemoteSink):
-            for command in self.source.forget():  # fails where there is nothing to forget
-                await self.machine.run(over_ssh(sink, command), timeout_s=_SEND_S, check=False)
+        await self._have_received(self.source.forget())
+
+    async def _prune(self, number: int) -> None:
+        """Destroy a snapshot on both ends."""
+        for source in self._sources:
+            await self._destroy(source, source.name(number))
+            if self.settings.rhythm.incremental:
+                await self._have_received(source.prune(number))
+
+    async def _have_received(self, commands: list[list[str]]) -> None:
+        """Run `commands` where the stream is received, if it is."""
+        sink = self.settings.sink
+        if isinstance(sink, LocalSink | RemoteSink):
+            for command in commands:
+                await self.machine.run(at_receiver(sink, command), timeout_s=_SEND_S)
 
     async def _destroy(self, source: SnapshotCommands, name: str) -> None:
         """Destroy a snapshot of the lab; for a moment after a send was stopped it can still be busy."""

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -10,7 +11,7 @@ from pydantic import AfterValidator, Field
 from lab.names.model import StrictModel
 from lab.names.storage import Folder
 from lab.saturators.kind import SaturatorSettings
-from lab.steps.look import Look, has_room, is_folder
+from lab.steps.look import Look, has_room, is_dataset, is_folder
 from plimsoll.common.sizes import Size
 
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -41,36 +42,71 @@ class RamDiskSink(StrictModel):
     )
 
 
+class LocalSink(StrictModel):
+    """The stream is received by the same machine, on a second pool or Btrfs."""
+
+    to: Literal["local"] = Field(description="`local`.")
+    into: str = Field(description="Dataset (of ZFS) or folder (of Btrfs) below which the stream is received.")
+
+
 class RemoteSink(StrictModel):
     """The stream is received by another host, over SSH from the machine with the disks."""
 
     to: Literal["remote"] = Field(description="`remote`.")
     host: SshHost = Field(description="host or user@host, as ssh on the machine with the disks knows it.")
     port: int | None = Field(None, ge=1, le=65535, description="SSH port. Default: ssh's own.")
-    into: str = Field(
-        description="Dataset (zfs-send) or folder (btrfs-send) below which the stream is received."
-    )
+    into: str = Field(description="Dataset (of ZFS) or folder (of Btrfs) below which the stream is received.")
 
 
-Sink = Annotated[NullSink | RamDiskSink | RemoteSink, Field(discriminator="to")]
+AnySink = NullSink | RamDiskSink | LocalSink | RemoteSink
+Sink = Annotated[AnySink, Field(discriminator="to")]
+Receiver = LocalSink | RemoteSink  # what makes a dataset or a subvolume of the stream again
 
 
-class SendSettings(SaturatorSettings):
-    """The settings that `zfs send` and `btrfs send` share."""
+@dataclass(frozen=True)
+class Rhythm:
+    """When to send, and what: all of a snapshot each time, or what is new in it.
 
-    mode: Literal["full", "incremental"] = Field(
-        "full",
-        description="`full`, or `incremental`: one full send, then only the changes since the last one.",
-    )
+    `every_s`: seconds from the start of a round to the start of the next, if it is over by then.
+    `keep`: snapshots that stay after a round, on both ends; an increment needs 1 to begin from.
+    """
+
+    incremental: bool
+    every_s: float
+    keep: int
+
+    @property
+    def rounds(self) -> int:
+        """Sends until every kind of command was run: the oldest snapshot goes once there are too many."""
+        return self.keep + 1
+
+
+class StreamSettings(SaturatorSettings):
+    """The settings of all that send snapshots."""
+
     sink: Sink = Field(NullSink(), description="Where the stream goes.")
     rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
         None, description="Limit for the stream, in bytes a second. Default: none."
     )
 
     @property
-    def rounds(self) -> int:
-        """Sends until every kind of command was run: a snapshot goes after the next incremental one."""
-        return 1 if self.mode == "full" else 2
+    def rhythm(self) -> Rhythm:
+        """When to send, and what."""
+        return Rhythm(incremental=False, every_s=0, keep=0)
+
+
+class SendSettings(StreamSettings):
+    """The settings that `zfs send` and `btrfs send` share."""
+
+    mode: Literal["full", "incremental"] = Field(
+        "full",
+        description="`full`, or `incremental`: one full send, then only the changes since the last one.",
+    )
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """Again and again; a round of a quiet dataset takes a second, so that it does not spin."""
+        return super().rhythm if self.mode == "full" else Rhythm(incremental=True, every_s=1, keep=1)
 
 
 def over_ssh(sink: RemoteSink, command: Sequence[str]) -> list[str]:
@@ -80,8 +116,13 @@ def over_ssh(sink: RemoteSink, command: Sequence[str]) -> list[str]:
     return ["ssh", *options, *port, "--", sink.host, shlex.join(command)]
 
 
-def sink_looks(sink: NullSink | RamDiskSink | RemoteSink) -> list[Look]:
-    """Return what is to be looked at before something is sent to `sink`."""
+def at_receiver(sink: Receiver, command: Sequence[str]) -> list[str]:
+    """Return `command` run where the stream is received."""
+    return over_ssh(sink, command) if isinstance(sink, RemoteSink) else list(command)
+
+
+def sink_looks(sink: AnySink, of_zfs: bool) -> list[Look]:
+    """Return what is to be looked at before something is sent to `sink`; `of_zfs`: `into` is a dataset."""
     if isinstance(sink, RamDiskSink):
         return [
             is_folder("saturator.sink.folder", sink.folder),
@@ -92,4 +133,6 @@ def sink_looks(sink: NullSink | RamDiskSink | RemoteSink) -> list[Look]:
             f"saturator.sink.host: {sink.host} cannot be logged in to from there, by key and as a known host"
         )
         return [Look(problem, tuple(over_ssh(sink, ["true"])))]
+    if isinstance(sink, LocalSink):
+        return [(is_dataset if of_zfs else is_folder)("saturator.sink.into", sink.into)]
     return []

@@ -1,18 +1,24 @@
-"""Saturator `zfs-send`: its settings, command lines and progress, of OpenZFS 2.x and of zfs-fuse."""
+"""What saturators that send datasets share: settings, command lines, progress (OpenZFS 2.x, zfs-fuse)."""
 
 import re
-from typing import Literal
+from typing import Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from lab.disks.place import DataLocation
 from lab.machine import Line, Machine
 from lab.names.snapshots import is_own_snapshot, own_name, snapshot_name
 from lab.names.storage import DatasetName, checked_dataset
-from lab.saturators.kind import CLONE, SaturatorKind
+from lab.saturators.kind import CLONE
 from lab.saturators.runner import OnEvent
 from lab.saturators.send_loop import SendLoop
-from lab.saturators.sinks import RemoteSink, SendSettings, sink_looks
+from lab.saturators.sinks import (
+    LocalSink,
+    Receiver,
+    RemoteSink,
+    StreamSettings,
+    sink_looks,
+)
 from lab.steps.look import Look, is_dataset
 
 # Once a second with -v -P: time, bytes so far, snapshot; at -vv blocks stand behind the bytes.
@@ -22,25 +28,44 @@ _SIZE = re.compile(r"size\t([0-9]{1,18})", re.ASCII)
 # Only OpenZFS since 0.8 knows it; zfs-fuse, which knows neither -P nor this kind of -v, fails.
 IS_OPENZFS = ("zfs", "version")
 
+# Destroys the dataset $1 that was received, and no other; what still receives it may be about to end.
+_FORGET = """# zfs destroy -r what was received
+for _ in $(seq 20); do
+    zfs list -H -o name "$1" >/dev/null 2>&1 || exit 0
+    ! zfs destroy -r "$1" || exit 0
+    sleep 1
+done
+exit 1"""
 
-class ZfsSend(SendSettings):
-    """`zfs send` of one dataset."""
 
-    kind: Literal["zfs-send"] = Field(description="`zfs-send`.")
+class ZfsStream(StreamSettings):
+    """The settings of what sends a dataset."""
+
     dataset: DatasetName | Literal["@clone"] = Field(
         CLONE, description="Dataset to send. Default: the clone's."
     )
+    _below: tuple[str, ...] = PrivateAttr(())
 
     def model_post_init(self, _: object) -> None:
-        """Check that what receives is a dataset."""
-        if isinstance(self.sink, RemoteSink):
+        """Check that what receives is a dataset, and none that is sent."""
+        if isinstance(self.sink, LocalSink | RemoteSink):
             checked_dataset(self.sink.into)
+        _see_outside(self)
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """The datasets below it that are sent too: parts of a clone. No key of lab.yml."""
+        return self._below
 
 
-class _ZfsSendOfParts(ZfsSend):
-    """`zfs send` of a clone whose data are on several datasets; no kind of lab.yml."""
-
-    below: tuple[DatasetName, ...]
+def _see_outside(settings: ZfsStream) -> None:
+    """Raise ValueError where it would be received into what is sent."""
+    sink, sent = settings.sink, settings.dataset
+    if isinstance(sink, LocalSink) and f"{sink.into}/".startswith(f"{sent}/"):
+        raise ValueError(
+            f"sink.into: {sink.into} lies in what is sent, {sent}: name a dataset outside of it, on another "
+            "pool"
+        )
 
 
 def progress_bytes(line: str) -> int | None:
@@ -71,14 +96,12 @@ class ZfsSource:
     Not `zfs send -R`: that sends every older snapshot too, also the one that a clone is put back to.
     """
 
-    def __init__(self, settings: ZfsSend, label: str, openzfs: bool, within: str = "") -> None:
+    def __init__(self, settings: ZfsStream, label: str, openzfs: bool, within: str = "") -> None:
         """`openzfs`: whether it knows -P; `within`: the dataset that is sent before, which this is below."""
         self._settings, self._label, self._openzfs, self._within = settings, label, openzfs, within
-        names = settings.below if isinstance(settings, _ZfsSendOfParts) else ()
-        said = ZfsSend.model_validate(settings.model_dump(exclude={"below"}))
         self.below = [
-            ZfsSource(said.model_copy(update={"dataset": name}), label, openzfs, settings.dataset)
-            for name in names
+            ZfsSource(sending(settings, name, ()), label, openzfs, settings.dataset)
+            for name in settings.below
         ]
 
     def listing(self) -> list[str]:
@@ -106,24 +129,31 @@ class ZfsSource:
         return ["zfs", "send", *say, *since, self.name(number)]
 
     def receive(self) -> list[str] | None:
-        """Return the command that a remote sink runs."""
-        return ["zfs", "receive", "-F", "-u", self._received()] if self._remote else None
+        """Return the command that receives, where a sink does."""
+        return ["zfs", "receive", "-F", "-u", self.received()] if self._receiver else None
+
+    def prune(self, number: int) -> list[list[str]]:
+        """Return the commands that destroy one snapshot where it was received."""
+        name = f"{self.received()}@{snapshot_name(self._label, number)}"
+        return [["zfs", "destroy", name]] if self._receiver else []
 
     def forget(self) -> list[list[str]]:
-        """Return the commands by which a remote sink destroys the dataset that it received, and no other."""
-        return [["zfs", "destroy", "-r", self._received()]] if self._remote else []
+        """Return the commands that destroy the dataset that was received, and no other."""
+        return [["sh", "-c", _FORGET, "sh", self.received()]] if self._receiver else []
 
     def name(self, number: int) -> str:
         """Return a snapshot's name."""
         return f"{self._settings.dataset}@{snapshot_name(self._label, number)}"
 
-    @property
-    def _remote(self) -> RemoteSink | None:
-        return self._settings.sink if isinstance(self._settings.sink, RemoteSink) else None
-
-    def _received(self) -> str:
+    def received(self) -> str:
+        """Return the dataset that a sink makes of it."""
         further = self._settings.dataset.removeprefix(self._within) if self._within else ""
-        return f"{self._remote.into if self._remote else ''}/{own_name(self._label)}{further}"
+        return f"{self._receiver.into if self._receiver else ''}/{own_name(self._label)}{further}"
+
+    @property
+    def _receiver(self) -> Receiver | None:
+        sink = self._settings.sink
+        return sink if isinstance(sink, LocalSink | RemoteSink) else None
 
 
 class Figures:
@@ -142,8 +172,10 @@ class Figures:
         return progress_bytes(line.text)
 
 
-class _ZfsLoop(SendLoop):
-    def __init__(self, machine: Machine, settings: ZfsSend, label: str, on_event: OnEvent) -> None:
+class ZfsLoop(SendLoop):
+    """A Saturator that sends datasets."""
+
+    def __init__(self, machine: Machine, settings: ZfsStream, label: str, on_event: OnEvent) -> None:
         super().__init__(machine, settings, label, on_event, ZfsSource(settings, label, openzfs=False))
         self._zfs = settings
 
@@ -154,34 +186,33 @@ class _ZfsLoop(SendLoop):
         await super()._prepare()
 
 
-def _aimed(settings: ZfsSend, at: DataLocation) -> ZfsSend:
+Stream = TypeVar("Stream", bound=ZfsStream)
+
+
+def sending(settings: Stream, dataset: str, below: tuple[str, ...]) -> Stream:
+    """Return `settings` for this dataset, and those `below` it."""
+    pointed = settings.model_copy(update={"dataset": dataset})
+    pointed._below = below
+    return pointed
+
+
+def aimed_at_clone(settings: Stream, at: DataLocation) -> Stream:
+    """Return `settings` for the clone's datasets unless they name one. Raises ValueError."""
     if settings.dataset != CLONE:
         return settings
     if not at.dataset:
         raise ValueError("dataset: is missing: the lab knows no ZFS dataset under this clone; name one")
-    if at.part_of:
-        update = {"dataset": at.dataset, "below": tuple(at.part_of)}
-        return _ZfsSendOfParts.model_validate(settings.model_dump() | update)
-    return settings.model_copy(update={"dataset": at.dataset})
+    pointed = sending(settings, at.dataset, tuple(at.part_of))
+    _see_outside(pointed)
+    return pointed
 
 
-def _processes(settings: ZfsSend) -> int:
-    below = settings.below if isinstance(settings, _ZfsSendOfParts) else ()
-    return settings.rounds * (1 + len(below))
+def processes(settings: ZfsStream) -> int:
+    """Return how many processes it starts until every kind of command was run."""
+    return settings.rhythm.rounds * (1 + len(settings.below))
 
 
-def _looks(settings: ZfsSend) -> list[Look]:
+def stream_looks(settings: ZfsStream) -> list[Look]:
+    """Return what is to be looked at before a dataset is sent."""
     named = [] if settings.dataset == CLONE else [is_dataset("saturator.dataset", settings.dataset)]
-    return [*named, *sink_looks(settings.sink)]
-
-
-ZFS_SEND = SaturatorKind(
-    "zfs-send",
-    ZfsSend,
-    _ZfsLoop,
-    aim=_aimed,
-    programs=frozenset({"python3", "zfs"}),
-    questions=(IS_OPENZFS,),
-    rounds=_processes,
-    looks=_looks,
-)
+    return [*named, *sink_looks(settings.sink, of_zfs=True)]

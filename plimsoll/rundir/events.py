@@ -14,7 +14,8 @@ ITERATION_FAILED = "iteration failed"
 _NO_SPANS = {"run", "measure", "error", ITERATION_FAILED}  # have tables, and would cover the figures
 _BYTES = " bytes"  # a saturator's throughput, once a second
 _RETRY = " retry"  # a round of it failed
-SATURATORS = ("zfs-send", "btrfs-send", "fio")  # known even where one was stopped before its first second
+# Known even where one was stopped before its first second.
+SATURATORS = ("zfs-send", "btrfs-send", "fio", "zfs-replicate")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Saturators: what they run, how progress is read, what they tell, and that they destroy only their own."""
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -19,10 +20,11 @@ from lab.saturators import SATURATORS, AnySaturator, BtrfsSend, Fio, ZfsSend, ai
 from lab.saturators.btrfs import BtrfsSource
 from lab.saturators.btrfs import leftovers as btrfs_leftovers
 from lab.saturators.pace import chunk_bytes, copy, pause_s
-from lab.saturators.pace_command import paced, paced_total
+from lab.saturators.pace_command import counted, paced, paced_total
 from lab.saturators.runner import Meter
 from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, over_ssh
-from lab.saturators.zfs import ZFS_SEND, ZfsSource, estimated_bytes, leftovers, progress_bytes
+from lab.saturators.zfs import ZfsSource, estimated_bytes, leftovers, progress_bytes
+from lab.saturators.zfs_send import ZFS_SEND
 from plimsoll.rundir import events
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
@@ -62,6 +64,7 @@ def test_estimates_and_totals() -> None:
     assert estimated_bytes("full\ttank@a\t300") is None
     assert paced_total("bytes 12") == 12
     assert paced_total("bytes -1") is None
+    assert (paced_total("received 12"), paced_total("received 12", "received")) == (None, 12)
 
 
 @given(st.text())
@@ -151,6 +154,14 @@ def test_labels_that_are_refused(label: str) -> None:
             {"kind": "zfs-send", "dataset": "tank", "sink": {"to": "remote", "host": "h", "into": "/path"}},
             "a path is no dataset",
         ),
+        (
+            {"kind": "zfs-send", "dataset": "tank", "sink": {"to": "local", "into": "tank/backup"}},
+            "what is sent would hold what is received",
+        ),
+        ({"kind": "zfs-replicate", "sink": {"to": "null"}}, "nothing receives"),
+        ({"kind": "zfs-replicate"}, "no word of who receives"),
+        ({"kind": "zfs-replicate", "mode": "full", "sink": {"to": "local", "into": "b"}}, "no replication"),
+        ({"kind": "zfs-replicate", "interval_s": 0, "sink": {"to": "local", "into": "b"}}, "no interval"),
         ({"kind": "btrfs-send", "subvolume": "a", "snapshots": "/b"}, "a relative path"),
         ({"kind": "btrfs-send", "subvolume": "/a", "snapshots": "/b/../c"}, "a way up"),
         ({"kind": "fio", "folder": "/a:b"}, "two folders, to fio"),
@@ -173,7 +184,9 @@ def test_the_commands_of_zfs() -> None:
     assert (new.receive(), new.forget()) == (None, [])
     remote = ZfsSource(ZFS.model_copy(update={"sink": REMOTE}), "nightly", True)
     assert remote.receive() == ["zfs", "receive", "-F", "-u", "backup/lab/plimsoll-nightly"]
-    assert remote.forget() == [["zfs", "destroy", "-r", "backup/lab/plimsoll-nightly"]]
+    assert remote.prune(3) == [["zfs", "destroy", "backup/lab/plimsoll-nightly@plimsoll-nightly-000003"]]
+    assert [words[-1] for words in remote.forget()] == ["backup/lab/plimsoll-nightly"]
+    assert (new.prune(3), new.forget()) == ([], [])
 
 
 def test_all_datasets_of_a_clone_are_sent_of_one_snapshot() -> None:
@@ -206,6 +219,7 @@ def test_the_commands_of_btrfs() -> None:
     assert source.destroy(one) == ["btrfs", "subvolume", "delete", one]
     assert source.receive() == ["btrfs", "receive", "/b"]
     assert source.forget()[0][-3:] == ["delete", "{}", ";"]
+    assert source.prune(1) == [["btrfs", "subvolume", "delete", "/b/plimsoll-n-000001"]]
 
 
 def test_the_commands_around_a_send() -> None:
@@ -292,6 +306,14 @@ def test_pace_as_a_program(words: list[str], status: int, says: str) -> None:
     command = paced(["true"], NullSink(), None, "n", None)[:3]
     done = subprocess.run([sys.executable, *command[1:], *words], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (status, "bytes 3\n"), says + done.stderr
+
+
+def test_both_ends_are_counted_apart() -> None:
+    receive = counted(["sh", "-c", "cat >/dev/null"])
+    command = [*paced(["true"], NullSink(), None, "n", None)[:3], f"--into={json.dumps(receive)}"]
+    words = [sys.executable, *command[1:], "--", "printf", "abc"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["bytes 3", "received 3"]), done.stderr
 
 
 def test_pace_says_what_it_copied_when_it_is_told_to_end() -> None:
