@@ -9,6 +9,7 @@ from lab.disks.propagation import UNMOUNT_COPIES
 from lab.steps.step import Command, Step
 
 MARK = ".plimsoll-disk"
+MIRROR = "mirror.img"  # a second side, which the saturator `resilver` gives the pool
 _BUSY_S = 20.0
 _MOST_S = 600.0
 
@@ -62,7 +63,7 @@ rm -f -- "$1/dev/disk"
 for one in "$1/mnt" "$1/dev"; do
     [ ! -d "$one" ] || rmdir -- "$one" || exit
 done
-rm -f -- "$1/disk.img" "$1/{MARK}"
+rm -f -- "$1/disk.img" "$1/{MIRROR}" "$1/{MARK}"
 [ ! -d "$1" ] || rmdir -- "$1" """
 
 _END_GROUP = """[ ! -d "$1" ] || rmdir "$1" 2>/dev/null || :"""

@@ -132,6 +132,9 @@ async def claims_of(rigs: Sequence[Rig], uses: VolumeUses) -> list[Claim]:
         for room in _rooms(rig.make_disk()):
             on = await _file_system(rig.machine, room.folder)
             found.append(Claim(rig.name, _SIZE, "the disk", on, room.bytes))
+            if rig.mirrors_disk:
+                what = "the second side that resilver gives it"
+                found.append(Claim(rig.name, "saturator", what, on, room.bytes))
         with contextlib.suppress(LabError):  # a clone that cannot be made has no size: others say why
             found += [await _copy(rig, room) for room in _rooms(rig.make_clone())]
         if (matrix := uses.measured.get(rig.name)) and rig.files:

@@ -86,6 +86,12 @@ class Rig:
         return self.disk.place() if self.disk else None
 
     @property
+    def mirrors_disk(self) -> bool:
+        """True if its saturator needs as much room again as the disk that the lab makes."""
+        busy = self._saturated
+        return busy is not None and self.makes_disk and saturator_kind(busy.settings).mirrors_disk
+
+    @property
     def makes_disk(self) -> bool:
         """True if the lab makes the disk, whose device has no name before."""
         return self.backend.disk is not None and kind_of(self.backend.disk).is_made

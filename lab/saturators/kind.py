@@ -50,6 +50,7 @@ class SaturatorKind(Generic[Settings]):
     `brief`: the settings as `lab plan` shows what it does: without waiting.
     `find`: returns what one that was killed left, for a machine, settings, label and backend: only what does
     not go with the clone or its disk. Looks only, by name. The settings are aimed if they can be.
+    `mirrors_disk`: it needs as much room again as an emulated disk, beside that.
     """
 
     name: str
@@ -62,3 +63,4 @@ class SaturatorKind(Generic[Settings]):
     looks: Callable[[Settings], list[Look]] = lambda _: []
     brief: Callable[[Settings], Settings] = lambda settings: settings
     find: Callable[[Machine, Settings, str, str], Coroutine[Any, Any, list[Remains]]] = _nothing
+    mirrors_disk: bool = False

@@ -9,7 +9,9 @@ from lab.names.snapshots import checked_label
 from lab.saturators.btrfs import BTRFS_SEND
 from lab.saturators.fio import FIO
 from lab.saturators.kind import SaturatorKind, SaturatorSettings
+from lab.saturators.resilver import RESILVER
 from lab.saturators.runner import OnEvent, Saturator
+from lab.saturators.scrub import SCRUB
 from lab.saturators.zfs_replicate import ZFS_REPLICATE
 from lab.saturators.zfs_send import ZFS_SEND
 
@@ -18,6 +20,8 @@ SATURATORS: list[SaturatorKind[Any]] = [
     BTRFS_SEND,
     FIO,
     ZFS_REPLICATE,
+    SCRUB,
+    RESILVER,
 ]
 
 AnySaturator = Annotated[SaturatorSettings, OneOf("kind", lambda: (kind.settings for kind in SATURATORS))]

@@ -34,6 +34,12 @@ def is_dataset(key: str, name: str) -> Look:
     return Look(f"{key}: there is no dataset {name}: zfs list names those that there are", words)
 
 
+def is_pool(key: str, name: str) -> Look:
+    """Return the look whether `name` is an imported pool."""
+    words = ("sh", "-c", 'zpool list -H -o name "$1" >/dev/null 2>&1', "sh", name)
+    return Look(f"{key}: there is no pool {name}: zpool list names those that are imported", words)
+
+
 def is_device(key: str, name: str) -> Look:
     """Return the look whether `name` is a whole disk."""
     problem = f"{key}: there is no disk {name}: lsblk -d names those that there are"

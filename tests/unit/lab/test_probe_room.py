@@ -148,10 +148,12 @@ def _claims(golden: bool, *backends: str) -> list[Claim]:
         disk, _, driver = said.partition("+")
         disks = {
             "emulated": {"kind": "emulated", "filesystem": "ext4", "size_bytes": "6G"},
+            "resilvered": {"kind": "emulated", "filesystem": "zfs", "size_bytes": "4G"},
             "folder": {"kind": "folder", "path": "/srv"},
         }
         clones = {"compose": {"driver": "compose"}, "qemu": {"driver": "qemu", "image": "/vm.qcow2"}}
-        return {"name": f"b{number}", "disk": disks[disk], "clone": clones[driver]}
+        busy: dict[str, object] = {"saturator": {"kind": "resilver"}} if disk == "resilvered" else {}
+        return {"name": f"b{number}", "disk": disks[disk], "clone": clones[driver], **busy}
 
     lab = Lab.model_validate(
         {
@@ -182,6 +184,12 @@ def test_two_disks_of_one_machine_and_the_copies_on_them() -> None:
     assert "the disk of b0 (6.0 GiB) and the disk of b1 (6.0 GiB) do not fit together" in "".join(
         what for _, what in obstacles(claims)
     )
+
+
+def test_a_disk_that_is_resilvered_has_two_sides() -> None:
+    first, second, _ = _claims(True, "resilvered+compose")
+    assert [(one.on.name, one.bytes // GIB) for one in (first, second)] == [("/dev/sda1", 4)] * 2
+    assert (second.key, second.what) == ("saturator", "the second side that resilver gives it")
 
 
 def test_the_site_to_copy_counts_too_while_it_is_still_to_be_made() -> None:

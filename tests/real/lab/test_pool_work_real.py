@@ -1,0 +1,392 @@
+"""Scrubs, resilvers and replications of real pools: they work, are stopped, are killed, and leave nothing."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from lab.disks.disk import Disk
+from lab.disks.place import DataLocation
+from lab.disks.removal import MIRROR
+from lab.machine import LocalMachine
+from lab.saturators import AnySaturator, Saturator, aimed, kind_of, saturator
+from lab.saturators.runner import Runner
+from lab.saturators.scrub import MARK
+from lab.steps.runner import StepRunner
+from tests.real.lab.test_saturators_real import fill, is_whole_story, snapshots, until_bytes
+from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
+from tests.support.paths import ROOT
+from tests.support.programs import need
+from tests.support.sshd import Sshd
+
+SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
+FILE_BYTES = 32 << 20
+SLOW: dict[str, Any] = {"bytes_per_s": 6_000_000}  # a scan of that file takes some seconds
+BY = LABEL.saturator("zfs")
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Iterator[str]:
+    """Another pool, with a dataset that is somebody's; ZFS runs."""
+    name, file = f"second{os.getpid()}", tmp_path / "second.img"
+    yield name
+    subprocess.run([need("zpool"), "destroy", name], capture_output=True, check=False)
+    file.unlink(missing_ok=True)
+
+
+def make_second(name: str, folder: Path) -> None:
+    file = folder / "second.img"
+    with file.open("wb") as image:
+        image.truncate(512 << 20)
+    zfs("pool", "create", "-o", "cachefile=none", "-O", "mountpoint=none", name, str(file))
+    zfs("fs", "create", f"{name}/backup")
+
+
+def zfs(program: str, *words: str) -> str:
+    done = subprocess.run([need(f"z{program}"), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def scan(pool: str) -> str:
+    lines = zfs("pool", "status", pool).splitlines()
+    return next(line.strip() for line in lines if line.strip().startswith(("scan:", "scrub:")))
+
+
+def marked(pool: str) -> str:
+    return zfs("fs", "get", "-H", "-o", "value", "-s", "local", MARK, pool)
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.2)
+
+
+async def made(machine: LocalMachine, disk: Disk, file_bytes: int = FILE_BYTES) -> tuple[str, DataLocation]:
+    """A pool on that disk, as slow as it is to be, and what a clone on it would be aimed at."""
+    runner, place = StepRunner(machine), disk.place()
+    await runner.do(disk.create())
+    fill(Path(place.folder) / "file", file_bytes)
+    await runner.do(disk.limit())
+    return str(place.pool), DataLocation(place.folder, place.dataset)
+
+
+def begun(
+    machine: LocalMachine, settings: dict[str, Any], at: DataLocation, events: list[dict[str, Any]]
+) -> Saturator:
+    return saturator(machine, aimed(SETTINGS.validate_python(settings), at), BY, events.append)
+
+
+def test_a_pool_is_scrubbed_until_it_is_stopped(work: Path) -> None:
+    need_disks("zfs")
+    disk = emulated("zfs", work, **SLOW)
+    events: list[dict[str, Any]] = []
+
+    async def life(machine: LocalMachine) -> None:
+        pool, at = await made(machine, disk)
+        busy = begun(machine, {"kind": "scrub"}, at, events)
+        await busy.start()
+        try:
+            await until_bytes(events, FILE_BYTES * 3 // 2)
+            await until(lambda: "in progress" in scan(pool))
+            assert marked(pool).startswith(BY)
+        finally:
+            await busy.stop()
+        assert busy.failure is None
+        assert "in progress" not in scan(pool)
+        assert marked(pool) == ""
+        await clear(machine, disk.find)
+
+    run(life)
+    is_whole_story(events, "scrub")
+    assert left(work) == []
+
+
+def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
+    need_disks("zfs")
+    disk = emulated("zfs", work, **SLOW)
+
+    async def life(machine: LocalMachine) -> None:
+        pool, at = await made(machine, disk)
+        zfs("pool", "scrub", pool)
+        settings = aimed(SETTINGS.validate_python({"kind": "scrub", "retries": 0}), at)
+        busy = saturator(machine, settings, BY, lambda event: None)
+        assert isinstance(busy, Runner)
+        await busy.start()
+        await until(lambda: busy.failure)
+        await busy.stop()
+        assert busy.failure and "let it end" in busy.failure
+        assert "in progress" in scan(pool)
+        looks = kind_of(settings).looks(settings)
+        answers = [(await machine.run(look.words, check=False)).status for look in looks]
+        assert answers == [0, 1], "lab check says it too"
+        await clear(machine, disk.find)
+
+    run(life)
+
+
+def test_a_pool_is_resilvered_until_it_is_stopped(work: Path) -> None:
+    need_disks("zfs")
+    disk = emulated("zfs", work, **SLOW)
+    events: list[dict[str, Any]] = []
+    mirror = Path(disk.place().folder).parent / MIRROR
+
+    async def life(machine: LocalMachine) -> None:
+        pool, at = await made(machine, disk)
+        before = zfs("pool", "status", pool).partition("config:")[2]
+        busy = begun(machine, {"kind": "resilver"}, at, events)
+        await busy.start()
+        try:
+            await until_bytes(events, FILE_BYTES * 3 // 2)
+            await until(lambda: "resilver in progress" in scan(pool))
+            assert str(mirror) in zfs("pool", "status", pool)
+        finally:
+            await busy.stop()
+        assert busy.failure is None
+        assert zfs("pool", "status", pool).partition("config:")[2] == before
+        assert not mirror.exists()
+        await clear(machine, disk.find)
+
+    run(life)
+    is_whole_story(events, "resilver")
+    assert left(work) == []
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """This machine as a host over SSH that receives: its keys of a sink."""
+    folder = tmp_path / "ssh"
+    folder.mkdir()
+    server, program = Sshd(folder), folder / "ssh"
+    options = f"-i {server.key} -o UserKnownHostsFile={server.known_hosts}"
+    program.write_text(f'#!/bin/sh\nexec {need("ssh")} {options} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    yield {"to": "remote", "host": "root@127.0.0.1", "port": server.port}
+    server.stop()
+
+
+@pytest.mark.parametrize("to", ["local", "remote"])
+def test_what_is_new_goes_to_another_pool(
+    to: str, work: Path, second: str, tmp_path: Path, host: dict[str, Any]
+) -> None:
+    need_disks("zfs")
+    disk = emulated("zfs", work)
+    events: list[dict[str, Any]] = []
+    received, arrived = f"{second}/backup/plimsoll-{BY}", list[dict[str, Any]]()
+
+    def note(event: dict[str, Any]) -> None:
+        (arrived if event["event"] == "zfs-replicate received bytes" else events).append(event)
+
+    async def life(machine: LocalMachine) -> None:
+        _, at = await made(machine, disk)
+        make_second(second, tmp_path)
+        zfs("fs", "snapshot", f"{at.dataset}@mine")
+        sink = (host if to == "remote" else {"to": "local"}) | {"into": f"{second}/backup"}
+        settings = {"kind": "zfs-replicate", "interval_s": 1, "keep": 2, "sink": sink}
+        for look in kind_of(named := SETTINGS.validate_python(settings | {"dataset": at.dataset})).looks(
+            named
+        ):
+            await machine.run(look.words)
+        busy = saturator(machine, aimed(SETTINGS.validate_python(settings), at), BY, note)
+        await busy.start()
+        try:
+            await until_bytes(events, FILE_BYTES * 9 // 10)
+            fill(Path(str(at.folder)) / "later", FILE_BYTES)
+            await until_bytes(events, FILE_BYTES * 3 // 2)
+            await until(lambda: f"plimsoll-{BY}-000005" in str(snapshots(received)))
+            assert 1 <= len(snapshots(received)) <= 4, "two, one that comes, one that goes"
+            assert 1 <= len(snapshots(str(at.dataset))) <= 5
+        finally:
+            await busy.stop()
+        assert busy.failure is None
+        assert snapshots(str(at.dataset)) == [f"{at.dataset}@mine"], "somebody else's stays"
+        assert zfs("fs", "list", "-H", "-o", "name", "-r", second).split() == [second, f"{second}/backup"]
+        zfs("pool", "destroy", second)
+        await clear(machine, disk.find)
+
+    run(life)
+    is_whole_story(events, "zfs-replicate")
+    took_bytes = sum(event["bytes_per_s"] for event in arrived)
+    assert (took_bytes >= FILE_BYTES * 3 // 2) == (to == "remote"), "what a host takes is counted there"
+    assert left(work) == []
+
+
+CHILD = """
+import asyncio, sys
+from pydantic import TypeAdapter
+from lab.disks.place import DataLocation
+from lab.machine import LocalMachine
+from lab.saturators import AnySaturator, aimed, saturator
+
+async def work():
+    settings = aimed(TypeAdapter(AnySaturator).validate_json(sys.argv[1]), DataLocation(*sys.argv[3:]))
+    await saturator(LocalMachine(), settings, sys.argv[2], lambda event: None).start()
+    await asyncio.Event().wait()
+
+asyncio.run(work())
+"""
+
+
+@contextlib.asynccontextmanager
+async def killed(settings: str, at: DataLocation, condition: Any) -> Any:
+    """The saturator at work in a process of its own, killed as soon as `condition` holds."""
+    words = [sys.executable, "-c", CHILD, settings, BY, str(at.folder), str(at.dataset)]
+    child = subprocess.Popen(words, cwd=ROOT, start_new_session=True)
+    try:
+        await until(condition)
+        yield
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+
+
+def test_a_scrub_whose_lab_was_killed_is_found_and_stopped(work: Path) -> None:
+    need_disks("zfs")
+    disk = emulated("zfs", work, **SLOW)
+
+    async def life(machine: LocalMachine) -> None:
+        pool, at = await made(machine, disk, FILE_BYTES * 2)
+        async with killed('{"kind": "scrub"}', at, lambda: "in progress" in scan(pool)):
+            pass
+        assert "in progress" in scan(pool), "ZFS goes on with it"
+        settings = aimed(SETTINGS.validate_python({"kind": "scrub"}), at)
+        find = kind_of(settings).find
+        assert await find(machine, settings, "another", "zfs") == []
+        remains = await find(machine, settings, BY, "zfs")
+        assert [one.what for one in remains] == [f"the scrub of {pool}, or its mark there"]
+        for _ in range(2):  # twice does no harm
+            await StepRunner(machine).do(remains[0].remove)
+        assert "in progress" not in scan(pool)
+        assert await find(machine, settings, BY, "zfs") == []
+        await clear(machine, disk.find)
+
+    run(life)
+    assert left(work) == []
+
+
+@pytest.mark.parametrize("then", ["begun again", "imported anew", "removed"])
+def test_a_resilver_whose_lab_was_killed(then: str, work: Path) -> None:
+    need_disks("zfs")
+    disk = emulated("zfs", work, **SLOW)
+    mirror = Path(disk.place().folder).parent / MIRROR
+
+    async def life(machine: LocalMachine) -> None:
+        pool, at = await made(machine, disk)
+        before = zfs("pool", "status", pool)
+        async with killed('{"kind": "resilver"}', at, lambda: "resilver in progress" in scan(pool)):
+            pass
+        assert str(mirror) in zfs("pool", "status", pool)
+        if then == "imported anew":
+            await StepRunner(machine).do(disk.place().cold)
+        if then != "removed":
+            busy = begun(machine, {"kind": "resilver"}, at, [])
+            await busy.start()
+            await until(lambda: "resilver in progress" in scan(pool))
+            await busy.stop()
+            assert str(mirror) not in zfs("pool", "status", pool)
+            assert not mirror.exists()
+            assert len(zfs("pool", "status", pool).splitlines()) == len(before.splitlines())
+        await clear(machine, disk.find)
+
+    run(life)
+    assert left(work) == []
+
+
+def test_a_replication_whose_lab_was_killed_is_found_on_both_ends(
+    work: Path, second: str, tmp_path: Path
+) -> None:
+    need_disks("zfs")
+    disk = emulated("zfs", work, **SLOW)
+    received = f"{second}/backup/plimsoll-{BY}"
+
+    async def life(machine: LocalMachine) -> None:
+        await made(machine, disk)  # so that ZFS runs
+        make_second(second, tmp_path)
+        mounted = tmp_path / "mine"
+        zfs("fs", "create", "-o", f"mountpoint={mounted}", f"{second}/mine")
+        fill(mounted / "file")
+        zfs("fs", "snapshot", f"{second}/mine@mine")
+        sink = f'{{"to": "local", "into": "{second}/backup"}}'
+        text = f'{{"kind": "zfs-replicate", "dataset": "{second}/mine", "interval_s": 1, "sink": {sink}}}'
+        own = f"@plimsoll-{BY}-0"
+        async with killed(text, DataLocation("/", "no"), lambda: "000003" in str(snapshots(second))):
+            pass
+        assert own in str(snapshots(f"{second}/mine"))
+        settings = SETTINGS.validate_json(text)
+        find = kind_of(settings).find
+        assert await find(machine, settings, "another", "zfs") == []
+        remains = await find(machine, settings, BY, "zfs")
+        assert remains[-1].what == f"the dataset {received}"
+        assert all(one.what.startswith(f"the snapshot {second}/mine{own}") for one in remains[:-1])
+        for one in remains:
+            await StepRunner(machine).do(one.remove)
+        assert await find(machine, settings, BY, "zfs") == []
+        assert snapshots(second) == [f"{second}/mine@mine"]
+        zfs("pool", "destroy", second)
+        await clear(machine, disk.find)
+
+    run(life)
+
+
+LAB_YML = """
+name: {name}
+out: {folder}/out
+backends:
+  - name: zfs
+    clone: {{driver: static, target: "http://127.0.0.1:{port}"}}
+scenarios: [{{scenario: download}}]
+saturator: {{kind: {kind}, {keys}}}
+"""
+
+
+def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
+    work: Path, second: str, tmp_path: Path
+) -> None:
+    """By the command, with a lab.yml that was begun with another saturator than it names now."""
+    need_disks("zfs")
+    disk = emulated("zfs", work, **SLOW)
+    command = [need(ROOT / ".venv" / "bin" / "plimsoll"), "lab", "clean", str(tmp_path / "lab.yml")]
+
+    def write(kind: str, keys: str) -> None:
+        text = LAB_YML.format(name=LABEL.experiment, folder=tmp_path, port=9, kind=kind, keys=keys)
+        (tmp_path / "lab.yml").write_text(text)
+
+    def cleaned(*words: str) -> str:
+        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120, check=False)
+        return done.stdout + done.stderr
+
+    async def life(machine: LocalMachine) -> None:
+        pool, at = await made(machine, disk, FILE_BYTES * 2)
+        write("scrub", f"pool: {pool}")
+        async with killed('{"kind": "scrub"}', at, lambda: "in progress" in scan(pool)):
+            pass
+        assert f"the scrub of {pool}, or its mark there" in cleaned("--list")
+        assert "in progress" in scan(pool), "only looked"
+        cleaned()
+        assert "in progress" not in scan(pool)
+        assert marked(pool) == ""
+        assert "scrub" not in cleaned("--list")
+        make_second(second, tmp_path)
+        sink = f'{{"to": "local", "into": "{second}/backup"}}'
+        text = f'{{"kind": "zfs-replicate", "interval_s": 1, "sink": {sink}}}'
+        async with killed(text, at, lambda: f"plimsoll-{BY}-0" in str(snapshots(second))):
+            pass
+        write("zfs-replicate", f"dataset: {at.dataset}, sink: {{to: local, into: {second}/backup}}")
+        assert f"the dataset {second}/backup/plimsoll-{BY}" in cleaned("--list")
+        cleaned()
+        assert zfs("fs", "list", "-H", "-o", "name", "-r", second).split() == [second, f"{second}/backup"]
+        zfs("pool", "destroy", second)
+        await clear(machine, disk.find)
+
+    run(life)
+    assert left(work) == []

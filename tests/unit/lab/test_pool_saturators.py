@@ -1,0 +1,417 @@
+"""`scrub` and `resilver`: what they run and read, with programs that stand in for ZFS."""
+
+import asyncio
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from lab.disks.place import DataLocation
+from lab.disks.removal import remove_files
+from lab.experiment.clean import clean
+from lab.experiment.rigs import rig_of
+from lab.experiment.settings import MANUAL, Lab, problems
+from lab.machine import Line
+from lab.saturators import AnySaturator, aimed, kind_of, saturator
+from lab.saturators.resilver import RESILVER, detach, resilver
+from lab.saturators.scrub import SCRUB, scrub, stop
+from lab.saturators.zpool_scan import ScanFigures, percent_done
+from plimsoll.common.yamlfile import parse_model
+from tests.support.paths import ROOT
+from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
+
+SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
+STATUS = ROOT / "tests" / "fixtures" / "saturators" / "zpool-status"
+EMULATED = DataLocation("/work/plimsoll-move--hdd/mnt", "plimsoll-move--hdd/site")
+
+
+@pytest.mark.parametrize(
+    ("file", "percent", "says"),
+    [
+        ("openzfs-2.1-scrub", 7.04, "a scrub"),
+        ("openzfs-2.1-resilver", 0.0, "a resilver that has only looked so far"),
+        ("openzfs-2.1-paused", 7.04, "a paused scrub"),
+        ("openzfs-2.1-done", None, "one that is over"),
+        ("openzfs-2.3-scrub", 18.53, "a scrub, of which no rate of scanning is told any more"),
+        ("openzfs-2.3-resilver", 86.72, "a resilver"),
+        ("openzfs-2.3-ran-over", None, "a counter that ran over is no figure"),
+        ("openzfs-2.3-canceled", None, "one that was stopped"),
+        ("zfs-fuse-scrub", 36.56, "a scrub of zfs-fuse"),
+        ("zfs-fuse-resilver", 57.56, "a resilver of zfs-fuse"),
+    ],
+)
+def test_the_share_that_is_done(file: str, percent: float | None, says: str) -> None:
+    lines = (STATUS / f"{file}.txt").read_text(encoding="utf-8").splitlines()
+    found = [done for line in lines if (done := percent_done(line)) is not None]
+    assert found == ([] if percent is None else [percent]), says
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\t1.02T copied out of 2.00T at 51.0M/s, 51.00% done, 05:00:00 to go",
+        "\t1.02T / 2.00T copied at 51.0M/s, 51.00% done, 05:00:00 to go",
+        "\t0B repaired, 7.04% donehalf",
+        "\t0B repaired, ٧.٠٤% done",
+        "7.04% done",
+    ],
+)
+def test_the_share_of_something_else_is_not_taken(line: str) -> None:
+    assert percent_done(line) is None
+
+
+@given(st.text())
+def test_any_line_is_read_or_left(line: str) -> None:
+    figures = ScanFigures()
+    figures.total_bytes = 1 << 60
+    found = figures.read(Line("out", line, 0))
+    assert found is None or found >= 0
+
+
+def test_bytes_are_the_share_of_what_the_pool_holds() -> None:
+    figures = ScanFigures()
+    said = ["total 2000", "\t0B repaired, 7.04% done, 03:20:22 to go", "config:"]
+    assert [figures.read(Line("out", line, 0)) for line in said] == [0, 141, None]
+    assert figures.read(Line("err", "total 5000", 0)) is None
+    assert figures.total_bytes == 2000
+
+
+class Zfs:
+    """Programs `zpool` and `zfs` of our own: they say what is in files, and note what they are asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        self._program(
+            "zpool", "status) cat status ;; scrub) [ ! -e after ] || cp after status ;; list) echo 1000"
+        )
+        self._program("zfs", 'get) cat mark 2>/dev/null ;; set) echo "${2#*=}" >mark ;; inherit) rm -f mark')
+        (folder / "bin" / "sleep").write_text("#!/bin/sh\ncp next status\n")
+        (folder / "bin" / "sleep").chmod(0o755)
+        self.next("openzfs-2.1-done")
+
+    def _program(self, name: str, cases: str) -> None:
+        file = self.folder / "bin" / name
+        file.write_text(
+            f'#!/bin/sh\ncd {self.folder}\necho "{name} $*" >>asked\ncase $1 in {cases} ;; esac\n'
+        )
+        file.chmod(0o755)
+
+    def status(self, fixture: str) -> None:
+        (self.folder / "status").write_bytes((STATUS / f"{fixture}.txt").read_bytes())
+
+    def next(self, fixture: str) -> None:
+        """What the status is after a second."""
+        (self.folder / "next").write_bytes((STATUS / f"{fixture}.txt").read_bytes())
+
+    def after(self, fixture: str) -> None:
+        """What the status is once a scrub was asked for."""
+        (self.folder / "after").write_bytes((STATUS / f"{fixture}.txt").read_bytes())
+
+    def mark(self, text: str) -> None:
+        (self.folder / "mark").write_text(f"{text}\n")
+
+    def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
+        return subprocess.run(
+            words,
+            cwd=self.folder,
+            env={"PATH": path, "TZ": "UTC"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    @property
+    def changes(self) -> list[str]:
+        file = self.folder / "asked"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [line for line in lines if not re.match(r"zpool (status|list)|zfs get", line)]
+
+
+@pytest.fixture
+def zfs(tmp_path: Path) -> Zfs:
+    made = Zfs(tmp_path)
+    made.status("openzfs-2.1-done")
+    return made
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.3"])
+def test_a_scrub_is_followed_to_its_end(version: str, zfs: Zfs) -> None:
+    zfs.after(f"openzfs-{version}-scrub")
+    done = zfs.run(scrub("tank", "move--hdd"))
+    assert done.returncode == 0, done.stderr
+    figures = ScanFigures()
+    read = [figures.read(Line("out", line, 0)) for line in done.stdout.splitlines()]
+    assert read == [0, 70 if version == "2.1" else 185]
+    assert figures.total_bytes == 1000, "all of it at the end"
+    set_, *rest = zfs.changes
+    assert re.fullmatch(r"zfs set plimsoll:scrub=move--hdd [0-9]+ tank", set_), "the mark comes first"
+    assert rest == ["zpool scrub tank"]
+
+
+@pytest.mark.parametrize(
+    "theirs", ["openzfs-2.1-scrub", "openzfs-2.1-paused", "openzfs-2.3-resilver", "zfs-fuse-scrub"]
+)
+def test_what_somebody_else_began_is_left_alone(theirs: str, zfs: Zfs) -> None:
+    zfs.status(theirs)
+    done = zfs.run(scrub("tank", "move--hdd"))
+    assert done.returncode == 1
+    assert "under way or paused: let it end, or stop it: zpool scrub -s tank" in done.stderr
+    assert zfs.changes == []
+    seen = zfs.run(SCRUB.looks(SETTINGS.validate_python({"kind": "scrub", "pool": "tank"}))[1].words)
+    assert (seen.returncode, seen.stderr) == (1, done.stderr), "lab check says the same"
+
+
+def test_a_scrub_that_somebody_stops_is_a_failure(zfs: Zfs) -> None:
+    zfs.after("openzfs-2.3-scrub")
+    zfs.next("openzfs-2.3-canceled")
+    done = zfs.run(scrub("tank", "move--hdd"))
+    assert (done.returncode, done.stderr) == (1, "tank: somebody stopped it\n")
+
+
+BEGAN = 1795307041  # Sun Nov 22 00:24:01 2026 UTC, as the fixture has it
+
+
+@pytest.mark.parametrize(
+    ("mark", "status", "changes", "says"),
+    [
+        (
+            f"move--hdd {BEGAN}",
+            "openzfs-2.1-scrub",
+            ["zpool scrub -s tank", "zfs inherit"],
+            "ours is stopped",
+        ),
+        (
+            f"move--hdd {BEGAN - 2}",
+            "openzfs-2.1-scrub",
+            ["zpool scrub -s tank", "zfs inherit"],
+            "a bit later",
+        ),
+        (f"move--hdd {BEGAN - 86400}", "openzfs-2.1-scrub", ["zfs inherit"], "one that began days later"),
+        (f"move--hdd {BEGAN}", "openzfs-2.1-done", ["zfs inherit"], "ours came to its end"),
+        (f"move--hdd {BEGAN}", "openzfs-2.1-paused", ["zfs inherit"], "somebody paused it, and may need it"),
+        (f"move--hdd {BEGAN}", "openzfs-2.1-resilver", ["zfs inherit"], "a resilver is nobody's to stop"),
+        ("move--hdd 1", "zfs-fuse-scrub", ["zpool scrub -s tank", "zfs inherit"], "zfs-fuse says no start"),
+        (f"move--ssd {BEGAN}", "openzfs-2.1-scrub", [], "another backend's"),
+        (f"move--hdd2 {BEGAN}", "openzfs-2.1-scrub", [], "a label that begins alike"),
+        ("", "openzfs-2.1-scrub", [], "no mark"),
+    ],
+)
+def test_only_the_labs_own_scrub_is_stopped(
+    mark: str, status: str, changes: list[str], says: str, zfs: Zfs
+) -> None:
+    zfs.status(status)
+    if mark:
+        zfs.mark(mark)
+    done = zfs.run(stop("tank", "move--hdd"))
+    assert done.returncode == 0, done.stderr
+    assert zfs.changes == [line.replace("inherit", "inherit plimsoll:scrub tank") for line in changes], says
+
+
+@pytest.mark.parametrize(
+    ("status", "label", "found"),
+    [(0, "move--hdd", ["the scrub of tank, or its mark there"]), (1, "move--hdd", [])],
+)
+def test_a_scrub_that_was_left_is_found_by_its_mark(status: int, label: str, found: list[str]) -> None:
+    settings = SETTINGS.validate_python({"kind": "scrub", "pool": "tank"})
+    machine = ScriptedMachine(lambda command: (status, "", ""))
+    remains = asyncio.run(SCRUB.find(machine, settings, label, "hdd"))
+    assert [one.what for one in remains] == found
+    assert asyncio.run(SCRUB.find(machine, SETTINGS.validate_python({"kind": "scrub"}), label, "hdd")) == []
+
+
+@pytest.mark.parametrize("kind", ["scrub", "resilver"])
+def test_it_works_again_and_again_and_puts_back(kind: str) -> None:
+    events: list[dict[str, Any]] = []
+    begun: list[ScriptedProcess] = []
+
+    def begin(command: Sequence[str]) -> ScriptedProcess:
+        lines = [Line("out", "total 1000", 0), Line("out", "\t0B repaired, 50.00% done", 0)]
+        begun.append(ScriptedProcess(lines, None if begun else 0))
+        return begun[-1]
+
+    async def drive() -> ScriptedMachine:
+        machine = ScriptedMachine(begun=begin)
+        one = saturator(
+            machine, aimed(SETTINGS.validate_python({"kind": kind}), EMULATED), "l", events.append
+        )
+        await one.start()
+        async with asyncio.timeout(30):
+            while len(begun) < 2:
+                await asyncio.sleep(0.01)
+        await one.stop()
+        return machine
+
+    machine = asyncio.run(drive())
+    assert begun[1].stopped
+    assert (events[0]["event"], events[-1]["bytes"]) == (kind, 1000 + 500)
+    pool, folder = "plimsoll-move--hdd", "/work/plimsoll-move--hdd"
+    put_back = stop(pool, "l") if kind == "scrub" else detach(pool, folder)
+    work = scrub(pool, "l") if kind == "scrub" else resilver(pool, folder)
+    assert machine.commands == [tuple(one) for one in (put_back, work, work, put_back)]
+
+
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        (DataLocation("/tank/lab", "tank/lab/x"), "on the pool tank: give"),
+        (DataLocation("/tank/mnt", "plimsoll-a--b/site"), "on the pool plimsoll-a--b: give"),
+        (DataLocation("/plimsoll-a--b/mnt", "tank/lab/x"), "on the pool tank: give"),
+        (DataLocation("/work/plimsoll-a--b/mnt"), "on no ZFS pool that the lab knows: give"),
+        (DataLocation(), "on no ZFS pool that the lab knows: give"),
+    ],
+)
+def test_only_a_pool_of_the_lab_is_resilvered(at: DataLocation, says: str) -> None:
+    with pytest.raises(ValueError, match=r"kind: resilver works only on a pool that the lab makes") as error:
+        aimed(SETTINGS.validate_python({"kind": "resilver"}), at)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("device", "mark", "says"),
+    [
+        (None, True, "on no emulated disk of the lab"),
+        ("/dev/loop7", False, "on no emulated disk of the lab"),
+        ("/dev/loop7", True, "is on /dev/mirror-0, not on the disk that the lab made"),
+    ],
+)
+def test_a_pool_that_only_bears_such_a_name_is_refused(
+    device: str | None, mark: bool, says: str, zfs: Zfs, tmp_path: Path
+) -> None:
+    folder = tmp_path / "plimsoll-a--b"
+    (folder / "dev").mkdir(parents=True)
+    if device:
+        (folder / "dev" / "disk").symlink_to(device)
+    if mark:
+        (folder / ".plimsoll-disk").touch()
+    zfs.status("openzfs-2.1-scrub")  # a mirror
+    done = zfs.run(resilver("plimsoll-a--b", str(folder)))
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert zfs.changes == []
+
+
+@pytest.mark.parametrize(
+    ("line", "detached", "says"),
+    [
+        ("\t    FILE  ONLINE       0     0     0", "FILE", "by its path"),
+        ("\t    FILE  ONLINE       0     0     0  (resilvering)", "FILE", "which it is filled by"),
+        ("\t    77  UNAVAIL      0     0     0  was FILE", "77", "by its number, where it is out of sight"),
+        ("\t    loop0  ONLINE       0     0     0", None, "it is gone"),
+    ],
+)
+def test_a_second_side_is_taken_off(
+    line: str, detached: str | None, says: str, zfs: Zfs, tmp_path: Path
+) -> None:
+    folder = tmp_path / "with space"
+    folder.mkdir()
+    file = folder / "mirror.img"
+    file.touch()
+    (tmp_path / "status").write_text(f"  pool: p\nconfig:\n{line.replace('FILE', str(file))}\n")
+    for _ in range(2):
+        done = zfs.run(detach("p", str(folder)))
+        assert done.returncode == 0, done.stderr
+        assert not file.exists()
+    name = (detached or "").replace("FILE", str(file))
+    assert zfs.changes == ([f"zpool detach p {name}"] * 2 if detached else []), says
+
+
+def test_a_second_side_goes_with_the_disk(tmp_path: Path) -> None:
+    for name in ("mirror.img", "disk.img", ".plimsoll-disk"):
+        (tmp_path / name).touch()
+    subprocess.run(remove_files(str(tmp_path)).words, check=True)
+    assert not tmp_path.exists()
+
+
+@pytest.mark.parametrize(
+    ("given_", "says"),
+    [
+        ({"kind": "scrub", "pool": "tank/site"}, "a dataset is no pool"),
+        ({"kind": "scrub", "pool": "-s"}, "an option"),
+        ({"kind": "scrub", "pool": "tank; reboot"}, "a command"),
+        ({"kind": "resilver", "pool": "tank"}, "a pool by name"),
+    ],
+)
+def test_settings_that_are_refused(given_: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError):
+        SETTINGS.validate_python(given_)
+
+
+def _lab(saturator_: dict[str, Any]) -> Lab:
+    backend = {"name": "ssd", "clone": {"driver": "static", "target": "http://127.0.0.1:9"}}
+    return Lab.model_validate(
+        {
+            "name": "nightly",
+            "out": Path("/tmp"),
+            "backends": [backend],
+            "scenarios": [{"scenario": "download"}],
+            "saturator": saturator_,
+        }
+    )
+
+
+def test_what_a_killed_saturator_left_is_among_the_remains_of_its_backend() -> None:
+    async def found(settings: dict[str, Any]) -> list[tuple[str, str]]:
+        lab = _lab(settings)
+        rig = await rig_of(lab, lab.backends[0], ScriptedMachine(), lambda *_: None)
+        return [(one.what, one.backend) for one in await rig.found()]
+
+    marked = [("the scrub of tank, or its mark there", "ssd")]
+    assert asyncio.run(found({"kind": "scrub", "pool": "tank"})) == marked
+    assert asyncio.run(found({"kind": "scrub"})) == [], "of no pool that it knows"
+    assert asyncio.run(found({"kind": "fio", "folder": "/srv"})) == []
+
+
+def test_lab_clean_looks_for_what_earlier_files_of_the_name_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = _lab({"kind": "scrub", "pool": "rust"})
+    now = _lab({"kind": "scrub", "pool": "tank"})
+    monkeypatch.setattr("lab.experiment.clean.versions", lambda _lab: [now, before, now])
+    monkeypatch.setattr("lab.experiment.clean.tunings", _none)
+    monkeypatch.setattr("lab.experiment.clean.Machines", _Scripted)
+    found = asyncio.run(clean(now, remove=False, say=print))
+    assert [one.what for one in found] == [
+        ("the scrub of tank, or its mark there",),
+        ("the scrub of rust, or its mark there",),
+    ]
+
+
+async def _none(*_: object) -> list[Any]:
+    return []
+
+
+class _Scripted:
+    def __init__(self, _lab: Lab) -> None:
+        pass
+
+    def of(self, _backend: object) -> ScriptedMachine:
+        return ScriptedMachine()
+
+    async def close(self) -> None:
+        pass
+
+
+def test_the_example_is_right() -> None:
+    file = ROOT / "examples" / "pool-work.yml"
+    lab = parse_model(file.read_text(encoding="utf-8"), "pool-work.yml", Lab, MANUAL, problems)
+    assert [one.saturator.kind for one in lab.backends if one.saturator] == ["scrub", "resilver", "zfs-send"]
+
+
+def test_the_pool_of_the_clone_is_scrubbed_unless_another_is_named() -> None:
+    at = DataLocation(dataset="tank/lab/site")
+    assert aimed(SETTINGS.validate_python({"kind": "scrub"}), at).pool == "tank"  # type: ignore[attr-defined]
+    named = SETTINGS.validate_python({"kind": "scrub", "pool": "rust"})
+    assert aimed(named, at) == named
+    assert [look.problem.split(":")[0] for look in kind_of(named).looks(named)] == ["saturator.pool"] * 2
+    assert RESILVER.looks(SETTINGS.validate_python({"kind": "resilver"})) == []
+    with pytest.raises(ValueError, match="pool: is missing"):
+        aimed(SETTINGS.validate_python({"kind": "scrub"}), DataLocation())
