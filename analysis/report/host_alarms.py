@@ -1,7 +1,8 @@
 """What stood out on a host while the disks were busy, in a line: what a reader looks for first."""
 
 from analysis.report.host_bins import BackendHost, RowFigures
-from analysis.report.host_rows import SUBJECTS, HostRow, Subject
+from analysis.report.host_rows import HostRow, Subject
+from analysis.report.host_subjects import SUBJECTS
 from analysis.statistics.phases import WHOLE
 from plimsoll.common.units import significant
 

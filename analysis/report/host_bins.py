@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis.report.backends import BackendRuns, ScenarioRuns
-from analysis.report.host_rows import SUBJECTS, HostRow, Subject
+from analysis.report.host_rows import HostRow, Subject
 from analysis.report.host_series import Floats, own_disks, own_pools, zero_ns
+from analysis.report.host_subjects import SUBJECTS
 from analysis.report.measured_run import MeasuredRun
 from analysis.statistics.measurephases import edges_ns
 from analysis.statistics.phases import PHASES, WHOLE
@@ -128,7 +129,7 @@ def hosts_of(scenario: ScenarioRuns, bins: TimeBins) -> list[BackendHost]:
 def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
     found: dict[HostRow, RowFigures] = {}
     for run in backend.runs:
-        for row, t_s, value, beside in _rows_of(run):
+        for row, t_s, value, beside in rows_of(run):
             figures = found.setdefault(row, RowFigures(Binned(bins), Binned(bins)))
             for series, binned in ((value, figures.line), (beside, figures.beside)):
                 known = ~np.isnan(series)
@@ -149,8 +150,11 @@ def _add_phases(figures: RowFigures, run: MeasuredRun, t_s: Floats, value: Float
             each.high = max(each.high, float(within.max()))
 
 
-def _rows_of(run: MeasuredRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]]:
-    """Yield each row that the run's host.csv has: its instants, its values, and those beside it."""
+def rows_of(run: MeasuredRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]]:
+    """Yield each row that the run's host.csv has: its instants, its values, and those beside it.
+
+    Instants are in order, in seconds since the saturator started; values are NaN where they are not known.
+    """
     columns = run.host.samples.columns
     names = list(columns)[1:]
     chosen = {

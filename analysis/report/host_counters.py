@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from analysis.report.host_rows import SUBJECTS
+from analysis.report.host_subjects import SUBJECTS
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.hostfile import HostSamples, read_samples

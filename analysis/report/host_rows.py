@@ -1,13 +1,25 @@
-"""What is drawn of the host: subjects and their rows, made of the observers' columns (docs/observers.md)."""
+"""What is known of a host, row by row: how it is drawn, when it stands out, on which side it is bad."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Literal
 
-_GIB, _MB = float(1 << 30), 1e6
 _MOST_OF_ONE = 60.0  # % of a processor
 
 Join = Literal["sum", "mean", "max"]
 Alarm = Literal["", "rises", "falls", "times"]
+Bad = Literal["", "high", "low"]
+
+
+class Depth(IntEnum):
+    """How far below the visitor a row is: what is deeper is named first of those that move alike."""
+
+    WORK = 0  # what somebody does to the storage beside the site
+    STORE = 1  # what the file system and the memory have to do for it
+    DISK = 2
+    DATABASE = 3
+    SITE = 4
+    SIGN = 5  # what waiting of any kind shows up in
 
 
 @dataclass(frozen=True)
@@ -20,6 +32,10 @@ class HostRow:
     stands out: one that rises by `at`, falls by this share, or to so many times as much. `beside` is drawn
     dotted in the same row. `of_one`: a thread that takes one processor of many is worth a look, such as one
     that reclaims memory.
+
+    `bad` says on which side it may hold up requests; "" where neither would. `near` names an instant at which
+    it does, with `{}` for the value and its unit, where "SAID over 3 ms" would not do. `on_off`: it is 0 or
+    1, and has no amount.
     """
 
     title: str
@@ -34,6 +50,10 @@ class HostRow:
     at: float = 0.0
     beside: str = ""
     of_one: bool = False
+    bad: Bad = "high"
+    depth: Depth = Depth.SIGN
+    near: str = ""
+    on_off: bool = False
 
     def share_of_one(self, limit: float, cpus: int | None) -> float:
         """Return `limit`, or most of one of so many processors, where that is less."""
@@ -49,176 +69,3 @@ class Subject:
     about: str
     rows: tuple[HostRow, ...]
     devices: Literal["", "disks", "pools"] = ""
-
-
-def _percent(title: str, said: str, column: str, quiet: float, at: float) -> HostRow:
-    return HostRow(f"{title} (%)", said, "%", column, quiet, alarm="rises", at=at)
-
-
-def _latency(title: str, said: str, column: str) -> HostRow:
-    return HostRow(f"{title} (ms)", said, "ms", column, quiet=2.0, join="mean", alarm="times", at=3.0)
-
-
-def _throughput(title: str, said: str, column: str) -> HostRow:
-    return HostRow(f"{title} (MB/s)", said, "MB/s", column, quiet=1.0, scale=_MB)
-
-
-def _rate(title: str, said: str, column: str, quiet: float, at: float = 3.0) -> HostRow:
-    return HostRow(f"{title}/s", said, "/s", column, quiet, alarm="times", at=at)
-
-
-_CPU = Subject(
-    "cpu",
-    "The processors",
-    "All processors together. System is the kernel: file system, ZFS, and what reclaims memory.",
-    (
-        replace(_percent("system", "system CPU", r"cpu\.system_percent", 10, 25), of_one=True),
-        _percent("user", "user CPU", r"cpu\.user_percent", 10, 40),
-        _percent("iowait", "iowait", r"cpu\.iowait_percent", 10, 25),
-        _percent("steal", "steal", r"cpu\.steal_percent", 2, 5),
-        HostRow("blocked tasks", "blocked tasks", "", r"cpu\.blocked_count", 3, alarm="rises", at=8),
-    ),
-)
-_PRESSURE = Subject(
-    "pressure",
-    "Pressure: who had to wait",
-    "The share of each second in which some tasks waited, or all of them (full).",
-    (
-        _percent("I/O, some", "I/O pressure", r"pressure\.io_some_percent", 10, 40),
-        _percent("I/O, full", "full I/O pressure", r"pressure\.io_full_percent", 10, 30),
-        _percent("memory, some", "memory pressure", r"pressure\.memory_some_percent", 2, 5),
-        _percent("memory, full", "full memory pressure", r"pressure\.memory_full_percent", 2, 5),
-        _percent("CPU, some", "CPU pressure", r"pressure\.cpu_some_percent", 20, 50),
-    ),
-)
-_MEMORY = Subject(
-    "memory",
-    "The memory",
-    "Available is what programs could still have; dirty waits to be written.",
-    (
-        HostRow(
-            "available (GiB)",
-            "available memory",
-            "GiB",
-            r"memory\.available_bytes",
-            0.1,
-            _GIB,
-            moves=True,
-            alarm="falls",
-            at=0.4,
-        ),
-        HostRow(
-            "dirty (GiB)",
-            "dirty memory",
-            "GiB",
-            r"memory\.(?:dirty|writeback)_bytes",
-            0.25,
-            _GIB,
-            alarm="rises",
-            at=1.0,
-        ),
-        HostRow("slab (GiB)", "slab", "GiB", r"memory\.slab_bytes", 0.3, _GIB, moves=True),
-        HostRow(
-            "swap used (GiB)", "swap", "GiB", r"memory\.swap_used_bytes", 0.05, _GIB, alarm="rises", at=0.1
-        ),
-    ),
-)
-_ARC = Subject(
-    "arc",
-    "What ZFS's cache had",
-    "ARC is ZFS's cache in memory, and its target (dotted) the size that it may have. Hits: what share of "
-    "the reads that reached it, it had; the others went to the disks.",
-    (
-        HostRow(
-            "ARC hits (%)", "ARC hits", "%", r"arcstats\.hit_percent", 0.05, moves=True, alarm="falls", at=0.1
-        ),
-        HostRow(
-            "ARC size (GiB)",
-            "ARC size",
-            "GiB",
-            r"arcstats\.size_bytes",
-            0.1,
-            _GIB,
-            moves=True,
-            alarm="falls",
-            at=0.25,
-            beside=r"arcstats\.target_bytes",
-        ),
-        HostRow("misses/s", "ARC misses", "/s", r"arcstats\.misses_per_s", 50),
-        HostRow(
-            "throttled/s",
-            "reads that ARC throttled",
-            "/s",
-            r"arcstats\.throttled_per_s",
-            0.5,
-            alarm="rises",
-            at=1.0,
-        ),
-    ),
-)
-_DISKS = Subject(
-    "disks",
-    "The disks",
-    "Those of the storage, together, where it is known which they are; else all. Times are means of what "
-    "ended, with the wait in the kernel.",
-    (
-        _throughput("read", "disk reads", r"diskstats\.(.+)_read_bytes_per_s"),
-        _throughput("written", "disk writes", r"diskstats\.(.+)_write_bytes_per_s"),
-        _latency("a read", "a disk read", r"diskstats\.(.+)_read_latency_ms"),
-        _latency("a write", "a disk write", r"diskstats\.(.+)_write_latency_ms"),
-        _latency("a flush", "a flush", r"diskstats\.(.+)_flush_latency_ms"),
-        HostRow(
-            "busy (%)",
-            "the busiest disk",
-            "%",
-            r"diskstats\.(.+)_util_percent",
-            20,
-            join="max",
-            alarm="rises",
-            at=60,
-        ),
-    ),
-    "disks",
-)
-_POOLS = Subject(
-    "pools",
-    "The pool",
-    "As zpool iostat has it: what the pool was asked for, and how long that took with its own queues.",
-    (
-        _throughput("read", "pool reads", r"zpool\.(.+)_read_bytes_per_s"),
-        _throughput("written", "pool writes", r"zpool\.(.+)_write_bytes_per_s"),
-        _latency("a read", "a pool read", r"zpool\.(.+)_read_latency_ms"),
-        _latency("a write", "a pool write", r"zpool\.(.+)_write_latency_ms"),
-    ),
-    "pools",
-)
-_MARIADB = Subject(
-    "mariadb",
-    "MariaDB",
-    "Misses are pages that its buffer pool had to read; waits are for a free page or the log.",
-    (
-        _rate("queries", "queries", r"mariadb\.queries_per_s", 5, 10),
-        HostRow(
-            "threads running",
-            "running threads",
-            "",
-            r"mariadb\.threads_running_count",
-            4,
-            alarm="rises",
-            at=8,
-        ),
-        _rate("pool misses", "buffer-pool misses", r"mariadb\.pool_misses_per_s", 20, 5),
-        _rate("fsyncs", "fsyncs", r"mariadb\.fsyncs_per_s", 20, 5),
-        HostRow(
-            "waits/s",
-            "MariaDB's waits",
-            "/s",
-            r"mariadb\.(?:pool|log|row_lock)_waits_per_s",
-            0.5,
-            alarm="rises",
-            at=2.0,
-        ),
-    ),
-)
-
-SUBJECTS = (_CPU, _PRESSURE, _MEMORY, _ARC, _DISKS, _POOLS, _MARIADB)

@@ -10,8 +10,9 @@ from analysis.charts.style import RUN_COLOURS, Chart
 from analysis.report.backends import BackendRuns, ScenarioRuns
 from analysis.report.host_alarms import alarms_of
 from analysis.report.host_bins import BackendHost, RowFigures, TimeBins, hosts_of
-from analysis.report.host_rows import SUBJECTS, HostRow, Subject
+from analysis.report.host_rows import HostRow
 from analysis.report.host_series import zero_ns
+from analysis.report.host_subjects import SUBJECTS
 from analysis.report.phase_figures import ScenarioFigures
 from plimsoll.common.units import counted, seconds, significant
 
@@ -43,13 +44,34 @@ class HostSection:
     folded: bool
 
 
-def host_section(
-    scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios: int
-) -> HostSection | None:
-    """Return what is drawn of a scenario's hosts; None where no observer saw anything.
+@dataclass(frozen=True)
+class HostView:
+    """The hosts of one scenario that are drawn, on the time axis of the scatter."""
+
+    scenario: ScenarioRuns
+    drawn: ScenarioRuns
+    hosts: list[BackendHost]
+    time: HostAxis
+
+    def chart(self, key: str, title: str, about: str, rows: Sequence[HostRow]) -> Chart:
+        """Return a figure of `rows`, each of which some host has."""
+        strips = [
+            HostStrip(
+                row.title,
+                row.unit,
+                [_line(host.backend, host.rows[row]) for host in self.hosts if row in host.rows],
+                whole=_is_loud(row, self.hosts),
+            )
+            for row in rows
+        ]
+        return host_chart(key, title, about, self.time, strips)
+
+
+def host_view(scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios: int) -> HostView | None:
+    """Return what is known of a scenario's hosts; None where no observer saw anything.
 
     The time axis is that of the scatter in `figures`, where there is one. With several `scenarios` each has
-    its share of the page, and is folded.
+    its share of the page.
     """
     drawn = _drawn(scenario)
     edges_s = _edges_s(scenario, figures)
@@ -65,13 +87,18 @@ def host_section(
     saturators = " and ".join(name.replace("-", " ") for name in scenario.saturators)
     since = f"{saturators} started" if saturators else "the start of the run"
     time = HostAxis(bins.middles_s, width_s, edges_s, since, scenario.busy_s, saturators)
-    loud, quiet, why = _charts(scenario, hosts, time)
+    return HostView(scenario, drawn, hosts, time)
+
+
+def host_section(view: HostView, scenarios: int) -> HostSection:
+    """Return what is drawn of a scenario's hosts; it is folded where there are several `scenarios`."""
+    loud, quiet, why = _charts(view)
     return HostSection(
-        title="The host" if scenarios == 1 else f"The host: {scenario.name}",
-        caption=_caption(scenario, drawn, width_s, since),
+        title="The host" if scenarios == 1 else f"The host: {view.scenario.name}",
+        caption=_caption(view.scenario, view.drawn, view.time.width_s, view.time.since),
         glances=[
             Glance(host.backend.called, host.backend.shade % RUN_COLOURS + 1, alarms_of(host))
-            for host in hosts
+            for host in view.hosts
         ],
         loud=loud,
         quiet=quiet,
@@ -100,37 +127,22 @@ def _edges_s(scenario: ScenarioRuns, figures: ScenarioFigures | None) -> tuple[f
     )
 
 
-def _charts(
-    scenario: ScenarioRuns, hosts: Sequence[BackendHost], time: HostAxis
-) -> tuple[list[Chart], list[Chart], str]:
+def _charts(view: HostView) -> tuple[list[Chart], list[Chart], str]:
     loud: list[Chart] = []
     quiet: list[Chart] = []
     why: list[str] = []
+    hosts = view.hosts
     for subject in SUBJECTS:
         rows = [row for row in subject.rows if any(row in host.rows for host in hosts)]
         noisy = [row for row in rows if _is_loud(row, hosts)]
         calm = [row for row in rows if row not in noisy]
         why += [f"{row.said} ({_why(row, hosts)})" for row in calm]
-        for some, charts, end in ((noisy, loud, ""), (calm, quiet, "-quiet")):
-            if some:
-                key = f"host-{subject.key}-{scenario.number}{end}"
-                charts.append(_chart(key, subject, hosts, time, some))
+        key = f"host-{subject.key}-{view.scenario.number}"
+        if noisy:
+            loud.append(view.chart(key, subject.title, subject.about, noisy))
+        if calm:
+            quiet.append(view.chart(f"{key}-quiet", subject.title, subject.about, calm))
     return loud, quiet, ", ".join(why)
-
-
-def _chart(
-    key: str, subject: Subject, hosts: Sequence[BackendHost], time: HostAxis, rows: Sequence[HostRow]
-) -> Chart:
-    strips = [
-        HostStrip(
-            row.title,
-            row.unit,
-            [_line(host.backend, host.rows[row]) for host in hosts if row in host.rows],
-            whole=_is_loud(row, hosts),
-        )
-        for row in rows
-    ]
-    return host_chart(key, subject.title, subject.about, time, strips)
 
 
 def _line(backend: BackendRuns, figures: RowFigures) -> HostLine:

@@ -18,6 +18,8 @@ from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
 from analysis.report.phase_table import phase_sentence
 from analysis.report.precondition import VolumeRound, read_rounds
 from analysis.report.shell import write_page
+from analysis.report.stall_section import ScenarioStalls, lines_of
+from analysis.report.stalls import stalls_of
 from analysis.report.subjects import subjects_of
 from analysis.statistics.run import measure
 from plimsoll.common.errors import OutputError, RunDirectoryError
@@ -39,6 +41,7 @@ class Report:
     fileio: list[VolumeCell] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     rounds: list[VolumeRound] = field(default_factory=list)
+    stalls: list[ScenarioStalls] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -47,6 +50,7 @@ class Report:
             "format": 1,
             "runs": [run.as_json() for run in self.runs],
             "phases": [each.as_json() for each in self.compared],
+            "stalls": [each.as_json() for each in self.stalls],
             "differences": differences_json(self.runs),
             "fileio": [cell.model_dump() for cell in self.fileio],
             "unreadable": self.unreadable,
@@ -58,7 +62,7 @@ class Report:
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
         said = [line for run in self.runs for line in (run.one_line(), *said_of(run))]
-        said += self.sentences()
+        said += [*self.sentences(), *lines_of(self.stalls)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
 
     def sentences(self) -> list[str]:
@@ -115,5 +119,7 @@ def make_report(
     runs = numbered(measured)
     compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
     unfinished = midway(runs)
-    write_page(target, page(runs, compared, unreadable, fileio, unfinished, rounds))
-    return Report(target, runs, compared, unreadable, fileio.cells, unfinished, rounds)
+    found_stalls = [(each, stalls_of(each)) for each in by_scenario(runs)]
+    stalls = [ScenarioStalls(scenario, backends) for scenario, backends in found_stalls if backends]
+    write_page(target, page(runs, compared, unreadable, fileio, unfinished, rounds, stalls))
+    return Report(target, runs, compared, unreadable, fileio.cells, unfinished, rounds, stalls)

@@ -1,6 +1,6 @@
 """The page: one file, no network, nothing of a run directory in it but as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.charts.style import Chart
@@ -18,7 +18,7 @@ from analysis.report.fileio import Cells, chart_of_fileio, fileio_table
 from analysis.report.grinder import grinder_by_backend, grinder_table
 from analysis.report.groups import groups_of, said_once
 from analysis.report.headline import big_figures, footnote, sentence
-from analysis.report.host_section import HostSection, host_section
+from analysis.report.host_section import HostView, host_section, host_view
 from analysis.report.instances import instance_table, merge_cautions
 from analysis.report.measure_phases import measure_phase_table
 from analysis.report.measured_run import MeasuredRun
@@ -27,6 +27,7 @@ from analysis.report.phase_figures import ScenarioFigures
 from analysis.report.phase_table import phase_table
 from analysis.report.precondition import VolumeRound, rounds_table
 from analysis.report.shell import rendered
+from analysis.report.stall_section import ScenarioStalls, moved_chart, stall_section
 from analysis.report.tables import (
     Table,
     failure_table,
@@ -50,24 +51,29 @@ def page(
     fileio: Cells = _NO_CELLS,
     unfinished: Sequence[str] = (),
     rounds: Sequence[VolumeRound] = (),
+    stalls: Sequence[ScenarioStalls] = (),
 ) -> str:
     """Return the HTML of a report on `runs` (one or more, or none where there are cells of `fileio`).
 
     `compared` are the figures by scenario and backend, where there are any; `unreadable` says which run
     directories were left out; `unfinished` what experiments have not done (hostile); `rounds` are those
-    of preconditioning.
+    of preconditioning; `stalls` are the slow windows of the scenarios whose hosts were observed.
     """
     scenarios = by_scenario(runs)
-    comparing = _comparing(runs, compared)
+    views = _views(scenarios, compared)
+    moved = _moved(stalls, views, len(scenarios))
+    comparing = _below("scatter-", _comparing(runs, compared), moved)
     factors = factor_parts(compared)
     own = [] if not runs or any(scenario.repeated for scenario in scenarios) else run_charts(runs)
+    if not comparing:
+        own = _below("tail", own, moved)
     if len(runs) == 1:
         own = [*step_charts(scenarios[0], ""), *own]
     volumes = chart_of_fileio(fileio.cells, {run.backend: run.shade or 0 for run in runs})
     if volumes:
         own.append(volumes)
     shown = [_run(run) for run in runs]
-    hosts = _hosts(scenarios, compared)
+    hosts = [host_section(view, len(scenarios)) for view in views.values()]
     return rendered(
         "report.html",
         [
@@ -84,6 +90,7 @@ def page(
         volumes=fileio_table(fileio.cells),
         worn=rounds_table(rounds),
         hosts=hosts,
+        stalls=[stall_section(each, len(scenarios)) for each in stalls],
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
         measured=[each for one in scenarios if (each := measure_phase_table(one, len(scenarios) == 1))],
         differences=differences_table(runs),
@@ -125,10 +132,34 @@ def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures])
     return found
 
 
-def _hosts(scenarios: Sequence[ScenarioRuns], compared: Sequence[ScenarioFigures]) -> list[HostSection]:
+def _views(scenarios: Sequence[ScenarioRuns], compared: Sequence[ScenarioFigures]) -> dict[int, HostView]:
+    """Return what is known of the hosts, by the scenario's number."""
     figures = {each.scenario.name: each for each in compared}
-    found = (host_section(each, figures.get(each.name), len(scenarios)) for each in scenarios)
-    return [each for each in found if each]
+    found = ((each.number, host_view(each, figures.get(each.name), len(scenarios))) for each in scenarios)
+    return {number: view for number, view in found if view}
+
+
+def _moved(
+    stalls: Sequence[ScenarioStalls], views: Mapping[int, HostView], scenarios: int
+) -> dict[int, Chart]:
+    """Return the figures of what moved with the slow windows, by the scenario's number."""
+    found = (
+        (each.scenario.number, moved_chart(each, views[each.scenario.number], scenarios))
+        for each in stalls
+        if each.scenario.number in views
+    )
+    return {number: chart for number, chart in found if chart}
+
+
+def _below(key: str, charts: Sequence[Chart], moved: Mapping[int, Chart]) -> list[Chart]:
+    """Return the charts with what moved below the scatter of its scenario; `key` begins its key."""
+    found: list[Chart] = []
+    for chart in charts:
+        found.append(chart)
+        if chart.key.startswith(key):
+            number = int(chart.key.removeprefix(key) or 0)
+            found += [moved[number]] if number in moved else []
+    return found
 
 
 def _says_more(each: ScenarioFigures) -> bool:

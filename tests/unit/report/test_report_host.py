@@ -14,7 +14,8 @@ import pytest
 from analysis.report import make_report
 from analysis.report.host_alarms import weight_of
 from analysis.report.host_bins import Binned, PhaseMean, RowFigures, TimeBins
-from analysis.report.host_rows import SUBJECTS, HostRow
+from analysis.report.host_rows import HostRow
+from analysis.report.host_subjects import SUBJECTS
 from analysis.report.make import Report
 from plimsoll.common.regularfile import lines_of_regular
 from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment

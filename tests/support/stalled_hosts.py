@@ -1,0 +1,208 @@
+"""Hosts by the second with noise as real ones have it, and one planted cause of stalls, or none.
+
+Nothing is white: what is counted drifts, comes in bursts, and follows the site's load. A quiet host stalls
+too, at instants that have nothing to do with anything that was observed.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.support.hosts import USUAL
+
+Floats = NDArray[np.float64]
+
+FURTHER: dict[str, float] = {
+    "txgs.tank_sync_ms": 400,
+    "txgs.tank_dirty_bytes": 60e6,
+    "scan.tank_active_count": 0,
+    "phpfpm.queue_count": 0,
+    "phpfpm.active_count": 1,
+}
+_COUNTS = (
+    "blocked_count",
+    "queue_count",
+    "waits_per_s",
+    "throttled_per_s",
+    "swap_used_bytes",
+    "active_count",
+)
+
+
+@dataclass
+class World:
+    """A host of `seconds`: `columns` of host.csv, and how many ms a request of each second is held up.
+
+    All arrays have shape (seconds,).
+    """
+
+    random: np.random.Generator
+    seconds: int
+    columns: dict[str, Floats] = field(default_factory=dict)
+    held_ms: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def drift(self, memory: float, spread: float) -> Floats:
+        """Return a factor about 1 that keeps `memory` of its last second."""
+        noise = self.random.normal(0, spread * np.sqrt(1 - memory**2), self.seconds)
+        found = np.empty(self.seconds)
+        last = self.random.normal(0, spread)
+        for second, step in enumerate(noise):
+            last = memory * last + step
+            found[second] = last
+        return np.exp(found)
+
+    def episodes(self, every_s: float, shortest_s: float, longest_s: float) -> Floats:
+        """Return 1 while an episode lasts, and 0 else; they begin some `every_s` apart."""
+        found = np.zeros(self.seconds)
+        at = self.random.exponential(every_s)
+        while at < self.seconds:
+            lasts = self.random.uniform(shortest_s, longest_s)
+            found[int(at) : int(at + lasts) + 1] = 1.0
+            at += lasts + self.random.exponential(every_s)
+        return found
+
+    def raise_(self, during: Floats, **factors: tuple[float, float]) -> None:
+        """Add to columns (`__` for a dot) while `during`: in each episode an amount between these two."""
+        starts = np.flatnonzero(np.diff(np.concatenate([[0.0], (during > 0).astype(float)])) > 0)
+        which = np.cumsum(np.isin(np.arange(self.seconds), starts)) * (during > 0)
+        for name, (least, most) in factors.items():
+            amount = self.random.uniform(least, most, len(starts) + 1)
+            column = name.replace("__", ".")
+            value = self.columns[column] + during * amount[which] * self.drift(0.5, 0.2)
+            self.columns[column] = np.minimum(value, 100.0) if name.endswith("_percent") else value
+
+
+def usual(seed: int, seconds: int) -> World:
+    """A host without any cause: its load drifts, jobs of its own come and go, and it stalls all the same."""
+    world = World(np.random.default_rng(seed), seconds)
+    load = world.drift(0.98, 0.25)
+    for name, value in (USUAL | FURTHER).items():
+        memory = float(world.random.uniform(0.3, 0.97))
+        follows = load if name.startswith(("cpu.user", "mariadb.queries", "mariadb.threads", "disk")) else 1.0
+        world.columns[name] = value * world.drift(memory, 0.15) * follows
+        if name.endswith(_COUNTS):
+            world.columns[name] = value + world.random.poisson(0.2, seconds) * world.episodes(40, 1, 8)
+    jobs = world.episodes(70, 3, 25)
+    world.raise_(
+        jobs,
+        diskstats__nvme0n1_read_latency_ms=(0.5, 6),
+        diskstats__nvme0n1_util_percent=(10, 60),
+        pressure__io_some_percent=(5, 40),
+        cpu__iowait_percent=(2, 20),
+    )
+    world.raise_(world.episodes(90, 2, 15), cpu__user_percent=(10, 60), pressure__cpu_some_percent=(5, 50))
+    world.raise_(world.episodes(100, 2, 10), mariadb__row_lock_waits_per_s=(1, 4))
+    world.raise_(world.episodes(80, 1, 6), phpfpm__queue_count=(1, 4))
+    world.raise_(world.episodes(60, 2, 5), txgs__tank_sync_ms=(200, 2500))
+    world.raise_(world.episodes(120, 5, 30), memory__dirty_bytes=(1e8, 6e8))
+    world.held_ms = 25 * world.drift(0.7, 0.5)
+    return world
+
+
+def quiet(seed: int, seconds: int = 600) -> World:
+    """It stalls every minute or so, and nothing that was observed has to do with it."""
+    world = usual(seed, seconds)
+    _hold(world, world.episodes(60, 1, 6), 300, 2500)
+    return world
+
+
+def calm(seed: int, seconds: int = 600) -> World:
+    """It never stalls."""
+    return usual(seed, seconds)
+
+
+def txg_sync(seed: int, seconds: int = 600) -> World:
+    """Transaction groups of a slow disk that now and then take seconds to sync."""
+    world = usual(seed, seconds)
+    heavy = world.episodes(45, 3, 8)
+    world.raise_(
+        heavy,
+        txgs__tank_sync_ms=(2800, 7000),
+        txgs__tank_dirty_bytes=(4e8, 9e8),
+        diskstats__nvme0n1_write_latency_ms=(5, 40),
+        diskstats__nvme0n1_util_percent=(60, 95),
+        pressure__io_some_percent=(30, 80),
+        cpu__blocked_count=(3, 12),
+        phpfpm__queue_count=(2, 12),
+        mariadb__threads_running_count=(3, 12),
+    )
+    _hold(world, heavy, 800, 4000)
+    return world
+
+
+def scrub(seed: int, seconds: int = 600) -> World:
+    """A scrub takes the disks for a third of the run."""
+    world = usual(seed, seconds)
+    scan = np.zeros(seconds)
+    start = int(world.random.uniform(0.1, 0.5) * seconds)
+    scan[start : start + seconds // 3] = 1.0
+    world.columns["scan.tank_active_count"] = scan.copy()
+    world.raise_(
+        scan,
+        diskstats__nvme0n1_read_latency_ms=(6, 20),
+        diskstats__nvme0n1_read_bytes_per_s=(8e7, 2e8),
+        diskstats__nvme0n1_util_percent=(60, 95),
+        zpool__tank_read_latency_ms=(8, 30),
+        pressure__io_some_percent=(20, 60),
+        cpu__iowait_percent=(10, 40),
+        txgs__tank_sync_ms=(300, 1500),
+    )
+    _hold(world, scan * (world.random.random(seconds) < 0.6), 300, 2000)
+    return world
+
+
+def page_cache(seed: int, seconds: int = 600) -> World:
+    """Dirty pages reach their limit, and who writes has to wait until the disk has taken them."""
+    world = usual(seed, seconds)
+    full = world.episodes(50, 5, 15)
+    world.raise_(
+        full,
+        memory__dirty_bytes=(1.5e9, 2.5e9),
+        memory__writeback_bytes=(2e8, 6e8),
+        pressure__memory_some_percent=(8, 40),
+        pressure__io_some_percent=(40, 90),
+        pressure__io_full_percent=(20, 60),
+        diskstats__nvme0n1_write_bytes_per_s=(1e8, 2e8),
+        diskstats__nvme0n1_write_latency_ms=(20, 90),
+        diskstats__nvme0n1_util_percent=(80, 98),
+        cpu__blocked_count=(5, 20),
+        phpfpm__queue_count=(2, 12),
+    )
+    _hold(world, full, 500, 4000)
+    return world
+
+
+def row_lock(seed: int, seconds: int = 600) -> World:
+    """A long transaction holds rows that every visitor wants to write."""
+    world = usual(seed, seconds)
+    locked = world.episodes(50, 4, 12)
+    world.raise_(
+        locked,
+        mariadb__row_lock_waits_per_s=(4, 20),
+        mariadb__threads_running_count=(10, 40),
+        phpfpm__queue_count=(2, 15),
+        phpfpm__active_count=(5, 20),
+    )
+    _hold(world, locked, 500, 5000)
+    return world
+
+
+def php_pool(seed: int, seconds: int = 600) -> World:
+    """Two PHP workers, and at times visitors for ten: they queue."""
+    world = usual(seed, seconds)
+    rush = world.episodes(50, 4, 12)
+    world.raise_(
+        rush,
+        phpfpm__queue_count=(3, 20),
+        cpu__user_percent=(10, 40),
+        pressure__cpu_some_percent=(5, 30),
+    )
+    _hold(world, rush, 300, 3000)
+    return world
+
+
+def _hold(world: World, during: Floats, least_ms: float, most_ms: float) -> None:
+    """Hold up requests of most of the seconds of `during`."""
+    held = world.random.uniform(least_ms, most_ms, world.seconds) * (world.random.random(world.seconds) < 0.9)
+    world.held_ms = world.held_ms + during * held

@@ -1,0 +1,100 @@
+"""Run directories of a host from tests/support/stalled_hosts.py, and what a report says of their stalls."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from analysis.report import host_bins, host_counters
+from analysis.report.backends import by_scenario, numbered
+from analysis.report.host_rows import Depth, HostRow, Subject
+from analysis.report.host_subjects import SUBJECTS
+from analysis.report.stalls import BackendStalls, stalls_of
+from plimsoll.rundir.directory import RunDirectory
+from tests.support.measured import measured_and_observed
+from tests.support.rundir import records, write_run
+from tests.support.stalled_hosts import World
+
+_PER_S = 15
+FURTHER = Subject(
+    "further",
+    "What observers to come may count",
+    "A line each: transaction groups, a pool's scan, PHP's queue.",
+    (
+        HostRow(
+            "sync (ms)",
+            "a transaction group's sync",
+            "ms",
+            r"txgs\.(.+)_sync_ms",
+            1000,
+            join="max",
+            depth=Depth.STORE,
+            near="a transaction group that took over {} to sync",
+        ),
+        HostRow(
+            "scan",
+            "a scan of the pool",
+            "",
+            r"scan\.(.+)_active_count",
+            0.5,
+            join="max",
+            depth=Depth.WORK,
+            near="a scan of the pool",
+            on_off=True,
+        ),
+        HostRow("queue", "PHP's queue", "", r"phpfpm\.queue_count", 1, depth=Depth.SITE),
+    ),
+)
+
+
+@contextmanager
+def observed_further() -> Iterator[None]:
+    """Reports know `FURTHER` too."""
+    drawn = [re.compile(row.column) for row in FURTHER.rows]
+    with (
+        patch.object(host_bins, "SUBJECTS", (*SUBJECTS, FURTHER)),
+        patch.object(host_counters, "_DRAWN", [*host_counters._DRAWN, *drawn]),
+    ):
+        yield
+
+
+def write_stalled(path: Path, world: World, backend: str | None = "rust", repeat: int = 1) -> Path:
+    """Write the run of a site on this host: its requests are held up as the host has it."""
+    random = world.random
+    due_s = np.sort(random.random(world.seconds * _PER_S) * world.seconds)
+    held = random.random(len(due_s)) < 0.4
+    took_ms = 8 * random.lognormal(0, 0.5, len(due_s)) + held * world.held_ms[due_s.astype(np.int64)]
+    table = records(
+        len(due_s),
+        due_ns=(due_s * 1e9).astype("i8"),
+        total_us=took_ms * 1000,
+        ttfb_us=took_ms * 900,
+    )
+    table["logged_bytes"] = table["bytes"]
+    facts: dict[str, Any] = {"backend": backend, "repeat": repeat} if backend else {}
+    run = write_run(path, table, storage=_STORAGE, **facts)
+    instants_s = np.arange(world.seconds) + 0.5 + random.uniform(-0.02, 0.02, world.seconds)
+    lines = [",".join(["t_ns", *world.columns])]
+    for second, t_s in enumerate(instants_s.tolist()):
+        fields = (f"{column[second]:.6g}" for column in world.columns.values())
+        lines.append(",".join([str(int(t_s * 1e9)), *fields]))
+    (run / "host.csv").write_text("\n".join(lines) + "\n")
+    return run
+
+
+_STORAGE = {"facts": {"disks": [{"device": "nvme0n1"}], "pools": [{"pool": "tank"}]}, "clone": {}}
+
+
+def stalls_of_runs(paths: Sequence[Path]) -> list[BackendStalls]:
+    """What a report finds of these runs of one scenario."""
+    measured = []
+    for path in paths:
+        run = RunDirectory.open(path)
+        statistics, observation = measured_and_observed(run, compared=len(paths) > 1)
+        measured.append((run, statistics.condensed(), observation))
+    (scenario,) = by_scenario(numbered(measured))
+    return stalls_of(scenario)
