@@ -27,6 +27,10 @@ def _throughput(title: str, said: str, column: str) -> HostRow:
     return HostRow(f"{title} (MB/s)", said, "MB/s", column, quiet=1.0, scale=_MB, depth=Depth.DISK)
 
 
+def _written(said: str, column: str) -> HostRow:
+    return replace(_throughput("written", said, column), alarm="times", at=10.0)
+
+
 def _rate(title: str, said: str, column: str, quiet: float, at: float = 3.0) -> HostRow:
     return HostRow(f"{title}/s", said, "/s", column, quiet, alarm="times", at=at, depth=Depth.DATABASE)
 
@@ -48,8 +52,8 @@ _PRESSURE = Subject(
     "Pressure: who had to wait",
     "The share of each second in which some tasks waited, or all of them (full).",
     (
-        _percent("I/O, some", "I/O pressure", r"pressure\.io_some_percent", 10, 40),
-        _percent("I/O, full", "full I/O pressure", r"pressure\.io_full_percent", 10, 30),
+        _percent("I/O, some", "I/O pressure", r"pressure\.io_some_percent", 10, 25),
+        _percent("I/O, full", "full I/O pressure", r"pressure\.io_full_percent", 10, 20),
         _percent("memory, some", "memory pressure", r"pressure\.memory_some_percent", 2, 5, Depth.STORE),
         _percent("memory, full", "full memory pressure", r"pressure\.memory_full_percent", 2, 5, Depth.STORE),
         _percent("CPU, some", "CPU pressure", r"pressure\.cpu_some_percent", 20, 50),
@@ -78,10 +82,10 @@ _MEMORY = Subject(
             "dirty memory",
             "GiB",
             r"memory\.(?:dirty|writeback)_bytes",
-            0.25,
+            0.1,
             _GIB,
             alarm="rises",
-            at=1.0,
+            at=0.25,
             depth=Depth.STORE,
         ),
         HostRow("slab (GiB)", "slab", "GiB", r"memory\.slab_bytes", 0.3, _GIB, moves=True, bad=""),
@@ -150,7 +154,7 @@ _DISKS = Subject(
     "ended, with the wait in the kernel.",
     (
         _throughput("read", "disk reads", r"diskstats\.(.+)_read_bytes_per_s"),
-        _throughput("written", "disk writes", r"diskstats\.(.+)_write_bytes_per_s"),
+        _written("disk writes", r"diskstats\.(.+)_write_bytes_per_s"),
         _latency("a read", "a disk read", r"diskstats\.(.+)_read_latency_ms"),
         _latency("a write", "a disk write", r"diskstats\.(.+)_write_latency_ms"),
         _latency("a flush", "a flush", r"diskstats\.(.+)_flush_latency_ms"),
@@ -174,7 +178,7 @@ _POOLS = Subject(
     "As zpool iostat has it: what the pool was asked for, and how long that took with its own queues.",
     (
         _throughput("read", "pool reads", r"zpool\.(.+)_read_bytes_per_s"),
-        _throughput("written", "pool writes", r"zpool\.(.+)_write_bytes_per_s"),
+        _written("pool writes", r"zpool\.(.+)_write_bytes_per_s"),
         _latency("a read", "a pool read", r"zpool\.(.+)_read_latency_ms"),
         _latency("a write", "a pool write", r"zpool\.(.+)_write_latency_ms"),
     ),

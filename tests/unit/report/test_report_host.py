@@ -266,6 +266,26 @@ def test_one_thread_of_many_processors_stands_out(tmp_path: Path) -> None:
     assert "host-cpu-0" in figures_of(made)
 
 
+def test_pressure_of_writes_on_ext4_stands_out(tmp_path: Path) -> None:
+    """A small machine, whose page cache takes what is written and whose disk does not keep up."""
+
+    def written(busy: float) -> dict[str, float]:
+        return {
+            "memory.dirty_bytes": (0.02 + 0.5 * busy) * (1 << 30),
+            "pressure.io_some_percent": 6 + 38 * busy,
+            "pressure.io_full_percent": 3 + 26 * busy,
+            "diskstats.nvme0n1_write_bytes_per_s": 4e5 + 3e7 * busy,
+            "diskstats.nvme0n1_write_latency_ms": 0.6,
+        }
+
+    for run in write_experiment(tmp_path, 1, [("ext4", FAST)]):
+        write_host(run, written, *SECONDS)
+    glances = re.search(r'<ul class="glances">(.*?)</ul>', text_of(make_report([tmp_path])), re.DOTALL)
+    assert glances
+    for said in ("I/O pressure", "dirty memory", "disk writes"):
+        assert said in glances[1], glances[1]
+
+
 def test_every_row_is_made_of_columns_that_the_observers_write() -> None:
     known = re.findall(r"\| `([a-z]+\.\w+)` \|", (ROOT / "docs/observers.md").read_text())
     for subject in SUBJECTS:
