@@ -59,7 +59,7 @@ def test_a_volume_is_steady_as_snia_has_it(values: list[float], steady: bool | N
 def test_range_and_slope_are_in_percent_of_the_average() -> None:
     found = steadiness([92, 96, 100, 104, 108])
     assert found
-    assert (found.range_percent, found.slope_percent) == (pytest.approx(16), pytest.approx(16))
+    assert [found.range_percent, found.slope_percent] == pytest.approx([16, 16])
 
 
 FILLINGS = [
@@ -127,7 +127,7 @@ def test_no_path_is_told_to_fio_and_a_round_makes_no_file() -> None:
 
 
 def lab_of(wear: dict[str, Any] | None, *backends: str, **more: Any) -> Lab:
-    data = {
+    data: dict[str, Any] = {
         "name": "volumes",
         "backends": [BACKENDS[name] for name in backends],
         "scenarios": [{"scenario": "replay", "options": {"log": "access.log"}}],

@@ -177,7 +177,7 @@ async def seen_of(server: ProxmoxServer, machine: FakeMachine, guest: str, numbe
     given = {"driver": "proxmox", "guest": guest, "api": server.api, "ca_file": server.ca, "node": "pve1"}
     said = ProxmoxSettings.model_validate(given | {"template": 900, "storage": "sata"})
     kit = await PROXMOX.make(said, Surroundings(machine, "plimsoll-a--b", None, SiteSettings(), "/w", "/p"))
-    rig = Rig(Backend(name="b", clone=said), machine, None, kit, None, lambda *_: None)
+    rig = Rig(Backend(name="b", clone=said), machine, None, kit, None, None, lambda *_: None)
     rig.runner.captured["vmid"] = str(number)
     return await rig.seen()
 

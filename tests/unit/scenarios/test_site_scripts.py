@@ -41,7 +41,7 @@ def test_a_filled_site_says_what_another_package_offers(tmp_path: Path) -> None:
     data.mkdir()
     before = {"size": "small", "wordpress": {"installed": "6.1.9", "offered": "6.8.3"}}
     (data / "site.json").write_text(json.dumps(before, indent=4))
-    offer = [ROOT / "site" / "provision" / "offer", "put", package]
+    offer = [str(ROOT / "site" / "provision" / "offer"), "put", str(package)]
     subprocess.run(offer, env=os.environ | {"PLIMSOLL_DATA": str(data)}, check=True)
     assert json.loads((data / "mirror" / "offer.json").read_text())["version"] == "6.9.4"
     after = json.loads((data / "site.json").read_text())
