@@ -29,7 +29,7 @@ _IS_MARKED = f"""mark=$(zfs get -H -o value -s local {MARK} "$1" 2>/dev/null)
 [ "${{mark% *}}" = "$2" ]"""
 
 # Stops the scrub that was begun with the mark, and takes the mark off. One that began later is another's.
-_STOP = f"""# zpool scrub -s, if the scrub is the lab's
+_STOP = f"""# zpool scrub -s, if the lab began it
 {SCAN}
 {_IS_MARKED} || exit 0
 said=$(scan "$1")

@@ -1,7 +1,6 @@
 """`scrub` and `resilver`: what they run and read, with programs that stand in for ZFS."""
 
 import asyncio
-import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -26,10 +25,10 @@ from lab.saturators.zpool_scan import ScanFigures, percent_done
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
+from tests.support.zfs_programs import STATUS, Zfs
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
-STATUS = ROOT / "tests" / "fixtures" / "saturators" / "zpool-status"
-EMULATED = DataLocation("/work/plimsoll-move--hdd/mnt", "plimsoll-move--hdd/site")
+EMULATED = DataLocation("/srv/plimsoll-move--hdd/mnt", "plimsoll-move--hdd/site")
 
 
 @pytest.mark.parametrize(
@@ -81,59 +80,6 @@ def test_bytes_are_the_share_of_what_the_pool_holds() -> None:
     assert [figures.read(Line("out", line, 0)) for line in said] == [0, 141, None]
     assert figures.read(Line("err", "total 5000", 0)) is None
     assert figures.total_bytes == 2000
-
-
-class Zfs:
-    """Programs `zpool` and `zfs` of our own: they say what is in files, and note what they are asked."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "bin").mkdir()
-        self._program(
-            "zpool", "status) cat status ;; scrub) [ ! -e after ] || cp after status ;; list) echo 1000"
-        )
-        self._program("zfs", 'get) cat mark 2>/dev/null ;; set) echo "${2#*=}" >mark ;; inherit) rm -f mark')
-        (folder / "bin" / "sleep").write_text("#!/bin/sh\ncp next status\n")
-        (folder / "bin" / "sleep").chmod(0o755)
-        self.next("openzfs-2.1-done")
-
-    def _program(self, name: str, cases: str) -> None:
-        file = self.folder / "bin" / name
-        file.write_text(
-            f'#!/bin/sh\ncd {self.folder}\necho "{name} $*" >>asked\ncase $1 in {cases} ;; esac\n'
-        )
-        file.chmod(0o755)
-
-    def status(self, fixture: str) -> None:
-        (self.folder / "status").write_bytes((STATUS / f"{fixture}.txt").read_bytes())
-
-    def next(self, fixture: str) -> None:
-        """What the status is after a second."""
-        (self.folder / "next").write_bytes((STATUS / f"{fixture}.txt").read_bytes())
-
-    def after(self, fixture: str) -> None:
-        """What the status is once a scrub was asked for."""
-        (self.folder / "after").write_bytes((STATUS / f"{fixture}.txt").read_bytes())
-
-    def mark(self, text: str) -> None:
-        (self.folder / "mark").write_text(f"{text}\n")
-
-    def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        path = f"{self.folder}/bin:{os.environ['PATH']}"
-        return subprocess.run(
-            words,
-            cwd=self.folder,
-            env={"PATH": path, "TZ": "UTC"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
-    @property
-    def changes(self) -> list[str]:
-        file = self.folder / "asked"
-        lines = file.read_text().splitlines() if file.exists() else []
-        return [line for line in lines if not re.match(r"zpool (status|list)|zfs get", line)]
 
 
 @pytest.fixture
@@ -253,7 +199,7 @@ def test_it_works_again_and_again_and_puts_back(kind: str) -> None:
     machine = asyncio.run(drive())
     assert begun[1].stopped
     assert (events[0]["event"], events[-1]["bytes"]) == (kind, 1000 + 500)
-    pool, folder = "plimsoll-move--hdd", "/work/plimsoll-move--hdd"
+    pool, folder = "plimsoll-move--hdd", "/srv/plimsoll-move--hdd"
     put_back = stop(pool, "l") if kind == "scrub" else detach(pool, folder)
     work = scrub(pool, "l") if kind == "scrub" else resilver(pool, folder)
     assert machine.commands == [tuple(one) for one in (put_back, work, work, put_back)]
@@ -265,7 +211,7 @@ def test_it_works_again_and_again_and_puts_back(kind: str) -> None:
         (DataLocation("/tank/lab", "tank/lab/x"), "on the pool tank: give"),
         (DataLocation("/tank/mnt", "plimsoll-a--b/site"), "on the pool plimsoll-a--b: give"),
         (DataLocation("/plimsoll-a--b/mnt", "tank/lab/x"), "on the pool tank: give"),
-        (DataLocation("/work/plimsoll-a--b/mnt"), "on no ZFS pool that the lab knows: give"),
+        (DataLocation("/srv/plimsoll-a--b/mnt"), "on no ZFS pool that the lab knows: give"),
         (DataLocation(), "on no ZFS pool that the lab knows: give"),
     ],
 )
