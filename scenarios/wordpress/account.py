@@ -11,6 +11,7 @@ from scenarios.running.recognition import Trouble, trouble, words
 from scenarios.running.reply import Reply
 from scenarios.running.settings import ScenarioSettings
 from scenarios.wordpress.forms import action, fields, form_at
+from scenarios.wordpress.turn import login_turn
 
 _LOGIN_FORM = "//form[@id='loginform'] | //form[.//input[@name='log'] and .//input[@name='pwd']]"
 _NONCE = re.compile(r"[\w-]{4,64}")
@@ -21,7 +22,8 @@ T = TypeVar("T")
 def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
     """Log in as a browser does: the form first, for its cookie. Two requests: `STEP: form` and `STEP`.
 
-    Raises StepFailedError; of kind login_failed, with the site's words, it is hopeless.
+    Before the second it waits while anybody else here logs in to that account. Raises StepFailedError; of
+    kind login_failed, with the site's words, it is hopeless.
     """
     shown = site.get_page(f"{step}: form", "wp-login.php", check=_has_form)
     form = form_at(shown, _LOGIN_FORM)
@@ -33,7 +35,8 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
         return Trouble(found.kind, found.detail.replace(who.password, "REDACTED")) if found else None
 
     try:
-        site.post(step, action(shown, form), base=shown.url, data=fields(form, typed), check=check)
+        with login_turn(site.base, who.user):
+            site.post(step, action(shown, form), base=shown.url, data=fields(form, typed), check=check)
     except StepFailedError as error:
         hopeless = error.hopeless or error.kind == "login_failed"
         raise StepFailedError(error.step, error.kind, error.detail, hopeless=hopeless) from None

@@ -3,7 +3,6 @@
 from typing import Literal
 
 import gevent
-from gevent.lock import BoundedSemaphore
 from pydantic import Field
 
 from scenarios.running.credentials import credentials
@@ -14,8 +13,6 @@ from scenarios.wordpress.account import log_in
 from scenarios.wordpress.rest import Rest
 
 CLEAN_UP = "clean up"
-# WordPress forgets one of two logins of one account at the same instant: it keeps both in one record.
-_ONE_AT_A_TIME = BoundedSemaphore()
 # No later iteration of the same account can do better.
 _FOR_GOOD = ("no_permission", "login_failed")
 
@@ -43,8 +40,7 @@ class Author(ScenarioUser):
         self._of_iteration: list[int] = []
         self._succeeded: list[int] = []
         self._failed: list[int] = []
-        with _ONE_AT_A_TIME:
-            log_in(self.site, self.who)
+        log_in(self.site, self.who)
 
     def iterate(self, number: int) -> None:
         """Do the work, and note its posts as those of a good or a failed iteration."""
