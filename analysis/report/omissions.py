@@ -11,6 +11,7 @@ from analysis.report.measured_run import MeasuredRun
 from analysis.report.phase_figures import RepeatFigures, ScenarioFigures
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.severity import Severity
+from plimsoll.common.units import counted
 from plimsoll.rundir.discovery import is_run, is_together, subfolders
 from plimsoll.rundir.names import EVENTS_FILE, REQUESTS_FILE
 from plimsoll.rundir.together import ran_together
@@ -88,7 +89,7 @@ def _clocks(runs: Sequence[MeasuredRun]) -> Iterator[str]:
     ]
     yield from overlapping[:_MOST]
     if len(overlapping) > _MOST:
-        yield f"So did {len(overlapping) - _MOST} further runs."
+        yield f"So did {counted(len(overlapping) - _MOST, 'further run')}."
     by_experiment: dict[str, list[int]] = {}
     for run, _ in timed:
         experiment = run.directory.facts.experiment
