@@ -25,6 +25,8 @@ _TOGETHER = {
         "tests/real/lab/test_factors_real.py",
         "tests/real/lab/test_fileio_disks.py",
         "tests/real/lab/test_libvirt_clone.py",  # a guest's mount namespace would keep their mounts
+        "tests/real/lab/test_pool_work_real.py",
+        "tests/real/lab/test_precondition_real.py",
         "tests/real/lab/test_saturators_real.py",
         "tests/real/lab/test_schedule_systemd.py",  # whose mount namespace would keep their mounts
         "tests/real/lab/test_status.py",
