@@ -19,6 +19,7 @@ from lab.disks.folder import COLD
 from lab.disks.place import Place
 from lab.machine import LocalMachine
 from lab.steps.runner import StepRunner
+from tests.support.forum import wait_for
 from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
@@ -214,7 +215,16 @@ def test_a_cache_that_others_share_is_not_emptied(tmp_path: Path, nginx: Nginx) 
     finally:
         run("zpool", "destroy", f"{NAME}-tank")
         if started:
-            os.kill(int(daemon.read_text()), signal.SIGTERM)
+            pid = int(daemon.read_text())
+            os.kill(pid, signal.SIGTERM)
+            wait_for("zfs-fuse has ended, so that the next test can start it", lambda: _has_ended(pid))
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()  # its parent has not taken notice yet
+    except OSError:
+        return True
 
 
 CACHES: list[tuple[CacheState | None, float | None]] = [(None, 0), ("cold", 0), ("warm", 1), ("as-is", None)]
