@@ -45,7 +45,7 @@ class Channel(Protocol):
 Begun = TypeVar("Begun", bound=Channel)
 
 
-async def uncut(beginning: Awaitable[Begun]) -> Begun:
+async def begun_or_ended(beginning: Awaitable[Begun]) -> Begun:
     """Return the channel of a command that begins; cancelled meanwhile, it first ends that command.
 
     Cancelled in the middle, a command could have begun already, and nobody would hold the line to its guard.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.errors import MachineError
 from lab.machine.guard import guarded
-from lab.machine.guarded import GuardedProcess, Reader, run_guarded, uncut
+from lab.machine.guarded import GuardedProcess, Reader, begun_or_ended, run_guarded
 from lab.machine.linesplit import text_of
 from lab.machine.machine import Done, Process
 
@@ -56,7 +56,7 @@ class LocalMachine:
         await asyncio.gather(*(channel.status() for channel in self._channels))
 
     async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
-        channel = await uncut(self._begun(command, stdin_bytes))
+        channel = await begun_or_ended(self._begun(command, stdin_bytes))
         self._channels = [one for one in self._channels if one.runs] + [channel]
         return channel
 

@@ -10,7 +10,7 @@ import asyncssh
 
 from lab.errors import MachineError
 from lab.machine.guard import guarded
-from lab.machine.guarded import GuardedProcess, Reader, run_guarded, uncut
+from lab.machine.guarded import GuardedProcess, Reader, begun_or_ended, run_guarded
 from lab.machine.machine import Done, Process
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 
@@ -56,7 +56,7 @@ class SshMachine:
 
     async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> "_SshChannel":
         connection = await self._connected()
-        return await uncut(self._begun(connection, command, stdin_bytes))
+        return await begun_or_ended(self._begun(connection, command, stdin_bytes))
 
     async def _begun(
         self, connection: asyncssh.SSHClientConnection, command: Sequence[str], stdin_bytes: int | None
