@@ -10,10 +10,9 @@ from lab.disks.removal import MARK, MIRROR
 from lab.machine import Machine
 from lab.names.labels import is_own
 from lab.saturators.kind import SaturatorKind, SaturatorSettings
-from lab.saturators.runner import OnEvent, Runner, at_least
-from lab.saturators.zpool_scan import SCAN, SHORTEST_ROUND_S, ScanFigures
+from lab.saturators.runner import OnEvent
+from lab.saturators.zpool_scan import SCAN, ScanRunner
 
-_MOST_S = 600.0  # a busy pool answers late
 _SLACK_BYTES = 16 << 20  # a side must not be smaller than the other
 
 # Takes the second side off the pool $1 of the disk in $2, whatever ZFS calls it by now, and removes it.
@@ -74,21 +73,16 @@ def detach(pool: str, folder: str) -> list[str]:
     return ["sh", "-c", _DETACH, "sh", pool, folder]
 
 
-class _Resilvering(Runner):
+class _Resilvering(ScanRunner):
     def __init__(self, machine: Machine, settings: Resilver, _label: str, on_event: OnEvent) -> None:
         super().__init__(machine, settings.kind, settings.retries, on_event)
         self._where = settings._pool, settings._folder
 
-    async def _prepare(self) -> None:
-        await self._clean()
+    def _scan(self) -> list[str]:
+        return resilver(*self._where)
 
-    async def _once(self) -> None:
-        figures = ScanFigures()
-        round_ = self._follow(resilver(*self._where), figures.read, lambda: figures.total_bytes)
-        await at_least(SHORTEST_ROUND_S, round_)
-
-    async def _clean(self) -> None:
-        await self.machine.run(detach(*self._where), timeout_s=_MOST_S)
+    def _end(self) -> list[str]:
+        return detach(*self._where)
 
 
 def _aimed(settings: Resilver, at: DataLocation) -> Resilver:

@@ -8,14 +8,13 @@ from lab.disks.place import DataLocation
 from lab.machine import Machine
 from lab.names.storage import PoolName
 from lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
-from lab.saturators.runner import OnEvent, Runner, at_least
-from lab.saturators.zpool_scan import SCAN, SHORTEST_ROUND_S, ScanFigures
+from lab.saturators.runner import OnEvent
+from lab.saturators.zpool_scan import END_S, SCAN, ScanRunner
 from lab.steps.look import Look, is_pool
 from lab.steps.remains import Remains
 from lab.steps.step import Command
 
 MARK = "plimsoll:scrub"  # a property of the pool's first dataset: whose, and since when (Unix time)
-_MOST_S = 600.0  # a busy pool answers late
 
 # $1: the pool; $2: the label. A scrub that is paused would go on where it was, and be somebody else's.
 _SCRUB = f"""# zpool scrub, and wait for its end
@@ -61,21 +60,16 @@ def stop(pool: str, label: str) -> list[str]:
     return ["sh", "-c", _STOP, "sh", pool, label]
 
 
-class _Scrubbing(Runner):
+class _Scrubbing(ScanRunner):
     def __init__(self, machine: Machine, settings: Scrub, label: str, on_event: OnEvent) -> None:
         super().__init__(machine, settings.kind, settings.retries, on_event)
         self._pool, self._label = settings.pool, label
 
-    async def _prepare(self) -> None:
-        await self._clean()
+    def _scan(self) -> list[str]:
+        return scrub(self._pool, self._label)
 
-    async def _once(self) -> None:
-        figures = ScanFigures()
-        round_ = self._follow(scrub(self._pool, self._label), figures.read, lambda: figures.total_bytes)
-        await at_least(SHORTEST_ROUND_S, round_)
-
-    async def _clean(self) -> None:
-        await self.machine.run(stop(self._pool, self._label), timeout_s=_MOST_S)
+    def _end(self) -> list[str]:
+        return stop(self._pool, self._label)
 
 
 def _aimed(settings: Scrub, at: DataLocation) -> Scrub:
@@ -103,7 +97,7 @@ async def _find(machine: Machine, settings: Scrub, label: str, backend: str) -> 
     marked = await machine.run(["sh", "-c", _IS_MARKED, "sh", settings.pool, label], check=False)
     if marked.status:
         return []
-    step = Command("stop it", tuple(stop(settings.pool, label)), timeout_s=_MOST_S)
+    step = Command("stop it", tuple(stop(settings.pool, label)), timeout_s=END_S)
     return [Remains(f"the scrub of {settings.pool}, or its mark there", backend, (step,))]
 
 

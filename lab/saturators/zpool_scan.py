@@ -5,10 +5,15 @@ digits, whatever the options. So the bytes are that share of what the pool holds
 """
 
 import re
+from abc import abstractmethod
 
 from lab.machine import Line
+from lab.saturators.runner import Runner, at_least
 
-SHORTEST_ROUND_S = 1.0  # that the scan of an empty pool is made to take, so that a loop of them does not spin
+END_S = 600.0  # for a command that ends a scan: a busy pool answers late
+_SHORTEST_ROUND_S = (
+    1.0  # that the scan of an empty pool is made to take, so that a loop of them does not spin
+)
 
 _TOTAL = re.compile(r"total ([0-9]{1,18})", re.ASCII)
 _DONE = re.compile(r"(?:repaired|resilvered|for [0-9]+h[0-9]+m), ([0-9]{1,12}\.[0-9]{2})% done\b", re.ASCII)
@@ -42,6 +47,29 @@ see_idle() {
     }
 }
 """
+
+
+class ScanRunner(Runner):
+    """The base of saturators that scan a pool again and again."""
+
+    @abstractmethod
+    def _scan(self) -> list[str]:
+        """Return the command that scans once, and tells how far it is."""
+
+    @abstractmethod
+    def _end(self) -> list[str]:
+        """Return the command that ends a scan of the lab's, also one that a crash left."""
+
+    async def _prepare(self) -> None:
+        await self._clean()
+
+    async def _once(self) -> None:
+        figures = ScanFigures()
+        scanned = self._follow(self._scan(), figures.read, lambda: figures.total_bytes)
+        await at_least(_SHORTEST_ROUND_S, scanned)
+
+    async def _clean(self) -> None:
+        await self.machine.run(self._end(), timeout_s=END_S)
 
 
 class ScanFigures:
