@@ -12,14 +12,14 @@ from lab.experiment.checked import read_checked
 from lab.experiment.clean import clean as cleaned
 from lab.experiment.experiment import planned
 from lab.experiment.factors.variants import rigs_in, variants
-from lab.experiment.fileio_settings import left_out
 from lab.experiment.plan import as_data, chapters, lasts_s, lines
-from lab.experiment.precondition_settings import left_as_they_are, preconditioned_rigs
+from lab.experiment.precondition_settings import preconditioned_rigs
 from lab.experiment.probe import Findings, probe
 from lab.experiment.rigs import Machines, rigs_of
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab, read_lab, schema
 from lab.experiment.status.command import status
+from lab.experiment.volume_choice import left_out
 from lab.experiment.volumes import measured_rigs
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted, seconds
@@ -61,7 +61,7 @@ def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None
             click.echo(printable(problem, 2000))
         for caution in seen.cautions:
             click.echo(printable(f"Caution: {caution}.", 2000))
-        for sentence in [*left_as_they_are(found), *left_out(found)]:
+        for sentence in left_out(found):
             click.echo(f"{sentence}.")
         click.echo(_summary(found) if not problems else f"{len(problems)} to be looked at.")
     ctx.exit(1 if problems else 0)
@@ -94,7 +94,7 @@ def plan(file: Path, as_json: bool) -> None:
         return
     for chapter in chapters:
         click.echo("\n".join(chapter["lines"]) + "\n")
-    for sentence in [*left_as_they_are(found), *left_out(found)]:
+    for sentence in left_out(found):
         click.echo(f"# {sentence}.")
     click.echo(f"# {_summary(found)}")
 

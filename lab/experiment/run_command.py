@@ -15,11 +15,9 @@ from lab.clones.registry import driver_of
 from lab.experiment.checked import read_checked
 from lab.experiment.experiment import Experiment, ExperimentOutcome, planned, run_experiment
 from lab.experiment.extension import alone, changes, extended_runs
-from lab.experiment.fileio_settings import left_out
 from lab.experiment.find import NoExperimentError, find_experiment
 from lab.experiment.folder import ExperimentFolder, make_folder
 from lab.experiment.notices import open_notices
-from lab.experiment.precondition_settings import left_as_they_are
 from lab.experiment.replay_options import REPLAY
 from lab.experiment.result import RunResult, result_of
 from lab.experiment.scenario_kinds import prepare, traits_of
@@ -27,6 +25,7 @@ from lab.experiment.settings import Lab, read_lab
 from lab.experiment.status.display import shown_beside, stamped
 from lab.experiment.status.look import Watch
 from lab.experiment.status.news import phase_changes
+from lab.experiment.volume_choice import left_out
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_option
@@ -125,7 +124,7 @@ def _carried_out(
     if start.retry_set_aside:
         folder.journal.try_again()
     prepare(lab, _say)
-    for sentence in [*left_as_they_are(lab), *left_out(lab)]:
+    for sentence in left_out(lab):
         _say(f"{sentence}.")
     _say(f"The experiment is in {folder.path}.")
     try:

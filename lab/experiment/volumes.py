@@ -8,9 +8,6 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.experiment.factors.settings import BACKEND
-from lab.experiment.factors.variants import rigs_in
-from lab.experiment.fileio_settings import is_measured
 from lab.experiment.folder import ExperimentFolder
 from lab.experiment.notices import Notices
 from lab.experiment.rig import Rig, StepGroup
@@ -29,11 +26,7 @@ Say = Callable[[str], None]
 
 def measured_rigs(lab: Lab) -> list[str]:
     """Return the rigs whose volumes are measured, in the order of the file. Pure."""
-    return [
-        rig
-        for rig, variant in rigs_in(lab).items()
-        if is_measured(lab, lab.backend(variant.levels.get(BACKEND, rig)))
-    ]
+    return lab.fileio.choice.rigs(lab) if lab.fileio else []
 
 
 def lacking(lab: Lab, kept_in: Path) -> dict[str, Cells]:

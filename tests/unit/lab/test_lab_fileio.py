@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from lab.errors import MachineError
 from lab.experiment.extension import changes
-from lab.experiment.fileio_settings import left_out
 from lab.experiment.folder import ExperimentFolder, make_folder
 from lab.experiment.notices import Notices
 from lab.experiment.plan import lasts_s
@@ -24,6 +23,7 @@ from lab.experiment.rigs import Machines, rigs_of
 from lab.experiment.settings import MANUAL, Lab, problems
 from lab.experiment.status.look import Watch
 from lab.experiment.status.text import lines
+from lab.experiment.volume_choice import left_out
 from lab.experiment.volumes import Volumes, lacking, measured_rigs
 from lab.fileio.matrix import commands, files_written, run_matrix
 from lab.machine import Done, Machine

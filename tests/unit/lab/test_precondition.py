@@ -15,7 +15,7 @@ from lab.errors import LabError
 from lab.experiment.extension import changes
 from lab.experiment.folder import make_folder
 from lab.experiment.plan import lasts_s
-from lab.experiment.precondition_settings import Precondition, left_as_they_are, preconditioned_rigs
+from lab.experiment.precondition_settings import Precondition, preconditioned_rigs
 from lab.experiment.preconditioning import Preconditioning
 from lab.experiment.probe_room import VolumeUses, claims_of
 from lab.experiment.rigs import Machines, rigs_of
@@ -23,6 +23,7 @@ from lab.experiment.rounds import Round, is_over, judged, keep, read_rounds, rou
 from lab.experiment.settings import MANUAL, Lab, problems
 from lab.experiment.status.look import Watch
 from lab.experiment.status.text import lines
+from lab.experiment.volume_choice import left_out
 from lab.precondition import fio
 from lab.precondition.filling import check_size, filling_bytes
 from lab.precondition.settings import Wear
@@ -158,7 +159,7 @@ def test_mistakes_are_told_with_their_key(wear: dict[str, Any], backends: tuple[
 def test_a_site_that_exists_is_filled_only_where_it_is_named_and_what_is_left_is_told() -> None:
     lab = lab_of({}, "zfs", "tank", "bare", "placed")
     assert preconditioned_rigs(lab) == ["zfs", "tank"]
-    assert left_as_they_are(lab) == [
+    assert left_out(lab) == [
         "precondition leaves bare as it is: it has no disk in lab.yml",
         "precondition leaves placed as it is, which exists: name it in precondition.backends if its "
         "volume may be filled",
