@@ -11,7 +11,7 @@ from analysis.evidence.agreement import log_findings, side_findings
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.load import load_findings
 from analysis.evidence.run import RunEvidence, run_findings
-from analysis.evidence.storage import cache_findings, wear_findings
+from analysis.evidence.storage import cache_findings, precondition_findings
 from plimsoll.common.units import milliseconds
 
 _LAG_APART_MS = 0.5
@@ -46,7 +46,7 @@ def findings_of_sides(
     found += side_findings(baseline, candidate, scenario)
     found += load_findings([*baseline, *candidate], scenario)
     found += cache_findings((baseline, candidate), names, scenario)
-    found += wear_findings([*baseline, *candidate], scenario)
+    found += precondition_findings([*baseline, *candidate], scenario)
     found += _lag_apart(baseline, candidate, scenario)
     return found
 

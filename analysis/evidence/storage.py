@@ -20,7 +20,7 @@ def described(storage: Storage) -> dict[str, object]:
         **storage.facts,
         "tuning": tuned(storage.tuning),
         **({"cache": storage.cache.state} if storage.cache else {}),
-        **({"precondition": worn.model_dump(exclude={"rounds"})} if (worn := storage.precondition) else {}),
+        **({"precondition": said.model_dump(exclude={"rounds"})} if (said := storage.precondition) else {}),
     }
 
 
@@ -43,14 +43,14 @@ def tuned(tuning: Sequence[TunedValue]) -> dict[str, str]:
     return found
 
 
-def wear_findings(runs: Sequence[RunEvidence], scenario: str) -> Iterator[Finding]:
+def precondition_findings(runs: Sequence[RunEvidence], scenario: str) -> Iterator[Finding]:
     """Yield whether volumes were not steady, or some were filled and overwritten otherwise than others."""
     known = [(run, one.precondition) for run in runs if (one := run.directory.facts.storage)]
-    restless = tuple(run.name for run, worn in known if worn and worn.steady is False)
+    restless = tuple(run.name for run, said in known if said and said.steady is False)
     if restless:
         text = f"{scenario}: the volume was not steady yet when {listed(restless)} began."
         yield Finding(FindingKind.NOT_STEADY, text, restless, scenario)
-    ways = {worn and (worn.fill_percent, worn.block_bytes, worn.threads) for _, worn in known}
+    ways = {said and (said.fill_percent, said.block_bytes, said.threads) for _, said in known}
     if len(ways) > 1:
         text = f"{scenario}: the volumes were not filled and overwritten alike before the runs."
         yield Finding(FindingKind.OTHER_PRECONDITION, text, tuple(run.name for run, _ in known), scenario)

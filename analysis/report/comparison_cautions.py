@@ -6,7 +6,7 @@ from analysis.evidence.agreement import side_findings
 from analysis.evidence.failedmeasures import Tries, measure_finding
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.identity import identity_findings
-from analysis.evidence.storage import cache_findings, described, wear_findings
+from analysis.evidence.storage import cache_findings, described, precondition_findings
 from analysis.report.backends import ScenarioRuns
 from analysis.report.cautions import Caution
 from analysis.report.measured_run import MeasuredRun
@@ -63,7 +63,7 @@ def _findings(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
         named = [backend for backend in scenario.backends if backend.runs[0].directory.facts.backend]
         every = [[run.evidence for run in backend.runs] for backend in named]
         found += cache_findings(every, [backend.called for backend in named], scenario.name)
-        found += wear_findings([run for runs in every for run in runs], scenario.name)
+        found += precondition_findings([run for runs in every for run in runs], scenario.name)
         for other in named[1:]:
             sides = [[run.evidence for run in backend.runs] for backend in (named[0], other)]
             found += side_findings(sides[0], sides[1], scenario.name, (named[0].called, other.called))

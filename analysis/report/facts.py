@@ -53,10 +53,10 @@ def _caches(storage: Storage | None) -> str | None:
 
 
 def _volume(storage: Storage | None) -> str | None:
-    if storage is None or (worn := storage.precondition) is None:
+    if storage is None or (said := storage.precondition) is None:
         return None
-    how, rounds = "steady" if worn.steady else "not steady", counted(worn.rounds or 0, "round")
-    return f"{worn.fill_percent or ABSENT} % full, {how} after {rounds} of overwrites"
+    how, rounds = "steady" if said.steady else "not steady", counted(said.rounds or 0, "round")
+    return f"{said.fill_percent or ABSENT} % full, {how} after {rounds} of overwrites"
 
 
 def _experiment(experiment: ExperimentRun | None) -> str | None:

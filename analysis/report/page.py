@@ -88,7 +88,7 @@ def page(
         comparing=comparing,
         own=own,
         volumes=fileio_table(fileio.cells),
-        worn=rounds_table(rounds),
+        filled=rounds_table(rounds),
         hosts=hosts,
         stalls=[stall_section(each, len(scenarios)) for each in stalls],
         phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],

@@ -64,7 +64,7 @@ def rounds_table(rounds: Sequence[VolumeRound]) -> Table | None:
     left_out = f" The first {len(rounds) - len(shown)} rows are left out." if len(shown) < len(rounds) else ""
     first = rounds[0]
     return Table(
-        "How the volumes were filled and worn",
+        "How the volumes were filled and overwritten",
         f"Before the first run, each volume was filled to {first.fill_percent} %, and blocks of "
         f"{_size(first.block_bytes)} were overwritten at random by {counted(first.threads, 'thread')}, round "
         "after round, until it was steady: five rounds whose IOPS lie within 20 % of their average (range), "

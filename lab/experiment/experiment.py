@@ -71,7 +71,7 @@ class Experiment:
         self._runs = folder.planned() or planned(lab)
         self._variants = {variant.name: variant for variant in variants(lab)}
         self._volumes = Volumes(lab, folder, say, notices)
-        self._wear = Preconditioning(lab, folder, say)
+        self._preconditioning = Preconditioning(lab, folder, say)
         self._made_rigs: set[str] = set()
 
     async def carry_out(self) -> ExperimentOutcome:
@@ -127,11 +127,11 @@ class Experiment:
     def _is_to_be_filled(self, rig: Rig, rig_of: Mapping[str, Rig]) -> bool:
         """Return whether its volume is to be full and used, and it has a run that is not finished."""
         left = (run for run in self._runs if not self._folder.finished(run.name))
-        return self._wear.takes(rig.name) and any(rig_of[run.backend] is rig for run in left)
+        return self._preconditioning.takes(rig.name) and any(rig_of[run.backend] is rig for run in left)
 
     async def _cleared(self, rig: Rig) -> None:
         """Remove what there is of a backend; what its volume is filled with may be of use yet."""
-        await rig.clear(self._say, filling=not self._wear.takes(rig.name))
+        await rig.clear(self._say, filling=not self._preconditioning.takes(rig.name))
 
     async def _tidied(self, rig: Rig) -> None:
         """Remove what a crash left of this backend."""
@@ -159,7 +159,7 @@ class Experiment:
         await rig.made(self._folder.tuning(rig.name))
         self._folder.journal.note("made", backend=rig.name)
         await self._locks[rig.machine.name].hold()
-        await self._wear.bring_about(rig)
+        await self._preconditioning.bring_about(rig)
         await self._volumes.measure(rig)
         self._made_rigs.add(rig.name)
 
@@ -230,7 +230,7 @@ class Experiment:
                 if rig.stands:
                     # Half of it may be gone: whatever remains is found below.
                     with contextlib.suppress(LabError):
-                        await rig.do(rig.remove(self._wear.takes(rig.name)))
+                        await rig.do(rig.remove(self._preconditioning.takes(rig.name)))
                 await rig.clear(self._say)
                 await put_back(rig.machine, self._folder.tuning(rig.name))
             except PlimsollError as error:

@@ -18,7 +18,7 @@ from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Course
 from lab.experiment.status.forecast import Plan, left_s
-from lab.experiment.status.wear import worn_s
+from lab.experiment.status.precondition import precondition_s
 from lab.experiment.volumes import after, before, measured_rigs
 from lab.fileio.matrix import commands
 from lab.names.labels import Label
@@ -187,7 +187,9 @@ def lasts_s(lab: Lab) -> float | None:
     """Return about how long it takes, None where a scenario has no end of its own. Pure."""
     plan = Plan.of(lab)
     cells = dict.fromkeys(measured_rigs(lab), lab.fileio.cells) if lab.fileio else {}
-    return left_s(plan, list(plan.runs.values()), set(), Course().spent, None, cells, worn_s(plan, [], None))
+    return left_s(
+        plan, list(plan.runs.values()), set(), Course().spent, None, cells, precondition_s(plan, [], None)
+    )
 
 
 def lines(chapter: Chapter) -> list[str]:

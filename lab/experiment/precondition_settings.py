@@ -8,14 +8,14 @@ from pydantic import Field
 from lab.experiment.volume_choice import VolumeChoice
 from lab.names.labels import LabName
 from lab.names.model import explained_in
-from lab.precondition.settings import Wear
+from lab.precondition.settings import PreconditionSettings
 from plimsoll.common.problems import Location
 
 if TYPE_CHECKING:
     from lab.experiment.settings import Lab
 
 
-class Precondition(Wear):
+class Precondition(PreconditionSettings):
     """Volumes that are full and used in the runs."""
 
     model_config = explained_in("docs/precondition.md")

@@ -48,8 +48,8 @@ class Preconditioning:
 
         Raises LabError.
         """
-        wear, filling = self._lab.precondition, rig.filling
-        if wear is None or filling is None or not self.takes(rig.name):
+        wanted, filling = self._lab.precondition, rig.filling
+        if wanted is None or filling is None or not self.takes(rig.name):
             return
         rounds, there = (
             rounds_of(read_rounds(self._folder.rounds), rig.name),
@@ -57,57 +57,61 @@ class Preconditioning:
         )
         if there is None or not rounds or there[0] != rounds[-1].filling:
             rounds = []
-        if is_over(rounds, wear):
+        if is_over(rounds, wanted):
             self._unfilled.discard(rig.name)
             return
         self._folder.journal.note("precondition begun", backend=rig.name)
         try:
             async with rig.tuned(self._folder.tuning(rig.name), of_clone=False):
-                rounds = await self._worn(rig, filling, wear, rounds)
+                rounds = await self._overwritten(rig, filling, wanted, rounds)
         except PlimsollError as error:
             self._folder.journal.note("precondition failed", backend=rig.name, why=str(error))
             raise LabError(f"precondition: {str(error).removeprefix('precondition: ')}") from None
         self._folder.journal.note("precondition ended", backend=rig.name)
         self._say(f"{rig.name}: {_sentence(rounds)}")
 
-    async def _worn(self, rig: Rig, filling: Filling, wear: Precondition, rounds: list[Round]) -> list[Round]:
+    async def _overwritten(
+        self, rig: Rig, filling: Filling, wanted: Precondition, rounds: list[Round]
+    ) -> list[Round]:
         if not rounds:
-            rounds = [await self._filled(rig, filling, wear)]
+            rounds = [await self._filled(rig, filling, wanted)]
         self._unfilled.discard(rig.name)
         await rig.do([rig.limit()])
         machine = rig.saturated_on(RecordedMachine(rig.machine, rig.tell), rig.runner.captured)
-        while not is_over(rounds, wear):
+        while not is_over(rounds, wanted):
             number = rounds[-1].round + 1
-            self._step(rig, "round", f"round {number} of at most {wear.most_rounds}")
-            command = fio.overwrite(filling.folder, rounds[0].bytes, filling.direct, wear)
-            found = await _ran(machine, command, wear.round_s + _END_S)
+            self._step(rig, "round", f"round {number} of at most {wanted.most_rounds}")
+            command = fio.overwrite(filling.folder, rounds[0].bytes, filling.direct, wanted)
+            found = await _ran(machine, command, wanted.round_s + _END_S)
             said = {"p999_ms": found.p999_ms, **judged(rounds, found.iops)}
-            one = self._line(rig, wear, rounds[0].filling, number, found, iops=found.iops, **said)
+            one = self._line(rig, wanted, rounds[0].filling, number, found, iops=found.iops, **said)
             keep(self._folder.rounds, one)
             rounds = [*rounds, one]
         return rounds
 
-    async def _filled(self, rig: Rig, filling: Filling, wear: Precondition) -> Round:
+    async def _filled(self, rig: Rig, filling: Filling, wanted: Precondition) -> Round:
         """Write the filling, with the disk as fast as it can be, as the site is copied."""
         await rig.do(before(rig, filling))
         on = self._on[rig.name]
         sharing = Counter(self._on[name] for name in self._unfilled | {rig.name})[on]
         used, free, *_ = [*await _numbers(rig.machine, filling.room()), 0, 0]
-        size_bytes = filling_bytes(wear.fill_percent, used, free, sharing)
-        check_size(size_bytes, min(await _numbers(rig.machine, filling.free()), default=0), wear.fill_percent)
-        self._say(f"{rig.name}: filling its volume to {wear.fill_percent} %: {size_bytes >> 20} MiB ...")
-        self._step(rig, "filling", f"filling the volume to {wear.fill_percent} %")
+        size_bytes = filling_bytes(wanted.fill_percent, used, free, sharing)
+        check_size(
+            size_bytes, min(await _numbers(rig.machine, filling.free()), default=0), wanted.fill_percent
+        )
+        self._say(f"{rig.name}: filling its volume to {wanted.fill_percent} %: {size_bytes >> 20} MiB ...")
+        self._step(rig, "filling", f"filling the volume to {wanted.fill_percent} %")
         machine = RecordedMachine(rig.machine, rig.tell)
-        found = await _ran(machine, fio.fill(filling.folder, size_bytes, filling.direct), wear.longest_s)
-        one = self._line(rig, wear, uuid.uuid4().hex, 0, found)
+        found = await _ran(machine, fio.fill(filling.folder, size_bytes, filling.direct), wanted.longest_s)
+        one = self._line(rig, wanted, uuid.uuid4().hex, 0, found)
         keep(self._folder.rounds, one)
         await rig.do([StepGroup("note the filling", (filling.mark(one.filling),))])
         return one
 
     def _line(
-        self, rig: Rig, wear: Precondition, filling: str, number: int, found: fio.Written, **more: Any
+        self, rig: Rig, wanted: Precondition, filling: str, number: int, found: fio.Written, **more: Any
     ) -> Round:
-        how = (wear.fill_percent, wear.block_bytes, wear.threads)
+        how = (wanted.fill_percent, wanted.block_bytes, wanted.threads)
         return Round(rig.name, filling, number, *how, found.bytes, found.seconds, found.mib_per_s, **more)
 
     def _step(self, rig: Rig, what: str, says: str) -> None:
@@ -131,12 +135,12 @@ def before(rig: Rig, filling: Filling) -> list[StepGroup]:
     ]
 
 
-def planned_words(filling: Filling, wear: Precondition) -> tuple[list[str], list[str]]:
+def planned_words(filling: Filling, wanted: Precondition) -> tuple[list[str], list[str]]:
     """Return the commands of the filling and of a round, of a size that only the run will know. Pure."""
     size: Any = "${filling_bytes}"
     return (
         fio.fill(filling.folder, size, filling.direct),
-        fio.overwrite(filling.folder, size, filling.direct, wear),
+        fio.overwrite(filling.folder, size, filling.direct, wanted),
     )
 
 

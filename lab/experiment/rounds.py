@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.experiment.files import append_line, read_lines
-from lab.precondition.settings import Wear
+from lab.precondition.settings import PreconditionSettings
 from lab.precondition.steady import steadiness
 
 
@@ -65,19 +65,19 @@ def judged(rounds: Sequence[Round], iops: float) -> dict[str, Any]:
     return {**percents, "steady": found.steady}
 
 
-def is_over(rounds: Sequence[Round], wear: Wear) -> bool:
+def is_over(rounds: Sequence[Round], wanted: PreconditionSettings) -> bool:
     """Return whether a volume needs no more rounds: it is steady, or one would exceed a limit. Pure."""
     if not rounds:
         return False
     spent_s = sum(one.seconds for one in rounds)
     return (
         rounds[-1].steady is True
-        or rounds[-1].round >= wear.most_rounds
-        or spent_s + wear.round_s > wear.longest_s
+        or rounds[-1].round >= wanted.most_rounds
+        or spent_s + wanted.round_s > wanted.longest_s
     )
 
 
-def wear_facts(rounds: Sequence[Round]) -> dict[str, Any]:
+def precondition_facts(rounds: Sequence[Round]) -> dict[str, Any]:
     """Return what `storage` in run.json says of the volume; nothing without a filling. Pure."""
     if not rounds:
         return {}

@@ -19,7 +19,7 @@ from lab.experiment.load import Load, LoadPart, in_step
 from lab.experiment.order import PlannedRun
 from lab.experiment.phases import Events, RunClock, saturate
 from lab.experiment.rig import Rig
-from lab.experiment.rounds import read_rounds, rounds_of, wear_facts
+from lab.experiment.rounds import precondition_facts, read_rounds, rounds_of
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.together.company import company, gathered
 from lab.experiment.transcript import RecordedMachine
@@ -205,7 +205,7 @@ class RigRun:
                     "facts": facts,
                     "tuning": [asdict(value) for value in in_words(tuning.asked, part_of)],
                     **cache_facts(self._lab, self._rig.backend, where, name),
-                    **wear_facts(rounds),
+                    **precondition_facts(rounds),
                 },
                 "phases": {"warmup_s": self._lab.warmup_s, **phases.model_dump()},
             }

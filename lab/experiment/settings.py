@@ -190,7 +190,7 @@ class Lab(StrictModel):
     )
     precondition: Precondition | None = Field(
         None,
-        description="How to fill and wear each backend's volume before the runs: see docs/precondition.md.",
+        description="How to fill and overwrite each volume before the runs: see docs/precondition.md.",
     )
     cache: CacheState | None = Field(
         None,

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 from lab.errors import LabError
-from lab.precondition.settings import Wear
+from lab.precondition.settings import PreconditionSettings
 
 _FILL_BLOCK_BYTES = 1 << 20
 DATA = "data"  # the file, in a folder of its own
@@ -31,18 +31,18 @@ def fill(folder: str, size_bytes: int, direct: bool) -> list[str]:
     ]
 
 
-def overwrite(folder: str, size_bytes: int, direct: bool, wear: Wear) -> list[str]:
+def overwrite(folder: str, size_bytes: int, direct: bool, wanted: PreconditionSettings) -> list[str]:
     """Return the command of a round: it overwrites blocks of the whole file at random."""
     return [
         *_fio(folder, "plimsoll-round", size_bytes, direct),
         "--rw=randwrite",
-        f"--bs={wear.block_bytes}",
-        f"--numjobs={wear.threads}",
+        f"--bs={wanted.block_bytes}",
+        f"--numjobs={wanted.threads}",
         "--norandommap",
         "--randrepeat=0",
         "--allow_file_create=0",
         "--time_based",
-        f"--runtime={wear.round_s}",
+        f"--runtime={wanted.round_s}",
     ]
 
 

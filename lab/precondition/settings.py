@@ -8,7 +8,7 @@ from lab.names.model import StrictModel
 from plimsoll.common.sizes import Size
 
 
-class Wear(StrictModel):
+class PreconditionSettings(StrictModel):
     """The filling of a volume and its rounds. A field's description is its help text."""
 
     fill_percent: int = Field(

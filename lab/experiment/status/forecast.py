@@ -24,7 +24,7 @@ _CELL_S = 1.0  # of fileio, besides the time that is measured
 _FILES_BYTES_PER_S = 200e6
 
 _NO_CELLS: Mapping[str, Cells] = {}
-_NO_WEAR: Mapping[str, float] = {}
+_NO_FILLINGS: Mapping[str, float] = {}
 
 PARTS: tuple[Part, ...] = ("before", "load", "after")
 
@@ -127,12 +127,12 @@ def left_s(
     spent: Spent,
     now: OpenPart | None,
     cells: Mapping[str, Cells] = _NO_CELLS,
-    worn: Mapping[str, float] = _NO_WEAR,
+    filling_s: Mapping[str, float] = _NO_FILLINGS,
 ) -> float | None:
     """Return the seconds until the end; None where a scenario that nobody has timed yet decides.
 
     `left` are the runs that are to be done, with the one that is being done; `made` the rigs that stand;
-    `cells` what is to be measured of their volumes; `worn` the seconds until these are full and used.
+    `cells` what is to be measured of their volumes; `filling_s` the seconds until these are full and used.
     """
     estimates = Estimates(plan, spent, now)
     seconds: list[float | None] = []
@@ -141,7 +141,7 @@ def left_s(
         seconds.append(_rest_s(estimates, run, now) if being_done and now else estimates.run_s(run))
     standing = made | {plan.rig(run) for run in left if now and now.name == run.name}
     seconds += [_volume_s(estimates, rig, lacking, now) for rig, lacking in cells.items()]
-    seconds += worn.values()
+    seconds += filling_s.values()
     for rig in ({plan.rig(run) for run in left} | cells.keys()) - standing:
         spent_s = now.elapsed_s if now and now.name == rig else 0.0
         seconds.append(max((estimates.of("make", rig) or 0.0) - spent_s, 0.0))

@@ -13,10 +13,10 @@ from lab.experiment.rounds import read_rounds
 from lab.experiment.status.course import Course
 from lab.experiment.status.forecast import OpenPart, Plan, left_s
 from lab.experiment.status.model import Doing, Failure, Runs, State, Status, VolumeCells
+from lab.experiment.status.precondition import precondition_s, preconditioned
 from lab.experiment.status.running import RunningRun
 from lab.experiment.status.stretches import stretches_of
 from lab.experiment.status.tail import Tail
-from lab.experiment.status.wear import wear_of, worn_s
 from lab.experiment.together.beginning import beginnings
 from lab.experiment.volumes import lacking, measured_rigs
 from plimsoll.rundir.names import REPORT_FILE
@@ -73,9 +73,11 @@ class Watch:
         cells = {rig: each for rig, each in self._lacking.items() if self._is_to_be_measured(rig)}
         open_part = self._open(now) if running else None
         on = {self._plan.rig(run) for run in left}
-        worn = worn_s(self._plan, self._rounds, self._worn_now(now), on)
+        filling_s = precondition_s(self._plan, self._rounds, self._filled_now(now), on)
         seconds = (
-            left_s(self._plan, left, course.made, course.spent, open_part, cells, worn) if running else None
+            left_s(self._plan, left, course.made, course.spent, open_part, cells, filling_s)
+            if running
+            else None
         )
         report = self._folder.path / REPORT_FILE
         return Status(
@@ -91,7 +93,7 @@ class Watch:
                 set_aside=len(self._runs) - len(self._finished) - len(left),
                 failed_tries=len(course.failures),
             ),
-            precondition=wear_of(self._lab, self._rounds),
+            precondition=preconditioned(self._lab, self._rounds),
             fileio=self._volumes(),
             now=self._doing(now) if running else None,
             last_failure=self._last_failure(),
@@ -141,7 +143,7 @@ class Watch:
         flag = "--resume" if left else "--retry-set-aside"
         return f"plimsoll run {flag} {shlex.quote(str(self._folder.path))}"
 
-    def _worn_now(self, now: datetime) -> tuple[str, float] | None:
+    def _filled_now(self, now: datetime) -> tuple[str, float] | None:
         """Return the volume that is being filled or overwritten, and for how long."""
         line, since = self._course.last, self._course.last_at
         if since is None or line.get("what") not in ("precondition filling", "precondition round"):

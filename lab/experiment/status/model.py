@@ -101,7 +101,7 @@ class VolumeCells(BaseModel):
     failed: dict[str, str]
 
 
-class VolumeWear(BaseModel):
+class PreconditionedVolumes(BaseModel):
     """The volumes that are to be full and used: how many, on how many that is done, and which are steady.
 
     `rounds`: the last round on each, by volume; 0 is the filling.
@@ -122,7 +122,7 @@ class Status(BaseModel):
     begun_at: datetime | None
     ended_at: datetime | None
     runs: Runs
-    precondition: VolumeWear | None = None
+    precondition: PreconditionedVolumes | None = None
     fileio: VolumeCells | None = None
     now: Doing | None
     last_failure: Failure | None

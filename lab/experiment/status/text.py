@@ -142,8 +142,8 @@ def _doing_rows(status: Status) -> Iterator[tuple[str, str]]:
 
 
 def _volume_rows(status: Status) -> Iterator[tuple[str, str]]:
-    if wear := status.precondition:
-        yield "filled", f"{wear.done} of {counted(wear.volumes, 'volume')} done, {wear.steady} steady"
+    if filled := status.precondition:
+        yield "filled", f"{filled.done} of {counted(filled.volumes, 'volume')} done, {filled.steady} steady"
     if (cells := status.fileio) is None:
         return
     failed = "".join(f"; {name} failed: {why.partition(chr(10))[0]}" for name, why in cells.failed.items())

@@ -25,7 +25,7 @@ from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 
 PLIMSOLL = [sys.executable, "-m", "tests.support.raft"]
-NAME = f"worn-{os.getpid() % 10000}"
+NAME = f"filled-{os.getpid() % 10000}"
 MIB = 1 << 20
 HEAD = """
 name: {name}
@@ -128,7 +128,7 @@ def killed(file: Path, words: list[str], rounds: int) -> None:
     assert len(rounds_of(file)) >= rounds + 1, said
 
 
-def test_volumes_are_full_and_worn_in_each_run_and_nothing_is_left(emulated: Path) -> None:
+def test_volumes_are_full_and_used_in_each_run_and_nothing_is_left(emulated: Path) -> None:
     planned = json.loads(plimsoll("lab", "plan", emulated, "--json").stdout)
     says = [chapter["says"] for chapter in planned["chapters"]]
     assert says[:4] == [
@@ -153,7 +153,7 @@ def test_volumes_are_full_and_worn_in_each_run_and_nothing_is_left(emulated: Pat
             exported = "export the pool, which empties its cache" in storage["cache"]["how"]
             assert exported is (volume == "zfs")
     page = (folder(emulated) / "report.html").read_text()
-    assert "How the volumes were filled and worn" in page
+    assert "How the volumes were filled and overwritten" in page
     assert "zfs, round 5" in page
     status = json.loads(plimsoll("lab", "status", folder(emulated), "--json").stdout)
     assert status["state"] == "finished"

@@ -111,7 +111,7 @@ def test_a_report_shows_the_rounds_of_the_last_filling_and_the_state_of_each_run
     )
     made = make_report([folder])
     page = text_of(made)
-    assert "How the volumes were filled and worn" in page
+    assert "How the volumes were filled and overwritten" in page
     assert "nvme, filling with 3 GiB" in page and "987" in page
     assert "12.3" in page and "3.2" in page and ">yes<" in page
     assert "&lt;i&gt;sata, round 1" in page and "<i>sata" not in page
@@ -130,5 +130,5 @@ def test_a_report_warns_of_unlike_caches(tmp_path: Path) -> None:
 
 def test_a_report_without_rounds_has_no_table(tmp_path: Path) -> None:
     made = make_report([experiment(tmp_path, {}, {})])
-    assert "filled and worn" not in text_of(made)
+    assert "filled and overwritten" not in text_of(made)
     assert "precondition" not in made.as_json()

@@ -19,14 +19,14 @@ from lab.experiment.precondition_settings import Precondition, preconditioned_ri
 from lab.experiment.preconditioning import Preconditioning
 from lab.experiment.probe_room import VolumeUses, claims_of
 from lab.experiment.rigs import Machines, rigs_of
-from lab.experiment.rounds import Round, is_over, judged, keep, read_rounds, rounds_of, wear_facts
+from lab.experiment.rounds import Round, is_over, judged, keep, precondition_facts, read_rounds, rounds_of
 from lab.experiment.settings import MANUAL, Lab, problems
 from lab.experiment.status.look import Watch
 from lab.experiment.status.text import lines
 from lab.experiment.volume_choice import left_out
 from lab.precondition import fio
 from lab.precondition.filling import check_size, filling_bytes
-from lab.precondition.settings import Wear
+from lab.precondition.settings import PreconditionSettings
 from lab.precondition.steady import steadiness
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
@@ -121,19 +121,19 @@ def test_an_error_within_fio_is_one() -> None:
 
 
 def test_no_path_is_told_to_fio_and_a_round_makes_no_file() -> None:
-    words = fio.overwrite("/a:b", GIB, True, Wear())
+    words = fio.overwrite("/a:b", GIB, True, PreconditionSettings())
     assert words[:3] == ["env", "--chdir=/a:b", "fio"]
     assert "--filename=data" in words and "--allow_file_create=0" in words
     assert "--direct=0" in fio.fill("/a", GIB, False)
 
 
-def lab_of(wear: dict[str, Any] | None, *backends: str, **more: Any) -> Lab:
+def lab_of(wanted: dict[str, Any] | None, *backends: str, **more: Any) -> Lab:
     data: dict[str, Any] = {
         "name": "volumes",
         "backends": [BACKENDS[name] for name in backends],
         "scenarios": [{"scenario": "replay", "options": {"log": "access.log"}}],
     }
-    data |= {} if wear is None else {"precondition": wear}
+    data |= {} if wanted is None else {"precondition": wanted}
     return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, problems)
 
 
@@ -147,11 +147,13 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(
-    ("wear", "backends", "says"), [r[1:] for r in MISTAKES], ids=[r[0] for r in MISTAKES]
+    ("wanted", "backends", "says"), [r[1:] for r in MISTAKES], ids=[r[0] for r in MISTAKES]
 )
-def test_mistakes_are_told_with_their_key(wear: dict[str, Any], backends: tuple[str, ...], says: str) -> None:
+def test_mistakes_are_told_with_their_key(
+    wanted: dict[str, Any], backends: tuple[str, ...], says: str
+) -> None:
     with pytest.raises(SettingsError) as caught:
-        lab_of(wear, *backends)
+        lab_of(wanted, *backends)
     assert says in str(caught.value)
     assert "(see docs/" in str(caught.value)
 
@@ -192,20 +194,22 @@ def after(*iops: float, of: Round = FILLED) -> list[Round]:
 
 
 ENDS = [
-    ("before the filling", [], Wear(), False),
-    ("filled", after(), Wear(), False),
-    ("four rounds", after(1, 1, 1, 1), Wear(), False),
-    ("five that are steady", after(10, 10, 10, 10, 10), Wear(), True),
-    ("five that are not", after(50, 40, 30, 20, 10), Wear(), False),
-    ("as many as there may be", after(50, 40, 30, 20, 10), Wear(most_rounds=5), True),
-    ("as long as it may take, with one more", after(5, 4), Wear(longest_s=209), True),
-    ("not yet as long", after(5, 4), Wear(longest_s=210), False),
+    ("before the filling", [], PreconditionSettings(), False),
+    ("filled", after(), PreconditionSettings(), False),
+    ("four rounds", after(1, 1, 1, 1), PreconditionSettings(), False),
+    ("five that are steady", after(10, 10, 10, 10, 10), PreconditionSettings(), True),
+    ("five that are not", after(50, 40, 30, 20, 10), PreconditionSettings(), False),
+    ("as many as there may be", after(50, 40, 30, 20, 10), PreconditionSettings(most_rounds=5), True),
+    ("as long as it may take, with one more", after(5, 4), PreconditionSettings(longest_s=209), True),
+    ("not yet as long", after(5, 4), PreconditionSettings(longest_s=210), False),
 ]
 
 
-@pytest.mark.parametrize(("rounds", "wear", "over"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_rounds_end(rounds: list[Round], wear: Wear, over: bool) -> None:
-    assert is_over(rounds, wear) is over
+@pytest.mark.parametrize(
+    ("rounds", "wanted", "over"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS]
+)
+def test_rounds_end(rounds: list[Round], wanted: PreconditionSettings, over: bool) -> None:
+    assert is_over(rounds, wanted) is over
 
 
 def test_the_table_keeps_every_round_and_counts_those_of_the_last_filling(tmp_path: Path) -> None:
@@ -219,8 +223,8 @@ def test_the_table_keeps_every_round_and_counts_those_of_the_last_filling(tmp_pa
     assert len(every) == 6, "what is no round, or half a one, is left out"
     assert [(one.filling, one.round) for one in rounds_of(every, "tank")] == [("one", 0), ("one", 1)]
     assert rounds_of(every, "nvme") == []
-    assert wear_facts([]) == {}
-    assert wear_facts(after(30))["precondition"] == {
+    assert precondition_facts([]) == {}
+    assert precondition_facts(after(30))["precondition"] == {
         "fill_percent": 80, "block_bytes": 4096, "threads": 4, "rounds": 1, "steady": False,
     }  # fmt: skip
 

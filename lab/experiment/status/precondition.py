@@ -6,15 +6,15 @@ from lab.experiment.precondition_settings import preconditioned_rigs
 from lab.experiment.rounds import Round, is_over, rounds_of
 from lab.experiment.settings import Lab
 from lab.experiment.status.forecast import Plan
-from lab.experiment.status.model import VolumeWear
-from lab.precondition.settings import Wear
+from lab.experiment.status.model import PreconditionedVolumes
+from lab.precondition.settings import PreconditionSettings
 from lab.precondition.steady import WINDOW
 
 FILL_BYTES_PER_S = 200e6  # a guess
 _ROUND_S = 1.0  # besides the time that is measured
 
 
-def worn_s(
+def precondition_s(
     plan: Plan, every: Sequence[Round], now: tuple[str, float] | None, among: set[str] | None = None
 ) -> dict[str, float]:
     """Return the seconds until each volume is as it is to be, by rig; of those in `among`, if given.
@@ -22,7 +22,7 @@ def worn_s(
     `now` is the rig that a filling or round is being done on, and for how long. How large a disk is that
     exists, nobody knows before: then its filling is not counted.
     """
-    if (wear := plan.lab.precondition) is None:
+    if (wanted := plan.lab.precondition) is None:
         return {}
     found = {}
     for rig in preconditioned_rigs(plan.lab):
@@ -31,27 +31,27 @@ def worn_s(
         disk = plan.rigs[rig].settings.disk
         size_bytes = getattr(disk, "size_bytes", 0)
         open_s = now[1] if now and now[0] == rig else 0.0
-        found[rig] = _left_s(wear, rounds_of(every, rig), size_bytes, open_s)
+        found[rig] = _left_s(wanted, rounds_of(every, rig), size_bytes, open_s)
     return found
 
 
-def wear_of(lab: Lab, every: Sequence[Round]) -> VolumeWear | None:
+def preconditioned(lab: Lab, every: Sequence[Round]) -> PreconditionedVolumes | None:
     """Return how far the volumes are; None where none is to be filled."""
-    if (wear := lab.precondition) is None:
+    if (wanted := lab.precondition) is None:
         return None
     rounds: Mapping[str, list[Round]] = {rig: rounds_of(every, rig) for rig in preconditioned_rigs(lab)}
-    return VolumeWear(
+    return PreconditionedVolumes(
         volumes=len(rounds),
-        done=sum(is_over(each, wear) for each in rounds.values()),
+        done=sum(is_over(each, wanted) for each in rounds.values()),
         steady=sum(bool(each) and each[-1].steady is True for each in rounds.values()),
         rounds={rig: each[-1].round for rig, each in rounds.items() if each},
     )
 
 
-def _left_s(wear: Wear, rounds: Sequence[Round], size_bytes: int, open_s: float) -> float:
-    if is_over(rounds, wear):
+def _left_s(wanted: PreconditionSettings, rounds: Sequence[Round], size_bytes: int, open_s: float) -> float:
+    if is_over(rounds, wanted):
         return 0.0
-    fill_s = 0.0 if rounds else size_bytes * wear.fill_percent / 100 / FILL_BYTES_PER_S
-    round_s = wear.round_s + _ROUND_S
+    fill_s = 0.0 if rounds else size_bytes * wanted.fill_percent / 100 / FILL_BYTES_PER_S
+    round_s = wanted.round_s + _ROUND_S
     count = max(WINDOW - (rounds[-1].round if rounds else 0), 1)
     return fill_s + count * round_s - min(open_s, round_s if rounds else fill_s)
