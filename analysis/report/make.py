@@ -16,7 +16,7 @@ from analysis.report.omissions import lost_in
 from analysis.report.page import page
 from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
 from analysis.report.phase_table import phase_sentence
-from analysis.report.precondition import VolumeRound, read_rounds
+from analysis.report.precondition import read_rounds
 from analysis.report.shell import write_page
 from analysis.report.stall_section import ScenarioStalls, lines_of
 from analysis.report.stalls import stalls_of
@@ -26,6 +26,7 @@ from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.discovery import OpenedRuns, open_runs
 from plimsoll.rundir.names import REPORT_FILE
+from plimsoll.rundir.rounds import VolumeRound
 
 Progress = Callable[[int, int], None]
 

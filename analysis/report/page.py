@@ -25,7 +25,7 @@ from analysis.report.measured_run import MeasuredRun
 from analysis.report.omissions import missing_cautions
 from analysis.report.phase_figures import ScenarioFigures
 from analysis.report.phase_table import phase_table
-from analysis.report.precondition import VolumeRound, rounds_table
+from analysis.report.precondition import rounds_table
 from analysis.report.shell import rendered
 from analysis.report.stall_section import ScenarioStalls, moved_chart, stall_section
 from analysis.report.tables import (
@@ -39,6 +39,7 @@ from analysis.report.tables import (
 from analysis.report.together import together_cautions
 from plimsoll.common.severity import Severity, gravest_first
 from plimsoll.common.units import counted
+from plimsoll.rundir.rounds import VolumeRound
 
 _NO_CELLS = Cells([], [])
 _MOST_OPEN = 4  # runs whose own tables are open at once

@@ -3,57 +3,30 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.report.tables import Row, Table
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.units import ABSENT, counted, decimal, plain_ms, significant
+from plimsoll.rundir.rounds import VolumeRound, last_filling, round_of
 
 _LARGEST_BYTES = 16 << 20
 _MOST_ROWS = 100
 _MIB, _GIB = 1 << 20, 1 << 30
 
-Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0, le=1 << 62)]
-
-
-class VolumeRound(BaseModel):
-    """A round on a volume (hostile); number 0 is the filling, which has a name of its own."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
-
-    volume: str
-    filling: str
-    round: Count
-    fill_percent: Count
-    block_bytes: Count
-    threads: Count
-    bytes: Count
-    mib_per_s: Number
-    iops: Number | None = None
-    p999_ms: Number | None = None
-    range_percent: Number | None = None
-    slope_percent: Number | None = None
-    steady: bool | None = None
-
 
 def read_rounds(paths: Sequence[Path]) -> list[VolumeRound]:
     """Return the rounds in `paths`, of each volume those of its last filling. Raises RunDirectoryError."""
-    fillings: dict[tuple[Path, str], list[VolumeRound]] = {}
+    found: list[VolumeRound] = []
     for path in paths:
         try:
             with path.open("rb") as file:
                 lines = file.read(_LARGEST_BYTES).splitlines()
         except OSError as error:
             raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
-        for one in filter(None, map(_round, lines)):
-            rounds = fillings.setdefault((path, one.volume), [])
-            if rounds and rounds[-1].filling != one.filling:
-                rounds.clear()
-            rounds.append(one)
-    return [one for rounds in fillings.values() for one in rounds]
+        every = [one for one in map(_round, lines) if one]
+        for volume in dict.fromkeys(one.volume for one in every):
+            found += last_filling(every, volume)
+    return found
 
 
 def rounds_table(rounds: Sequence[VolumeRound]) -> Table | None:
@@ -92,8 +65,8 @@ def _row(one: VolumeRound) -> Row:
 
 def _round(line: bytes) -> VolumeRound | None:
     try:
-        return VolumeRound.model_validate(json.loads(line))
-    except (ValueError, ValidationError, RecursionError):
+        return round_of(json.loads(line))
+    except (ValueError, RecursionError):
         return None
 
 

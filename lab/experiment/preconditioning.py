@@ -16,7 +16,7 @@ from lab.experiment.factors.variants import rigs_in
 from lab.experiment.folder import ExperimentFolder
 from lab.experiment.precondition_settings import Precondition, preconditioned_rigs
 from lab.experiment.rig import Rig, StepGroup
-from lab.experiment.rounds import Round, is_over, judged, keep, read_rounds, rounds_of
+from lab.experiment.rounds import is_over, judged, keep, read_rounds
 from lab.experiment.settings import Backend, Lab
 from lab.experiment.transcript import RecordedMachine
 from lab.machine import Machine
@@ -24,6 +24,7 @@ from lab.precondition import fio
 from lab.precondition.filling import Filling, check_size, filling_bytes, numbers
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.units import counted
+from plimsoll.rundir.rounds import VolumeRound, last_filling
 
 Say = Callable[[str], None]
 
@@ -52,7 +53,7 @@ class Preconditioning:
         if wanted is None or filling is None or not self.takes(rig.name):
             return
         rounds, there = (
-            rounds_of(read_rounds(self._folder.rounds), rig.name),
+            last_filling(read_rounds(self._folder.rounds), rig.name),
             await filling.whole(rig.machine),
         )
         if there is None or not rounds or there[0] != rounds[-1].filling:
@@ -71,8 +72,8 @@ class Preconditioning:
         self._say(f"{rig.name}: {_sentence(rounds)}")
 
     async def _overwritten(
-        self, rig: Rig, filling: Filling, wanted: Precondition, rounds: list[Round]
-    ) -> list[Round]:
+        self, rig: Rig, filling: Filling, wanted: Precondition, rounds: list[VolumeRound]
+    ) -> list[VolumeRound]:
         if not rounds:
             rounds = [await self._filled(rig, filling, wanted)]
         self._unfilled.discard(rig.name)
@@ -89,7 +90,7 @@ class Preconditioning:
             rounds = [*rounds, one]
         return rounds
 
-    async def _filled(self, rig: Rig, filling: Filling, wanted: Precondition) -> Round:
+    async def _filled(self, rig: Rig, filling: Filling, wanted: Precondition) -> VolumeRound:
         """Write the filling, with the disk as fast as it can be, as the site is copied."""
         await rig.do(before(rig, filling))
         on = self._on[rig.name]
@@ -110,9 +111,19 @@ class Preconditioning:
 
     def _line(
         self, rig: Rig, wanted: Precondition, filling: str, number: int, found: fio.Written, **more: Any
-    ) -> Round:
-        how = (wanted.fill_percent, wanted.block_bytes, wanted.threads)
-        return Round(rig.name, filling, number, *how, found.bytes, found.seconds, found.mib_per_s, **more)
+    ) -> VolumeRound:
+        return VolumeRound(
+            volume=rig.name,
+            filling=filling,
+            round=number,
+            fill_percent=wanted.fill_percent,
+            block_bytes=wanted.block_bytes,
+            threads=wanted.threads,
+            bytes=found.bytes,
+            seconds=found.seconds,
+            mib_per_s=found.mib_per_s,
+            **more,
+        )
 
     def _step(self, rig: Rig, what: str, says: str) -> None:
         """Note for those who look on; the rounds themselves are down on the disk."""
@@ -162,7 +173,7 @@ async def _numbers(machine: Machine, command: list[str]) -> list[int]:
     return numbers((await machine.run(command)).out)
 
 
-def _sentence(rounds: list[Round]) -> str:
+def _sentence(rounds: list[VolumeRound]) -> str:
     last, count = rounds[-1], counted(rounds[-1].round, "round")
     if last.steady:
         return f"its volume is steady after {count}."

@@ -19,7 +19,7 @@ from lab.experiment.load import Load, LoadPart, in_step
 from lab.experiment.order import PlannedRun
 from lab.experiment.phases import Events, RunClock, saturate
 from lab.experiment.rig import Rig
-from lab.experiment.rounds import precondition_facts, read_rounds, rounds_of
+from lab.experiment.rounds import precondition_facts, read_rounds
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.together.company import company, gathered
 from lab.experiment.transcript import RecordedMachine
@@ -34,6 +34,7 @@ from lab.tuning.own_disk import in_words
 from plimsoll.common.atomic import replace_json, replace_text
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
+from plimsoll.rundir.rounds import last_filling
 
 Say = Callable[[str], None]
 
@@ -190,7 +191,7 @@ class RigRun:
         phases = self._lab.phases_of(choice)
         part_of = self._rig.clone.data().part_of
         name = Label(self._lab.name).of(self._rig.name)
-        rounds = rounds_of(read_rounds(self._folder.rounds), self._rig.name)
+        rounds = last_filling(read_rounds(self._folder.rounds), self._rig.name)
         replace_json(
             path,
             read_json(path)

@@ -1,21 +1,22 @@
 """How far the volumes of `precondition` are, and how long they will take. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from lab.experiment.precondition_settings import preconditioned_rigs
-from lab.experiment.rounds import Round, is_over, rounds_of
+from lab.experiment.rounds import is_over
 from lab.experiment.settings import Lab
 from lab.experiment.status.forecast import Plan
 from lab.experiment.status.model import PreconditionedVolumes
 from lab.precondition.settings import PreconditionSettings
 from lab.precondition.steady import WINDOW
+from plimsoll.rundir.rounds import VolumeRound, last_filling
 
 FILL_BYTES_PER_S = 200e6  # a guess
 _ROUND_S = 1.0  # besides the time that is measured
 
 
 def precondition_s(
-    plan: Plan, every: Sequence[Round], now: tuple[str, float] | None, among: set[str] | None = None
+    plan: Plan, every: Sequence[VolumeRound], now: tuple[str, float] | None, among: set[str] | None = None
 ) -> dict[str, float]:
     """Return the seconds until each volume is as it is to be, by rig; of those in `among`, if given.
 
@@ -31,15 +32,15 @@ def precondition_s(
         disk = plan.rigs[rig].settings.disk
         size_bytes = getattr(disk, "size_bytes", 0)
         open_s = now[1] if now and now[0] == rig else 0.0
-        found[rig] = _left_s(wanted, rounds_of(every, rig), size_bytes, open_s)
+        found[rig] = _left_s(wanted, last_filling(every, rig), size_bytes, open_s)
     return found
 
 
-def preconditioned(lab: Lab, every: Sequence[Round]) -> PreconditionedVolumes | None:
+def preconditioned(lab: Lab, every: Sequence[VolumeRound]) -> PreconditionedVolumes | None:
     """Return how far the volumes are; None where none is to be filled."""
     if (wanted := lab.precondition) is None:
         return None
-    rounds: Mapping[str, list[Round]] = {rig: rounds_of(every, rig) for rig in preconditioned_rigs(lab)}
+    rounds = {rig: last_filling(every, rig) for rig in preconditioned_rigs(lab)}
     return PreconditionedVolumes(
         volumes=len(rounds),
         done=sum(is_over(each, wanted) for each in rounds.values()),
@@ -48,7 +49,9 @@ def preconditioned(lab: Lab, every: Sequence[Round]) -> PreconditionedVolumes | 
     )
 
 
-def _left_s(wanted: PreconditionSettings, rounds: Sequence[Round], size_bytes: int, open_s: float) -> float:
+def _left_s(
+    wanted: PreconditionSettings, rounds: Sequence[VolumeRound], size_bytes: int, open_s: float
+) -> float:
     if is_over(rounds, wanted):
         return 0.0
     fill_s = 0.0 if rounds else size_bytes * wanted.fill_percent / 100 / FILL_BYTES_PER_S

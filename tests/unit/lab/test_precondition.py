@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from lab.experiment.precondition_settings import Precondition, preconditioned_ri
 from lab.experiment.preconditioning import Preconditioning
 from lab.experiment.probe_room import VolumeUses, claims_of
 from lab.experiment.rigs import Machines, rigs_of
-from lab.experiment.rounds import Round, is_over, judged, keep, precondition_facts, read_rounds, rounds_of
+from lab.experiment.rounds import is_over, judged, keep, precondition_facts, read_rounds
 from lab.experiment.settings import MANUAL, Lab, problems
 from lab.experiment.status.look import Watch
 from lab.experiment.status.text import lines
@@ -30,6 +29,7 @@ from lab.precondition.settings import PreconditionSettings
 from lab.precondition.steady import steadiness
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
+from plimsoll.rundir.rounds import VolumeRound, last_filling
 from tests.support.paths import DOCS
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_lab_fileio import BACKENDS, untuned
@@ -181,15 +181,32 @@ def test_a_plan_counts_the_filling_and_five_rounds() -> None:
     assert after - before == pytest.approx(5 * 61 + GIB / 2 / 200e6)
 
 
-FILLED = Round("tank", "one", 0, 80, 4096, 4, 5 * GIB, 30.0, 170.0)
+FILLED = VolumeRound(
+    volume="tank",
+    filling="one",
+    round=0,
+    fill_percent=80,
+    block_bytes=4096,
+    threads=4,
+    bytes=5 * GIB,
+    seconds=30.0,
+    mib_per_s=170.0,
+)
 
 
-def after(*iops: float, of: Round = FILLED) -> list[Round]:
+def other(**values: str) -> VolumeRound:
+    """The filling of another volume, or another filling."""
+    return FILLED.model_copy(update=values)
+
+
+def after(*iops: float, of: VolumeRound = FILLED) -> list[VolumeRound]:
     """The filling, and rounds with so many IOPS, each of 60 s."""
     found = [of]
     for number, each in enumerate(iops, 1):
         said = judged(found, each)
-        found.append(replace(of, round=number, bytes=1, seconds=60.0, iops=each, **said))
+        found.append(
+            of.model_copy(update={"round": number, "bytes": 1, "seconds": 60.0, "iops": each, **said})
+        )
     return found
 
 
@@ -208,21 +225,21 @@ ENDS = [
 @pytest.mark.parametrize(
     ("rounds", "wanted", "over"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS]
 )
-def test_rounds_end(rounds: list[Round], wanted: PreconditionSettings, over: bool) -> None:
+def test_rounds_end(rounds: list[VolumeRound], wanted: PreconditionSettings, over: bool) -> None:
     assert is_over(rounds, wanted) is over
 
 
 def test_the_table_keeps_every_round_and_counts_those_of_the_last_filling(tmp_path: Path) -> None:
     path = tmp_path / "precondition.jsonl"
-    for one in [*after(10, 10, of=replace(FILLED, filling="zero")), *after(30)]:
+    for one in [*after(10, 10, of=other(filling="zero")), *after(30)]:
         keep(path, one)
     with path.open("a") as file:
         file.write('{"volume": "tank", "round": 9}\n[]\n{"volume": "tan')
-    keep(path, replace(FILLED, volume="zfs"))
+    keep(path, other(volume="zfs"))
     every = read_rounds(path)
     assert len(every) == 6, "what is no round, or half a one, is left out"
-    assert [(one.filling, one.round) for one in rounds_of(every, "tank")] == [("one", 0), ("one", 1)]
-    assert rounds_of(every, "nvme") == []
+    assert [(one.filling, one.round) for one in last_filling(every, "tank")] == [("one", 0), ("one", 1)]
+    assert last_filling(every, "nvme") == []
     assert precondition_facts([]) == {}
     assert precondition_facts(after(30))["precondition"] == {
         "fill_percent": 80, "block_bytes": 4096, "threads": 4, "rounds": 1, "steady": False,
@@ -261,7 +278,7 @@ class Fiddled:
 
 
 async def brought_about(
-    on: Fiddled, lab: Lab, out: Path, kept: Sequence[Round] = ()
+    on: Fiddled, lab: Lab, out: Path, kept: Sequence[VolumeRound] = ()
 ) -> tuple[Path, list[str]]:
     folder, said, machines = make_folder(lab.model_copy(update={"out": out})), list[str](), Machines(lab)
     for one in kept:
@@ -315,7 +332,7 @@ RESUMED = [
 @pytest.mark.usefixtures("untuned")
 @pytest.mark.parametrize(("there", "kept", "done"), [r[1:] for r in RESUMED], ids=[r[0] for r in RESUMED])
 def test_what_a_crash_left_is_taken_over(
-    there: str, kept: list[Round], done: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: str, kept: list[VolumeRound], done: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room(monkeypatch)
     on = Fiddled(*9 * [10.0], there=there)
@@ -382,7 +399,7 @@ def test_status_tells_of_the_volumes(tmp_path: Path) -> None:
     folder = make_folder(lab_of({}, "zfs", "tank", out=str(tmp_path)))
     for one in after(10, 10, 10, 10, 10):
         keep(folder.rounds, one)
-    keep(folder.rounds, replace(FILLED, volume="zfs"))
+    keep(folder.rounds, other(volume="zfs"))
     folder.journal.path.touch()
     with folder.journal.held():
         folder.journal.note("begun")
