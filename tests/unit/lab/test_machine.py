@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from lab.errors import MachineError, last_words
 from lab.machine import Done, Line, LocalMachine
 from lab.machine.guard import guarded
-from lab.machine.linesplit import LineSplit
+from lab.machine.linesplit import LineSplit, text_of
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from tests.support.paths import ROOT
 
@@ -229,6 +229,12 @@ SPLITS = [
     ("the last needs no end", [b"a\nb"], ["a", "b"]),
     ("a line of Windows", [b"a\r\n"], ["a"]),
     ("empty lines count", [b"\n\n"], ["", ""]),
+    ("progress as programs print it", [b"1%\r 2%\r 3%\n"], ["1%", " 2%", " 3%"]),
+    ("a carriage return before the text", [b"\r1%", b"\r2%"], ["", "1%", "2%"]),
+    ("progress that comes in pieces is given as far as it came", [b"\r1", b"2%\r"], ["", "1", "12%"]),
+    ("the same line twice", [b"1%\r", b"1%\r1%\n", b"1%\n"], ["1%", "1%", "1%", "1%"]),
+    ("what stands behind a line end waits", [b"a\nb", b"c\n"], ["a", "bc"]),
+    ("a line of Windows in pieces", [b"a\r", b"\nb\r"], ["a", "b"]),
     ("a line without an end comes in pieces", [b"x" * 70_000], ["x" * 65_536, "x" * 4_464]),
 ]
 
@@ -237,6 +243,23 @@ SPLITS = [
 def test_bytes_become_lines(why: str, pieces: list[bytes], lines: list[str]) -> None:
     split = LineSplit()
     assert [line for piece in pieces for line in split.feed(piece)] + split.end() == lines, why
+
+
+def test_progress_is_given_when_it_comes() -> None:
+    """rsync and dd write `\\r` and a line each second: the end of a line comes with the next one."""
+    split = LineSplit()
+    assert split.feed(b"\r  32768   0%") == ["", "  32768   0%"]
+    assert split.feed(b"\r  65536 100%") == ["  65536 100%"]
+    assert split.feed(b"\n") == []
+    assert split.end() == []
+
+
+@given(st.lists(st.text("\r\na1", max_size=6).map(str.encode)))
+def test_nothing_of_lines_is_lost(pieces: list[bytes]) -> None:
+    """Whatever the pieces, the lines of the whole are among what is given."""
+    split, whole = LineSplit(), b"".join(pieces).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    given_ = [line for piece in pieces for line in split.feed(piece)] + split.end()
+    assert {text_of(line) for line in whole.split(b"\n") if line} <= set(given_)
 
 
 def test_last_words() -> None:
