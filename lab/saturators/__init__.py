@@ -1,4 +1,4 @@
-"""Saturators: they keep the disks busy during a run, by a send, a scrub, fio; one kind a file."""
+"""Saturators: they keep the disks busy during a run, by a send, a scrub, a copy, fio; one kind a file."""
 
 from lab.saturators.btrfs import BtrfsSend
 from lab.saturators.fio import Fio

@@ -25,14 +25,23 @@ def paced(
     receive: Sequence[str] | None,
 ) -> list[str]:
     """Return `command` with its output copied to `sink`; `receive` is what one that receives runs."""
-    words = ["python3", "-c", _source()]
-    if rate_bytes_per_s:
-        words.append(f"--rate={rate_bytes_per_s}")
+    words = _copier(rate_bytes_per_s)
     if isinstance(sink, RamDiskSink):
         words += [f"--to={ram_file(sink, label)}", f"--wrap={sink.size_bytes}"]
     elif isinstance(sink, LocalSink | RemoteSink) and receive:
         words.append(f"--into={json.dumps(at_receiver(sink, receive))}")
     return [*words, "--", *command]
+
+
+def written(command: Sequence[str], file: str | None, rate_bytes_per_s: int | None = None) -> list[str]:
+    """Return `command` with its output written to `file`, or thrown away, and counted on the way."""
+    to = [f"--to={file}"] if file else []
+    return [*_copier(rate_bytes_per_s), *to, "--", *command]
+
+
+def _copier(rate_bytes_per_s: int | None) -> list[str]:
+    rate = [f"--rate={rate_bytes_per_s}"] if rate_bytes_per_s else []
+    return ["python3", "-c", _source(), *rate]
 
 
 def counted(receive: Sequence[str]) -> list[str]:

@@ -7,9 +7,12 @@ from lab.machine import Machine
 from lab.names.model import OneOf
 from lab.names.snapshots import checked_label
 from lab.saturators.btrfs import BTRFS_SEND
+from lab.saturators.command import COMMAND
+from lab.saturators.database_dump import DATABASE_DUMP
 from lab.saturators.fio import FIO
 from lab.saturators.kind import SaturatorKind, SaturatorSettings
 from lab.saturators.resilver import RESILVER
+from lab.saturators.rsync import RSYNC
 from lab.saturators.runner import OnEvent, Saturator
 from lab.saturators.scrub import SCRUB
 from lab.saturators.zfs_replicate import ZFS_REPLICATE
@@ -22,6 +25,9 @@ SATURATORS: list[SaturatorKind[Any]] = [
     ZFS_REPLICATE,
     SCRUB,
     RESILVER,
+    RSYNC,
+    DATABASE_DUMP,
+    COMMAND,
 ]
 
 AnySaturator = Annotated[SaturatorSettings, OneOf("kind", lambda: (kind.settings for kind in SATURATORS))]

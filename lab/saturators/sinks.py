@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from lab.names.model import StrictModel
 from lab.names.storage import Folder
-from lab.saturators.kind import SaturatorSettings
+from lab.saturators.kind import CLONE, SaturatorSettings
 from lab.steps.look import Look, has_room, is_dataset, is_folder
 from plimsoll.common.sizes import Size
 
@@ -42,25 +42,32 @@ class RamDiskSink(StrictModel):
     )
 
 
+class FolderSink(StrictModel):
+    """It is written to one file, which each round writes anew."""
+
+    to: Literal["folder"] = Field(description="`folder`.")
+    folder: Folder | Literal["@clone"] = Field(CLONE, description="Folder for the file. Default: the disk's.")
+
+
 class LocalSink(StrictModel):
-    """The stream is received by the same machine, on a second pool or Btrfs."""
+    """It is received by the same machine, on another disk."""
 
     to: Literal["local"] = Field(description="`local`.")
-    into: str = Field(description="Dataset (of ZFS) or folder (of Btrfs) below which the stream is received.")
+    into: str = Field(description="Dataset (of ZFS) or folder below which it is received.")
 
 
 class RemoteSink(StrictModel):
-    """The stream is received by another host, over SSH from the machine with the disks."""
+    """It is received by another host, over SSH from the machine with the disks."""
 
     to: Literal["remote"] = Field(description="`remote`.")
     host: SshHost = Field(description="host or user@host, as ssh on the machine with the disks knows it.")
     port: int | None = Field(None, ge=1, le=65535, description="SSH port. Default: ssh's own.")
-    into: str = Field(description="Dataset (of ZFS) or folder (of Btrfs) below which the stream is received.")
+    into: str = Field(description="Dataset (of ZFS) or folder below which it is received.")
 
 
 AnySink = NullSink | RamDiskSink | LocalSink | RemoteSink
 Sink = Annotated[AnySink, Field(discriminator="to")]
-Receiver = LocalSink | RemoteSink  # what makes a dataset or a subvolume of the stream again
+Receiver = LocalSink | RemoteSink  # what has a dataset, a subvolume or a folder of it again
 
 
 @dataclass(frozen=True)
@@ -109,16 +116,31 @@ class SendSettings(StreamSettings):
         return super().rhythm if self.mode == "full" else Rhythm(incremental=True, every_s=1, keep=1)
 
 
-def over_ssh(sink: RemoteSink, command: Sequence[str]) -> list[str]:
-    """Return `command` run by the sink's host, which must be known; nobody is asked for a password."""
+def ssh_words(sink: RemoteSink) -> list[str]:
+    """Return how ssh is called: the host must be known, and nobody is asked for a password."""
     port = ["-p", str(sink.port)] if sink.port else []
     options = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=30"]
-    return ["ssh", *options, *port, "--", sink.host, shlex.join(command)]
+    return ["ssh", *options, *port]
+
+
+def over_ssh(sink: RemoteSink, command: Sequence[str]) -> list[str]:
+    """Return `command` run by the sink's host."""
+    return [*ssh_words(sink), "--", sink.host, shlex.join(command)]
 
 
 def at_receiver(sink: Receiver, command: Sequence[str]) -> list[str]:
     """Return `command` run where the stream is received."""
     return over_ssh(sink, command) if isinstance(sink, RemoteSink) else list(command)
+
+
+FileSink = NullSink | FolderSink
+
+
+def folder_looks(sink: StrictModel) -> list[Look]:
+    """Return the look whether the folder that `sink` names is there."""
+    if isinstance(sink, FolderSink) and sink.folder != CLONE:
+        return [is_folder("saturator.sink.folder", sink.folder)]
+    return []
 
 
 def sink_looks(sink: AnySink, of_zfs: bool) -> list[Look]:

@@ -1,5 +1,6 @@
 """A look at a machine: a command that changes nothing, and what is wrong where it fails. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.steps.step import Command
@@ -26,6 +27,12 @@ def is_folder(key: str, path: str) -> Look:
 def is_file(key: str, path: str) -> Look:
     """Return the look whether `path` is a file."""
     return Look(f"{key}: there is no file {path}: correct the path", ("test", "-f", path))
+
+
+def is_program(key: str, name: str) -> Look:
+    """Return the look whether there is a program `name`, or a file that can be run."""
+    words = ("sh", "-c", 'command -v -- "$1" >/dev/null', "sh", name)
+    return Look(f"{key}: there is no program {name}: install it, or correct the name", words)
 
 
 def is_dataset(key: str, name: str) -> Look:
@@ -60,6 +67,11 @@ def has_room(key: str, folder: str, needed_bytes: int) -> Look:
 def by_step(key: str, step: Command) -> Look:
     """Return a step of `create` that only looks, and says itself what is wrong."""
     return Look(f"{key}: {step.says}: no", step.words, step.timeout_s)
+
+
+def unless(status: int, words: Sequence[str]) -> tuple[str, ...]:
+    """Return `words`, which end well with `status` too: another look says what that means."""
+    return ("sh", "-c", f'"$@" || {{ status=$?; [ "$status" = {status} ] || exit "$status"; }}', "sh", *words)
 
 
 _BIND = """import socket, sys

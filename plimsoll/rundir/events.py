@@ -15,7 +15,17 @@ _NO_SPANS = {"run", "measure", "error", ITERATION_FAILED}  # have tables, and wo
 _BYTES = " bytes"  # a saturator's throughput, once a second
 _RETRY = " retry"  # a round of it failed
 # Known even where one was stopped before its first second.
-SATURATORS = ("zfs-send", "btrfs-send", "fio", "zfs-replicate", "scrub", "resilver")
+SATURATORS = (
+    "zfs-send",
+    "btrfs-send",
+    "fio",
+    "zfs-replicate",
+    "scrub",
+    "resilver",
+    "rsync",
+    "database-dump",
+    "command",
+)
 
 
 @dataclass(frozen=True)

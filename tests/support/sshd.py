@@ -3,7 +3,11 @@
 import getpass
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.support.forum import listens, wait_for
 from tests.support.programs import free_port, need
@@ -51,3 +55,15 @@ class Sshd:
         self.process.terminate()
         self.process.wait()
         self.log.close()
+
+
+def receiving(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """This machine as a host over SSH that receives: its keys of a sink. `ssh` knows it meanwhile."""
+    (folder / "ssh").mkdir()
+    server, program = Sshd(folder / "ssh"), folder / "ssh" / "ssh"
+    options = f"-i {server.key} -o UserKnownHostsFile={server.known_hosts}"
+    program.write_text(f'#!/bin/sh\nexec {need("ssh")} {options} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    yield {"to": "remote", "host": "root@127.0.0.1", "port": server.port}
+    server.stop()

@@ -25,7 +25,7 @@ from tests.real.lab.test_saturators_real import fill, is_whole_story, snapshots,
 from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
 from tests.support.paths import ROOT
 from tests.support.programs import need
-from tests.support.sshd import Sshd
+from tests.support.sshd import receiving
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 FILE_BYTES = 32 << 20
@@ -164,15 +164,7 @@ def test_a_pool_is_resilvered_until_it_is_stopped(work: Path) -> None:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """This machine as a host over SSH that receives: its keys of a sink."""
-    folder = tmp_path / "ssh"
-    folder.mkdir()
-    server, program = Sshd(folder), folder / "ssh"
-    options = f"-i {server.key} -o UserKnownHostsFile={server.known_hosts}"
-    program.write_text(f'#!/bin/sh\nexec {need("ssh")} {options} "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    yield {"to": "remote", "host": "root@127.0.0.1", "port": server.port}
-    server.stop()
+    yield from receiving(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("to", ["local", "remote"])

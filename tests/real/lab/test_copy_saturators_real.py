@@ -1,0 +1,356 @@
+"""Real rsync, a real MariaDB and real commands keep disks busy: stopped and killed, they leave nothing."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from lab.disks.place import DataLocation
+from lab.machine import LocalMachine
+from lab.saturators import AnySaturator, aimed, kind_of, saturator
+from lab.saturators.runner import Runner
+from lab.steps.runner import StepRunner
+from tests.real.lab.test_pool_work_real import BY, LAB_YML, killed, until
+from tests.real.lab.test_saturators_real import fill, is_whole_story, until_bytes
+from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
+from tests.support.forum import MariaDB, wait_for
+from tests.support.paths import ROOT
+from tests.support.programs import need
+from tests.support.sshd import receiving
+
+SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
+FILE_BYTES = 24 << 20
+SECRET = "not on any command line"  # noqa: S105 of a server on loopback
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder with a large file, small ones, and a name that a shell would trip over."""
+    folder = tmp_path / "the site"
+    (folder / "mysql").mkdir(parents=True)
+    fill(folder / "mysql" / "ibdata1", FILE_BYTES)
+    for number in range(50):
+        (folder / f"{number} 'x'; $(reboot)").write_text("small")
+    (folder / "link").symlink_to("/etc/passwd")
+    return folder
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    folder = tmp_path / "back up"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    yield from receiving(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDB]:
+    need("mariadb-dump")
+    server = MariaDB(tmp_path_factory.mktemp("db"))
+    server.sql("CREATE TABLE post (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)")
+    server.sql("INSERT INTO post (text) SELECT REPEAT('a post ', 20000) FROM seq_1_to_100")
+    server.sql(
+        f"CREATE USER backup@localhost IDENTIFIED BY '{SECRET}'; GRANT ALL ON forum.* TO backup@localhost"
+    )
+    yield server
+    server.stop()
+
+
+def option_file(folder: Path, database: MariaDB, password: str = SECRET) -> Path:
+    file = folder / "lab.cnf"
+    file.write_text(f'[client]\nuser=backup\npassword="{password}"\nsocket={database.socket}\n')
+    file.chmod(0o600)
+    return file
+
+
+async def driven(machine: LocalMachine, settings: Any, events: list[dict[str, Any]], condition: Any) -> None:
+    """The saturator at work until `condition` is awaited, then stopped."""
+    for look in kind_of(settings).looks(settings):
+        await machine.run(look.words)
+    busy = saturator(machine, settings, BY, events.append)
+    await busy.start()
+    try:
+        await condition()
+    finally:
+        await busy.stop()
+    assert busy.failure is None
+    assert await kind_of(settings).find(machine, settings, BY, "zfs") == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "all files, again and again"),
+        ({"mode": "incremental"}, "those that changed"),
+        ({"rate_bytes_per_s": "8M"}, "no faster than asked"),
+    ],
+)
+@pytest.mark.parametrize("to", ["local", "remote"])
+def test_rsync(
+    to: str, settings: dict[str, Any], says: str, site: Path, backup: Path, host: dict[str, Any]
+) -> None:
+    need("rsync")
+    sink = (host if to == "remote" else {"to": "local"}) | {"into": str(backup)}
+    said = SETTINGS.validate_python({"kind": "rsync", "folder": str(site), "sink": sink, **settings})
+    events: list[dict[str, Any]] = []
+    copy = backup / f"plimsoll-{BY}.rsync"
+    (backup / "thesis.txt").touch()
+
+    async def work() -> None:
+        await until_bytes(events, FILE_BYTES * 9 // 10)
+        await until(lambda: (copy / "mysql" / "ibdata1").exists())
+        assert (copy / "link").is_symlink()
+        assert (copy / "0 'x'; $(reboot)").read_text() == "small"
+        if settings.get("mode") == "incremental":
+            fill(site / "later", FILE_BYTES)
+        await until_bytes(events, FILE_BYTES * 3 // 2)
+
+    run(lambda machine: driven(machine, said, events, work))
+    is_whole_story(events, "rsync")
+    assert [path.name for path in backup.iterdir()] == ["thesis.txt"], "somebody else's stays"
+    if "rate_bytes_per_s" in settings:
+        assert max(event.get("bytes_per_s", 0) for event in events) < 3 * (8 << 20)
+
+
+def test_a_disk_is_copied_with_the_clone_on_it(work: Path, backup: Path) -> None:
+    need("rsync")
+    need_disks("xfs")
+    disk = emulated("xfs", work)
+    events: list[dict[str, Any]] = []
+
+    async def life(machine: LocalMachine) -> None:
+        await StepRunner(machine).do(disk.create())
+        fill(Path(disk.place().folder) / "file", FILE_BYTES)
+        await StepRunner(machine).do(disk.limit())
+        settings = SETTINGS.validate_python({"kind": "rsync", "sink": {"to": "local", "into": str(backup)}})
+        pointed = aimed(settings, DataLocation(disk.place().folder))
+        await driven(machine, pointed, events, lambda: until_bytes(events, FILE_BYTES * 3 // 2))
+        await clear(machine, disk.find)
+
+    run(life)
+    is_whole_story(events, "rsync")
+    assert list(backup.iterdir()) == []
+    assert left(work) == []
+
+
+def command_lines() -> list[str]:
+    """Those of all processes."""
+    listed = subprocess.run([need("ps"), "-eo", "args", "ww"], capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
+
+
+def dump_of(database: MariaDB, folder: Path, sink: dict[str, Any], **settings: Any) -> Any:
+    file = str(option_file(folder, database))
+    return SETTINGS.validate_python(
+        {"kind": "database-dump", "defaults_file": file, "databases": ["forum"], "sink": sink, **settings}
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "in one transaction"),
+        ({"lock_tables": True}, "with the tables locked"),
+        ({"rate_bytes_per_s": "4M"}, "no faster than asked"),
+        ({"program": ["nice", "mysqldump"]}, "by its older name, with words before it"),
+    ],
+)
+@pytest.mark.parametrize("to", ["folder", "null"])
+def test_a_database_is_dumped(
+    to: str, settings: dict[str, Any], says: str, database: MariaDB, tmp_path: Path, backup: Path
+) -> None:
+    sink = {"to": "folder", "folder": str(backup)} if to == "folder" else {"to": "null"}
+    said = dump_of(database, tmp_path, sink, **settings)
+    events: list[dict[str, Any]] = []
+    dump = backup / f"plimsoll-{BY}.dump.sql"
+
+    async def work() -> None:
+        if to == "folder":
+            await until(lambda: dump.exists() and dump.stat().st_size > 100_000)
+            assert b"CREATE TABLE `post`" in dump.read_bytes()[:100_000]
+            assert dump.stat().st_mode & 0o777 == 0o600, "nobody else reads a dump"
+        assert not [line for line in command_lines() if SECRET in line]
+        await until_bytes(events, FILE_BYTES)
+
+    run(lambda machine: driven(machine, said, events, work))
+    is_whole_story(events, "database-dump")
+    assert list(backup.iterdir()) == []
+    if "rate_bytes_per_s" in settings:
+        assert max(event.get("bytes_per_s", 0) for event in events) < 3 * (4 << 20)
+
+
+@pytest.mark.parametrize(
+    ("password", "names", "problem"),
+    [("wrong", ["forum"], "Access denied"), (SECRET, ["forum", "gone"], "it finds 1 of these 2 databases")],
+)
+def test_what_keeps_a_database_from_being_dumped_is_said_before(
+    password: str, names: list[str], problem: str, database: MariaDB, tmp_path: Path
+) -> None:
+    settings = dump_of(database, tmp_path, {"to": "null"}).model_copy(
+        update={"databases": tuple(names), "retries": 0}
+    )
+    option_file(tmp_path, database, password)
+
+    async def life(machine: LocalMachine) -> None:
+        look = kind_of(settings).looks(settings)[-1]
+        answer = await machine.run(look.words, check=False)
+        assert answer.status == 1 and problem in answer.err
+        busy = saturator(machine, settings, BY, lambda event: None)
+        assert isinstance(busy, Runner)
+        await busy.start()
+        await until(lambda: busy.failure)
+        await busy.stop()
+        assert (
+            busy.failure
+            and SECRET not in busy.failure
+            and "database-dump ended with status 1" in busy.failure
+        )
+
+    run(life)
+
+
+def test_a_dump_in_a_container_ends_when_it_is_stopped(
+    database: MariaDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a stand-in for docker that names the server's own process: its namespaces are entered."""
+    need("nsenter")
+    (tmp_path / "docker").write_text(
+        f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\necho {database.process.pid}\n'
+    )
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    said = dump_of(database, tmp_path, {"to": "null"}, container="@own-db", rate_bytes_per_s="1M")
+    events: list[dict[str, Any]] = []
+
+    async def work() -> None:
+        await until_bytes(events, 1 << 20)
+        assert database.busy_with("SELECT"), "it is in the middle"
+
+    run(lambda machine: driven(machine, said, events, work))
+    is_whole_story(events, "database-dump")
+    assert f"plimsoll-{BY}-db" in (tmp_path / "asked").read_text()
+    wait_for("the dump ends", lambda: not database.busy_with("SELECT /*"))
+
+
+def work_of(kind: str, site: Path, backup: Path, database: MariaDB, tmp_path: Path) -> tuple[Any, str]:
+    """The saturator of this kind, as JSON, and a file or folder that it makes."""
+    into = {"to": "local", "into": str(backup)}
+    if kind == "rsync":
+        said = {"kind": kind, "folder": str(site), "sink": into, "rate_bytes_per_s": "2M"}
+        return SETTINGS.validate_python(said), f"plimsoll-{BY}.rsync"
+    if kind == "database-dump":
+        sink = {"to": "folder", "folder": str(backup)}
+        return dump_of(database, tmp_path, sink, rate_bytes_per_s="1M"), f"plimsoll-{BY}.dump.sql"
+    file = f"{backup}/@own.zeros"
+    start = ["dd", "if=/dev/zero", f"of={file}", "bs=64K", "count=100000", "status=progress", "oflag=dsync"]
+    said = {
+        "kind": kind,
+        "start": start,
+        "progress": "^(?P<bytes>[0-9]+) bytes",
+        "cleanup": ["rm", "-f", "--", file],
+    }
+    return SETTINGS.validate_python(said), f"plimsoll-{BY}.zeros"
+
+
+KINDS = ["rsync", "database-dump", "command"]
+
+
+def test_a_command_of_ones_own(site: Path, backup: Path, database: MariaDB, tmp_path: Path) -> None:
+    settings, file = work_of("command", site, backup, database, tmp_path)
+    events: list[dict[str, Any]] = []
+
+    async def work() -> None:
+        await until_bytes(events, 1 << 20)
+        assert (backup / file).exists()
+
+    run(lambda machine: driven(machine, settings, events, work))
+    is_whole_story(events, "command")
+    assert list(backup.iterdir()) == []
+    assert not list(Path("/var/tmp").glob(f"plimsoll-{BY}*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lab_clean_removes_what_a_kill_left(
+    kind: str, site: Path, backup: Path, database: MariaDB, tmp_path: Path
+) -> None:
+    """By the command; what was killed has ended, its programs too."""
+    need("rsync")
+    settings, file = work_of(kind, site, backup, database, tmp_path)
+    (backup / "thesis.txt").touch()
+    clean = [need(ROOT / ".venv" / "bin" / "plimsoll"), "lab", "clean", str(tmp_path / "lab.yml")]
+    keys = settings.model_dump_json(exclude={"kind"}, exclude_defaults=True)[1:-1]
+    text = LAB_YML.format(name=LABEL.experiment, folder=tmp_path, port=9, kind=kind, keys=keys)
+    (tmp_path / "lab.yml").write_text(text)
+
+    def cleaned(*words: str) -> str:
+        done = subprocess.run([*clean, *words], capture_output=True, text=True, timeout=120, check=False)
+        return done.stdout + done.stderr
+
+    def at_work() -> bool:
+        return any(str(backup) in line for line in command_lines())
+
+    async def life(machine: LocalMachine) -> None:
+        there = backup / file
+        async with killed(settings.model_dump_json(), DataLocation("/", "no"), there.exists):
+            pass
+        await until(lambda: not at_work())
+        assert there.exists()
+        assert str(backup) in cleaned("--list") or "command left" in cleaned("--list")
+        assert there.exists(), "only looked"
+        cleaned()
+        assert [path.name for path in backup.iterdir()] == ["thesis.txt"]
+        assert not list(Path("/var/tmp").glob(f"plimsoll-{BY}*"))
+        assert "nothing" in cleaned("--list").lower()
+
+    run(life)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_kill_left_goes_when_it_begins_again(
+    kind: str, site: Path, backup: Path, database: MariaDB, tmp_path: Path
+) -> None:
+    need("rsync")
+    settings, file = work_of(kind, site, backup, database, tmp_path)
+    events: list[dict[str, Any]] = []
+
+    async def life(machine: LocalMachine) -> None:
+        async with killed(settings.model_dump_json(), DataLocation("/", "no"), (backup / file).exists):
+            pass
+        await driven(machine, settings, events, lambda: until_bytes(events, 1 << 20))
+
+    run(life)
+    is_whole_story(events, kind)
+    assert list(backup.iterdir()) == []
+
+
+def test_a_copy_on_a_host_is_found_there(site: Path, backup: Path, host: dict[str, Any]) -> None:
+    need("rsync")
+    said = {
+        "kind": "rsync",
+        "folder": str(site),
+        "sink": host | {"into": str(backup)},
+        "rate_bytes_per_s": "2M",
+    }
+    settings = SETTINGS.validate_python(said)
+    copy = backup / f"plimsoll-{BY}.rsync"
+
+    async def life(machine: LocalMachine) -> None:
+        async with killed(settings.model_dump_json(), DataLocation("/", "no"), copy.exists):
+            pass
+        found = await kind_of(settings).find(machine, settings, BY, "zfs")
+        assert [one.what for one in found] == [f"{copy} on root@127.0.0.1"]
+        await asyncio.sleep(0)
+        for one in found * 2:
+            await StepRunner(machine).do(one.remove)
+        assert list(backup.iterdir()) == []
+
+    run(life)
