@@ -43,11 +43,13 @@ class DataLocation:
     """The location of a clone's data, for a saturator to aim at; None where there is no such thing.
 
     `parts`: the datasets below `dataset` that parts of the data are on, by the word for the part (`@web`).
+    `guest`: the number of the clone on Proxmox, where it is known before it is made.
     """
 
     folder: str | None = None  # on the disk under test; others may make files there too
     dataset: str | None = None
     subvolume: str | None = None
+    guest: int | None = None
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -6,6 +6,7 @@ from lab.disks.place import DataLocation
 from lab.machine import Machine
 from lab.names.model import OneOf
 from lab.names.snapshots import checked_label
+from lab.saturators.backup import BACKUP
 from lab.saturators.btrfs import BTRFS_SEND
 from lab.saturators.command import COMMAND
 from lab.saturators.database_dump import DATABASE_DUMP
@@ -28,6 +29,7 @@ SATURATORS: list[SaturatorKind[Any]] = [
     RSYNC,
     DATABASE_DUMP,
     COMMAND,
+    BACKUP,
 ]
 
 AnySaturator = Annotated[SaturatorSettings, OneOf("kind", lambda: (kind.settings for kind in SATURATORS))]

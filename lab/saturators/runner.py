@@ -59,7 +59,13 @@ class Meter:
 
 
 class Runner(ABC):
-    """The base of all saturators. `retry_s`: seconds that it waits before it tries again, more each time."""
+    """The base of all saturators.
+
+    `retry_s`: seconds that it waits before it tries again, more each time. `grace_s`: seconds that what it
+    runs has to put things in order when it is told to end, before it is killed.
+    """
+
+    grace_s = 5.0
 
     def __init__(self, machine: Machine, kind: str, retries: int, on_event: OnEvent) -> None:
         self.machine, self.failure = machine, None
@@ -168,7 +174,7 @@ class Runner(ABC):
             if not (status := await process.wait()):
                 self.meter.now(whole())
         except BaseException:
-            await process.stop()
+            await process.stop(self.grace_s)
             with contextlib.suppress(TimeoutError):  # the bytes up to the end are in its last lines
                 async with asyncio.timeout(_LAST_LINES_S):
                     async for line in process.lines():

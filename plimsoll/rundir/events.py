@@ -25,6 +25,7 @@ SATURATORS = (
     "rsync",
     "database-dump",
     "command",
+    "backup",
 )
 
 

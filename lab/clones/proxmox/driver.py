@@ -109,8 +109,9 @@ class Proxmox:
         return target(self._settings.target, self._settings.connect_to, captured)
 
     def data(self) -> DataLocation:
-        """Return an empty location: where its volumes lie is known only once it stands (see `look`)."""
-        return DataLocation()
+        """Return its number, if lab.yml leaves one; its volumes are known once it stands (see `look`)."""
+        first, _, last = (self._settings.vmid_range or "").partition("-")
+        return DataLocation(guest=int(first) if first and first == last else None)
 
     def describe(self) -> dict[str, Any]:
         """Return a description of how it was made, without the token."""

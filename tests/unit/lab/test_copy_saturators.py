@@ -20,7 +20,7 @@ from lab.saturators.own_files import left_at, removal
 from lab.saturators.runner import Runner
 from lab.saturators.words import filled
 from lab.steps.runner import StepRunner
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 LOCAL = {"kind": "rsync", "folder": "/srv/site", "sink": {"to": "local", "into": "/backup"}}
@@ -175,6 +175,12 @@ def test_a_line_format(form: str, counts: str, lines: list[str], said: list[int 
 def test_settings_that_are_refused(given_: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError):
         settings_of(given_)
+
+
+@pytest.mark.parametrize("given_", [LOCAL, REMOTE, {"kind": "database-dump"}, COMMAND])
+def test_settings_outlive_an_experiment_that_is_resumed(given_: dict[str, Any]) -> None:
+    settings = settings_of(given_)
+    assert settings_of(settings.model_dump(mode="json")) == settings
 
 
 def test_a_copy_beside_a_folder_whose_name_begins_alike_is_none_in_itself() -> None:
@@ -368,6 +374,28 @@ def test_rsync_that_lost_files_on_its_way_did_not_fail(tmp_path: Path) -> None:
         environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "STATUS": str(status)}
         done = subprocess.run(rsync.command(settings_of(LOCAL), BY), env=environment, check=False)
         assert done.returncode == kept
+
+
+def test_more_time_to_end_for_what_needs_it() -> None:
+    graces: list[float] = []
+
+    class Patient(ScriptedProcess):
+        async def stop(self, grace_s: float = 5.0) -> int:
+            graces.append(grace_s)
+            return await super().stop()
+
+    async def drive(given_: dict[str, Any]) -> None:
+        machine = ScriptedMachine(begun=lambda command: Patient([], None))
+        one = saturator(machine, settings_of(given_), BY, lambda event: None)
+        await one.start()
+        while not machine.processes:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await one.stop()
+
+    asyncio.run(drive(LOCAL))
+    asyncio.run(drive({"kind": "backup", "guest": 9001}))
+    assert graces == [5.0, 60.0]
 
 
 def test_one_obstacle_is_told_once(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from lab.disks.place import DataLocation
 from lab.names.snapshots import checked_label, is_own_snapshot, snapshot_name
 from lab.saturators import SATURATORS, AnySaturator, BtrfsSend, Fio, ZfsSend, aimed, fio, saturator
+from lab.saturators.backup_sinks import RepositorySink, StorageSink
 from lab.saturators.btrfs import BtrfsSource
 from lab.saturators.btrfs import leftovers as btrfs_leftovers
 from lab.saturators.pace import chunk_bytes, copy, pause_s
@@ -343,6 +344,7 @@ def test_pace_follows_no_symbolic_link(tmp_path: Path) -> None:
 def test_every_key_is_documented() -> None:
     text = (ROOT / "docs" / "saturators.md").read_text(encoding="utf-8")
     models: list[type[BaseModel]] = [*(kind.settings for kind in SATURATORS), RamDiskSink, RemoteSink]
+    models += [StorageSink, RepositorySink]
     keys = {key for model in models for key in model.model_fields}
     rows = set(re.findall(r"^\| `(?:sink\.)?([a-z_]+)` \|", text, re.MULTILINE))
     assert rows == keys - {"sink"}, "every key, and none that is not there"

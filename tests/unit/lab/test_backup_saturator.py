@@ -1,0 +1,348 @@
+"""`backup`: held against what Proxmox's programs printed, and run with programs that stand in for them."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from lab.clones.proxmox.driver import Proxmox
+from lab.clones.proxmox.settings import ProxmoxSettings
+from lab.disks.place import DataLocation
+from lab.machine import Line, LocalMachine
+from lab.saturators import AnySaturator, Saturator, aimed, saturator
+from lab.saturators.backup import BACKUP, command, reader
+from lab.saturators.backup_sinks import own_snapshots, own_stored, release
+from lab.saturators.runner import Runner
+from lab.steps.runner import StepRunner
+from tests.support.proxmox_backups import RECORDED, ProxmoxNode
+from tests.support.scripted_machine import ScriptedMachine
+
+SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
+MIB, GIB = 1 << 20, 1 << 30
+SERVER = {"to": "repository", "repository": "lab@pbs!t@backup:store", "password_file": "/root/pbs.secret"}
+STORAGE: dict[str, Any] = {"kind": "backup", "guest": 9001, "sink": {"to": "storage", "storage": "pbs"}}
+REPOSITORY: dict[str, Any] = {"kind": "backup", "folder": "/srv", "sink": SERVER}
+BY = "move--ssd"
+
+
+def settings_of(given_: dict[str, Any]) -> Any:
+    return SETTINGS.validate_python(given_)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said", "says"),
+    [
+        ("vzdump-9-stdout", [4.2 * GIB, 8.8 * GIB, 18.3 * GIB, 20 * GIB], "a virtual machine"),
+        ("vzdump-9-storage", [1.1 * GIB, 2.6 * GIB, 5.3 * GIB, 7.9 * GIB], "one onto a backup server"),
+        ("vzdump-6-log", [558.5 * MIB, 941.1 * MIB, 1.2 * GIB], "the words of before 6.3"),
+        (
+            "vzdump-8-container",
+            [7.805 * GIB, 12.65 * GIB, 16.308 * GIB],
+            "a container: once a minute, and at the end",
+        ),
+        ("client-3", [6.831 * GIB], "the client by itself, in less than a minute"),
+    ],
+)
+def test_progress_as_it_was_printed(recorded: str, said: list[float], says: str) -> None:
+    read = reader(settings_of(STORAGE))
+    lines = (RECORDED / f"{recorded}.txt").read_text(encoding="utf-8").splitlines()
+    found = [bytes_ for line in lines if (bytes_ := read(Line("out", line, 0)))]
+    assert found == [round(one) for one in said], says
+
+
+def test_what_is_copied_is_counted_by_the_copier_alone() -> None:
+    read = reader(settings_of({"kind": "backup", "guest": 9001}))
+    assert read(Line("out", "bytes 5", 0)) == 5
+    assert read(Line("err", "INFO:  20% (4.2 GiB of 20.0 GiB) in 3s, read: 1.4 GiB/s", 0)) == 0
+    assert read(Line("err", "ERROR: Backup of VM 9001 failed - no space", 0)) is None, (
+        "the reason of a failure"
+    )
+
+
+@given(st.text())
+def test_any_line_is_read_or_left(text: str) -> None:
+    for given_ in (STORAGE, REPOSITORY, {"kind": "backup", "guest": 100}):
+        found = reader(settings_of(given_))(Line("out", text, 0))
+        assert found is None or found >= 0
+
+
+def test_the_commands_of_vzdump() -> None:
+    words = command(settings_of(STORAGE | {"rate_bytes_per_s": "100M"}), BY)
+    assert words[3:] == [
+        "sh", "9001", f"/var/tmp/plimsoll-{BY}.backup", "",
+        "--bwlimit", "102400", "--mode", "snapshot", "--storage", "pbs", "--notes-template", f"plimsoll-{BY}",
+    ]  # fmt: skip
+    words = command(
+        settings_of({"kind": "backup", "guest": 9001, "sink": {"to": "folder", "folder": "/srv"}}), BY
+    )
+    assert f"--to=/srv/plimsoll-{BY}.vzdump" in words
+    assert words[-6:] == ["--mode", "snapshot", "--compress", "0", "--stdout", "1"]
+    assert words[-7] == "setsid", "out of the copier's process group"
+
+
+def test_no_password_is_on_a_command_line() -> None:
+    words = command(settings_of(REPOSITORY), BY)
+    assert words[:4] == [
+        "env",
+        "PBS_PASSWORD_FILE=/root/pbs.secret",
+        "PBS_REPOSITORY=lab@pbs!t@backup:store",
+        "proxmox-backup-client",
+    ]
+    assert words[4:] == [
+        "backup",
+        "clone.pxar:/srv",
+        "--backup-type",
+        "host",
+        "--backup-id",
+        f"plimsoll-{BY}",
+    ]
+
+
+def test_only_backups_with_the_labels_own_note_are_removed() -> None:
+    stored = (RECORDED / "stored.json").read_text()
+    assert own_stored(stored, "pbs", BY) == ["pbs:backup/vm/9001/2026-11-22T02:00:00Z"]
+    assert own_stored(stored, "other", BY) == []
+    listed = (RECORDED / "snapshots.json").read_text()
+    assert own_snapshots(listed, BY) == [f"host/plimsoll-{BY}/2026-11-22T00:00:00Z"]
+    for text in ("", "null", "{}", "[1]", '[{"volid": 1}]', "[" * 100_000):
+        assert own_stored(text, "pbs", BY) == own_snapshots(text, BY) == []
+
+
+@pytest.mark.parametrize(
+    ("given_", "says"),
+    [
+        ({"kind": "backup", "guest": 99}, "a number that no guest has"),
+        ({"kind": "backup", "guest": "9001; reboot"}, "a command"),
+        ({"kind": "backup", "mode": "stop"}, "the site would be stopped"),
+        ({"kind": "backup", "folder": "/srv"}, "vzdump backs up a guest"),
+        (REPOSITORY | {"guest": 9001}, "a repository has a folder"),
+        ({"kind": "backup", "sink": {"to": "storage", "storage": "--all"}}, "an option"),
+        ({"kind": "backup", "sink": {"to": "storage", "storage": "../x"}}, "a path"),
+        ({"kind": "backup", "sink": SERVER | {"password": "x"}}, "a password in lab.yml"),
+        ({"kind": "backup", "sink": SERVER | {"fingerprint": "ab"}}, "half a fingerprint"),
+        ({"kind": "backup", "sink": SERVER | {"repository": "a b"}}, "a blank"),
+        ({"kind": "backup", "rate_bytes_per_s": 100}, "less than vzdump can limit to"),
+    ],
+)
+def test_settings_that_are_refused(given_: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError):
+        settings_of(given_)
+
+
+def test_it_is_aimed_at_the_clone() -> None:
+    guest = settings_of({"kind": "backup", "sink": {"to": "folder"}})
+    at = DataLocation(folder="/srv/lab", guest=9001)
+    pointed: Any = aimed(guest, at)
+    assert (pointed.guest, pointed.sink.folder) == (9001, "/srv/lab")
+    with pytest.raises(ValueError, match="vmid_range of one number"):
+        aimed(guest, DataLocation(folder="/srv/lab"))
+    with pytest.raises(ValueError, match=r"sink\.folder: is missing"):
+        aimed(guest, DataLocation(guest=9001))
+    host = settings_of({"kind": "backup", "sink": SERVER})
+    pointed = aimed(host, at)
+    assert pointed.folder == "/srv/lab"
+    with pytest.raises(ValueError, match="folder: is missing"):
+        aimed(host, DataLocation(guest=9001))
+
+
+@pytest.mark.parametrize(
+    "given_", [STORAGE, REPOSITORY, {"kind": "backup"}, {"kind": "backup", "sink": SERVER}]
+)
+def test_settings_outlive_an_experiment_that_is_resumed(given_: dict[str, Any]) -> None:
+    settings = settings_of(given_)
+    assert settings_of(settings.model_dump(mode="json")) == settings, "the folder has every key, defaults too"
+
+
+@pytest.mark.parametrize(("numbers", "guest"), [("9001-9001", 9001), ("9001-9002", None), (None, None)])
+def test_a_clone_on_proxmox_whose_number_is_known_before(numbers: str | None, guest: int | None) -> None:
+    given_ = {
+        "driver": "proxmox",
+        "api": "pve",
+        "node": "pve",
+        "template": 900,
+        "storage": "nvme",
+        "target": "http://www.example.org",
+    }
+    clone = Proxmox(ProxmoxSettings.model_validate(given_ | {"vmid_range": numbers}), "plimsoll-a--b")
+    assert clone.data() == DataLocation(guest=guest)
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProxmoxNode:
+    made = ProxmoxNode(tmp_path)
+    monkeypatch.setenv("PATH", made.path)
+    (tmp_path / "own").mkdir()
+    monkeypatch.setattr("lab.saturators.backup._TEMPORARY", str(tmp_path / "own"))
+    return made
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def told_bytes(events: list[dict[str, Any]]) -> int:
+    return sum(event.get("bytes_per_s", 0) for event in events)
+
+
+def driven(given_: dict[str, Any], condition: Any) -> tuple[Saturator, list[dict[str, Any]]]:
+    """The saturator at work on this machine until `condition` holds for its events, then stopped."""
+    events: list[dict[str, Any]] = []
+
+    async def drive() -> Saturator:
+        machine = LocalMachine()
+        one = saturator(machine, settings_of(given_), BY, events.append)
+        assert isinstance(one, Runner)
+        one.retry_s = 0.01
+        await one.start()
+        try:
+            await until(lambda: condition(events) or one.failure)
+        finally:
+            await one.stop()
+            await machine.close()
+        return one
+
+    return asyncio.run(drive()), events
+
+
+def test_a_guest_is_backed_up_into_a_file_until_it_is_stopped(node: ProxmoxNode, tmp_path: Path) -> None:
+    node.has("endless")
+    sink = {"to": "folder", "folder": str(tmp_path / "own")}
+    one, events = driven(
+        {"kind": "backup", "guest": 9001, "sink": sink}, lambda told: told_bytes(told) > 100_000
+    )
+    assert one.failure is None
+    assert not node.is_there("lock"), "vzdump was told to end, and put things in order"
+    assert node.asked("ended") == ["ended"], "told once"
+    assert list((tmp_path / "own").iterdir()) == []
+    started = node.asked("vzdump")[0]
+    assert "--notification-mode legacy-sendmail" in started, "no mail each round"
+    assert "--remove 0" in started, "older backups of somebody are not pruned"
+    assert events[-1]["bytes"] > 100_000
+
+
+def test_rounds_follow_each_other(node: ProxmoxNode) -> None:
+    one, events = driven({"kind": "backup", "guest": 9001}, lambda told: told_bytes(told) > 3_000_000)
+    assert one.failure is None
+    assert not [event for event in events if "retry" in event["event"]]
+    assert len(node.asked("vzdump")) >= 2
+
+
+def test_a_failure_is_told_in_vzdumps_own_words(node: ProxmoxNode) -> None:
+    program = node.folder / "bin" / "vzdump"
+    failing = (
+        '[ "$1" = help ] && exit\ncat "$here/recorded" >&2\necho "INFO: Failed at 2026-11-22" >&2\nexit 255\n'
+    )
+    program.write_text(f"#!/bin/sh\nhere={node.folder}\n{failing}")
+    node.has(
+        "recorded", "INFO: status = running\nERROR: Backup of VM 9001 failed - no space left on device\n"
+    )
+    one, _ = driven({"kind": "backup", "guest": 9001, "retries": 0}, lambda told: False)
+    assert one.failure and "Backup of VM 9001 failed - no space left on device" in one.failure
+
+
+def test_backups_on_a_server_are_removed_after_each_round(node: ProxmoxNode) -> None:
+    node.prints("vzdump-9-storage")
+    node.has("stored", (RECORDED / "stored.json").read_text())
+    driven(STORAGE, lambda told: len(node.asked("vzdump")) >= 2)
+    assert node.asked("pvesm")[0] == "pvesm free pbs:backup/vm/9001/2026-11-22T02:00:00Z"
+    assert "--content backup --vmid 9001" in node.asked("pvesh")[0]
+
+
+def test_a_folder_goes_to_a_server_with_its_password_in_a_file(node: ProxmoxNode) -> None:
+    node.prints("client-3")
+    node.has("snapshots", (RECORDED / "snapshots.json").read_text())
+    driven(
+        REPOSITORY,
+        lambda told: sum(" backup clone" in line for line in node.asked("proxmox-backup-client")) >= 2,
+    )
+    asked = node.asked("proxmox-backup-client")
+    assert f"proxmox-backup-client snapshot forget host/plimsoll-{BY}/2026-11-22T00:00:00Z" in asked
+    assert "PBS_PASSWORD_FILE=/root/pbs.secret" in (node.folder / "environment").read_text()
+
+
+@pytest.mark.parametrize(
+    ("lock", "after", "says"),
+    [
+        ("backup", False, "what it locked"),
+        ("migrate", True, "somebody else's lock stays"),
+        (None, False, "no lock"),
+    ],
+)
+def test_a_guest_that_a_killed_backup_left_locked(
+    lock: str | None, after: bool, says: str, node: ProxmoxNode
+) -> None:
+    own = node.folder / "own" / "plimsoll.backup"
+    (own / "vzdumptmp1_9001").mkdir(parents=True)
+    if lock:
+        node.has("lock", lock)
+    for _ in range(2):
+        done = node.run(release(9001, str(own)))
+        assert done.returncode == 0, done.stderr
+    assert node.is_there("lock") == after, says
+    assert not own.exists()
+    node.has("lock", "backup")
+    node.run(release(9001, str(own)))
+    assert node.is_there("lock"), "without the lab's folder it is somebody else's backup"
+
+
+def test_what_a_kill_left_is_found_and_removed(node: ProxmoxNode, tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    (folder / f"plimsoll-{BY}.backup").mkdir()
+    (folder / f"plimsoll-{BY}.vzdump").touch()
+    (folder / f"plimsoll-{BY}2.vzdump").touch()
+    node.has("lock", "backup")
+    settings = settings_of({"kind": "backup", "guest": 9001, "sink": {"to": "folder", "folder": str(folder)}})
+
+    async def cleared() -> list[str]:
+        machine = LocalMachine()
+        found = await BACKUP.find(machine, settings, BY, "ssd")
+        for one in found:
+            await StepRunner(machine).do(one.remove)
+        assert await BACKUP.find(machine, settings, BY, "ssd") == []
+        await machine.close()
+        return [one.what for one in found]
+
+    assert asyncio.run(cleared()) == [
+        f"a backup of the guest 9001, marked by {folder}/plimsoll-{BY}.backup",
+        f"{folder}/plimsoll-{BY}.vzdump",
+    ]
+    assert [path.name for path in folder.iterdir()] == [f"plimsoll-{BY}2.vzdump"]
+    assert not node.is_there("lock")
+
+
+@pytest.mark.parametrize(
+    ("status", "found", "says"),
+    [
+        (0, ["the backup pbs:backup/vm/9001/2026-11-22T02:00:00Z"], "its own"),
+        (127, [], "no Proxmox on this machine"),
+        (2, ["backups on a server, or not: it cannot be asked"], "a server that is down counts as not clean"),
+    ],
+)
+def test_backups_on_a_server_are_found(status: int, found: list[str], says: str) -> None:
+    listed = (RECORDED / "stored.json").read_text()
+    machine = ScriptedMachine(lambda words: (status, listed, "") if words[0] == "pvesh" else (1, "", ""))
+    remains = asyncio.run(BACKUP.find(machine, settings_of(STORAGE), BY, "ssd"))
+    assert [one.what for one in remains] == found, says
+
+
+def test_lab_check_looks_at_the_node(node: ProxmoxNode) -> None:
+    def wrong(given_: dict[str, Any]) -> list[str]:
+        looks = BACKUP.looks(settings_of(given_))
+        return [look.problem.partition(": ")[0] for look in looks if node.run(look.words).returncode]
+
+    assert wrong(STORAGE) == []
+    (node.folder / "guest").unlink()
+    assert wrong(STORAGE) == ["saturator.guest"]
+    node.has("storages", "Name Type Status\nlocal dir active 1 1 1 1%\n")
+    assert wrong(STORAGE) == ["saturator.sink.storage", "saturator.guest"]
+    node.has("storages")
+    assert wrong(STORAGE)[0] == "saturator.sink.storage", "no storage of that name"
+    assert wrong({"kind": "backup"}) == []
+    assert "saturator.sink.password_file" in wrong(json.loads(json.dumps(REPOSITORY)))
