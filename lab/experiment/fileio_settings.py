@@ -1,4 +1,4 @@
-"""The key `fileio` of lab.yml: which volumes are measured with sysbench before the runs, and how."""
+"""The key `fileio` of lab.yml: which volumes are measured before the runs, and how."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -7,6 +7,8 @@ from pydantic import Field
 
 from lab.disks.emulated_settings import EmulatedDisk
 from lab.experiment.volume_choice import VolumeChoice
+from lab.fileio.fsync.settings import FsyncMatrix
+from lab.fileio.matrix import Cells
 from lab.fileio.settings import Matrix
 from lab.names.labels import LabName
 from lab.names.model import explained_in
@@ -26,6 +28,29 @@ class Fileio(Matrix):
         (),
         description="Backends whose volumes to measure. Default: all whose clone the lab puts on a disk.",
     )
+    fsync: FsyncMatrix | None = Field(
+        None, description="What of fsyncs to measure with fio, after sysbench: see docs/fileio.md."
+    )
+
+    @property
+    def parts(self) -> list[Matrix | FsyncMatrix]:
+        """What is measured, one after the other."""
+        return [self, *([self.fsync] if self.fsync else [])]
+
+    @property
+    def all_cells(self) -> Cells:
+        """The cells of all parts."""
+        return [cell for part in self.parts for cell in part.cells]
+
+    @property
+    def most_bytes(self) -> int:
+        """The room that the test files need, of which each part removes its own."""
+        return max(part.needed_bytes for part in self.parts)
+
+    @property
+    def programs(self) -> set[str]:
+        """The programs that measure."""
+        return {"sysbench", *(["fio"] if self.fsync else [])}
 
     @property
     def choice(self) -> VolumeChoice:
@@ -43,9 +68,10 @@ def fileio_problems(lab: "Lab") -> Iterator[tuple[Location, str]]:
         disk = backend.disk
         if not isinstance(disk, EmulatedDisk) or not said.choice.is_chosen(backend):
             continue
-        if disk.size_bytes < said.needed_bytes:
-            yield (
-                ("fileio", "file_size"),
-                f"{size_text(said.file_size)} does not fit onto the disk of {backend.name} "
-                f"({size_text(disk.size_bytes)}): take less, or a larger disk",
-            )
+        for part in said.parts:
+            if disk.size_bytes < part.needed_bytes:
+                yield (
+                    ("fileio", "file_size") if part is said else ("fileio", "fsync", "file_size"),
+                    f"{size_text(part.file_size)} does not fit onto the disk of {backend.name} "
+                    f"({size_text(disk.size_bytes)}): take less, or a larger disk",
+                )

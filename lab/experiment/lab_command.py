@@ -174,5 +174,5 @@ def _of_volumes(found: Lab) -> str:
     if found.precondition and (count := len(preconditioned_rigs(found))):
         said = f", {counted(count, 'volume')} filled to {found.precondition.fill_percent} %"
     if found.fileio and (count := len(measured_rigs(found))):
-        said += f", fileio of {counted(count, 'volume')} by {counted(len(found.fileio.cells), 'cell')}"
+        said += f", fileio of {counted(count, 'volume')} by {counted(len(found.fileio.all_cells), 'cell')}"
     return said

@@ -87,7 +87,7 @@ class _Script:
         await self._make(rig, variant)
         tuned, untuned = self._tuned(rig, variant)
         parts = (tuned, *await _measuring(self._lab, rig), untuned)
-        self._add(f"measure the volume of {rig.name} with sysbench fileio", rig, parts)
+        self._add(f"measure the volume of {rig.name} with {_programs(self._lab)}", rig, parts)
 
     async def run(self, run: PlannedRun, rig: Rig) -> None:
         """Do a run on its rig."""
@@ -157,9 +157,14 @@ async def _measuring(lab: Lab, rig: Rig) -> list[StepGroup]:
         return []
     steps: list[Step] = []
     machine = rig.saturated_on(DryMachine(rig.machine.name, steps.append, {}), _Unknown())
-    for words in commands(rig.files.settings(lab.fileio, rig.name), lab.fileio.cells):
-        await machine.run(words)
+    for part in lab.fileio.parts:
+        for words in commands(rig.files.settings(part, rig.name), part.cells):
+            await machine.run(words)
     return [*before(rig, rig.files), StepGroup("measure", tuple(steps)), after(rig.files)]
+
+
+def _programs(lab: Lab) -> str:
+    return "sysbench fileio and fio" if lab.fileio and lab.fileio.fsync else "sysbench fileio"
 
 
 def _by_name(rig: Rig, tuning: Tuning) -> Tuning:
@@ -186,7 +191,7 @@ def _of_clone(rig: Rig) -> list[SettingCommand]:
 def lasts_s(lab: Lab) -> float | None:
     """Return about how long it takes, None where a scenario has no end of its own. Pure."""
     plan = Plan.of(lab)
-    cells = dict.fromkeys(measured_rigs(lab), lab.fileio.cells) if lab.fileio else {}
+    cells = dict.fromkeys(measured_rigs(lab), lab.fileio.all_cells) if lab.fileio else {}
     return left_s(
         plan, list(plan.runs.values()), set(), Course().spent, None, cells, precondition_s(plan, [], None)
     )

@@ -52,7 +52,7 @@ async def probe(lab: Lab) -> Findings:
     """Return what keeps the experiment from starting. Changes nothing, and asks each question once."""
     found = Findings(probe_here(lab))
     uses = VolumeUses(
-        {name: lab.fileio for name in measured_rigs(lab) if lab.fileio},
+        {name: lab.fileio.most_bytes for name in measured_rigs(lab) if lab.fileio},
         {name: lab.precondition.fill_percent for name in preconditioned_rigs(lab) if lab.precondition},
     )
     machines = Machines(lab)
@@ -142,7 +142,7 @@ async def _backend(
     looks = [look for look in _looks(lab, backend, machine) if not (look.ours and remains)]
     if called in uses.measured and rig.files:
         looks += rig.files.looks()
-        problems += await _lacks(machine, {"sysbench"})
+        problems += await _lacks(machine, lab.fileio.programs if lab.fileio else set())
     if called in uses.fill_percent and rig.filling:
         looks += rig.filling.looks()
         problems += await _lacks(machine, {"fio"})

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from lab.clones.registry import driver_of
 from lab.errors import LabError
 from lab.experiment.rig import Rig, StepGroup
-from lab.fileio.settings import Matrix
 from lab.machine import Machine
 from lab.precondition.filling import numbers
 from lab.steps.step import Room
@@ -28,9 +27,12 @@ _MEMORY = re.compile(r"(?m)^MemTotal:\s*([0-9]+) kB")
 
 @dataclass(frozen=True)
 class VolumeUses:
-    """What is done to the volumes of rigs before the runs: how they are measured, how full they are made."""
+    """What is done to the volumes of rigs before the runs.
 
-    measured: Mapping[str, Matrix] = field(default_factory=dict)
+    `measured`: the bytes of the test files of fileio, `fill_percent`: how full they are made.
+    """
+
+    measured: Mapping[str, int] = field(default_factory=dict)
     fill_percent: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -137,9 +139,9 @@ async def claims_of(rigs: Sequence[Rig], uses: VolumeUses) -> list[Claim]:
                 found.append(Claim(rig.name, "saturator", what, on, room.bytes))
         with contextlib.suppress(LabError):  # a clone that cannot be made has no size: others say why
             found += [await _copy(rig, room) for room in _rooms(rig.make_clone())]
-        if (matrix := uses.measured.get(rig.name)) and rig.files:
+        if (test_bytes := uses.measured.get(rig.name)) and rig.files:
             on = await _disk(rig, rig.files.folder)
-            found.append(Claim(rig.name, _TEST_DATA, "the test data", on, matrix.needed_bytes))
+            found.append(Claim(rig.name, _TEST_DATA, "the test data", on, test_bytes))
     goldens = {(rig.machine.name, rig.golden.folder): rig for rig in rigs if rig.golden}
     for (_, folder), rig in goldens.items():
         if not await _is_made(rig):

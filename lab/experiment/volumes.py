@@ -1,11 +1,12 @@
-"""The volumes of an experiment, measured with sysbench: each once, before the first run on it.
+"""The volumes of an experiment, measured with sysbench and fio: each once, before the first run on it.
 
 Factors that share a clone share its volume; where a level needs a clone of its own (record size, compression,
 the disk itself), that clone's volume is measured too, under the clone's name.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from lab.experiment.folder import ExperimentFolder
@@ -13,10 +14,11 @@ from lab.experiment.notices import Notices
 from lab.experiment.rig import Rig, StepGroup
 from lab.experiment.settings import Lab
 from lab.experiment.transcript import RecordedMachine
-from lab.fileio.cell import key_of, read_cells
-from lab.fileio.matrix import Cells, cache_caution, run_matrix
+from lab.fileio.bench import only_looks
+from lab.fileio.kept import read_cells
+from lab.fileio.matrix import Cells, Settings, bench_of, cache_caution, run_matrix
+from lab.fileio.output import FileioError
 from lab.fileio.settings import FileioSettings
-from lab.fileio.sysbench import only_looks
 from lab.fileio.volume import VolumeFiles
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.units import counted
@@ -31,11 +33,11 @@ def measured_rigs(lab: Lab) -> list[str]:
 
 def lacking(lab: Lab, kept_in: Path) -> dict[str, Cells]:
     """Return the cells that `kept_in` does not hold yet, by rig; without whole ones. Raises OutputError."""
-    if (matrix := lab.fileio) is None:
+    if (fileio := lab.fileio) is None:
         return {}
     done = {cell.key for cell in read_cells(kept_in)}
     found = {
-        rig: [cell for cell in matrix.cells if key_of(matrix, rig, *cell) not in done]
+        rig: [cell for part in fileio.parts for key, cell in part.keyed(rig).items() if key not in done]
         for rig in measured_rigs(lab)
     }
     return {rig: cells for rig, cells in found.items() if cells}
@@ -63,13 +65,14 @@ class Volumes:
         if rig.name not in self._due or rig.files is None or self._lab.fileio is None:
             return
         self._due.discard(rig.name)
-        settings = rig.files.settings(self._lab.fileio, rig.name)
+        every = [rig.files.settings(part, rig.name) for part in self._lab.fileio.parts]
         cells = lacking(self._lab, self._folder.fileio)[rig.name]
-        self._say(f"{rig.name}: measuring its volume with sysbench fileio: {counted(len(cells), 'cell')} ...")
+        programs = " and ".join(bench_of(settings).program for settings in every)
+        self._say(f"{rig.name}: measuring its volume with {programs}: {counted(len(cells), 'cell')} ...")
         self._folder.journal.note("fileio begun", backend=rig.name)
         try:
             async with rig.tuned(self._folder.tuning(rig.name), of_clone=False):
-                await self._measured(rig, rig.files, settings)
+                await self._measured(rig, rig.files, every)
         except PlimsollError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # its files could not be removed at once
@@ -77,32 +80,34 @@ class Volumes:
             self._fail(rig.name, str(error))
         else:
             self._folder.journal.note("fileio ended", backend=rig.name)
-            self._say(f"{rig.name}: all {len(settings.cells)} cells are in {self._folder.fileio}")
+            self._say(f"{rig.name}: all {len(self._lab.fileio.all_cells)} cells are in {self._folder.fileio}")
 
-    async def _measured(self, rig: Rig, files: VolumeFiles, settings: FileioSettings) -> None:
-        if caution := cache_caution(settings, await rig.machine.read_text("/proc/meminfo")):
-            self._say(f"{rig.name}: fileio: {_as_keys(caution)}")
+    async def _measured(self, rig: Rig, files: VolumeFiles, every: Sequence[Settings]) -> None:
+        for settings in every:
+            if not isinstance(settings, FileioSettings):
+                continue
+            if caution := cache_caution(settings, await rig.machine.read_text("/proc/meminfo")):
+                self._say(f"{rig.name}: fileio: {_as_keys(caution, settings)}")
         await rig.do(before(rig, files))
         try:
             recorded = RecordedMachine(rig.machine, rig.tell, lambda words: not only_looks(words))
             machine = rig.saturated_on(recorded, rig.runner.captured)
-            await run_matrix(
-                machine,
-                settings,
-                self._folder.fileio,
-                resume=True,
-                on_step=lambda says, measures: self._step(rig.name, says, measures),
-            )
+            for settings in every:
+                step = partial(self._step, rig.name, bench_of(settings).program)
+                try:
+                    await run_matrix(machine, settings, self._folder.fileio, resume=True, on_step=step)
+                except FileioError as error:
+                    raise FileioError(_as_keys(str(error), settings)) from None
         finally:
             await rig.do([after(files)])
 
-    def _step(self, rig: str, says: str, measures: bool) -> None:
+    def _step(self, rig: str, program: str, says: str, measures: bool) -> None:
         """Note for those who look on; the cells themselves are down on the disk."""
-        what = "fileio cell" if measures else "fileio files"
+        what = ("fsync cell" if program == "fio" else "fileio cell") if measures else "fileio files"
         self._folder.journal.note(what, sync=False, backend=rig, says=says)
 
     def _fail(self, rig: str, why: str) -> None:
-        self._failed[rig] = reason = _as_keys(why).partition("\n")[0].rstrip(".")
+        self._failed[rig] = reason = why.partition("\n")[0].rstrip(".")
         self._folder.journal.note("fileio failed", backend=rig, why=why)
         said = f"{rig}: fileio failed: {reason}. The runs go on; plimsoll run --resume tries it again."
         self._say(said)
@@ -119,6 +124,7 @@ def after(files: VolumeFiles) -> StepGroup:
     return StepGroup("remove the test files", (files.remove(),))
 
 
-def _as_keys(text: str) -> str:
+def _as_keys(text: str, settings: Settings) -> str:
     """Return what is said of options of the command `plimsoll fileio` as keys of lab.yml."""
-    return text.replace("--file-size", "fileio.file_size").replace("--direct", "fileio.direct: true")
+    of = "fileio" if isinstance(settings, FileioSettings) else "fileio.fsync"
+    return text.replace("--file-size", f"{of}.file_size").replace("--direct", f"{of}.direct: true")

@@ -1,1 +1,1 @@
-"""sysbench's fileio matrix: threads × tests on one volume, with p99.9 from its histogram."""
+"""What a volume gives: sysbench's fileio matrix, threads × tests with p99.9; by fio what an fsync takes."""

@@ -1,23 +1,21 @@
-"""`plimsoll fileio`: sysbench's matrix on a volume of this machine."""
+"""`plimsoll fileio`: sysbench's matrix, or fsyncs by fio, on a volume of this machine."""
 
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
-from lab.fileio.cell import Cell
-from lab.fileio.matrix import cache_caution, run_matrix
-from lab.fileio.settings import TESTS, THREADS, FileioSettings
+from lab.fileio.fsync.settings import PRESETS
+from lab.fileio.kept import AnyCell
+from lab.fileio.matrix import Settings, bench_of, cache_caution, run_matrix
+from lab.fileio.options import settings_of
+from lab.fileio.settings import THREADS, FileioSettings
 from lab.fileio.table import table
 from lab.machine import LocalMachine
-from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.problems import Problem, problems_of
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
 
@@ -30,13 +28,26 @@ from plimsoll.common.progress import is_shown, progress_bar, progress_option
 @click.option(
     "--threads",
     metavar="N,N…",
-    default=",".join(map(str, THREADS)),
-    show_default=True,
-    help="Numbers of threads to measure with.",
+    help=f"Numbers of threads to measure with.  [default: {','.join(map(str, THREADS))}; with --fsync: 1,8]",
 )
-@click.option("--tests", metavar="T,T…", default=",".join(TESTS), show_default=True, help="Tests to run.")
+@click.option(
+    "--tests", metavar="T,T…", help="Tests to run.  [default: all five of sysbench's; with --fsync: seqwr]"
+)
 @click.option("--time-s", metavar="N", default="30", show_default=True, help="Seconds to measure each cell.")
 @click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT).")
+@click.option(
+    "--fsync",
+    is_flag=True,
+    help="Measure fsyncs by fio, apart from the writes, instead of sysbench's matrix.",
+)
+@click.option("--calls", metavar="C,C…", help="Calls to measure.  [default: fdatasync,fsync]")
+@click.option("--engines", metavar="E,E…", help="fio's engines to measure with.  [default: sync]")
+@click.option("--block-sizes", metavar="S,S…", help="Sizes of a write.  [default: 4K,16K]")
+@click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    help="Measure by this recipe alone. Default: it is the first cell.",
+)
 @click.option(
     "--out",
     metavar="FILE",
@@ -59,9 +70,13 @@ def fileio(
     resume: bool,
     as_json: bool,
     progress: bool | None,
+    fsync: bool,
     **given: Any,
 ) -> None:
     """Measure a volume with sysbench: each test with each number of threads, in blocks of 16 KiB.
+
+    With --fsync, fio measures what an fsync takes there: by etcd's recipe first, then each call with each
+    test, engine, block size and number of threads.
 
     DIR is a folder on the volume. The test files go into a folder of their own below it, and are removed at
     the end, also after Ctrl-C.
@@ -70,48 +85,33 @@ def fileio(
     Examples:
         plimsoll fileio /srv/nvme --file-size 64G --volume nvme-p3600
         plimsoll fileio /srv/nvme --file-size 64M --threads 1,8 --tests rndrd,rndwr --time-s 5
+        plimsoll fileio /srv/nvme --fsync --volume nvme-p3600
+        plimsoll fileio /srv/nvme --fsync --preset etcd --out results/fileio-etcd.jsonl
 
-    Exit codes: 0 all cells are measured; 1 interrupted; 2 wrong usage, or sysbench failed.
+    Exit codes: 0 all cells are measured; 1 interrupted; 2 wrong usage, or sysbench or fio failed.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    settings = settings_of(directory, given)
+    settings = settings_of(directory, given, fsync=fsync)
     try:
-        with progress_bar("sysbench", "cells", is_shown(progress)) as show:
+        with progress_bar(bench_of(settings).program, "cells", is_shown(progress)) as show:
             cells = asyncio.run(_measured(settings, out, resume, show))
     except KeyboardInterrupt:
         click.echo(f"Interrupted. Finished cells are in {out}: continue with --resume.", err=True)
         ctx.exit(1)
     if as_json:
-        click.echo(json.dumps({"format": 1, "cells": [asdict(cell) for cell in cells]}, indent=2))
+        click.echo(json.dumps({"format": 1, "cells": [cell.as_json() for cell in cells]}, indent=2))
     else:
         click.echo(table(cells))
 
 
-def settings_of(directory: Path, given: dict[str, Any]) -> FileioSettings:
-    """Return checked settings; lists come as `1,8`. Raises SettingsError with all problems."""
-    values = {name: value for name, value in given.items() if value is not None}
-    for name in ("threads", "tests"):
-        values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
-    try:
-        return FileioSettings.model_validate(values | {"directory": str(directory.resolve())})
-    except ValidationError as error:
-        problems = problems_of(error)
-    # A list whose items are refused counts as too short as well: that is no problem of its own.
-    items = {_option(one) for one in problems if len(one.at) > 1}
-    refused = [one for one in problems if len(one.at) > 1 or _option(one) not in items]
-    raise SettingsError("\n".join(f"--{_option(one)}: {one.text}" for one in refused))
-
-
-def _option(problem: Problem) -> str:
-    return str(problem.at[0]).replace("_", "-")
-
-
 async def _measured(
-    settings: FileioSettings, out: Path, resume: bool, show: Callable[[int, int], None]
-) -> list[Cell]:
+    settings: Settings, out: Path, resume: bool, show: Callable[[int, int], None]
+) -> list[AnyCell]:
     machine = LocalMachine()
     try:
-        if caution := cache_caution(settings, await machine.read_text("/proc/meminfo")):
-            click.echo(f"Caution: {printable(caution, 1000)}", err=True)
+        if isinstance(settings, FileioSettings):
+            caution = cache_caution(settings, await machine.read_text("/proc/meminfo"))
+            if caution:
+                click.echo(f"Caution: {printable(caution, 1000)}", err=True)
         return await run_matrix(machine, settings, out, resume=resume, on_progress=show)
     finally:
         await machine.close()

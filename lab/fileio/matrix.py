@@ -1,41 +1,53 @@
-"""Measures the matrix on a machine: makes the files, runs what is not finished yet, removes the files."""
+"""Measures the cells on a machine: makes the files, runs what is not finished yet, removes the files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lab.errors import MachineError
-from lab.fileio import sysbench
-from lab.fileio.cell import Cell, append_cell, cell_of, key_of, latest, read_cells
-from lab.fileio.output import FileioError, parse_output
-from lab.fileio.settings import FileioSettings, Test
+from lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench
+from lab.fileio.fsync.fio import Fio
+from lab.fileio.fsync.settings import FsyncCase, FsyncMatrix, FsyncSettings
+from lab.fileio.kept import AnyCell, append_cell, latest, read_cells
+from lab.fileio.output import FileioError
+from lab.fileio.settings import FileioSettings, Matrix, MatrixCase
+from lab.fileio.sysbench import Sysbench
 from lab.machine import Machine
 from plimsoll.common.sizes import size_text
-from plimsoll.common.units import counted
 
-_SLOWEST_BYTES_PER_S = 1 << 20  # the slowest that files may be written
 _NOT_FOUND = 127  # what env ends with
 _END_S = 600.0  # for a run beyond its time: the last fsync of a slow disk
 
-Cells = Sequence[tuple[Test, int]]  # a test and a number of threads each
+Settings = FileioSettings | FsyncSettings
+AnyCase = MatrixCase | FsyncCase
+Cells = Sequence[AnyCase]  # to be measured
 
 
-def files_written(cells: Cells) -> int:
-    """Return how often the test files are written to measure `cells`. Pure."""
-    return bool(cells) + sum(_cuts_off(test) for test, _ in cells[:-1])
+def bench_of(settings: Settings) -> Bench[Any]:
+    """Return the program that measures `settings`. Pure."""
+    return Fio(settings) if isinstance(settings, FsyncSettings) else Sysbench(settings)
 
 
-def commands(settings: FileioSettings, cells: Cells) -> list[list[str]]:
+def written_bytes(settings: Matrix | FsyncMatrix, cells: Cells) -> int:
+    """Return the bytes that are written into files so that `cells` can be measured on them. Pure."""
+    if isinstance(settings, FsyncMatrix):
+        return sum(case.file_size_bytes for case in cells if isinstance(case, FsyncCase) and case.lays_out)
+    return settings.file_size * (bool(cells) + sum(case.test == "seqwr" for case in cells[:-1]))
+
+
+def commands(settings: Settings, cells: Iterable[AnyCase]) -> list[list[str]]:
     """Return the commands with which `run_matrix` measures `cells`, but for those that only look. Pure."""
-    files = sysbench.prepare(settings)
-    found = [sysbench.make_folder(settings.directory), files]
-    for number, (test, threads) in enumerate(cells, 1):
-        found.append(sysbench.run(settings, test, threads))
-        if _cuts_off(test) and number < len(cells):
+    bench, to_do = bench_of(settings), list(cells)
+    files = bench.files()
+    found = [bench.make_folder(), *([files] if files else [])]
+    for number, case in enumerate(to_do, 1):
+        found.append(bench.run(case))
+        if files and bench.cuts_off(case) and number < len(to_do):
             found.append(files)
-    return [*found, *sysbench.clean_up(settings)]
+    return [*found, *bench.clean_up()]
 
 
-def space_problem(settings: FileioSettings, free: int) -> str | None:
+def space_problem(settings: Settings, free: int) -> str | None:
     """Return the problem with `free` bytes of space, if there is one. Pure."""
     if free >= settings.needed_bytes:
         return None
@@ -62,21 +74,21 @@ def cache_caution(settings: FileioSettings, meminfo: str) -> str | None:
 
 async def run_matrix(
     machine: Machine,
-    settings: FileioSettings,
+    settings: Settings,
     kept_in: Path,
     *,
     resume: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     on_step: Callable[[str, bool], None] = lambda says, measures: None,
-) -> list[Cell]:
+) -> list[AnyCell]:
     """Measure what `kept_in` does not hold yet, and return all cells.
 
     The files are removed at the end, however it comes. `on_step` gets what is about to be done, and whether
     that measures a cell. Raises FileioError, MachineError, OutputError.
     """
-    cells = settings.cells
-    keys = [key_of(settings, settings.name, test, threads) for test, threads in cells]
-    finished = latest(read_cells(kept_in), keys)
+    bench = bench_of(settings)
+    cells = settings.keyed(settings.name)
+    finished = latest(read_cells(kept_in), cells)
     if finished and not resume:
         raise FileioError(
             f"{kept_in}: {len(finished)} cells of this matrix are already finished: "
@@ -84,96 +96,89 @@ async def run_matrix(
         )
     done = {cell.key for cell in finished}
     on_progress(len(done), len(cells))
-    to_do = [cell for cell, key in zip(cells, keys, strict=True) if key not in done]
+    to_do = [case for key, case in cells.items() if key not in done]
     if to_do:
-        await _claim(machine, settings, resume)
+        await _claim(machine, bench, resume)
         try:
-            await _check_space(machine, settings)
-            on_step("writing the test files", False)
-            await _prepare(machine, settings)
-            for number, (test, threads) in enumerate(to_do, len(done) + 1):
-                on_step(_of_cell(test, threads), True)
-                append_cell(kept_in, await _measured(machine, settings, test, threads))
+            await _check_space(machine, bench, settings)
+            await _prepare(machine, bench, settings, on_step)
+            for number, case in enumerate(to_do, len(done) + 1):
+                on_step(case.says, True)
+                append_cell(kept_in, await _measured(machine, bench, case))
                 on_progress(number, len(cells))
-                if _cuts_off(test) and number < len(cells):
-                    on_step("writing the test files", False)
-                    await _prepare(machine, settings)
+                if bench.cuts_off(case) and number < len(cells):
+                    await _prepare(machine, bench, settings, on_step)
         finally:
-            await _clean_up(machine, settings)
-    elif await _is_there(machine, settings):  # killed between the last cell and the end
-        await _clean_up(machine, settings)
-    return latest(read_cells(kept_in), keys)
+            await _clean_up(machine, bench)
+    elif await _is_there(machine, bench):  # killed between the last cell and the end
+        await _clean_up(machine, bench)
+    return latest(read_cells(kept_in), cells)
 
 
-def _of_cell(test: Test, threads: int) -> str:
-    return f"{test} with {counted(threads, 'thread')}"
-
-
-def _cuts_off(test: Test) -> bool:
-    """Return whether a test leaves files that are shorter than the next one expects."""
-    return test == "seqwr"
-
-
-async def _claim(machine: Machine, settings: FileioSettings, resume: bool) -> None:
+async def _claim(machine: Machine, bench: Bench[Any], resume: bool) -> None:
     """Make the folder; a resumed run takes over that of the run before. Raises FileioError."""
-    made = await machine.run(sysbench.make_folder(settings.directory), check=False)
+    made = await machine.run(bench.make_folder(), check=False)
     if made.status == 0:
         return
-    folder = sysbench.own_folder(settings.directory)
-    there = await _is_there(machine, settings)
+    there = await _is_there(machine, bench)
     if there and resume:
         # Its files count as used space, and are rewritten.
-        await machine.run(sysbench.clean_up(settings)[0], timeout_s=_END_S, check=False)
+        await machine.run(bench.clean_up()[0], timeout_s=_END_S, check=False)
         return
     if there:
         raise FileioError(
-            f"{folder} exists: another plimsoll fileio uses it, or one was killed; "
+            f"{bench.folder} exists: another plimsoll fileio uses it, or one was killed; "
             "if none is running, use --resume, or remove the folder"
         )
-    raise FileioError(f"cannot make {folder}: {made.err.strip() or 'no reason was given'}")
+    raise FileioError(f"cannot make {bench.folder}: {made.err.strip() or 'no reason was given'}")
 
 
-async def _is_there(machine: Machine, settings: FileioSettings) -> bool:
-    return bool((await machine.run(sysbench.is_folder(settings.directory), check=False)).out)
+async def _is_there(machine: Machine, bench: Bench[Any]) -> bool:
+    return bool((await machine.run(bench.is_folder(), check=False)).out)
 
 
-async def _prepare(machine: Machine, settings: FileioSettings) -> None:
-    patience_s = _END_S + settings.file_size / _SLOWEST_BYTES_PER_S
-    command = sysbench.prepare(settings)
+async def _prepare(
+    machine: Machine, bench: Bench[Any], settings: Settings, on_step: Callable[[str, bool], None]
+) -> None:
+    """Write the files that all cells use, if there are any. Raises FileioError, MachineError."""
+    if (command := bench.files()) is None:
+        return
+    on_step("writing the test files", False)
+    patience_s = _END_S + settings.file_size / SLOWEST_BYTES_PER_S
     done = await machine.run(command, timeout_s=patience_s, check=False)
     if done.status == _NOT_FOUND:
-        raise FileioError(f"{machine.name}: sysbench is not installed: apt-get install sysbench")
+        raise _not_installed(machine, bench)
     if done.status:
-        words = done.err + _fatal(done.out)
+        words = bench.complaint(done) or done.err
         raise MachineError(machine.name, "cannot write the test files", command, words, done.status)
 
 
-async def _check_space(machine: Machine, settings: FileioSettings) -> None:
-    said = (await machine.run(sysbench.free_bytes(settings.directory))).out.split()
+async def _check_space(machine: Machine, bench: Bench[Any], settings: Settings) -> None:
+    said = (await machine.run(bench.free_bytes())).out.split()
     free = int(said[-1]) if said and said[-1].isdecimal() else 0
     if problem := space_problem(settings, free):
         raise FileioError(problem)
 
 
-async def _measured(machine: Machine, settings: FileioSettings, test: Test, threads: int) -> Cell:
-    command = sysbench.run(settings, test, threads)
-    ran = await machine.run(command, timeout_s=settings.time_s + _END_S, check=False)
+async def _measured(machine: Machine, bench: Bench[Any], case: AnyCase) -> AnyCell:
+    patience_s = bench.most_s(case) + _END_S
+    ran = await machine.run(bench.run(case), timeout_s=patience_s, check=False)
+    if ran.status == _NOT_FOUND:
+        raise _not_installed(machine, bench)
     if ran.status:
-        words = _fatal(ran.err + ran.out)
         raise FileioError(
-            f"{test} with {threads} threads: sysbench ended with status {ran.status}: "
-            f"{words or 'it gave no reason'}; finished cells are kept: continue with --resume"
+            f"{case.says}: {bench.program} ended with status {ran.status}: "
+            f"{bench.complaint(ran) or 'it gave no reason'}; finished cells are kept: continue with --resume"
         )
-    return cell_of(settings, test, threads, parse_output(ran.out))
+    return bench.cell(case, ran.out)
 
 
-def _fatal(output: str) -> str:
-    """Return sysbench's own error: a line with FATAL on either stream."""
-    return next((line for line in output.splitlines() if "FATAL" in line), "")
+def _not_installed(machine: Machine, bench: Bench[Any]) -> FileioError:
+    return FileioError(f"{machine.name}: {bench.program} is not installed: apt-get install {bench.program}")
 
 
-async def _clean_up(machine: Machine, settings: FileioSettings) -> None:
-    for command in sysbench.clean_up(settings):
+async def _clean_up(machine: Machine, bench: Bench[Any]) -> None:
+    for command in bench.clean_up():
         done = await machine.run(command, timeout_s=_END_S, check=False)
     if done.status:
         raise MachineError(

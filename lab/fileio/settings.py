@@ -1,11 +1,13 @@
-"""The settings of a measurement: one volume, and the cells of the matrix."""
+"""The settings of a measurement: one volume, and the cells of sysbench's matrix."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Hashable
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from lab.names.model import StrictModel
 from plimsoll.common.sizes import read_size
+from plimsoll.common.units import counted
 
 Test = Literal["rndrd", "seqrd", "rndwr", "seqwr", "rndrw"]
 TESTS: tuple[Test, ...] = ("rndrd", "seqrd", "rndwr", "seqwr", "rndrw")
@@ -27,7 +29,8 @@ def _absolute(value: str) -> str:
     return value
 
 
-def _once(value: tuple[Any, ...]) -> tuple[Any, ...]:
+def once(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return `value` if it names nothing twice. Raises ValueError."""
     if len(set(value)) != len(value):
         raise ValueError("must not name anything twice")
     return value
@@ -36,13 +39,25 @@ def _once(value: tuple[Any, ...]) -> tuple[Any, ...]:
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 
 
+class MatrixCase(NamedTuple):
+    """A cell that is to be measured: a test, with a number of threads."""
+
+    test: Test
+    threads: int
+
+    @property
+    def says(self) -> str:
+        """What is measured, in words."""
+        return f"{self.test} with {counted(self.threads, 'thread')}"
+
+
 class Matrix(StrictModel):
     """The cells that are measured. A field's description is its help text."""
 
-    tests: Annotated[tuple[Test, ...], AfterValidator(_once)] = Field(
+    tests: Annotated[tuple[Test, ...], AfterValidator(once)] = Field(
         TESTS, min_length=1, description="Tests: rndrd, seqrd, rndwr, seqwr, rndrw."
     )
-    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(_once)] = Field(
+    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(once)] = Field(
         THREADS, min_length=1, description="Numbers of threads."
     )
     file_size: Annotated[int, BeforeValidator(read_size), AfterValidator(_whole)] = Field(
@@ -52,9 +67,16 @@ class Matrix(StrictModel):
     direct: bool = Field(False, description="Bypass the page cache (O_DIRECT).")
 
     @property
-    def cells(self) -> list[tuple[Test, int]]:
+    def cells(self) -> list[MatrixCase]:
         """The cells in the order in which they are measured."""
-        return [(test, threads) for test in self.tests for threads in self.threads]
+        return [MatrixCase(test, threads) for test in self.tests for threads in self.threads]
+
+    def keyed(self, volume: str) -> dict[Hashable, MatrixCase]:
+        """Return the cells by the keys that they have on `volume`, finished or not."""
+        how = (self.time_s, self.direct)
+        return {
+            (volume, case.threads, self.file_size, BLOCK_BYTES, case.test, *how): case for case in self.cells
+        }
 
     @property
     def needed_bytes(self) -> int:
@@ -62,8 +84,8 @@ class Matrix(StrictModel):
         return self.file_size + self.file_size // 20
 
 
-class FileioSettings(Matrix):
-    """The volume, and the cells that are measured on it."""
+class OnVolume(StrictModel):
+    """The volume that is measured."""
 
     directory: AbsolutePath = Field(description="Folder on the volume to be measured.")
     volume: str = Field(
@@ -74,3 +96,7 @@ class FileioSettings(Matrix):
     def name(self) -> str:
         """The volume's name in the table."""
         return self.volume or self.directory
+
+
+class FileioSettings(Matrix, OnVolume):
+    """The volume, and the cells that are measured on it."""

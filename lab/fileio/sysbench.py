@@ -1,64 +1,66 @@
 """sysbench's command lines, as lists of arguments. Pure."""
 
-from collections.abc import Sequence
-
-from lab.fileio.settings import BLOCK_BYTES, FILES, FileioSettings, Test
+from lab.fileio.bench import Bench
+from lab.fileio.cell import Cell, cell_of
+from lab.fileio.output import parse_output
+from lab.fileio.settings import BLOCK_BYTES, FILES, FileioSettings, MatrixCase
+from lab.machine import Done
 
 _OWN = "plimsoll-fileio"
 
 
-def own_folder(directory: str) -> str:
-    """Return the folder of the test files: it holds no others, so nobody else's file is touched."""
-    return f"{directory.rstrip('/')}/{_OWN}"
+class Sysbench(Bench[MatrixCase]):
+    """sysbench's fileio test; all cells use the same files, which are written before the first."""
 
+    program = "sysbench"
 
-def make_folder(directory: str) -> list[str]:
-    """Return the command that makes that folder, and fails where there is one."""
-    return ["mkdir", "--", own_folder(directory)]
+    def __init__(self, settings: FileioSettings) -> None:
+        self._settings = settings
+        self.directory, self.needed_bytes = settings.directory, settings.needed_bytes
+        self.folder = f"{settings.directory.rstrip('/')}/{_OWN}"
 
+    def most_s(self, case: MatrixCase) -> float:
+        """Return the seconds that a cell measures."""
+        return self._settings.time_s
 
-def is_folder(directory: str) -> list[str]:
-    """Return the command that prints something only if that folder is one, and no symbolic link to one."""
-    return ["find", own_folder(directory), "-maxdepth", "0", "-type", "d"]
+    def files(self) -> list[str]:
+        """Return the command that writes the test files."""
+        return [*self._sysbench(), "prepare"]
 
+    def cuts_off(self, case: MatrixCase) -> bool:
+        """Return whether a cell leaves files that are shorter than the next one expects."""
+        return case.test == "seqwr"
 
-def free_bytes(directory: str) -> list[str]:
-    """Return the command that prints the space left."""
-    return ["df", "--output=avail", "--block-size=1", "--", directory]
+    def run(self, case: MatrixCase) -> list[str]:
+        """Return the command that measures a cell."""
+        direct = ["--file-extra-flags=direct"] if self._settings.direct else []
+        return [
+            *self._sysbench(),
+            f"--file-block-size={BLOCK_BYTES}",
+            f"--file-test-mode={case.test}",
+            *direct,
+            f"--threads={case.threads}",
+            f"--time={self._settings.time_s}",
+            "--events=0",
+            "--histogram=on",
+            "run",
+        ]
 
+    def cell(self, case: MatrixCase, printed: str) -> Cell:
+        """Return the cell that sysbench printed. Raises FileioError."""
+        return cell_of(self._settings, case, parse_output(printed))
 
-def only_looks(command: Sequence[str]) -> bool:
-    """Return whether a command of fileio, also of one that joins a control group first, changes nothing."""
-    return not {"find", "df"}.isdisjoint(command)
+    def complaint(self, done: Done) -> str:
+        """Return sysbench's own error: a line with FATAL on either stream."""
+        lines = (done.err + "\n" + done.out).splitlines()
+        return next((line for line in lines if "FATAL" in line), "")
 
+    def clean_up(self) -> list[list[str]]:
+        """Return the commands that remove the test files and then the folder."""
+        return [[*self._sysbench(), "cleanup"], ["rmdir", "--", self.folder]]
 
-def prepare(settings: FileioSettings) -> list[str]:
-    """Return the command that writes the test files."""
-    return [*_sysbench(settings), "prepare"]
-
-
-def run(settings: FileioSettings, test: Test, threads: int) -> list[str]:
-    """Return the command that measures one cell."""
-    direct = ["--file-extra-flags=direct"] if settings.direct else []
-    return [
-        *_sysbench(settings),
-        f"--file-block-size={BLOCK_BYTES}",
-        f"--file-test-mode={test}",
-        *direct,
-        f"--threads={threads}",
-        f"--time={settings.time_s}",
-        "--events=0",
-        "--histogram=on",
-        "run",
-    ]
-
-
-def clean_up(settings: FileioSettings) -> list[list[str]]:
-    """Return the commands that remove the test files and their folder, unless it holds something else."""
-    return [[*_sysbench(settings), "cleanup"], ["rmdir", "--", own_folder(settings.directory)]]
-
-
-def _sysbench(settings: FileioSettings) -> list[str]:
-    # sysbench works in the current folder, and has no option for another.
-    here = ["env", f"--chdir={own_folder(settings.directory)}"]
-    return [*here, "sysbench", "fileio", f"--file-total-size={settings.file_size}", f"--file-num={FILES}"]
+    def _sysbench(self) -> list[str]:
+        # sysbench works in the current folder, and has no option for another.
+        here = ["env", f"--chdir={self.folder}"]
+        files = [f"--file-total-size={self._settings.file_size}", f"--file-num={FILES}"]
+        return [*here, "sysbench", "fileio", *files]

@@ -1,8 +1,11 @@
-"""The table of the matrix, as text."""
+"""The tables of finished cells, as text."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lab.fileio.cell import Cell
+from lab.fileio.fsync.cell import FsyncCell
+from lab.fileio.fsync.output import Figure
+from lab.fileio.kept import AnyCell
 from plimsoll.common.hostile import printable
 from plimsoll.common.sizes import size_text
 from plimsoll.common.units import count, decimal
@@ -22,9 +25,25 @@ COLUMNS = (
 )
 _LEFT = {0, 4}
 
+_PERCENTILES: tuple[Figure, ...] = ("p50", "p90", "p99", "p99.9", "max")
+FSYNC_COLUMNS = (
+    "Volume",
+    "Recipe",
+    "Call",
+    "Test",
+    "Engine",
+    "Block size",
+    "Threads",
+    "Calls",
+    *(f"{name} (ms)" for name in _PERCENTILES),
+    "Writes/s",
+    "Writes' p99.9 (ms)",
+)
+_FSYNC_LEFT = {0, 1, 2, 3, 4}
+
 
 def row(cell: Cell) -> tuple[str, ...]:
-    """Return the table's row of a cell. Pure."""
+    """Return the table's row of a cell of sysbench's. Pure."""
     return (
         printable(cell.volume, 60),
         count(cell.threads),
@@ -40,13 +59,37 @@ def row(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def table(cells: Sequence[Cell]) -> str:
-    """Return the table, a line a cell below its head. Pure."""
-    rows = [COLUMNS, *(row(cell) for cell in cells)]
-    widths = [max(len(one[i]) for one in rows) for i in range(len(COLUMNS))]
+def fsync_row(cell: FsyncCell) -> tuple[str, ...]:
+    """Return the table's row of a cell of fsyncs. Pure."""
+    return (
+        printable(cell.volume, 60),
+        cell.preset or "–",
+        cell.call,
+        cell.test,
+        cell.engine,
+        size_text(cell.block_bytes),
+        count(cell.threads),
+        count(cell.syncs),
+        *(decimal(cell.sync_ms.get(name), 3) for name in _PERCENTILES),
+        decimal(cell.iops, 1),
+        decimal(cell.write_ms.get("p99.9"), 3),
+    )
+
+
+def table(cells: Sequence[AnyCell]) -> str:
+    """Return a table of each kind of cells that there is, a line a cell below its head. Pure."""
+    matrix = [row(cell) for cell in cells if isinstance(cell, Cell)]
+    fsyncs = [fsync_row(cell) for cell in cells if isinstance(cell, FsyncCell)]
+    found = [_text(COLUMNS, matrix, _LEFT)] if matrix or not fsyncs else []
+    return "\n\n".join([*found, *([_text(FSYNC_COLUMNS, fsyncs, _FSYNC_LEFT)] if fsyncs else [])])
+
+
+def _text(columns: Sequence[str], below: Sequence[Sequence[str]], left: Collection[int]) -> str:
+    rows = [columns, *below]
+    widths = [max(len(one[i]) for one in rows) for i in range(len(columns))]
     return "\n".join(
         "  ".join(
-            text.ljust(width) if i in _LEFT else text.rjust(width)
+            text.ljust(width) if i in left else text.rjust(width)
             for i, (text, width) in enumerate(zip(one, widths, strict=True))
         ).rstrip()
         for one in rows

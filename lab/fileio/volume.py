@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lab.disks.place import Place
+from lab.fileio.fsync.settings import FsyncMatrix, FsyncSettings
 from lab.fileio.settings import FileioSettings, Matrix
 from lab.machine import Machine
 from lab.steps.look import Look
@@ -27,10 +28,12 @@ class VolumeFiles:
         """The folder that holds them."""
         return f"{self.place.folder}/{self.name}.fileio"
 
-    def settings(self, matrix: Matrix, volume: str) -> FileioSettings:
+    def settings(self, part: Matrix | FsyncMatrix, volume: str) -> FileioSettings | FsyncSettings:
         """Return the settings with which `volume` is measured here."""
-        cells = matrix.model_dump(include=set(Matrix.model_fields))
-        return FileioSettings.model_validate(cells | {"directory": self.folder, "volume": volume})
+        here = {"directory": self.folder, "volume": volume}
+        if isinstance(part, FsyncMatrix):
+            return FsyncSettings.model_validate(part.model_dump() | here)
+        return FileioSettings.model_validate(part.model_dump(include=set(Matrix.model_fields)) | here)
 
     def make(self) -> Command:
         """Make it; where there is a link in its place, nothing is made."""

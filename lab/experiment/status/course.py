@@ -3,20 +3,19 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-Part = Literal["make", "cell", "before", "load", "after"]
+Part = Literal["make", "cell", "fsync", "before", "load", "after"]
 Line = dict[str, Any]
 Spent = dict[Part, list[tuple[str, float]]]  # by the name of the run, or of the backend that was made
 
-_PARTS: dict[str, tuple[Part, str]] = {  # a line that ends a part, and the one that begins it
-    "made": ("make", "making"),
-    "fileio cell": ("cell", "fileio cell"),
-    "fileio files": ("cell", "fileio cell"),
-    "fileio ended": ("cell", "fileio cell"),
-    "load begun": ("before", "run begun"),
-    "load ended": ("load", "load begun"),
-    "run finished": ("after", "load ended"),
+_PARTS: dict[str, tuple[Part, set[str]]] = {  # a line that begins a part, and those that end it
+    "making": ("make", {"made"}),
+    "fileio cell": ("cell", {"fileio cell", "fileio files", "fsync cell", "fileio ended"}),
+    "fsync cell": ("fsync", {"fsync cell", "fileio ended"}),
+    "run begun": ("before", {"load begun"}),
+    "load begun": ("load", {"load ended"}),
+    "load ended": ("after", {"run finished"}),
 }
 
 
@@ -35,9 +34,7 @@ class Course:
     failures: list[tuple[Line, datetime, str | None]] = field(default_factory=list)
     not_measured: dict[str, str] = field(default_factory=dict)  # volumes whose fileio failed, and why
     attempts: dict[str, str] = field(default_factory=dict)
-    spent: Spent = field(
-        default_factory=lambda: {"make": [], "cell": [], "before": [], "load": [], "after": []}
-    )
+    spent: Spent = field(default_factory=lambda: {part: [] for part in get_args(Part)})
 
     def add(self, line: Line) -> None:
         """Take the next line of the journal."""
@@ -70,8 +67,8 @@ class Course:
             self.failures.append((line, at, self.attempts.get(run)))
 
     def _measure(self, what: str, at: datetime, name: str) -> None:
-        part, begins = _PARTS.get(what, (None, None))
-        if part and self.last.get("what") == begins and self.last_at:
+        part, ends = _PARTS.get(str(self.last.get("what")), (None, set[str]()))
+        if part and what in ends and self.last_at:
             self.spent[part].append((name, max((at - self.last_at).total_seconds(), 0.0)))
 
 

@@ -14,8 +14,8 @@ from lab.experiment.factors.variants import Variant, variants
 from lab.experiment.order import PlannedRun
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Part, Spent
-from lab.fileio.matrix import Cells, files_written
-from lab.fileio.settings import Matrix
+from lab.fileio.fsync.settings import FsyncCase
+from lab.fileio.matrix import Cells, written_bytes
 
 # Rough: a small site on a disk that is not slow.
 MAKE_S, BEFORE_S, AFTER_S, REMOVE_S = 40.0, 12.0, 3.0, 5.0
@@ -42,11 +42,6 @@ class Plan:
         """Return the plan of `lab`; `extended` are its runs, where they became more."""
         runs = {run.name: run for run in extended or planned(lab)}
         return cls(runs, {variant.name: variant for variant in variants(lab)}, lab)
-
-    @property
-    def matrix(self) -> Matrix | None:
-        """What fileio measures of each volume."""
-        return self.lab.fileio
 
     def rig(self, run: PlannedRun) -> str:
         """Return the rig that `run` is done on."""
@@ -98,8 +93,9 @@ class Estimates:
             yield self._longer[1], self._longer[2]
 
     def _guess(self, part: Part, name: str, run: PlannedRun | None) -> float | None:
-        if part == "cell" and self.plan.matrix:
-            return self.plan.matrix.time_s + _CELL_S
+        if part in ("cell", "fsync") and (fileio := self.plan.lab.fileio):
+            measured = fileio.fsync if part == "fsync" and fileio.fsync else fileio
+            return measured.time_s + _CELL_S
         variant = self.plan.variants[run.backend] if run else self.plan.rigs[name]
         if part == "load" and run:
             return variant.lab.duration_s(variant.lab.scenario(run.scenario))
@@ -151,12 +147,19 @@ def left_s(
 
 def _volume_s(estimates: Estimates, rig: str, cells: Cells, now: OpenPart | None) -> float:
     """Return the seconds until these cells are measured; of the open one only its rest counts."""
-    cell_s, matrix = estimates.of("cell", rig) or 0.0, estimates.plan.matrix
-    begun = now is not None and now.part == "cell" and now.name == rig
-    spent_s = min(now.elapsed_s, cell_s) if now and begun else 0.0
-    written = files_written(cells) - begun
-    files_s = written * matrix.file_size / _FILES_BYTES_PER_S if matrix else 0.0
-    return len(cells) * cell_s - spent_s + files_s
+    fileio = estimates.plan.lab.fileio
+    if fileio is None:
+        return 0.0
+    seconds = 0.0
+    for measured in fileio.parts:
+        part: Part = "cell" if measured is fileio else "fsync"
+        left = [cell for cell in cells if isinstance(cell, FsyncCase) == (part == "fsync")]
+        each_s = (estimates.of(part, rig) or 0.0) if left else 0.0
+        begun = now is not None and now.part == part and now.name == rig
+        seconds += len(left) * each_s - (min(now.elapsed_s, each_s) if now and begun else 0.0)
+        here = left[:1] if begun else []  # whose files are written
+        seconds += (written_bytes(measured, left) - written_bytes(measured, here)) / _FILES_BYTES_PER_S
+    return seconds
 
 
 def added(seconds: Iterable[float | None]) -> float | None:

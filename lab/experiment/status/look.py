@@ -29,6 +29,7 @@ _DOING = {
     "fileio begun": "fileio",
     "fileio files": "fileio",
     "fileio cell": "fileio",
+    "fsync cell": "fileio",
     "run begun": "preparing",
     "load begun": "measuring",
     "load ended": "ending",
@@ -125,7 +126,7 @@ class Watch:
     def _volumes(self) -> VolumeCells | None:
         if self._lab.fileio is None:
             return None
-        total = len(self._lab.fileio.cells) * len(measured_rigs(self._lab))
+        total = len(self._lab.fileio.all_cells) * len(measured_rigs(self._lab))
         left = sum(map(len, self._lacking.values()))
         return VolumeCells(total=total, finished=total - left, failed=self._course.not_measured)
 
@@ -158,6 +159,8 @@ class Watch:
             return OpenPart("make", str(line.get("backend")), elapsed_s)
         if what == "fileio cell":
             return OpenPart("cell", str(line.get("backend")), elapsed_s)
+        if what == "fsync cell":
+            return OpenPart("fsync", str(line.get("backend")), elapsed_s)
         part = _OPEN.get(what)
         return OpenPart(part, str(line.get("run")), elapsed_s) if part else None  # type: ignore[arg-type]
 

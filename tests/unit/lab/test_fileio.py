@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.fileio import sysbench
-from lab.fileio.cell import Cell, append_cell, cell_of, key_of, latest, read_cells
-from lab.fileio.command import fileio, settings_of
+from lab.fileio.cell import Cell, cell_of
+from lab.fileio.command import fileio
+from lab.fileio.fsync.cell import FsyncCell
 from lab.fileio.histogram import Bucket, p999
+from lab.fileio.kept import append_cell, latest, read_cells
+from lab.fileio.options import settings_of
 from lab.fileio.output import FileioError, parse_output
-from lab.fileio.settings import TESTS, THREADS, FileioSettings
-from lab.fileio.table import COLUMNS, row, table
+from lab.fileio.settings import TESTS, THREADS, FileioSettings, MatrixCase
+from lab.fileio.sysbench import Sysbench
+from lab.fileio.table import COLUMNS, FSYNC_COLUMNS, row, table
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.sizes import parse_size, size_text
 from tests.support.paths import ROOT
@@ -39,7 +42,7 @@ def printed(text: str, name: str) -> float:
 @pytest.mark.parametrize("test", TESTS)
 def test_a_row_says_what_sysbench_printed(test: Any) -> None:
     text = recorded(test)
-    cell = cell_of(SMALL, test, 2, parse_output(text))
+    cell = cell_of(SMALL, MatrixCase(test, 2), parse_output(text))
     assert cell.events == printed(text, "events:")
     assert cell.reads + cell.writes + cell.fsyncs == pytest.approx(cell.events, abs=2)
     assert cell.iops == pytest.approx(printed(text, "reads/s:") + printed(text, "writes/s:"), abs=0.01)
@@ -129,12 +132,12 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_the_commands_are_those_of_the_documents() -> None:
     here = ["env", "--chdir=/srv/disk/plimsoll-fileio", "sysbench", "fileio"]
     files = ["--file-total-size=67108864", "--file-num=128"]
-    assert sysbench.prepare(SMALL) == [*here, *files, "prepare"]
-    assert sysbench.clean_up(SMALL) == [
+    assert Sysbench(SMALL).files() == [*here, *files, "prepare"]
+    assert Sysbench(SMALL).clean_up() == [
         [*here, *files, "cleanup"],
         ["rmdir", "--", "/srv/disk/plimsoll-fileio"],
     ]
-    ran = sysbench.run(SMALL.model_copy(update={"direct": True}), "rndrw", 8)
+    ran = Sysbench(SMALL.model_copy(update={"direct": True})).run(MatrixCase("rndrw", 8))
     assert ran[:4] == here
     assert {"--threads=8", "--file-test-mode=rndrw", "--histogram=on", "--time=2"} <= set(ran)
     assert {"--file-block-size=16384", "--file-extra-flags=direct"} <= set(ran)
@@ -192,7 +195,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 def cell(**changes: Any) -> Cell:
-    return replace(cell_of(SMALL, "rndrd", 2, parse_output(recorded("rndrd"))), **changes)
+    return replace(cell_of(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd"))), **changes)
 
 
 def test_finished_cells_come_back_and_a_cut_line_spoils_no_other(tmp_path: Path) -> None:
@@ -241,6 +244,6 @@ def test_every_option_and_column_is_documented() -> None:
     options = {flag for p in fileio.params for flag in [*p.opts, *p.secondary_opts] if flag.startswith("--")}
     assert options <= set(re.findall(r"`(--[a-z-]+)", text))
     assert set(re.findall(r"`(--[a-z-]+)", text)) <= options, "no option is documented that is none"
-    assert all(f"| {name} |" in text for name in COLUMNS)
-    assert all(f"`{name}`" in text for name in (*asdict(cell()), "plimsoll fileio"))
-    assert key_of(SMALL, SMALL.name, "rndrd", 2) == cell().key
+    assert all(f"| {name} |" in text for name in (*COLUMNS, *FSYNC_COLUMNS))
+    assert all(f"`{name}`" in text for name in (*asdict(cell()), *FsyncCell.model_fields, "plimsoll fileio"))
+    assert SMALL.keyed(SMALL.name)[cell().key] == ("rndrd", 2)

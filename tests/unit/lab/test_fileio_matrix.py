@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from lab.errors import LabError, MachineError
-from lab.fileio import sysbench
-from lab.fileio.cell import read_cells
+from lab.fileio.kept import read_cells
 from lab.fileio.matrix import cache_caution, run_matrix, space_problem
 from lab.fileio.output import FileioError
 from lab.fileio.settings import TESTS, FileioSettings
+from lab.fileio.sysbench import Sysbench
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL, recorded
 
@@ -174,6 +174,6 @@ def test_folders_that_are_refused(directory: str) -> None:
 
 @pytest.mark.parametrize("directory", ["/srv/a b", "/srv/'; rm -rf ~ #", "/srv/$(id)", "/srv/é\n"])
 def test_odd_folders_stay_one_argument(directory: str) -> None:
-    settings = SMALL.model_copy(update={"directory": directory})
-    for command in (sysbench.prepare(settings), *sysbench.clean_up(settings), sysbench.free_bytes(directory)):
+    bench = Sysbench(SMALL.model_copy(update={"directory": directory}))
+    for command in (bench.files(), *bench.clean_up(), bench.free_bytes()):
         assert sum(directory in word for word in command) == 1

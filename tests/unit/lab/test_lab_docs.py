@@ -14,6 +14,7 @@ from lab.experiment.notify_settings import Notify
 from lab.experiment.replay_options import ReplayOptions
 from lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
 from lab.experiment.together.members import Member
+from lab.fileio.fsync.settings import FsyncMatrix
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS
 
@@ -22,6 +23,7 @@ KEYS = TEXT.partition("## The file")[2].partition("## What happens")[0]
 SECTIONS: dict[str, type[BaseModel]] = {
     "": Lab,
     "fileio.": Fileio,
+    "fileio.fsync.": FsyncMatrix,
     "phases.": Phases,
     "limits.": Limits,
     "notify.": Notify,

@@ -25,7 +25,7 @@ from lab.experiment.status.look import Watch
 from lab.experiment.status.text import lines
 from lab.experiment.volume_choice import left_out
 from lab.experiment.volumes import Volumes, lacking, measured_rigs
-from lab.fileio.matrix import commands, files_written, run_matrix
+from lab.fileio.matrix import commands, run_matrix, written_bytes
 from lab.machine import Done, Machine
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
@@ -63,6 +63,9 @@ MISTAKES = [
     ("nothing to measure", {}, ("bare", "placed"), "fileio: has no volume to measure"),
     ("too small a disk", {"file_size": "1G"}, ("zfs",), "1 GiB does not fit onto the disk of zfs (1 GiB)"),
     ("parts of files", {"file_size": "63M"}, ("zfs",), "fileio.file_size: must be a multiple of 2M"),
+    ("too small for fsyncs", {"fsync": {"file_size": "1G"}}, ("zfs",), "fsync.file_size: 1 GiB does"),
+    ("a recipe with additions", {"fsync": {"preset": "etcd", "time_s": 5}}, ("zfs",), "leave time_s out"),
+    ("a test that reads", {"fsync": {"tests": ["rndrd"]}}, ("zfs",), "tests.0: must be seqwr or rndwr"),
     ("a test twice", {"tests": ["rndrd", "rndrd"]}, ("zfs",), "fileio.tests: must not name anything twice"),
 ]  # fmt: skip
 
@@ -110,7 +113,8 @@ def test_the_commands_of_a_plan_are_those_that_are_run(tmp_path: Path) -> None:
     asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
     ran = [list(words) for words in on.commands if words[0] not in ("df", "find")]
     assert ran == commands(SMALL, SMALL.cells)
-    assert sum(words[-1] == "prepare" for words in ran) == files_written(SMALL.cells) == 2
+    prepared = sum(words[-1] == "prepare" for words in ran)
+    assert prepared * SMALL.file_size == written_bytes(SMALL, SMALL.cells) == 128 << 20
 
 
 def test_what_lacks_is_known_by_the_cells_that_are_there(tmp_path: Path) -> None:
@@ -153,8 +157,10 @@ def test_it_may_be_added_to_an_experiment_and_changed() -> None:
 class Looked:
     """An experiment whose journal is written by hand, and looks at it."""
 
-    def __init__(self, out: Path) -> None:
-        lab = lab_of(TWO, "zfs", "tank", out=str(out))
+    def __init__(
+        self, out: Path, fileio: dict[str, Any] = TWO, backends: Sequence[str] = ("zfs", "tank")
+    ) -> None:
+        lab = lab_of(fileio, *backends, out=str(out))
         self.folder = make_folder(lab)
         self.now = datetime(2026, 11, 22, 20, tzinfo=UTC)
         self.watch = Watch(self.folder, lambda: self.now)
