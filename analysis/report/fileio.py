@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.charts.fileio import TESTS, Point, Volume, fileio_chart
 from analysis.charts.style import Chart
+from analysis.report.fsyncs import SyncCell, names_of
 from analysis.report.tables import Row, Table
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.units import ABSENT, plain_ms, significant
@@ -44,24 +45,39 @@ class VolumeCell(BaseModel):
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of all files, of two alike the later, and what is wrong with the files (hostile)."""
+    """The cells of all files, of two alike the later, and what is wrong with the files (hostile).
+
+    `syncs` are those of fio's fsyncs, `cells` those of sysbench's matrix.
+    """
 
     cells: list[VolumeCell]
     troubles: list[str]
+    syncs: list[SyncCell] = field(default_factory=list)
+
+    @property
+    def none(self) -> bool:
+        """Whether there is no cell of either kind."""
+        return not self.cells and not self.syncs
 
 
 def read_fileio(paths: Sequence[Path]) -> Cells:
     """Read `paths`: JSON Lines as `--out` writes them, or what `--json` prints. Raises RunDirectoryError."""
     found: dict[tuple[Any, ...], VolumeCell] = {}
+    synced: dict[tuple[Any, ...], SyncCell] = {}
     troubles = []
     for path in paths:
-        cells, damaged = [], 0
+        cells: list[VolumeCell] = []
+        syncs: list[SyncCell] = []
+        damaged = 0
         for value in _values(path):
             try:
-                cells.append(VolumeCell.model_validate(value))
+                if isinstance(value, dict) and "sync_ms" in value:
+                    syncs.append(SyncCell.model_validate(value))
+                else:
+                    cells.append(VolumeCell.model_validate(value))
             except ValidationError:
                 damaged += 1
-        if not cells:
+        if not cells and not syncs:
             troubles.append(f"{path}: holds no result of plimsoll fileio.")
         elif damaged:
             lines = "one line is" if damaged == 1 else f"{damaged} lines are"
@@ -69,7 +85,8 @@ def read_fileio(paths: Sequence[Path]) -> Cells:
                 f"{path}: {lines} no finished cell (cut off, NaN or damaged), so points may be missing."
             )
         found |= {(cell.volume, cell.test, cell.threads, *cell.how): cell for cell in cells}
-    return Cells(list(found.values()), troubles)
+        synced |= {(cell.volume, cell.what): cell for cell in syncs}
+    return Cells(list(found.values()), troubles, list(synced.values()))
 
 
 def _values(path: Path) -> Iterator[object]:
@@ -126,32 +143,62 @@ def chart_of_fileio(cells: Sequence[VolumeCell], shades: Mapping[str, int]) -> C
     return fileio_chart("fileio", caption, volumes)
 
 
-def fileio_table(cells: Sequence[VolumeCell]) -> Table | None:
-    """Return all volumes side by side, a row a test and number of threads; None without cells."""
-    if not cells:
+def fileio_table(cells: Sequence[VolumeCell], syncs: Sequence[SyncCell] = ()) -> Table | None:
+    """Return all volumes side by side, a row a test and number of threads; None without cells.
+
+    Below sysbench's tests come fio's calls. A volume whose tests have several settings has a column for each,
+    and what its calls took is in all of these.
+    """
+    if not cells and not syncs:
         return None
     found = {(cell.volume, cell.how, cell.test, cell.threads): cell for cell in cells}
-    volumes = list(dict.fromkeys((cell.volume, cell.how) for cell in cells))
+    volumes: list[tuple[str, tuple[int, int, bool] | None]] = list(
+        dict.fromkeys((cell.volume, cell.how) for cell in cells)
+    )
+    tested = {volume for volume, _ in volumes}
+    volumes += dict.fromkeys((cell.volume, None) for cell in syncs if cell.volume not in tested)
     names = [volume for volume, _ in volumes]
+    called = [f"{name}, {_how(how)}" if how and names.count(name) > 1 else name for name, how in volumes]
     rows = {(cell.test, cell.threads) for cell in cells}
     known = list(TESTS)
     order = sorted(rows, key=lambda row: (known.index(row[0]) if row[0] in known else len(known), *row))
-    called = [f"{name}, {_how(how)}" if names.count(name) > 1 else name for name, how in volumes]
-    by_cell = [[found.get((*volume, *row)) for volume in volumes] for row in order]
+    by_cell = [[found.get((name, how, *row)) if how else None for name, how in volumes] for row in order]
+    synced = {(cell.volume, cell.what): cell for cell in syncs}
+    also = " In the rows of fdatasync and fsync, p99.9 is that of these calls alone." if syncs else ""
     return Table(
         "The volumes, cell by cell",
         "By test and number of threads: what was read and written each second, and the slowest in a thousand "
-        "of all reads, writes and fsyncs. A dash: not measured, or fewer than 1,000 events for p99.9.",
+        f"of all reads, writes and fsyncs.{also} A dash: not measured, or fewer than 1,000 events for p99.9.",
         ["", *(f"MiB/s: {name}" for name in called), *(f"p99.9 (ms): {name}" for name in called)],
         [
-            Row(
-                f"{TESTS.get(test, test)}, {threads}".replace(" ", "\N{NO-BREAK SPACE}"),
-                [
-                    *(significant(cell.throughput_mib_per_s) if cell else ABSENT for cell in some),
-                    *(plain_ms(cell.p999_ms) if cell else ABSENT for cell in some),
-                ],
-            )
-            for (test, threads), some in zip(order, by_cell, strict=True)
+            *(
+                _row(
+                    f"{TESTS.get(test, test)}, {threads}".replace(" ", "\N{NO-BREAK SPACE}"),
+                    [(cell.throughput_mib_per_s, cell.p999_ms) if cell else None for cell in some],
+                )
+                for (test, threads), some in zip(order, by_cell, strict=True)
+            ),
+            *(
+                _row(
+                    words,
+                    [
+                        (cell.throughput_mib_per_s, cell.sync_ms.get("p99.9")) if cell else None
+                        for cell in (synced.get((name, what)) for name in names)
+                    ],
+                )
+                for what, words in names_of(syncs).items()
+            ),
+        ],
+    )
+
+
+def _row(name: str, figures: Sequence[tuple[float, float | None] | None]) -> Row:
+    """Return the row of a cell on all volumes: throughput and p99.9, None where it was not measured."""
+    return Row(
+        name,
+        [
+            *(significant(each[0]) if each else ABSENT for each in figures),
+            *(plain_ms(each[1]) if each else ABSENT for each in figures),
         ],
     )
 

@@ -9,6 +9,7 @@ from analysis.report.backends import by_scenario, numbered
 from analysis.report.differences import differences_json
 from analysis.report.factors import factors_json
 from analysis.report.fileio import VolumeCell, read_fileio
+from analysis.report.fsyncs import SyncCell
 from analysis.report.measure_medians import measure_sentence, said_of
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.midway import midway
@@ -43,6 +44,7 @@ class Report:
     unfinished: list[str] = field(default_factory=list)
     rounds: list[VolumeRound] = field(default_factory=list)
     stalls: list[ScenarioStalls] = field(default_factory=list)
+    fsyncs: list[SyncCell] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -56,6 +58,7 @@ class Report:
             "fileio": [cell.model_dump() for cell in self.fileio],
             "unreadable": self.unreadable,
             "unfinished": self.unfinished,
+            **({"fsync": [cell.model_dump() for cell in self.fsyncs]} if self.fsyncs else {}),
             **({"factors": factors} if factors else {}),
             **({"precondition": [one.model_dump() for one in self.rounds]} if self.rounds else {}),
         }
@@ -89,7 +92,7 @@ def make_report(
     """
     subjects = subjects_of(paths)
     fileio, rounds = read_fileio(subjects.fileio), read_rounds(subjects.rounds)
-    if not subjects.runs and not fileio.cells:
+    if not subjects.runs and fileio.none:
         raise RunDirectoryError("\n".join(fileio.troubles))
     found = open_runs(subjects.runs) if subjects.runs else OpenedRuns([], set(), [])
     directories, unreadable = found.runs, list(found.unreadable)
@@ -123,4 +126,4 @@ def make_report(
     found_stalls = [(each, stalls_of(each)) for each in by_scenario(runs)]
     stalls = [ScenarioStalls(scenario, backends) for scenario, backends in found_stalls if backends]
     write_page(target, page(runs, compared, unreadable, fileio, unfinished, rounds, stalls))
-    return Report(target, runs, compared, unreadable, fileio.cells, unfinished, rounds, stalls)
+    return Report(target, runs, compared, unreadable, fileio.cells, unfinished, rounds, stalls, fileio.syncs)

@@ -15,6 +15,7 @@ from analysis.report.differences import differences_table
 from analysis.report.factors import factor_parts
 from analysis.report.facts import facts_of
 from analysis.report.fileio import Cells, chart_of_fileio, fileio_table
+from analysis.report.fsyncs import fsync_table
 from analysis.report.grinder import grinder_by_backend, grinder_table
 from analysis.report.groups import groups_of, said_once
 from analysis.report.headline import big_figures, footnote, sentence
@@ -83,12 +84,13 @@ def page(
             *own,
             *(chart for host in hosts for chart in (*host.loud, *host.quiet)),
         ],
-        title=_title(runs),
+        title=_title(runs, fileio),
         unfinished=unfinished,
         factors=factors,
         comparing=comparing,
         own=own,
-        volumes=fileio_table(fileio.cells),
+        volumes=fileio_table(fileio.cells, fileio.syncs),
+        fsyncs=fsync_table(fileio.syncs),
         filled=rounds_table(rounds),
         hosts=hosts,
         stalls=[stall_section(each, len(scenarios)) for each in stalls],
@@ -168,9 +170,10 @@ def _says_more(each: ScenarioFigures) -> bool:
     return each.saturated or each.scenario.repeated
 
 
-def _title(runs: Sequence[MeasuredRun]) -> str:
+def _title(runs: Sequence[MeasuredRun], fileio: Cells) -> str:
     if not runs:
-        return "Volumes measured with sysbench"
+        programs = [*(["sysbench"] if fileio.cells else []), *(["fio"] if fileio.syncs else [])]
+        return f"Volumes measured with {' and '.join(programs)}"
     if len(runs) > 1:
         experiments = [run.directory.facts.experiment for run in runs]
         names = {experiment.name if experiment else None for experiment in experiments}
