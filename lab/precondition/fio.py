@@ -1,9 +1,10 @@
 """fio's command lines for the filling and a round, and what it prints of them. Pure."""
 
-import json
 from dataclasses import dataclass
+from typing import Any
 
 from lab.errors import LabError
+from lab.fio import of_job
 from lab.precondition.settings import PreconditionSettings
 
 _FILL_BLOCK_BYTES = 1 << 20
@@ -67,18 +68,16 @@ def _fio(folder: str, name: str, size_bytes: int, direct: bool) -> list[str]:
 
 def written(output: str) -> Written:
     """Return what fio's JSON says of what it wrote; it may say other things before. Raises LabError."""
-    try:
-        (job,) = json.loads(output[output.index("\n{\n") + 1 if not output.startswith("{") else 0 :])["jobs"]
-        if job["error"]:
-            raise LabError(f"fio ended with error {int(job['error'])}")
-        told = job["write"]
-        slow = told.get("clat_ns", {}).get("percentile", {}).get("99.900000")
-        return Written(
-            int(told["io_bytes"]),
-            round(float(told["runtime"]) / 1000, 3),
-            round(float(told["iops"]), 2),
-            round(float(told["bw_bytes"]) / (1 << 20), 2),
-            None if slow is None else round(float(slow) / 1e6, 3),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        raise LabError(f"cannot parse what fio prints: {output.strip()[:100] or 'nothing'}") from None
+    return of_job(output, _written, LabError)
+
+
+def _written(job: dict[str, Any], _: str) -> Written:
+    told = job["write"]
+    slow = told.get("clat_ns", {}).get("percentile", {}).get("99.900000")
+    return Written(
+        int(told["io_bytes"]),
+        round(float(told["runtime"]) / 1000, 3),
+        round(float(told["iops"]), 2),
+        round(float(told["bw_bytes"]) / (1 << 20), 2),
+        None if slow is None else round(float(slow) / 1e6, 3),
+    )

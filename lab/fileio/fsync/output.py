@@ -1,10 +1,10 @@
 """Parses the JSON that fio prints of one group of jobs. Pure."""
 
-import json
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from lab.fileio.output import FileioError
+from lab.fio import of_job
 
 Figure = Literal["mean", "p50", "p90", "p95", "p99", "p99.9", "max"]
 Figures = dict[Figure, float | None]
@@ -35,29 +35,23 @@ class FioOutput:
 
 def parse_fio(printed: str) -> FioOutput:
     """Read what fio printed, which may say other things before its JSON. Raises FileioError."""
-    start = 0 if printed.startswith("{") else printed.find("\n{\n") + 1
-    try:
-        document = json.loads(printed[start:])
-        (job,) = document["jobs"]
-        version, written, synced = str(document["fio version"]), job["write"], job["sync"]["lat_ns"]
-        if job["error"]:
-            raise FileioError(f"fio ended with error {int(job['error'])}")
-        # Not `total_ios` of `sync`: it counts fsyncs alone, and is 0 after fdatasyncs.
-        return FioOutput(
-            version[:40],
-            int(written["total_ios"]),
-            int(synced["N"]),
-            round(float(written["bw_bytes"]) / (1 << 20), 3),
-            round(float(written["iops"]), 2),
-            round(float(written["runtime"]) / 1000, 3),
-            _figures(synced),
-            _figures(written["clat_ns"]),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        said = printed.strip()[:100] or "nothing"
-        raise FileioError(
-            f"cannot parse what fio prints: it must be version 3.19 or newer (apt-get install fio): {said}"
-        ) from None
+    needs = "it must be version 3.19 or newer (apt-get install fio): "
+    return of_job(printed, _output, FileioError, needs)
+
+
+def _output(job: dict[str, Any], version: str) -> FioOutput:
+    written, synced = job["write"], job["sync"]["lat_ns"]
+    # Not `total_ios` of `sync`: it counts fsyncs alone, and is 0 after fdatasyncs.
+    return FioOutput(
+        version[:40],
+        int(written["total_ios"]),
+        int(synced["N"]),
+        round(float(written["bw_bytes"]) / (1 << 20), 3),
+        round(float(written["iops"]), 2),
+        round(float(written["runtime"]) / 1000, 3),
+        _figures(synced),
+        _figures(written["clat_ns"]),
+    )
 
 
 def _figures(told: dict[str, Any]) -> Figures:
