@@ -7,6 +7,7 @@ in the clone itself, such as MariaDB's buffer pool, begins empty in any case: it
 from dataclasses import replace
 from typing import Literal
 
+from lab.disks import arc
 from lab.disks.place import Place
 from lab.disks.propagation import UNMOUNT_COPIES
 from lab.steps.look import Look
@@ -17,13 +18,6 @@ CacheState = Literal["cold", "warm", "as-is"]
 _MOST_S = 600.0
 _READ_S = 6 * 3600.0
 _BUSY_S = 20.0
-_ARC_S = 60  # to shrink
-_ARC_FILES = (
-    "/sys/module/zfs/parameters/zfs_arc_min",
-    "/sys/module/zfs/parameters/zfs_arc_max",
-    "/proc/spl/kstat/zfs/arcstats",
-    "/proc/sys/vm/drop_caches",
-)
 
 
 def with_caches(wanted: CacheState | None, place: Place, name: str) -> Place:
@@ -50,23 +44,18 @@ def can_be_cold(place: Place, backend: str) -> list[Look]:
     if not is_shared_arc(place):
         return []
     problem = f"cache: cold cannot be brought about on {backend}"
-    return [Look(problem, ("sh", "-c", CAN_SHRINK, "sh", *_ARC_FILES))]
+    return [arc.can_shrink(problem)]
 
 
 def _empty_arc(place: Place, name: str) -> list[Step]:
     if not is_shared_arc(place):
         return []
     again = ("sh", "-c", REMOUNT, "sh", f"{place.dataset}/{name}", f"{place.folder}/{name}")
-    shrink = ("sh", "-c", EMPTY_ARC, "sh", *_ARC_FILES, str(_ARC_S))
     return [
         Command(
             "unmount the clone's datasets, and mount them again", again, timeout_s=_MOST_S, until_s=_BUSY_S
         ),
-        Command(
-            "lower the limits of ZFS's cache (ARC) until it is empty, and put them back",
-            shrink,
-            timeout_s=_MOST_S,
-        ),
+        arc.empty(),
     ]
 
 
@@ -86,34 +75,3 @@ for each in $(printf '%s\\n' "$all" | sort); do
     [ "$(zfs get -H -o value mounted "$each")" = yes ] || zfs mount "$each" || status=1
 done
 exit "$status" """
-
-# $1, $2: the files of zfs_arc_min and zfs_arc_max; $3: arcstats.
-CAN_SHRINK = """[ -r "$3" ] && [ -w "$1" ] && [ -w "$2" ] || {
-    echo "others share the pool's cache (ARC), and this ZFS has no limits of it to lower, as zfs-fuse:" \\
-        "give the clone a pool of its own (an emulated disk), write warm or as-is, or leave cache out" >&2
-    exit 1
-}"""
-
-# As CAN_SHRINK, and $4: drop_caches, $5: seconds to wait. A lower limit alone empties nothing: the kernel has
-# to ask for memory too (zfs(4), zfs_arc_max). 0 stands for a default there, and changes no limit when it is
-# written back: so the size it stood for is written first. The least that ZFS takes: 32 MiB, and over 64.
-EMPTY_ARC = f"""{CAN_SHRINK}
-of() {{ awk -v name="$1" '$1 == name {{ print $3 }}' "$stats"; }}
-least=$1 most=$2 stats=$3 drop=$4 left_s=$5
-was_least=$(cat "$least") was_most=$(cat "$most") c_min=$(of c_min) c_max=$(of c_max)
-[ -n "$c_min" ] && [ -n "$c_max" ] || {{ echo "arcstats has no c_min and c_max" >&2; exit 1; }}
-back() {{
-    trap '' TERM INT HUP
-    echo "$c_max" >"$most"; echo "$c_min" >"$least"
-    [ "$was_most" = "$c_max" ] || echo "$was_most" >"$most"
-    [ "$was_least" = "$c_min" ] || echo "$was_least" >"$least"
-}}
-trap back EXIT
-trap 'exit 143' TERM INT HUP
-echo 33554432 >"$least"
-echo 68157440 >"$most"
-while echo 3 >"$drop" && [ "$(of data_size)" -gt 68157440 ]; do
-    [ "$left_s" -gt 0 ] || {{ echo "the ARC still holds $(($(of data_size) >> 20)) MiB" >&2; exit 1; }}
-    left_s=$((left_s - 1))
-    sleep 1
-done"""

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from lab.disks import arc
 from lab.disks.disk import DiskKind, DiskSettings, PlainFolder
 from lab.disks.place import Place
 from lab.machine import Machine
@@ -42,8 +43,8 @@ class FolderDisk(DiskSettings):
 class ExistingFolder:
     """A Disk: nothing is made, and nothing removed."""
 
-    def __init__(self, settings: FolderDisk) -> None:
-        self._settings = settings
+    def __init__(self, settings: FolderDisk, backend: str) -> None:
+        self._settings, self._backend = settings, backend
 
     def place(self) -> Place:
         """Return the place that lab.yml names. The pool may hold other things, so it is not imported anew."""
@@ -74,8 +75,8 @@ class ExistingFolder:
         return []
 
     async def find(self, machine: Machine) -> list[Remains]:
-        """Find nothing: the lab made none of it."""
-        return []
+        """Find nothing but what `cache: cold` changes meanwhile: the lab made none of it."""
+        return await arc.find(machine, self._backend) if self._settings.dataset else []
 
 
 _IS_MOUNTED = """[ "$(zfs get mountpoint "$1" | awk 'NR == 2 { print $3 }')" = "$2" ] || {
@@ -97,5 +98,9 @@ def _looks(settings: FolderDisk, _work: str) -> list[Look]:
 
 
 FOLDER = DiskKind(
-    "folder", FolderDisk, lambda settings, *_: ExistingFolder(settings), is_made=False, looks=_looks
+    "folder",
+    FolderDisk,
+    lambda settings, _label, backend, _work: ExistingFolder(settings, backend),
+    is_made=False,
+    looks=_looks,
 )

@@ -1,5 +1,6 @@
 """`cache` in lab.yml: the steps that bring it about, what is refused, and the ARC's limits put back."""
 
+import asyncio
 import os
 import re
 import signal
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.disks.caches import CAN_SHRINK, EMPTY_ARC, CacheState, can_be_cold, with_caches
+from lab.disks import arc
+from lab.disks.caches import CacheState, can_be_cold, with_caches
 from lab.disks.registry import disk
 from lab.experiment.caches import cache_facts
 from lab.experiment.settings import MANUAL, Lab, problems
@@ -19,6 +21,7 @@ from lab.names.labels import Label
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS
+from tests.support.scripted_machine import ScriptedMachine
 
 MIB = 1 << 20
 EXT4 = {"kind": "emulated", "filesystem": "ext4", "size_bytes": "1G"}
@@ -119,6 +122,7 @@ class Host:
     def __init__(self, folder: Path, least: str, most: str, data_mib: int) -> None:
         self.least, self.most = folder / "zfs_arc_min", folder / "zfs_arc_max"
         self.stats, self.drop = folder / "arcstats", folder / "drop_caches"
+        self.kept = folder / "plimsoll-arc-limits"
         self.least.write_text(f"{least}\n")
         self.most.write_text(f"{most}\n")
         self.drop.touch()
@@ -127,8 +131,20 @@ class Host:
         self.stats.write_text(text + "".join(f"{name} 4 {value}\n" for name, value in rows.items()))
 
     def command(self, wait_s: int) -> list[str]:
-        files = (self.least, self.most, self.stats, self.drop)
-        return ["sh", "-c", EMPTY_ARC, "sh", *map(str, files), str(wait_s)]
+        files = (self.least, self.most, self.kept, self.stats, self.drop)
+        return ["sh", "-c", arc.EMPTY, "sh", *map(str, files), str(wait_s)]
+
+    def lowered(self) -> "subprocess.Popen[bytes]":
+        """Begin to empty the ARC, and return when the limits are low."""
+        process = subprocess.Popen(self.command(100), start_new_session=True)
+        until_s = time.monotonic() + 20
+        while self.most.read_text() != f"{65 * MIB}\n" and time.monotonic() < until_s:
+            time.sleep(0.02)
+        assert self.limits == (32 * MIB, 65 * MIB)
+        return process
+
+    def shrink(self) -> None:
+        self.stats.write_text(self.stats.read_text().replace(f"data_size 4 {900 * MIB}", "data_size 4 1"))
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -159,19 +175,40 @@ def test_an_arc_that_does_not_shrink_is_told_and_its_limits_are_put_back(tmp_pat
 
 def test_called_off_it_puts_them_back_too(tmp_path: Path) -> None:
     host = Host(tmp_path, "0", str(7000 * MIB), data_mib=900)
-    process = subprocess.Popen(host.command(100), start_new_session=True)
-    until_s = time.monotonic() + 20
-    while host.most.read_text() != f"{65 * MIB}\n" and time.monotonic() < until_s:
-        time.sleep(0.02)
-    assert host.limits == (32 * MIB, 65 * MIB)
+    process = host.lowered()
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(20) == 143
     assert host.limits == (0, 7000 * MIB)
 
 
+@pytest.mark.parametrize("was", [("0", str(7000 * MIB)), ("0", "0"), (str(600 * MIB), str(7000 * MIB))])
+@pytest.mark.parametrize("by", ["the next cold run", "lab clean"])
+def test_killed_the_limits_it_found_are_put_back(tmp_path: Path, was: tuple[str, str], by: str) -> None:
+    host = Host(tmp_path, *was, data_mib=900)
+    process = host.lowered()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(20)
+    assert host.limits == (32 * MIB, 65 * MIB)
+    host.shrink()
+    files = map(str, (host.least, host.most, host.kept))
+    command = host.command(0) if by == "the next cold run" else ["sh", "-c", arc.PUT_BACK, "sh", *files]
+    assert subprocess.run(command, check=False).returncode == 0
+    assert host.limits == (int(was[0]), int(was[1]))
+    assert not host.kept.exists()
+
+
+def test_lab_clean_finds_lowered_limits_on_a_pool_that_exists() -> None:
+    settings = lab_of("cold", (POOL, {"driver": "compose"})).backends[0].disk
+    assert settings
+    pool = disk(settings, Label("lab"), "b0", "/w")
+    there = asyncio.run(pool.find(ScriptedMachine()))
+    assert [(one.what, one.backend) for one in there] == [("lowered limits of ZFS's cache (ARC)", "b0")]
+    assert asyncio.run(pool.find(ScriptedMachine(lambda _: (1, "", "")))) == []
+
+
 def test_where_zfs_has_no_limits_it_is_refused_in_a_sentence(tmp_path: Path) -> None:
     missing = [str(tmp_path / name) for name in ("zfs_arc_min", "zfs_arc_max", "arcstats")]
-    command = ["sh", "-c", CAN_SHRINK, "sh", *missing]
+    command = ["sh", "-c", arc.CAN_SHRINK, "sh", *missing]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(
