@@ -13,8 +13,9 @@ command -v zfs-fuse >/dev/null || {
     echo "this machine has neither the kernel's ZFS nor zfs-fuse: apt install zfs-fuse" >&2
     exit 1
 }
-setsid zfs-fuse --pidfile "$1" </dev/null >/dev/null 2>&1
+runs() { ps -C zfs-fuse -o stat= | grep -qv '^Z'; }
 for _ in $(seq 50); do
+    runs || setsid zfs-fuse --pidfile "$1" </dev/null >/dev/null 2>&1
     zpool list >/dev/null 2>&1 && exit
     sleep 0.2
 done

@@ -1,6 +1,7 @@
 """Disks: what may be said of them, the steps that make them, and the scripts in these steps."""
 
 import asyncio
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from lab.disks.limited_machine import LimitedMachine
 from lab.disks.limits import FIND_GROUP, SET_LIMITS, joined
 from lab.disks.registry import AnyDisk, disk
+from lab.disks.zfs import START_DAEMON
 from lab.machine import LocalMachine, Machine
 from lab.names.labels import Label
 from lab.steps.step import Command, Room, Step, filled, shown
@@ -255,3 +257,20 @@ def test_a_machine_within_a_group_runs_everything_there(tmp_path: Path) -> None:
         return [*said, await machine.read_text(str(group))]
 
     assert asyncio.run(both()) == ["0", "0", "0\n"]
+
+
+def test_zfs_fuse_is_started_again_where_it_gave_up_since_another_was_ending(tmp_path: Path) -> None:
+    programs = {
+        "modprobe": "exit 1",
+        "ps": "exit 1",  # none runs
+        "zpool": f"[ -e {tmp_path}/serves ]",
+        "zfs-fuse": f"[ -e {tmp_path}/gave-up ] && touch {tmp_path}/serves; touch {tmp_path}/gave-up",
+    }
+    for name, script in programs.items():
+        file = tmp_path / name
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+    words = ["sh", "-c", START_DAEMON, "sh", str(tmp_path / "pid")]
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(words, env=os.environ | path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
