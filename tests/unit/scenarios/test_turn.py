@@ -3,11 +3,11 @@
 import signal
 import subprocess
 import sys
-import time
 
 import gevent
 import pytest
 
+from scenarios.wordpress import turn
 from scenarios.wordpress.turn import login_turn
 from tests.support.paths import ROOT
 
@@ -36,7 +36,8 @@ def test_two_users_of_one_process_take_turns() -> None:
     )
 
 
-def test_another_process_is_waited_for_until_it_is_killed() -> None:
+def test_another_process_is_waited_for_until_it_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn, "_MOST_S", float("inf"))  # so that only its end can end the wait
     with subprocess.Popen([sys.executable, "-c", HOLDS], cwd=ROOT, stdout=subprocess.PIPE) as other:
         assert other.stdout
         assert other.stdout.readline() == b"mine\n"
@@ -48,6 +49,5 @@ def test_another_process_is_waited_for_until_it_is_killed() -> None:
             pass
         other.send_signal(signal.SIGKILL)
         other.wait()
-        began_s = time.monotonic()
         with login_turn("http://clone.test", "author"):
-            assert time.monotonic() - began_s < 60, "and not as long as the longest wait"
+            pass
