@@ -69,16 +69,27 @@ export function setup() {
   }
   pages.add(site.front);
   const front = follow(site.front, 'discovery', '0');
-  if (front.status !== 200) {
-    exec.test.abort(`front page: ${front.status ? `status ${front.status}` : front.error}: ${site.front}`);
-  }
+  if (front.status !== 200) exec.test.abort(`front page: ${unfit(front)}: ${site.front}`);
   pages.addLinks(front.body || '', front.url);
   let lists = ['sitemap.xml', 'wp-sitemap.xml', 'feed/'].map((path) => site.front + path);
   for (let read = 0; lists.length > 0 && read < 8 && !pages.full; read++) {
     const list = follow(lists.shift(), 'discovery', '0');
     if (list.status === 200) lists = lists.concat(pages.addListed(list.body || '', list.url));
   }
+  if (pages.led) {
+    const [origin, links] = pages.led;
+    const remedy = `give that as --target, with --connect-to for where it is to be found, or name pages by --pages`;
+    exec.test.abort(`${site.front} links to no further page of its own, and by ${links} links to ${origin}: ${remedy}`);
+  }
   return pages.list;
+}
+
+// Why an answer is no page.
+function unfit(answer) {
+  if (!answer.status) return answer.error;
+  const said = `status ${answer.status}`;
+  if (answer.status === 401) return `${said}: it wants a login, which visitors do not have`;
+  return answer.headers.Location ? `${said}, which leads to ${answer.headers.Location}` : said;
 }
 
 let choose = null;
@@ -111,7 +122,8 @@ function read(address, cached, late_ms) {
   const name = address === site.front ? 'front page' : 'page';
   const page = follow(address, name, '0');
   pageResponse.add(late_ms + page.timings.blocked + page.timings.duration);
-  check(page, { 'page is there': (answer) => answer.status === 200 }, { step: name });
+  if (page.status === 200) check(page, { 'page is there': () => true }, { step: name });
+  else miss(address, page, 'page', { step: name });
   if (!settings.no_files && page.status === 200 && page.body) {
     const files = filesOf(page.body, page.url, site).filter((file) => !cached.has(file));
     files.forEach((file) => cached.add(file));
@@ -137,7 +149,20 @@ function fetch(files, referer) {
       },
     ]),
   );
-  answers.forEach((answer, i) => bytes.add(size(answer), { slot: slots[i] }));
+  answers.forEach((answer, i) => {
+    bytes.add(size(answer), { slot: slots[i] });
+    if (answer.status === 0 || answer.status >= 400) {
+      miss(files[i], answer, 'file', { step: kindOf(files[i]), kind: 'missing_file' });
+    }
+  });
+}
+
+// Notes what is not there, with its address (of which the query may hold a secret): as metadata, since there may be many.
+function miss(address, answer, what, tags) {
+  const why = answer.status ? `status ${answer.status}` : answer.error;
+  exec.vu.metrics.metadata.detail = `${address.slice(site.origin.length).split('?')[0]}: ${why}`;
+  check(answer, { [`${what} is there`]: () => false }, tags);
+  delete exec.vu.metrics.metadata.detail;
 }
 
 // Requests a page, and follows redirects within the target.

@@ -7,11 +7,18 @@ from itertools import chain
 
 from analysis.importing.k6_assembler import K6Assembler
 from analysis.importing.k6_sample import K6Definition, K6Sample
-from analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
+from analysis.importing.product import (
+    CachedRequest,
+    DroppedIterations,
+    FailedCheck,
+    MeasureValue,
+    Product,
+)
 from analysis.statistics.lateness import is_late
 from analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import MISSING_FILE
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.writer import RunWriter
 
@@ -28,9 +35,10 @@ class Deposit:
         self._run = run
         self._values: Counter[str] = Counter()
         self._names: set[tuple[str, str]] = set()
-        self.failed_checks = self.uncounted = self.last_ns = 0
+        self.failed_checks = self.missing_files = self.uncounted = self.last_ns = 0
         self.good_requests = 0  # without an error, warm-up apart
         self.first_failure: str | None = None
+        self.first_missing: str | None = None
 
     def all_of(self, items: Iterable[K6Sample | K6Definition], assembler: K6Assembler) -> None:
         """Take all samples there are; raises OutputError when the disk takes no more."""
@@ -56,13 +64,18 @@ class Deposit:
             case CachedRequest():
                 self._run.skip("from_cache")
             case FailedCheck():
-                self.failed_checks += 1
-                self.first_failure = self.first_failure or f"{found.step}: {found.name}"
-                if self.failed_checks <= _MOST_EVENTS:
-                    about = {"step": found.step, "kind": found.kind[:40], "detail": found.name[:300]}
-                    self._run.event(
-                        "error", t_ns=found.t_ns, **about, iteration=found.iteration, client=found.client
-                    )
+                self._failed(found)
+
+    def _failed(self, found: FailedCheck) -> None:
+        if found.kind == MISSING_FILE:
+            self.missing_files += 1
+            self.first_missing = self.first_missing or found.name
+        else:
+            self.failed_checks += 1
+            self.first_failure = self.first_failure or f"{found.step}: {found.name}"
+        if self.failed_checks + self.missing_files <= _MOST_EVENTS:
+            about = {"step": found.step, "kind": found.kind[:40], "detail": found.name[:300]}
+            self._run.event("error", t_ns=found.t_ns, **about, iteration=found.iteration, client=found.client)
 
     def measure(self, figure: MeasureValue) -> None:
         """Take a value of a measure; of very many, not every one becomes an event."""

@@ -197,7 +197,7 @@ class K6Assembler:
             if sample.value == 0:
                 yield FailedCheck(
                     route_of(tags),
-                    tags.get("check", "check"),
+                    tags.get("detail") or tags.get("check", "check"),
                     tags.get("kind", "check_failed"),
                     self._since_ns(sample.time_ns),
                     _iteration(tags),

@@ -25,7 +25,7 @@ class DroppedIterations:
 
 @dataclass(frozen=True)
 class FailedCheck:
-    """A check() of the script that did not hold."""
+    """A check() of the script that did not hold. `kind`: MISSING_FILE, or another word."""
 
     step: str
     name: str

@@ -1,5 +1,6 @@
 """The outcome of a run, as a few lines for the terminal."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,11 +9,12 @@ from analysis.statistics.measures import summaries
 from analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.units import ABSENT, count, plain_ms, significant
+from plimsoll.common.units import ABSENT, count, counted, plain_ms, significant
 from plimsoll.rundir.directory import RunDirectory, read_facts
-from plimsoll.rundir.events import saturation
+from plimsoll.rundir.events import MISSING_FILE, saturation
 from plimsoll.rundir.measures import Measures
 
+_MOST_ROWS = 5
 _HEAD = f"{'step':<34} {'requests':>9} {'failed':>7} {'p50 ms':>11} {'p99 ms':>11} {'max ms':>11}"
 
 
@@ -21,10 +23,10 @@ def outcome_lines(directory: Path) -> list[str]:
     lines: list[str] = []
     try:
         run = RunDirectory.open(directory)
+        figures = measure(run)
     except NoRequestsError:
         facts = read_facts(directory)
         return [f"{facts.status}: {printable(str(facts.reason))}", f"Run directory: {directory}"]
-    figures = measure(run)
     lines.append(_HEAD)
     for name, route in figures.routes.items():
         times = route.response_ms
@@ -38,8 +40,23 @@ def outcome_lines(directory: Path) -> list[str]:
     lines.append("")
     if failed:
         lines.append("errors: " + ", ".join(failed) + " (events.jsonl has the site's words)")
+    lines += _missing_lines(run)
     reason = f": {printable(run.facts.reason)}" if run.facts.reason else ""
     return [*lines, f"{run.status}{reason}", f"Run directory: {directory}"]
+
+
+def _missing_lines(run: RunDirectory) -> list[str]:
+    """Return the addresses of files that did not load, those first that did so most often."""
+    found = Counter(
+        str(event.further.get("detail"))
+        for event in run.events
+        if event.name == "error" and event.further.get("kind") == MISSING_FILE
+    )
+    lines = [
+        f"did not load: {printable(what, 100)}, {counted(times, 'time')}"
+        for what, times in found.most_common(_MOST_ROWS)
+    ]
+    return [*lines, f"and {len(found) - _MOST_ROWS:,} further files"] if len(found) > _MOST_ROWS else lines
 
 
 def _measure_lines(run: RunDirectory) -> list[str]:

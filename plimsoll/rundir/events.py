@@ -12,6 +12,7 @@ _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
 _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
 ITERATION_FAILED = "iteration failed"
 _NO_SPANS = {"run", "measure", "error", ITERATION_FAILED}  # have tables, and would cover the figures
+MISSING_FILE = "missing_file"  # kind of an error: a file of a page did not load
 _BYTES = " bytes"  # a saturator's throughput, once a second
 _RETRY = " retry"  # a round of it failed
 # Known even where one was stopped before its first second.

@@ -18,6 +18,14 @@ export class Site {
     this.front = `${this.origin}${found[3].replace(/\/+$/, '')}/`;
   }
 
+  // Where a whole address of http or https leads that is not on this site: its origin; null for others.
+  elsewhere(link) {
+    const given = String(link).trim();
+    const whole = PARTS.exec(given.startsWith('//') ? `${/^[a-z]+:/.exec(this.origin)[0]}${given}` : given);
+    const led = whole && !/[\x00-\x20]/.test(given) ? origin(whole[1], whole[2]) : null;
+    return led === this.origin ? null : led;
+  }
+
   // The absolute address that `link` on the page `from` leads to; null if that is not on this site.
   resolve(link, from = this.front) {
     const given = String(link).trim().replace(/#.*$/s, '');

@@ -37,6 +37,7 @@ Say = Callable[[str], None]
 THRESHOLDS_CROSSED, INTERRUPTED = 99, 105
 SETTINGS = "PLIMSOLL_SETTINGS"  # k6/settings.js reads it
 _PIPE_BYTES = 1 << 20
+_MOST_MISSING = 0.01  # share of the requests
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
         run.update(generator_limited=limited is not None, generator_limited_reason=limited)
         run.finish(status, reason)
     unbroken = not samples.reader.broken_count and not samples.deposit.failed_checks
-    return status == "complete" and code == 0 and unbroken
+    return status == "complete" and code == 0 and unbroken and not too_many_missing(samples)
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,16 @@ def status_and_reason(
         return "failed", f"no iteration succeeded{why}"
     if died:
         return "failed", died
-    return status, reason
+    return status, "; ".join(filter(None, (reason, too_many_missing(samples)))) or None
+
+
+def too_many_missing(samples: Samples) -> str | None:
+    """Return in words that more files did not load than a site at work lacks; None if not. Pure."""
+    missing, requests = samples.deposit.missing_files, samples.assembler.requests
+    if missing <= _MOST_MISSING * requests:
+        return None
+    first = samples.deposit.first_missing
+    return f"{missing:,} of {requests:,} requests were for files that did not load, first {first}"
 
 
 def _take(

@@ -73,6 +73,16 @@ export default function () {
   const few = new Pages(site, 1);
   few.addLinks(HTML, site.front);
   same('no more than wanted', few.list.length, 1);
+  same('links elsewhere, but to one page each', few.led, null);
+  const alone = new Pages(site, 10);
+  alone.addLinks('<a href="https://www.blog.example/1">1</a><a href="//x.example/">2</a>', site.front);
+  same('no further page, and a link to the site under another name', alone.led, ['https://www.blog.example', 1]);
+  const moved = new Pages(site, 10);
+  [1, 2, 3, 4, 5, 5].forEach((page) => moved.add(`https://live.example/${page}`, site.front));
+  same('no further page, and links to another host, each counted once', moved.led, ['https://live.example', 5]);
+  moved.add('/a/');
+  moved.add('/b/');
+  same('further pages', moved.led, null);
   same('kinds', ['/a.css?v=1', '/a.mjs', '/b.PNG', '/c.woff2', '/d'].map(kindOf), [
     'css-js',
     'css-js',

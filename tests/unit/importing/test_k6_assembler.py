@@ -169,6 +169,17 @@ def test_a_check_that_failed_is_told() -> None:
     assert assembled([failed, held]) == [FailedCheck("pay", "is there", "check_failed", 0, 5, 2)]
 
 
+def test_a_file_that_is_missing_is_told_with_its_address() -> None:
+    tags = {
+        "check": "file is there",
+        "kind": "missing_file",
+        "step": "css-js",
+        "detail": "/a.css: status 404",
+    }
+    (failed,) = assembled([K6Sample("checks", T0, 0.0, tags)])
+    assert failed == FailedCheck("css-js", "/a.css: status 404", "missing_file", 0, 0, 0)
+
+
 def browser(duration_ms: float, **tags: str) -> list[K6Sample]:
     tags = {"status": "200", "step": "log in", "resource_type": "Document", "from_cache": "false"} | tags
     values = {
