@@ -1,46 +1,20 @@
 """Finished cells of `plimsoll fileio`, read for a report, and their figure (docs/fileio.md)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.charts.fileio import TESTS, Point, Volume, fileio_chart
 from analysis.charts.style import Chart
-from analysis.report.fsyncs import SyncCell, names_of
+from analysis.report.fsyncs import names_of
 from analysis.report.tables import Row, Table
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.units import ABSENT, plain_ms, significant
+from plimsoll.rundir.cells import AnyCell, FsyncCell, MatrixCell, cell_in
 
 _LARGEST_BYTES = 64 << 20
 _MIB, _GIB = 1 << 20, 1 << 30
-
-Count = Annotated[int, Field(ge=0, le=1 << 62)]
-Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class VolumeCell(BaseModel):
-    """One cell: a volume (hostile), a test (hostile), a number of threads, and what came of it."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
-
-    volume: str
-    threads: Annotated[int, Field(ge=1, le=1 << 20)]
-    file_size_bytes: Count
-    block_bytes: Count
-    test: str
-    direct: bool = False
-    throughput_mib_per_s: Number
-    iops: Number
-    p999_ms: Number | None = None
-
-    @property
-    def how(self) -> tuple[int, int, bool]:
-        """The settings in which two lines of one volume may differ."""
-        return self.file_size_bytes, self.block_bytes, self.direct
 
 
 @dataclass(frozen=True)
@@ -50,43 +24,42 @@ class Cells:
     `syncs` are those of fio's fsyncs, `cells` those of sysbench's matrix.
     """
 
-    cells: list[VolumeCell]
+    cells: list[MatrixCell]
     troubles: list[str]
-    syncs: list[SyncCell] = field(default_factory=list)
+    syncs: list[FsyncCell] = field(default_factory=list)
 
     @property
-    def none(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is no cell of either kind."""
         return not self.cells and not self.syncs
 
 
 def read_fileio(paths: Sequence[Path]) -> Cells:
     """Read `paths`: JSON Lines as `--out` writes them, or what `--json` prints. Raises RunDirectoryError."""
-    found: dict[tuple[Any, ...], VolumeCell] = {}
-    synced: dict[tuple[Any, ...], SyncCell] = {}
+    found: dict[Hashable, AnyCell] = {}
     troubles = []
     for path in paths:
-        cells: list[VolumeCell] = []
-        syncs: list[SyncCell] = []
-        damaged = 0
-        for value in _values(path):
-            try:
-                if isinstance(value, dict) and "sync_ms" in value:
-                    syncs.append(SyncCell.model_validate(value))
-                else:
-                    cells.append(VolumeCell.model_validate(value))
-            except ValidationError:
-                damaged += 1
-        if not cells and not syncs:
+        lines = [cell_in(value) for value in _values(path)]
+        cells = [cell for cell in lines if cell]
+        damaged = len(lines) - len(cells)
+        if not cells:
             troubles.append(f"{path}: holds no result of plimsoll fileio.")
         elif damaged:
-            lines = "one line is" if damaged == 1 else f"{damaged} lines are"
+            are = "one line is" if damaged == 1 else f"{damaged} lines are"
             troubles.append(
-                f"{path}: {lines} no finished cell (cut off, NaN or damaged), so points may be missing."
+                f"{path}: {are} no finished cell (cut off, NaN or damaged), so points may be missing."
             )
-        found |= {(cell.volume, cell.test, cell.threads, *cell.how): cell for cell in cells}
-        synced |= {(cell.volume, cell.what): cell for cell in syncs}
-    return Cells(list(found.values()), troubles, list(synced.values()))
+        found |= {_place(cell): cell for cell in cells}
+    return Cells(
+        [cell for cell in found.values() if isinstance(cell, MatrixCell)],
+        troubles,
+        [cell for cell in found.values() if isinstance(cell, FsyncCell)],
+    )
+
+
+def _place(cell: AnyCell) -> Hashable:
+    """Return what of two alike, of which the later counts: of sysbench's also those of another length."""
+    return (cell.volume, cell.test, cell.threads, *cell.how) if isinstance(cell, MatrixCell) else cell.key
 
 
 def _values(path: Path) -> Iterator[object]:
@@ -111,7 +84,7 @@ def _json(data: bytes) -> object:
         return None
 
 
-def chart_of_fileio(cells: Sequence[VolumeCell], shades: Mapping[str, int]) -> Chart | None:
+def chart_of_fileio(cells: Sequence[MatrixCell], shades: Mapping[str, int]) -> Chart | None:
     """Return throughput and p99.9 by threads; None without cells.
 
     `shades` are the colours of the backends by name: a volume of that name has the same one.
@@ -119,7 +92,7 @@ def chart_of_fileio(cells: Sequence[VolumeCell], shades: Mapping[str, int]) -> C
     if not cells:
         return None
     taken = dict(shades)
-    lines: dict[str, dict[tuple[int, int, bool], list[VolumeCell]]] = {}
+    lines: dict[str, dict[tuple[int, int, bool], list[MatrixCell]]] = {}
     for cell in cells:
         taken.setdefault(cell.volume, max(taken.values(), default=-1) + 1)
         lines.setdefault(cell.volume, {}).setdefault(cell.how, []).append(cell)
@@ -143,7 +116,7 @@ def chart_of_fileio(cells: Sequence[VolumeCell], shades: Mapping[str, int]) -> C
     return fileio_chart("fileio", caption, volumes)
 
 
-def fileio_table(cells: Sequence[VolumeCell], syncs: Sequence[SyncCell] = ()) -> Table | None:
+def fileio_table(cells: Sequence[MatrixCell], syncs: Sequence[FsyncCell] = ()) -> Table | None:
     """Return all volumes side by side, a row a test and number of threads; None without cells.
 
     Below sysbench's tests come fio's calls. A volume whose tests have several settings has a column for each,
@@ -163,7 +136,7 @@ def fileio_table(cells: Sequence[VolumeCell], syncs: Sequence[SyncCell] = ()) ->
     known = list(TESTS)
     order = sorted(rows, key=lambda row: (known.index(row[0]) if row[0] in known else len(known), *row))
     by_cell = [[found.get((name, how, *row)) if how else None for name, how in volumes] for row in order]
-    synced = {(cell.volume, cell.what): cell for cell in syncs}
+    synced = {(cell.volume, cell.case): cell for cell in syncs}
     also = " In the rows of fdatasync and fsync, p99.9 is that of these calls alone." if syncs else ""
     return Table(
         "The volumes, cell by cell",
@@ -183,10 +156,10 @@ def fileio_table(cells: Sequence[VolumeCell], syncs: Sequence[SyncCell] = ()) ->
                     words,
                     [
                         (cell.throughput_mib_per_s, cell.sync_ms.get("p99.9")) if cell else None
-                        for cell in (synced.get((name, what)) for name in names)
+                        for cell in (synced.get((name, case)) for name in names)
                     ],
                 )
-                for what, words in names_of(syncs).items()
+                for case, words in names_of(syncs).items()
             ),
         ],
     )

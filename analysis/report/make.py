@@ -8,8 +8,7 @@ from analysis.evidence.run import Observer
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.differences import differences_json
 from analysis.report.factors import factors_json
-from analysis.report.fileio import VolumeCell, read_fileio
-from analysis.report.fsyncs import SyncCell
+from analysis.report.fileio import read_fileio
 from analysis.report.measure_medians import measure_sentence, said_of
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.midway import midway
@@ -25,6 +24,7 @@ from analysis.report.subjects import subjects_of
 from analysis.statistics.run import measure
 from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.hostile import printable
+from plimsoll.rundir.cells import FsyncCell, MatrixCell
 from plimsoll.rundir.discovery import OpenedRuns, open_runs
 from plimsoll.rundir.names import REPORT_FILE
 from plimsoll.rundir.rounds import VolumeRound
@@ -40,11 +40,11 @@ class Report:
     runs: list[MeasuredRun]
     compared: list[ScenarioFigures]
     unreadable: list[str]
-    fileio: list[VolumeCell] = field(default_factory=list)
+    fileio: list[MatrixCell] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     rounds: list[VolumeRound] = field(default_factory=list)
     stalls: list[ScenarioStalls] = field(default_factory=list)
-    fsyncs: list[SyncCell] = field(default_factory=list)
+    fsyncs: list[FsyncCell] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -92,7 +92,7 @@ def make_report(
     """
     subjects = subjects_of(paths)
     fileio, rounds = read_fileio(subjects.fileio), read_rounds(subjects.rounds)
-    if not subjects.runs and fileio.none:
+    if not subjects.runs and fileio.is_empty:
         raise RunDirectoryError("\n".join(fileio.troubles))
     found = open_runs(subjects.runs) if subjects.runs else OpenedRuns([], set(), [])
     directories, unreadable = found.runs, list(found.unreadable)

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
-from lab.fileio.kept import AnyCell
 from lab.machine import Done
+from plimsoll.rundir.cells import AnyCell
 
 SLOWEST_BYTES_PER_S = 1 << 20  # the slowest that files may be written
 

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from lab.fileio.fsync.settings import PRESETS
-from lab.fileio.kept import AnyCell
 from lab.fileio.matrix import Settings, bench_of, cache_caution, run_matrix
 from lab.fileio.options import settings_of
 from lab.fileio.settings import THREADS, FileioSettings
@@ -17,6 +16,7 @@ from lab.fileio.table import table
 from lab.machine import LocalMachine
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.rundir.cells import AnyCell
 
 
 @click.command()

@@ -3,17 +3,12 @@
 import json
 import os
 from collections.abc import Hashable, Iterable
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
-from lab.fileio.cell import Cell
-from lab.fileio.fsync.cell import FsyncCell
 from plimsoll.common.errors import OutputError
+from plimsoll.rundir.cells import AnyCell, cell_in
 
 _LARGEST_BYTES = 64 << 20
-
-AnyCell = Cell | FsyncCell
 
 
 def read_cells(path: Path) -> list[AnyCell]:
@@ -57,18 +52,6 @@ def _unusable(path: Path, what: str, error: OSError) -> OutputError:
 
 def _cell(line: bytes) -> AnyCell | None:
     try:
-        value = json.loads(line)
-        if "sync_ms" in value:
-            return FsyncCell.model_validate(value)
-        cell = Cell(**value)
-    except (ValueError, TypeError, RecursionError):  # a ValidationError is a ValueError
+        return cell_in(json.loads(line))
+    except (ValueError, RecursionError):
         return None
-    return cell if all(_fits(field.type, getattr(cell, field.name)) for field in fields(Cell)) else None
-
-
-def _fits(kind: Any, value: object) -> bool:
-    if kind == (float | None):
-        return value is None or _fits(float, value)
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
-    return type(value) is kind

@@ -7,13 +7,14 @@ from typing import Any
 from lab.errors import MachineError
 from lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench
 from lab.fileio.fsync.fio import Fio
-from lab.fileio.fsync.settings import FsyncCase, FsyncMatrix, FsyncSettings
-from lab.fileio.kept import AnyCell, append_cell, latest, read_cells
+from lab.fileio.fsync.settings import FsyncMatrix, FsyncSettings, lays_out
+from lab.fileio.kept import append_cell, latest, read_cells
 from lab.fileio.output import FileioError
 from lab.fileio.settings import FileioSettings, Matrix, MatrixCase
 from lab.fileio.sysbench import Sysbench
 from lab.machine import Machine
 from plimsoll.common.sizes import size_text
+from plimsoll.rundir.cells import AnyCell, FsyncCase
 
 _NOT_FOUND = 127  # what env ends with
 _END_S = 600.0  # for a run beyond its time: the last fsync of a slow disk
@@ -31,7 +32,7 @@ def bench_of(settings: Settings) -> Bench[Any]:
 def written_bytes(settings: Matrix | FsyncMatrix, cells: Cells) -> int:
     """Return the bytes that are written into files so that `cells` can be measured on them. Pure."""
     if isinstance(settings, FsyncMatrix):
-        return sum(case.file_size_bytes for case in cells if isinstance(case, FsyncCase) and case.lays_out)
+        return sum(case.file_size_bytes for case in cells if isinstance(case, FsyncCase) and lays_out(case))
     return settings.file_size * (bool(cells) + sum(case.test == "seqwr" for case in cells[:-1]))
 
 

@@ -1,10 +1,11 @@
 """sysbench's command lines, as lists of arguments. Pure."""
 
 from lab.fileio.bench import Bench
-from lab.fileio.cell import Cell, cell_of
+from lab.fileio.cell import cell_of
 from lab.fileio.output import parse_output
 from lab.fileio.settings import BLOCK_BYTES, FILES, FileioSettings, MatrixCase
 from lab.machine import Done
+from plimsoll.rundir.cells import MatrixCell
 
 _OWN = "plimsoll-fileio"
 
@@ -46,7 +47,7 @@ class Sysbench(Bench[MatrixCase]):
             "run",
         ]
 
-    def cell(self, case: MatrixCase, printed: str) -> Cell:
+    def cell(self, case: MatrixCase, printed: str) -> MatrixCell:
         """Return the cell that sysbench printed. Raises FileioError."""
         return cell_of(self._settings, case, parse_output(printed))
 

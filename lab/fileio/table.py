@@ -2,13 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from lab.fileio.cell import Cell
-from lab.fileio.fsync.cell import FsyncCell
-from lab.fileio.fsync.output import Figure
-from lab.fileio.kept import AnyCell
 from plimsoll.common.hostile import printable
 from plimsoll.common.sizes import size_text
 from plimsoll.common.units import count, decimal
+from plimsoll.rundir.cells import AnyCell, Figure, FsyncCell, MatrixCell
 
 COLUMNS = (
     "Volume",
@@ -42,7 +39,7 @@ FSYNC_COLUMNS = (
 _FSYNC_LEFT = {0, 1, 2, 3, 4}
 
 
-def row(cell: Cell) -> tuple[str, ...]:
+def row(cell: MatrixCell) -> tuple[str, ...]:
     """Return the table's row of a cell of sysbench's. Pure."""
     return (
         printable(cell.volume, 60),
@@ -78,7 +75,7 @@ def fsync_row(cell: FsyncCell) -> tuple[str, ...]:
 
 def table(cells: Sequence[AnyCell]) -> str:
     """Return a table of each kind of cells that there is, a line a cell below its head. Pure."""
-    matrix = [row(cell) for cell in cells if isinstance(cell, Cell)]
+    matrix = [row(cell) for cell in cells if isinstance(cell, MatrixCell)]
     fsyncs = [fsync_row(cell) for cell in cells if isinstance(cell, FsyncCell)]
     found = [_text(COLUMNS, matrix, _LEFT)] if matrix or not fsyncs else []
     return "\n\n".join([*found, *([_text(FSYNC_COLUMNS, fsyncs, _FSYNC_LEFT)] if fsyncs else [])])

@@ -14,8 +14,8 @@ from lab.experiment.factors.variants import Variant, variants
 from lab.experiment.order import PlannedRun
 from lab.experiment.settings import Lab
 from lab.experiment.status.course import Part, Spent
-from lab.fileio.fsync.settings import FsyncCase
 from lab.fileio.matrix import Cells, written_bytes
+from plimsoll.rundir.cells import FsyncCase
 
 # Rough: a small site on a disk that is not slow.
 MAKE_S, BEFORE_S, AFTER_S, REMOVE_S = 40.0, 12.0, 3.0, 5.0

@@ -1,10 +1,11 @@
 """fio's command lines for fsyncs, as lists of arguments. Pure."""
 
 from lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench
-from lab.fileio.fsync.cell import FsyncCell, fsync_cell
+from lab.fileio.fsync.cell import fsync_cell
 from lab.fileio.fsync.output import parse_fio
-from lab.fileio.fsync.settings import FsyncCase, FsyncSettings
+from lab.fileio.fsync.settings import FsyncSettings, lays_out, most_s
 from lab.machine import Done
+from plimsoll.rundir.cells import FsyncCase, FsyncCell
 
 _OWN = "plimsoll-fsync"
 _NAME = "plimsoll"  # of the job: its files are plimsoll.0.0, plimsoll.1.0, …
@@ -23,7 +24,7 @@ class Fio(Bench[FsyncCase]):
 
     def most_s(self, case: FsyncCase) -> float:
         """Return the seconds that a cell takes at most, files that it writes itself included."""
-        return case.most_s + (case.file_size_bytes / SLOWEST_BYTES_PER_S if case.lays_out else 0.0)
+        return most_s(case) + (case.file_size_bytes / SLOWEST_BYTES_PER_S if lays_out(case) else 0.0)
 
     def files(self) -> None:
         """Return None: each cell writes its own."""
@@ -40,7 +41,7 @@ class Fio(Bench[FsyncCase]):
             f"--size={size_bytes if size_bytes % (1 << 20) else f'{size_bytes >> 20}m'}",
             f"--bs={case.block_bytes}",
             *([] if case.preset else _of_matrix(case)),
-            f"--runtime={case.most_s}",
+            f"--runtime={most_s(case)}",
             # As processes, fio's jobs are sessions of their own: one can outlive fio.
             "--thread",
             "--group_reporting",
@@ -73,6 +74,6 @@ def _of_matrix(case: FsyncCase) -> list[str]:
         f"--numjobs={case.threads}",
         "--fallocate=none",  # not everywhere to be had, and it spares each fsync the growth of the file
         # At random, written over as in a database; one after another, appended as to its log.
-        *(["--overwrite=1", "--norandommap"] if case.lays_out else []),
+        *(["--overwrite=1", "--norandommap"] if lays_out(case) else []),
         "--time_based",
     ]

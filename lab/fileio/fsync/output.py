@@ -1,12 +1,12 @@
 """Parses the JSON that fio prints of one group of jobs. Pure."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from lab.fileio.output import FileioError
 from lab.fio import of_job
+from plimsoll.rundir.cells import Figure
 
-Figure = Literal["mean", "p50", "p90", "p95", "p99", "p99.9", "max"]
 Figures = dict[Figure, float | None]
 
 FIGURES: tuple[Figure, ...] = get_args(Figure)

@@ -1,21 +1,15 @@
 """The settings of a measurement of fsyncs: one volume, and the cells that are measured on it."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from lab.fileio.settings import OnVolume, once
 from lab.names.model import StrictModel
 from plimsoll.common.sizes import Size, size_text
-from plimsoll.common.units import counted, listed
-
-# None that reads: fio 3.25 and 3.33 also sync after reads, when there is nothing to save; 3.39 does not.
-WritingTest = Literal["seqwr", "rndwr"]
-Call = Literal["fdatasync", "fsync"]
-Engine = Literal["sync", "psync", "pvsync2", "libaio", "io_uring"]
-Preset = Literal["etcd"]
+from plimsoll.common.units import listed
+from plimsoll.rundir.cells import Call, Engine, FsyncCase, Preset, WritingTest
 
 THREADS = (1, 8)
 BLOCK_SIZES = (4 << 10, 16 << 10)
@@ -23,39 +17,14 @@ _SECTOR_BYTES = 512
 _MOST_PRESET_S = 600  # what a preset may take on a slow disk
 
 
-@dataclass(frozen=True)
-class FsyncCase:
-    """A cell that is to be measured: after each write, the call. `time_s` None: until the file is written."""
+def lays_out(case: FsyncCase) -> bool:
+    """Return whether its files are written before it is measured: at random it writes over what is there."""
+    return case.test == "rndwr"
 
-    preset: Preset | None
-    test: WritingTest
-    call: Call
-    engine: Engine
-    block_bytes: int
-    threads: int
-    file_size_bytes: int
-    time_s: int | None
-    direct: bool
 
-    @property
-    def says(self) -> str:
-        """What is measured, in words."""
-        if self.preset:
-            return f"{self.call} as in {self.preset}'s recipe"
-        threads = counted(self.threads, "thread")
-        return (
-            f"{self.call} after {self.test} of {size_text(self.block_bytes)} by {self.engine} with {threads}"
-        )
-
-    @property
-    def lays_out(self) -> bool:
-        """Whether its files are written before it is measured: at random it writes over what is there."""
-        return self.test == "rndwr"
-
-    @property
-    def most_s(self) -> int:
-        """The seconds after which it ends at the latest."""
-        return _MOST_PRESET_S if self.time_s is None else self.time_s
+def most_s(case: FsyncCase) -> int:
+    """Return the seconds after which it ends at the latest."""
+    return _MOST_PRESET_S if case.time_s is None else case.time_s
 
 
 # The recipe of Matteo Olivi and Mike Spreitzer, "Using Fio to Tell Whether Your Storage is Fast Enough for

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lab.fileio.fsync.settings import Engine
+from plimsoll.rundir.cells import Engine
 from tests.support.paths import ROOT
 from tests.support.programs import need
 

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.fileio.cell import Cell, cell_of
+from lab.fileio.cell import cell_of
 from lab.fileio.command import fileio
-from lab.fileio.fsync.cell import FsyncCell
 from lab.fileio.histogram import Bucket, p999
 from lab.fileio.kept import append_cell, latest, read_cells
 from lab.fileio.options import settings_of
@@ -23,6 +21,7 @@ from lab.fileio.sysbench import Sysbench
 from lab.fileio.table import COLUMNS, FSYNC_COLUMNS, row, table
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.sizes import parse_size, size_text
+from plimsoll.rundir.cells import FsyncCell, MatrixCell
 from tests.support.paths import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures" / "fileio"
@@ -194,8 +193,9 @@ def test_all_problems_are_told_at_once() -> None:
     assert len(str(refused.value).splitlines()) == 4
 
 
-def cell(**changes: Any) -> Cell:
-    return replace(cell_of(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd"))), **changes)
+def cell(**changes: Any) -> MatrixCell:
+    found = cell_of(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd")))
+    return found.model_copy(update=changes)
 
 
 def test_finished_cells_come_back_and_a_cut_line_spoils_no_other(tmp_path: Path) -> None:
@@ -215,14 +215,18 @@ def test_finished_cells_come_back_and_a_cut_line_spoils_no_other(tmp_path: Path)
         "{}",
         '"x"',
         "[" * 100_000,
-        json.dumps(asdict(cell()) | {"threads": "2"}),
-        json.dumps(asdict(cell()) | {"iops": None}),
-        json.dumps(asdict(cell()) | {"more": 1}),
-        json.dumps(asdict(cell())).replace('"execution_s": ', '"execution_s": NaN, "x": '),
+        json.dumps(cell().as_json() | {"threads": "2"}),
+        json.dumps(cell().as_json() | {"iops": None}),
+        json.dumps(cell().as_json()).replace('"execution_s": ', '"execution_s": NaN, "x": '),
     ],
 )
 def test_what_is_no_cell_is_left_out(tmp_path: Path, line: str) -> None:
-    (tmp_path / "cells").write_text(line + "\n" + json.dumps(asdict(cell())) + "\n", encoding="utf-8")
+    (tmp_path / "cells").write_text(line + "\n" + json.dumps(cell().as_json()) + "\n", encoding="utf-8")
+    assert read_cells(tmp_path / "cells") == [cell()]
+
+
+def test_a_key_of_a_later_version_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "cells").write_text(json.dumps(cell().as_json() | {"more": 1}), encoding="utf-8")
     assert read_cells(tmp_path / "cells") == [cell()]
 
 
@@ -245,5 +249,7 @@ def test_every_option_and_column_is_documented() -> None:
     assert options <= set(re.findall(r"`(--[a-z-]+)", text))
     assert set(re.findall(r"`(--[a-z-]+)", text)) <= options, "no option is documented that is none"
     assert all(f"| {name} |" in text for name in (*COLUMNS, *FSYNC_COLUMNS))
-    assert all(f"`{name}`" in text for name in (*asdict(cell()), *FsyncCell.model_fields, "plimsoll fileio"))
+    assert all(
+        f"`{name}`" in text for name in (*cell().as_json(), *FsyncCell.model_fields, "plimsoll fileio")
+    )
     assert SMALL.keyed(SMALL.name)[cell().key] == ("rndrd", 2)

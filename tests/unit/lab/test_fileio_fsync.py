@@ -5,7 +5,6 @@ The fixtures are what fio 3.25, 3.33 and 3.39 (Debian 11, 12 and 13) printed of 
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.fileio.cell import cell_of
-from lab.fileio.fsync.cell import FsyncCell, fsync_cell
+from lab.fileio.fsync.cell import fsync_cell
 from lab.fileio.fsync.fio import Fio
 from lab.fileio.fsync.output import FIGURES, parse_fio
-from lab.fileio.fsync.settings import ETCD, FsyncCase, FsyncSettings
+from lab.fileio.fsync.settings import ETCD, FsyncSettings
 from lab.fileio.kept import append_cell, read_cells
 from lab.fileio.matrix import commands, run_matrix, written_bytes
 from lab.fileio.options import settings_of
@@ -25,7 +24,9 @@ from lab.fileio.output import FileioError, parse_output
 from lab.fileio.settings import MatrixCase
 from lab.fileio.table import FSYNC_COLUMNS, fsync_row, table
 from plimsoll.common.errors import SettingsError
+from plimsoll.rundir.cells import FsyncCase, FsyncCell
 from tests.support.paths import ROOT
+from tests.support.scripted_bench import Answer, bench_machine
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL, recorded
 
@@ -180,21 +181,14 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def machine(folder_exists: bool = False, fails: str = "") -> ScriptedMachine:
     """A machine with fio, as recorded."""
 
-    def answer(command: Sequence[str]) -> tuple[int, str, str]:
-        words = list(command)
-        if words[0] == "mkdir":
-            return (1, "", "File exists") if folder_exists else (0, "", "")
-        if words[0] == "find":
-            return 0, words[1] + "\n" if folder_exists else "", ""
-        if words[0] == "df":
-            return 0, f"Avail\n{1 << 30}\n", ""
+    def measured(words: list[str]) -> Answer:
         if "fio" not in words:
             return 0, "", ""
         if fails and fails in words:
             return 1, "", "fio: engine not loadable\nmore"
         return 0, printed("fio-3.33", "etcd" if "--size=22m" in words else "rndwr"), ""
 
-    return ScriptedMachine(answer)
+    return bench_machine(measured, folder_exists=folder_exists)
 
 
 def verbs(on: ScriptedMachine) -> list[str]:
@@ -252,7 +246,6 @@ def finished(**changes: Any) -> dict[str, Any]:
     [
         {"threads": "2"},
         {"iops": None},
-        {"more": 1},
         {"engine": "rados"},
         {"sync_ms": {"p12": 1.0}},
         {"sync_ms": 1},

@@ -1,7 +1,6 @@
 """sysbench's matrix as it is run: prepared, resumed, interrupted, and nothing left behind."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from lab.fileio.matrix import cache_caution, run_matrix, space_problem
 from lab.fileio.output import FileioError
 from lab.fileio.settings import TESTS, FileioSettings
 from lab.fileio.sysbench import Sysbench
+from tests.support.scripted_bench import Answer, bench_machine
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL, recorded
 
@@ -20,20 +20,13 @@ from tests.unit.lab.test_fileio import SMALL, recorded
 def machine(folder_exists: bool = False, free: int = 1 << 30, fails: str = "") -> ScriptedMachine:
     """A machine with sysbench, as recorded."""
 
-    def answer(command: Sequence[str]) -> tuple[int, str, str]:
-        words = list(command)
-        if words[0] == "mkdir":
-            return (1, "", "File exists") if folder_exists else (0, "", "")
-        if words[0] == "find":
-            return 0, words[1] + "\n" if folder_exists else "", ""
-        if words[0] == "df":
-            return 0, f"Avail\n{free}\n", ""
+    def measured(words: list[str]) -> Answer:
         mode = next((w.partition("=")[2] for w in words if w.startswith("--file-test-mode=")), "")
         if mode and mode == fails:
             return 1, "FATAL: Failed to read file! errno = 5 (Input/output error)\n", ""
         return 0, recorded(mode) if mode else "", ""
 
-    return ScriptedMachine(answer)
+    return bench_machine(measured, folder_exists=folder_exists, free=free)
 
 
 def verbs(on: ScriptedMachine) -> list[str]:

@@ -120,7 +120,8 @@ def test_damaged_lines_are_named_and_the_others_shown(tmp_path: Path, line: dict
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     attack = "<img src=x onerror=window.owned=1>"
-    line = sync(attack, preset=attack, test=attack, call=attack, engine=attack)
-    made = make_report([write_cells(tmp_path / "f.jsonl", [line, line | {"preset": None}])])
+    words = sync("sata", preset=attack, test=attack, call=attack, engine=attack)
+    made = make_report([write_cells(tmp_path / "f.jsonl", [sync(attack), words])])
     assert "<img" not in text_of(made)
     assert "<img" not in json.dumps(figures_of(made))
+    assert "one line is no finished cell" in text_of(made), "words that fio does not have are none"

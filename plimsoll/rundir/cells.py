@@ -1,0 +1,147 @@
+"""The finished cells of `plimsoll fileio` (docs/fileio.md), as they are kept and printed, a line each."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from plimsoll.common.sizes import size_text
+from plimsoll.common.units import counted
+
+# None that reads: fio 3.25 and 3.33 also sync after reads, when there is nothing to save; 3.39 does not.
+WritingTest = Literal["seqwr", "rndwr"]
+Call = Literal["fdatasync", "fsync"]
+Engine = Literal["sync", "psync", "pvsync2", "libaio", "io_uring"]
+Preset = Literal["etcd"]
+Figure = Literal["mean", "p50", "p90", "p95", "p99", "p99.9", "max"]
+
+_Count = Annotated[int, Field(ge=0, le=1 << 62)]
+_Threads = Annotated[int, Field(ge=1, le=1 << 20)]
+_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Times = dict[Figure, _Number | None]
+
+
+class _Cell(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the cell as it is kept and printed."""
+        return self.model_dump()
+
+
+class MatrixCell(_Cell):
+    """A cell of sysbench's matrix (hostile).
+
+    sysbench prints rates only: reads and writes are its events, shared alike. Fewer than 1,000 events have no
+    p99.9.
+    """
+
+    volume: str
+    threads: _Threads
+    file_size_bytes: _Count
+    block_bytes: _Count
+    test: str
+    time_s: _Count
+    direct: bool
+    reads: _Count
+    writes: _Count
+    fsyncs: _Count
+    throughput_mib_per_s: _Number
+    iops: _Number
+    execution_s: _Number
+    events: _Count
+    p999_ms: _Number | None
+    p999_low_ms: _Number | None
+    p999_high_ms: _Number | None
+
+    @property
+    def how(self) -> tuple[int, int, bool]:
+        """The settings in which two lines of one volume may differ."""
+        return self.file_size_bytes, self.block_bytes, self.direct
+
+    @property
+    def key(self) -> Hashable:
+        """The key of what was measured: two cells with the same key are the same cell."""
+        how = (self.time_s, self.direct)
+        return (self.volume, self.threads, self.file_size_bytes, self.block_bytes, self.test, *how)
+
+
+@dataclass(frozen=True)
+class FsyncCase:
+    """What is measured of fsyncs: after each write, the call. `time_s` None: until the file is written."""
+
+    preset: Preset | None
+    test: WritingTest
+    call: Call
+    engine: Engine
+    block_bytes: int
+    threads: int
+    file_size_bytes: int
+    time_s: int | None
+    direct: bool
+
+    @property
+    def says(self) -> str:
+        """What is measured, in words."""
+        if self.preset:
+            return f"{self.call} as in {self.preset}'s recipe"
+        threads = counted(self.threads, "thread")
+        return (
+            f"{self.call} after {self.test} of {size_text(self.block_bytes)} by {self.engine} with {threads}"
+        )
+
+
+class FsyncCell(_Cell):
+    """A cell of fsyncs (hostile); a figure that too few calls leave open is None."""
+
+    volume: str
+    preset: Preset | None
+    test: WritingTest
+    call: Call
+    engine: Engine
+    block_bytes: _Count
+    threads: _Threads
+    file_size_bytes: _Count
+    time_s: _Count | None
+    direct: bool
+    fio: str
+    writes: _Count
+    syncs: _Count
+    throughput_mib_per_s: _Number
+    iops: _Number
+    execution_s: _Number
+    sync_ms: Times
+    write_ms: Times
+
+    @property
+    def case(self) -> FsyncCase:
+        """What was measured, whichever the volume."""
+        return FsyncCase(
+            self.preset,
+            self.test,
+            self.call,
+            self.engine,
+            self.block_bytes,
+            self.threads,
+            self.file_size_bytes,
+            self.time_s,
+            self.direct,
+        )
+
+    @property
+    def key(self) -> Hashable:
+        """The key of what was measured: two cells with the same key are the same cell."""
+        return (self.volume, self.case)
+
+
+AnyCell = MatrixCell | FsyncCell
+
+
+def cell_in(value: object) -> AnyCell | None:
+    """Return the cell that a line's JSON is; None where it is none. Pure."""
+    kind = FsyncCell if isinstance(value, dict) and "sync_ms" in value else MatrixCell
+    try:
+        return kind.model_validate(value)
+    except ValidationError:
+        return None
