@@ -123,6 +123,7 @@ class Host:
         self.least, self.most = folder / "zfs_arc_min", folder / "zfs_arc_max"
         self.stats, self.drop = folder / "arcstats", folder / "drop_caches"
         self.kept = folder / "plimsoll-arc-limits"
+        self.files = (self.least, self.most, self.stats, self.kept)
         self.least.write_text(f"{least}\n")
         self.most.write_text(f"{most}\n")
         self.drop.touch()
@@ -131,8 +132,7 @@ class Host:
         self.stats.write_text(text + "".join(f"{name} 4 {value}\n" for name, value in rows.items()))
 
     def command(self, wait_s: int) -> list[str]:
-        files = (self.least, self.most, self.kept, self.stats, self.drop)
-        return ["sh", "-c", arc.EMPTY, "sh", *map(str, files), str(wait_s)]
+        return ["sh", "-c", arc.EMPTY, "sh", *map(str, self.files), str(self.drop), str(wait_s)]
 
     def lowered(self) -> "subprocess.Popen[bytes]":
         """Begin to empty the ARC, and return when the limits are low."""
@@ -190,8 +190,8 @@ def test_killed_the_limits_it_found_are_put_back(tmp_path: Path, was: tuple[str,
     process.wait(20)
     assert host.limits == (32 * MIB, 65 * MIB)
     host.shrink()
-    files = map(str, (host.least, host.most, host.kept))
-    command = host.command(0) if by == "the next cold run" else ["sh", "-c", arc.PUT_BACK, "sh", *files]
+    put_back = ["sh", "-c", arc.PUT_BACK, "sh", *map(str, host.files)]
+    command = host.command(0) if by == "the next cold run" else put_back
     assert subprocess.run(command, check=False).returncode == 0
     assert host.limits == (int(was[0]), int(was[1]))
     assert not host.kept.exists()
@@ -206,9 +206,10 @@ def test_lab_clean_finds_lowered_limits_on_a_pool_that_exists() -> None:
     assert asyncio.run(pool.find(ScriptedMachine(lambda _: (1, "", "")))) == []
 
 
-def test_where_zfs_has_no_limits_it_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    missing = [str(tmp_path / name) for name in ("zfs_arc_min", "zfs_arc_max", "arcstats")]
-    command = ["sh", "-c", arc.CAN_SHRINK, "sh", *missing]
+@pytest.mark.parametrize("script", [arc.CAN_SHRINK, arc.EMPTY], ids=["by lab check", "by the run"])
+def test_where_zfs_has_no_limits_it_is_refused_in_a_sentence(script: str, tmp_path: Path) -> None:
+    names = ("zfs_arc_min", "zfs_arc_max", "arcstats", "kept", "drop_caches")
+    command = ["sh", "-c", script, "sh", *(str(tmp_path / name) for name in names), "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(
