@@ -7,13 +7,7 @@ from itertools import chain
 
 from analysis.importing.k6_assembler import K6Assembler
 from analysis.importing.k6_sample import K6Definition, K6Sample
-from analysis.importing.product import (
-    CachedRequest,
-    DroppedIterations,
-    FailedCheck,
-    MeasureValue,
-    Product,
-)
+from analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
 from analysis.statistics.lateness import is_late
 from analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
@@ -22,7 +16,7 @@ from plimsoll.rundir.events import MISSING_FILE
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.writer import RunWriter
 
-_MOST_EVENTS = 10_000  # of one measure, and of failed checks: events.jsonl is read whole
+_MOST_EVENTS = 10_000  # of one measure, of failed checks, of missing files: events.jsonl is read whole
 _MOST_VALUES = 1_000_000  # of one measure: they are kept in memory until the end
 _MOST_MEASURES = 64
 _OTHER = "other"
@@ -70,10 +64,12 @@ class Deposit:
         if found.kind == MISSING_FILE:
             self.missing_files += 1
             self.first_missing = self.first_missing or found.name
+            events = self.missing_files
         else:
             self.failed_checks += 1
             self.first_failure = self.first_failure or f"{found.step}: {found.name}"
-        if self.failed_checks + self.missing_files <= _MOST_EVENTS:
+            events = self.failed_checks
+        if events <= _MOST_EVENTS:
             about = {"step": found.step, "kind": found.kind[:40], "detail": found.name[:300]}
             self._run.event("error", t_ns=found.t_ns, **about, iteration=found.iteration, client=found.client)
 

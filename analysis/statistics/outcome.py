@@ -9,7 +9,7 @@ from analysis.statistics.measures import summaries
 from analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.units import ABSENT, count, counted, plain_ms, significant
+from plimsoll.common.units import ABSENT, count, plain_ms, significant
 from plimsoll.rundir.directory import RunDirectory, read_facts
 from plimsoll.rundir.events import MISSING_FILE, saturation
 from plimsoll.rundir.measures import Measures
@@ -52,10 +52,7 @@ def _missing_lines(run: RunDirectory) -> list[str]:
         for event in run.events
         if event.name == "error" and event.further.get("kind") == MISSING_FILE
     )
-    lines = [
-        f"did not load: {printable(what, 100)}, {counted(times, 'time')}"
-        for what, times in found.most_common(_MOST_ROWS)
-    ]
+    lines = [f"did not load: {printable(what, 100)}" for what, _ in found.most_common(_MOST_ROWS)]
     return [*lines, f"and {len(found) - _MOST_ROWS:,} further files"] if len(found) > _MOST_ROWS else lines
 
 

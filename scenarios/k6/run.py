@@ -140,8 +140,8 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
         limited = limited_reason(run, samples.assembler, job.remedy)
         run.update(generator_limited=limited is not None, generator_limited_reason=limited)
         run.finish(status, reason)
-    unbroken = not samples.reader.broken_count and not samples.deposit.failed_checks
-    return status == "complete" and code == 0 and unbroken and not too_many_missing(samples)
+    broken = samples.reader.broken_count or samples.deposit.failed_checks or too_many_missing(samples)
+    return status == "complete" and code == 0 and not broken
 
 
 @dataclass(frozen=True)
