@@ -11,6 +11,7 @@ from tests.support.disks import left, remove_all
 from tests.support.filled import Filled, filled_site
 from tests.support.programs import REPLAY, Nginx, Replay, need, open_to_all
 from tests.support.sitestack import Site, end_site, need_docker, running_site, start_site
+from tests.support.sshd import Sshd
 
 # Quick, and with programs that many machines have; the others need sites, databases and browsers.
 _QUICK = {"test_interrupt", "test_kill", "test_nginx", "test_signoff_signatures", "test_signoff_verify"}
@@ -30,6 +31,13 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
     root = tmp_path_factory.mktemp("nginx")
     open_to_all(root.parent)
     server = Nginx(root)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    server = Sshd(tmp_path)
     yield server
     server.stop()
 

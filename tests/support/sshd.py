@@ -51,6 +51,11 @@ class Sshd:
         )
         wait_for("sshd listens", lambda: listens(self.port))
 
+    @property
+    def access(self) -> str:
+        """Its keys of a host in lab.yml."""
+        return f"port: {self.port}, key: {self.key}, known_hosts: {self.known_hosts}"
+
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait()

@@ -20,6 +20,7 @@ _TOGETHER = {
         "tests/real/lab/test_bench.py",
         "tests/real/lab/test_clone_datasets.py",
         "tests/real/lab/test_compose_clone.py",
+        "tests/real/lab/test_copy_saturators_real.py",
         "tests/real/lab/test_disks_real.py",
         "tests/real/lab/test_experiment",
         "tests/real/lab/test_factors_real.py",

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ LAB = """
 name: {name}
 out: {out}
 hosts:
-  - {{name: far, address: 127.0.0.1, port: {port}, key: {key}, known_hosts: {known_hosts}}}
+  - {{name: far, address: 127.0.0.1, {access}}}
 fileio:
   {{tests: [rndwr, seqwr], threads: [2], file_size: 16M, time_s: {time_s}, backends: [far],
   fsync: {{calls: [fdatasync], block_sizes: [4K], threads: [2], file_size: 8M, time_s: {time_s}}}}}
@@ -43,13 +42,6 @@ CELLS = [("rndwr", None), ("seqwr", None), ("seqwr", "etcd"), ("seqwr", "")]
 
 
 @pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Sshd]:
-    server = Sshd(tmp_path)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
 def lab_yml(tmp_path: Path, sshd: Sshd, nginx: Nginx) -> Path:
     for program in (REPLAY, "fio", "sysbench"):
         need(program)
@@ -58,9 +50,7 @@ def lab_yml(tmp_path: Path, sshd: Sshd, nginx: Nginx) -> Path:
     text = LAB.format(
         name=f"far-{os.getpid() % 10000}",
         out=tmp_path / "out",
-        port=sshd.port,
-        key=sshd.key,
-        known_hosts=sshd.known_hosts,
+        access=sshd.access,
         time_s=1,
         disk=disk,
         target=nginx.url,

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ LAB = """
 name: {name}
 out: {out}
 hosts:
-  - {{name: far, address: 127.0.0.1, port: {port}, key: {key}, known_hosts: {known_hosts}}}
+  - {{name: far, address: 127.0.0.1, {access}}}
 backends:
   - name: far
     host: far
@@ -36,13 +35,6 @@ repeats: 2
 
 
 @pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Sshd]:
-    server = Sshd(tmp_path)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
 def lab_yml(tmp_path: Path, sshd: Sshd, nginx: Nginx) -> Path:
     for program in (REPLAY, "fio"):
         need(program)
@@ -51,9 +43,7 @@ def lab_yml(tmp_path: Path, sshd: Sshd, nginx: Nginx) -> Path:
     text = LAB.format(
         name=f"ssh-{os.getpid() % 10000}",
         out=tmp_path / "out",
-        port=sshd.port,
-        key=sshd.key,
-        known_hosts=sshd.known_hosts,
+        access=sshd.access,
         target=nginx.url,
         folder=folder,
         log=ROOT / "examples" / "access.log",

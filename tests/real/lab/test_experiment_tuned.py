@@ -48,7 +48,7 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
         yield "", "local"
     else:
         server = Sshd(tmp_path)
-        keys = f"port: {server.port}, key: {server.key}, known_hosts: {server.known_hosts}"
+        keys = server.access
         yield f"{{name: far, address: 127.0.0.1, {keys}}}", "far"
         server.stop()
     SWAPPINESS.write_text(before)

@@ -1,7 +1,6 @@
 """`rsync`, `database-dump` and `command`: settings, command lines, progress, and what is found of them."""
 
 import asyncio
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from lab.disks.place import DataLocation
 from lab.machine import Line, LocalMachine
-from lab.saturators import AnySaturator, aimed, database_dump, kind_of, rsync, saturator
-from lab.saturators import command as any_command
+from lab.saturators import AnySaturator, aimed, database_dump, rsync, saturator
 from lab.saturators.amounts import LineFigures, amount_bytes
 from lab.saturators.own_files import left_at, removal
-from lab.saturators.runner import Runner
-from lab.saturators.words import filled
 from lab.steps.runner import StepRunner
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 
@@ -114,36 +110,6 @@ def test_the_commands_of_a_dump() -> None:
     dump = words[words.index("--") + 1 :]
     assert dump[-6:-4] == [f"plimsoll-{BY}-db", "mariadb-dump"]
     assert dump[-4:] == ["--lock-tables", "--quick", "--no-tablespaces", "--all-databases"]
-
-
-def test_a_command_gets_its_names() -> None:
-    assert filled(["@own", "of=@clone/@own.x", "a@own", "@@own", "@owner", "@clone"], "l", "/d") == [
-        "plimsoll-l",
-        "of=/d/plimsoll-l.x",
-        "a@own",
-        "@@own",
-        "@owner",
-        "/d",
-    ]
-    given_ = COMMAND | {"start": ["dd", "of=@clone/@own"], "cleanup": ["rm", "-f", "--", "@clone/@own"]}
-    settings = aimed(settings_of(given_), HOME)
-    assert any_command.command(settings, "l") == ["dd", "of=/srv/lab/plimsoll-l"]  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="@clone: is missing"):
-        aimed(settings_of(given_), DataLocation())
-
-
-@pytest.mark.parametrize(
-    ("form", "counts", "lines", "said"),
-    [
-        (r"^(?P<bytes>\d+) bytes", "total", ["5 bytes", "x", "9 bytes (9 B) copied"], [5, None, 9]),
-        (r"wrote (?P<bytes>\d+)", "each", ["a: wrote 5", "b: wrote 7", "c"], [5, 12, None]),
-        (r"(?P<bytes>[\d.]+) (?P<unit>\w+) done", "total", ["1.5 KiB done", "2 qB done"], [1536, None]),
-        (r"(?P<bytes>\d+)?%", "total", ["%"], [None]),
-    ],
-)
-def test_a_line_format(form: str, counts: str, lines: list[str], said: list[int | None]) -> None:
-    figures = LineFigures(re.compile(form), counts == "each")
-    assert [figures.read(Line("err", line, 0)) for line in lines] == said
 
 
 @pytest.mark.parametrize(
@@ -305,66 +271,6 @@ def test_a_host_that_cannot_be_asked_counts_as_not_clean() -> None:
         machine = ScriptedMachine(lambda command, status=status: (status, "", ""))  # type: ignore[misc]
         assert len(asyncio.run(left_at(machine, "/b/x", "ssd", sink))) == found
     assert asyncio.run(left_at(ScriptedMachine(lambda command: (255, "", "")), "/b/x", "ssd")) == []
-
-
-def test_a_command_is_started_again_and_cleaned_up_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lab.saturators.command._MARKS", str(tmp_path))
-    work = 'echo x >>"$0"; printf "1000 bytes\\r2000 bytes\\n" >&2'
-    given_ = COMMAND | {
-        "start": ["sh", "-c", work, f"{tmp_path}/@own.log"],
-        "cleanup": ["rm", "-f", "--", f"{tmp_path}/@own.log"],
-        "interval_s": 0.1,
-    }
-    events: list[dict[str, Any]] = []
-    log, marked = tmp_path / f"plimsoll-{BY}.log", tmp_path / f"plimsoll-{BY}.command"
-
-    async def drive() -> None:
-        machine = LocalMachine()
-        settings = settings_of(given_)
-        one = saturator(machine, settings, BY, events.append)
-        log.write_text("of a crash\n")
-        await one.start()
-        async with asyncio.timeout(30):
-            while not log.exists() or log.read_text().count("x") < 3:
-                await asyncio.sleep(0.02)
-        assert "crash" not in log.read_text()
-        assert marked.is_dir()
-        found = await kind_of(settings).find(machine, settings, BY, "ssd")
-        assert [one.what for one in found] == [f"what the saturator's command left, marked by {marked}"]
-        await one.stop()
-        assert await kind_of(settings).find(machine, settings, BY, "ssd") == []
-        marked.mkdir()
-        log.touch()
-        for left in await kind_of(settings).find(machine, settings, BY, "ssd"):
-            await StepRunner(machine).do(left.remove)
-        await machine.close()
-
-    asyncio.run(drive())
-    assert list(tmp_path.iterdir()) == []
-    assert events[-1]["bytes"] >= 3 * 2000
-
-
-def test_a_clean_up_that_fails_is_tried_again_by_lab_clean(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lab.saturators.command._MARKS", str(tmp_path))
-    settings = settings_of(COMMAND | {"cleanup": ["sh", "-c", f"test ! -e {tmp_path}/stuck"]})
-
-    async def drive() -> list[Any]:
-        machine = LocalMachine()
-        one = saturator(machine, settings, BY, lambda event: None)
-        assert isinstance(one, Runner)
-        await one.start()
-        (tmp_path / "stuck").touch()
-        with pytest.raises(Exception, match="ended with status 1"):
-            await one.stop()
-        found = await kind_of(settings).find(machine, settings, BY, "ssd")
-        await machine.close()
-        return found
-
-    assert len(asyncio.run(drive())) == 1
 
 
 def test_rsync_that_lost_files_on_its_way_did_not_fail(tmp_path: Path) -> None:

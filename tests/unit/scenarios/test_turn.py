@@ -49,5 +49,5 @@ def test_another_process_is_waited_for_until_it_is_killed(monkeypatch: pytest.Mo
             pass
         other.send_signal(signal.SIGKILL)
         other.wait()
-        with login_turn("http://clone.test", "author"):
+        with gevent.Timeout(120), login_turn("http://clone.test", "author"):
             pass
