@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from plimsoll.common.sizes import size_text
 from plimsoll.common.units import counted
 
-# None that reads: fio 3.25 and 3.33 also sync after reads, when there is nothing to save; 3.39 does not.
+# None that reads: fio 3.33 also syncs after reads, when there is nothing to save.
 WritingTest = Literal["seqwr", "rndwr"]
 Call = Literal["fdatasync", "fsync"]
 Engine = Literal["sync", "psync", "pvsync2", "libaio", "io_uring"]
