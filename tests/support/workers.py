@@ -14,6 +14,7 @@ _TOGETHER = {
         "tests/real/scenarios/test_upload_images.py",
         "tests/real/scenarios/test_visitors.py::test_visitors_read_a_wordpress",
         "tests/real/site/test_site.py",
+        "tests/real/site/test_site_dump.py",
         "tests/real/site/test_site_faults.py",
     ),
     "disks": (

@@ -1,7 +1,6 @@
 """Real rsync, a real MariaDB and real commands keep disks busy: stopped and killed, they leave nothing."""
 
 import asyncio
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from lab.steps.runner import StepRunner
 from tests.real.lab.test_pool_work_real import BY, LAB_YML, killed, until
 from tests.real.lab.test_saturators_real import fill, is_whole_story, until_bytes
 from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
-from tests.support.forum import MariaDB, wait_for
+from tests.support.forum import MariaDB
 from tests.support.paths import ROOT
 from tests.support.programs import need
 from tests.support.sshd import receiving
@@ -216,29 +215,6 @@ def test_what_keeps_a_database_from_being_dumped_is_said_before(
         )
 
     run(life)
-
-
-def test_a_dump_in_a_container_ends_when_it_is_stopped(
-    database: MariaDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a stand-in for docker that names the server's own process: its namespaces are entered."""
-    need("nsenter")
-    (tmp_path / "docker").write_text(
-        f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\necho {database.process.pid}\n'
-    )
-    (tmp_path / "docker").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    said = dump_of(database, tmp_path, {"to": "null"}, container="@own-db", rate_bytes_per_s="1M")
-    events: list[dict[str, Any]] = []
-
-    async def work() -> None:
-        await until_bytes(events, 1 << 20)
-        assert database.busy_with("SELECT"), "it is in the middle"
-
-    run(lambda machine: driven(machine, said, events, work))
-    is_whole_story(events, "database-dump")
-    assert f"plimsoll-{BY}-db" in (tmp_path / "asked").read_text()
-    wait_for("the dump ends", lambda: not database.busy_with("SELECT /*"))
 
 
 def work_of(kind: str, site: Path, backup: Path, database: MariaDB, tmp_path: Path) -> tuple[Any, str]:
