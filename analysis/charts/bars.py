@@ -11,7 +11,8 @@ from plimsoll.common.units import at_least, counted, milliseconds
 
 _SPREAD = 0.8  # how much of a place the backends' bars take
 _WIDEST = 0.12  # of the figure's width, one bar
-_MOST_LABELLED = 16  # bars with their figure written on them
+_MOST_LABELLED = 16  # bars with their figure written on them; of more, the highest of each backend
+_HALF = 18  # letters of a long name, from each end
 _TOPS = " On the log scale only the tops of the bars mean something."
 _LOG_FROM = 30  # times as high as the lowest bar
 
@@ -71,12 +72,26 @@ def place_axis(places: Sequence[str]) -> Json:
     return axis("") | {
         "tickmode": "array",
         "tickvals": list(range(len(places))),
-        "ticktext": [_two_lines(place) for place in places],
+        "ticktext": _labels(places),
         "range": [-0.5, len(places) - 0.5],
         "showgrid": False,
         "zeroline": False,
         "rangemode": "normal",
     }
+
+
+def _labels(places: Sequence[str]) -> list[str]:
+    """Return a short label of each place; where two would look alike, their ends tell them apart."""
+    short = [_two_lines(place) for place in places]
+    labels = [
+        label
+        if short.count(label) == 1
+        else f"{plotly_text(place[:_HALF])}<br>…{plotly_text(place[-_HALF:])}"
+        for place, label in zip(places, short, strict=True)
+    ]
+    return [
+        label if labels.count(label) == 1 else f"{label} ({at})" for at, label in enumerate(labels, start=1)
+    ]
 
 
 def _two_lines(place: str) -> str:
@@ -111,7 +126,7 @@ def _bars(
     said: Callable[[float], str],
     middle: float,
     step: float,
-    labelled: bool,
+    all_labelled: bool,
 ) -> Json:
     name = plotly_text(backend.name)
     shown = [
@@ -122,8 +137,12 @@ def _bars(
     texts = [
         _said(level, any(one.at_least and one.value <= level for one in at), said) for _, at, level in shown
     ]
+    highest = max((level for *_, level in shown), default=0.0)
     labels: Json = {
-        "text": texts,
+        "text": [
+            text if all_labelled or level == highest else ""
+            for text, (*_, level) in zip(texts, shown, strict=True)
+        ],
         "textposition": "inside",
         "insidetextanchor": "start",
         "textangle": 0,
@@ -143,7 +162,7 @@ def _bars(
             for (place, at, _), text in zip(shown, texts, strict=True)
         ],
         "hoverinfo": "text",
-        **(labels if labelled else {}),
+        **labels,
     }
 
 

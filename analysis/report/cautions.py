@@ -128,7 +128,8 @@ def _limits(run: MeasuredRun) -> list[Caution]:
         found.append(Caution(Severity.NOTE, text))
     if run.statistics.warmup:
         warmup = run.statistics.warmup
-        text = f"{counted(warmup, 'request')} of the warm-up {_was(warmup)} left out."
+        aside = "the warm-up" if run.directory.facts.logs else "warm-up, set-up or clean-up"
+        text = f"{counted(warmup, 'request')} of {aside} {_was(warmup)} left out."
         found.append(Caution(Severity.NOTE, text))
     return found
 

@@ -13,6 +13,7 @@ from analysis.report.measure_medians import measure_sentence, said_of
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.midway import midway
 from analysis.report.omissions import lost_in
+from analysis.report.own_figures import own_line
 from analysis.report.page import page
 from analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
 from analysis.report.phase_table import phase_sentence
@@ -65,7 +66,7 @@ class Report:
 
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
-        said = [line for run in self.runs for line in (run.one_line(), *said_of(run))]
+        said = [line for run in self.runs for line in (run.one_line(), *_own(run), *said_of(run))]
         said += [*self.sentences(), *lines_of(self.stalls)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
 
@@ -78,6 +79,11 @@ class Report:
         ]
         several = len(self.compared) > 1
         return [f"{name}: {text}" if several else text for name, text in found if text]
+
+
+def _own(run: MeasuredRun) -> list[str]:
+    """Return a line on what a scripted run is about; none of any other."""
+    return [f"  {line}"] if (line := own_line(run)) else []
 
 
 def make_report(

@@ -24,6 +24,7 @@ from analysis.report.instances import instance_table, merge_cautions
 from analysis.report.measure_phases import measure_phase_table
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.omissions import missing_cautions
+from analysis.report.own_figures import own_bigs, own_line, own_sentence
 from analysis.report.phase_figures import ScenarioFigures
 from analysis.report.phase_table import phase_table
 from analysis.report.precondition import rounds_table
@@ -205,6 +206,7 @@ def _run(run: MeasuredRun) -> dict[str, Any]:
     cautions = gravest_first(found)
     response = run.statistics.samples["response"].figures()
     target = run.directory.facts.target
+    bigs = own_bigs(run)
     return {
         "name": run.name,
         "colour": run.colour,
@@ -216,9 +218,10 @@ def _run(run: MeasuredRun) -> dict[str, Any]:
         "requests": run.statistics.requests,
         "failures": run.statistics.failures,
         "times": [response.shown(name) for name in ("p50", "p99", "p99.9", "max")],
-        "big": big_figures(run),
-        "sentence": sentence(run),
-        "footnote": footnote(run),
+        "own": own_line(run),
+        "big": bigs or big_figures(run),
+        "sentence": own_sentence(run) or sentence(run),
+        "footnote": "" if bigs else footnote(run),
         "cautions": [caution for caution in cautions if caution.level != Severity.NOTE],
         "notes": [caution for caution in cautions if caution.level == Severity.NOTE],
         "tables": [table for table in _tables(run) if table],

@@ -62,7 +62,12 @@ def steps_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
 def phases_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
     """Return how long each phase took, such as those of an upgrade; None where nothing has phases."""
     levels = {run.number: _levels(run.values, lambda name: name.startswith(_PHASE)) for run in scenario.runs}
-    longest = _longest(levels.values())[:_MOST_PHASES]
+    longest = _longest(levels.values())
+    if len(longest) > _MOST_PHASES:
+        longest, others = longest[: _MOST_PHASES - 1], longest[_MOST_PHASES - 1 :]
+        together = f"{_PHASE}{len(others):,} shorter ones, together"
+        levels = {number: _folded(each, others, together) for number, each in levels.items()}
+        longest.append(together)
     names = [name for name in dict.fromkeys(n for each in levels.values() for n in each) if name in longest]
     if not names:
         return None
@@ -73,6 +78,15 @@ def phases_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
     )
     shown = [name.removeprefix(_PHASE) for name in names]
     return bars_chart(f"phases-{scenario.number}", f"How long each phase took{of}", caption, shown, backends)
+
+
+def _folded(levels: Levels, others: Sequence[str], name: str) -> Levels:
+    """Return `levels` with those of `others` as one, the last: their sum."""
+    kept = {one: level for one, level in levels.items() if one not in others}
+    folded = [level for one, level in levels.items() if one in others]
+    if folded:
+        kept[name] = Level("", sum(level.value for level in folded), max(level.n for level in folded))
+    return kept
 
 
 def measures_by_phase_chart(scenario: ScenarioRuns, of: str) -> Chart | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from analysis.statistics.failedmeasures import MS_OF, FailedValue, Failures, median_with
+from analysis.statistics.failedmeasures import MS_OF, FailedValue, Failures, percentile_with
 from analysis.statistics.sample import rank
 from plimsoll.common.figure import is_figure
 from plimsoll.rundir.events import Event
@@ -31,9 +31,13 @@ class Values:
 
         Of what is no time, a failure is no bound, and the median is that of the values.
         """
+        return self.at(500_000)
+
+    def at(self, ppm: int) -> tuple[float | None, float | None]:
+        """Return the same of percentile q = `ppm`/10⁶."""
         each_ms = MS_OF.get(self.unit)
         least = [one.least_ms / each_ms for one in self.failed] if each_ms else []
-        return median_with(self.values, least) if self.values or least else (None, None)
+        return percentile_with(self.values, least, ppm) if self.values or least else (None, None)
 
     @property
     def p75(self) -> float | None:

@@ -78,8 +78,14 @@ def median_with(values: Sequence[float], failed: Sequence[float]) -> tuple[float
     Where it is a failure's, the first is None, and the second the least that it can be: None where that is
     not known. At least one of both is needed.
     """
-    count = len(values) + len(failed)
-    place = max(math.ceil(count / 2), 1) - 1
+    return percentile_with(values, failed, 500_000)
+
+
+def percentile_with(
+    values: Sequence[float], failed: Sequence[float], ppm: int
+) -> tuple[float | None, float | None]:
+    """Return the same of percentile q = `ppm`/10⁶, whatever the number of values."""
+    place = max(-(-(len(values) + len(failed)) * ppm // 1_000_000), 1) - 1
     if place < len(values):
         return sorted(values)[place], None
     least = sorted(failed)[place - len(values)]

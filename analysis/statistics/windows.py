@@ -9,6 +9,7 @@ from analysis.statistics.sample import P99, P999, PERCENTILES, fewest, rank
 from analysis.statistics.timeline import Timeline
 
 MOST_WINDOWS = 300
+_FEWEST_FOR_LINE = 8  # windows
 _MINUTE_NS = 60_000_000_000
 # Tried in this order: the first of which the whole run has enough requests is what each window shows.
 SHOWN = ("p99.9", "p99")
@@ -142,17 +143,17 @@ def merged_edges(counts: list[int], slices: int, enough: int) -> list[tuple[int,
 def average_line(points: list[tuple[float, float, int]]) -> AverageLine | None:
     """Return the least-squares line through (seconds, milliseconds, requests), each weighted by its requests.
 
-    None with fewer than three points, through which a line says nothing. Weighted, because the variance of a
-    window's percentile falls as its requests grow.
+    None with fewer than eight points: the slope through so few is one of chance. Weighted, because the
+    variance of a window's percentile falls as its requests grow.
     """
-    if len(points) < 3:
+    if len(points) < _FEWEST_FOR_LINE:
         return None
     t_s, value_ms, n = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
     weight = n / n.sum()
     t_mean, value_mean = float(weight @ t_s), float(weight @ value_ms)
-    spread = float(weight @ np.square(t_s - t_mean))
-    if spread == 0:
+    if np.ptp(t_s) == 0:
         return None
+    spread = float(weight @ np.square(t_s - t_mean))
     slope = float(weight @ ((t_s - t_mean) * (value_ms - value_mean))) / spread
     return AverageLine(value_mean - slope * t_mean, slope)
 

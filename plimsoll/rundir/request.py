@@ -8,7 +8,8 @@ class Request:
     """One record of `requests.npy` with names in place of numbers; docs/run-format.md has the columns.
 
     `due_ns` counts from the start of the run; `total_us` and `ttfb_us` (0: no byte came) from the request's
-    own start. `iteration` (from 1; 0: not part of one) goes into column `line`.
+    own start. `iteration` (from 1; 0: not part of one) goes into column `line`. `warmup` marks what is in no
+    figure: also what sets a scenario up, and what cleans up after it.
     """
 
     due_ns: int

@@ -29,6 +29,8 @@ from scenarios.running.work import Work
 
 # After this many failed iterations in a row the run ends.
 HOPELESS_IN_A_ROW = 10
+# The step that takes away what a run made. It is not what is measured, and in no figure.
+CLEAN_UP = "clean up"
 _USERS_A_SHARE = 100_000
 _LOOK_S = 0.02
 
@@ -167,6 +169,7 @@ class Session:
                 client=client,
                 reused=sent.connect_us == 0 and sent.status > 0,
                 tls=sent.url.startswith("https:"),
+                warmup=sent.step == CLEAN_UP,
             )
         )
         if sent.error != "none":

@@ -7,12 +7,12 @@ from pydantic import Field
 
 from scenarios.running.credentials import credentials
 from scenarios.running.errors import StepFailedError
+from scenarios.running.session import CLEAN_UP
 from scenarios.running.settings import ChangingSettings
 from scenarios.running.user import ScenarioUser
 from scenarios.wordpress.account import log_in
 from scenarios.wordpress.rest import Rest
 
-CLEAN_UP = "clean up"
 # No later iteration of the same account can do better.
 _FOR_GOOD = ("no_permission", "login_failed")
 

@@ -128,7 +128,7 @@ def test_merged_windows_lose_no_request_and_each_has_enough(
     assert all(before[1] == after[0] for before, after in pairwise(edges))
 
 
-@given(st.integers(-1000, 1000), st.integers(-50, 50), st.lists(st.integers(1, 9), min_size=3, max_size=30))
+@given(st.integers(-1000, 1000), st.integers(-50, 50), st.lists(st.integers(1, 9), min_size=8, max_size=30))
 def test_points_on_a_line_give_that_line(at_zero: int, slope: int, weights: list[int]) -> None:
     line = average_line([(float(t), at_zero + slope * float(t), n) for t, n in enumerate(weights)])
     assert line is not None
@@ -146,6 +146,7 @@ def test_the_line_is_numpys_weighted_least_squares() -> None:
     assert line.at_zero_ms == pytest.approx(at_zero)
 
 
-def test_two_points_are_no_line() -> None:
-    assert average_line([(0.0, 1.0, 9), (1.0, 2.0, 9)]) is None
-    assert average_line([(1.0, 1.0, 9)] * 3) is None
+def test_few_points_are_no_line() -> None:
+    assert average_line([(float(t), 2.0 * t, 9) for t in range(7)]) is None
+    assert average_line([(float(t), 2.0 * t, 9) for t in range(8)]) is not None
+    assert average_line([(1.0, 1.0, 9)] * 9) is None

@@ -1,0 +1,247 @@
+"""The headline of a scripted scenario is its own figure, and none of requests of all kinds."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.charts.bars import Bars, Level, bars_chart
+from analysis.report import make_report
+from analysis.report.own_figures import own_bigs, own_line, own_sentence
+from analysis.statistics.outcome import outcome_lines
+from analysis.statistics.summary import summarise
+from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.request import Request
+from plimsoll.rundir.writer import RunWriter
+from tests.support.scripted_runs import add_events
+
+VERSIONS = {"event": "upgrade", "phase": "offer", "from_version": "6.1.9", "to_version": "6.8.12", "t_ns": 1}
+
+
+def _run(
+    folder: Path,
+    scenario: str,
+    measures: list[tuple[str, float, str]],
+    failed: int = 0,
+    events: tuple[dict[str, Any], ...] = (),
+    steps: tuple[Request, ...] = (Request(0, 1000, "view", status=200, iteration=1),),
+) -> Any:
+    facts = RunFacts.model_validate(
+        {
+            "scenario": scenario,
+            "loop": "closed",
+            "load": {"digest": "0", "settings": {"timeout_s": 30.0}},
+        }
+    )
+    with RunWriter(folder / "run", facts, summarise, at_once=False) as run:
+        for step in steps:
+            run.request(step)
+        for number, (name, value, unit) in enumerate(measures, start=1):
+            run.measure(name, value, unit, iteration=number, t_ns=number * 1000)
+        for number in range(failed):
+            at_ns = (len(measures) + number + 1) * 1000
+            run.event("iteration failed", iteration=len(measures) + number + 1, took_ms=5.0, t_ns=at_ns)
+        run.finish("complete")
+    add_events(folder / "run", *events)
+    return make_report([folder / "run"]).runs[0]
+
+
+SAVES = [("article saved", 100.0 + each, "ms") for each in range(60)]
+PHASES = [("phase: unpack", 6000.0, "ms"), ("phase: copy", 9000.0, "ms"), ("phase: start", 100.0, "ms")]
+OUTAGE = [("outage: visitors", 3200.0, "ms"), ("outage: members", 0.0, "ms")]
+HEADLINES = [
+    (
+        "an article's figure is the time until it is saved, with the highest percentile that there is",
+        "save-article",
+        SAVES,
+        0,
+        (),
+        {"article saved": "129 ms", "p90": "153 ms", "slowest": "159 ms"},
+        "An article was saved in 129 ms (median of 60 saves); one in ten took 153 ms or more.",
+    ),
+    (
+        "images have one each, and one of all",
+        "upload-images",
+        [*(("image ready", 3000.0 + each, "ms") for each in range(5)), ("all images ready", 310.0, "s")],
+        0,
+        (),
+        {"image ready": "3 s", "slowest": "3 s", "all images ready": "5 min 10 s"},
+        "An image was ready in 3 s (median of 5 images).",
+    ),
+    (
+        "a download has a rate, of which the lowest is the slowest",
+        "download",
+        [("throughput", 600.0, "MB/s"), ("throughput", 620.0, "MB/s"), ("throughput", 640.0, "MB/s")],
+        0,
+        (),
+        {"throughput": "620 MB/s", "slowest": "600 MB/s"},
+        "A download came with 620 MB/s (median of 3 downloads); the slowest with 600 MB/s.",
+    ),
+    (
+        "an upgrade says from what to what, its longest phases, and who was without the site",
+        "upgrade-wordpress",
+        [*PHASES, *OUTAGE, ("upgrade", 20_000.0, "ms")],
+        0,
+        (VERSIONS,),
+        {
+            "upgrade": "20 s",
+            "copy": "9 s",
+            "unpack": "6 s",
+            "start": "100 ms",
+            "visitors without the site": "3.2 s",
+            "members without the site": "0 s",
+        },
+        "WordPress 6.1.9 to 6.8.12 took 20 s, most of it in copy 9 s, unpack 6 s and start 100 ms. "
+        "Without the site meanwhile: visitors for 3.2 s.",
+    ),
+    (
+        "a forum's upgrade measures in seconds",
+        "upgrade-xenforo",
+        [("upgrade_total", 48.0, "s"), ("phase: users", 30.0, "s")],
+        0,
+        (),
+        {"upgrade": "48 s", "users": "30 s"},
+        "The upgrade took 48 s, most of it in users 30 s.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "scenario", "measures", "failed", "events", "bigs", "sentence"),
+    HEADLINES,
+    ids=[row[0] for row in HEADLINES],
+)
+def test_the_headline_is_the_scenarios_own(
+    tmp_path: Path,
+    what: str,
+    scenario: str,
+    measures: list[tuple[str, float, str]],
+    failed: int,
+    events: tuple[dict[str, Any], ...],
+    bigs: dict[str, str],
+    sentence: str,
+) -> None:
+    run = _run(tmp_path, scenario, measures, failed, events)
+    assert {big.name: big.value for big in own_bigs(run)} == bigs, what
+    assert own_sentence(run) == sentence, what
+    assert sum(big.first for big in own_bigs(run)) == 1
+    assert sentence.split(",")[0].split(" (")[0] in (tmp_path / "run" / "report.html").read_text()
+
+
+FAILURES = [
+    (
+        "the usual save is a failure",
+        3,
+        4,
+        ["≥ 30 s", "≥ 30 s"],
+        "4 of 7 saves failed. So the usual one is a failure.",
+    ),
+    ("all fail", 0, 2, [], ""),
+    (
+        "one in ten fails",
+        18,
+        2,
+        ["109 ms", "117 ms", "≥ 30 s"],
+        "2 of 20 saves failed. An article was saved in 109 ms (median of 20 saves, 2 failed); "
+        "one in ten took 117 ms or more.",
+    ),
+    (
+        "so does one in seven",
+        17,
+        3,
+        ["109 ms", "≥ 30 s", "≥ 30 s"],
+        "3 of 20 saves failed. An article was saved in 109 ms (median of 20 saves, 3 failed); "
+        "one in ten failed.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "good", "failed", "values", "sentence"), FAILURES, ids=[row[0] for row in FAILURES]
+)
+def test_a_failure_is_never_fast_in_a_headline(
+    tmp_path: Path, what: str, good: int, failed: int, values: list[str], sentence: str
+) -> None:
+    run = _run(tmp_path, "save-article", SAVES[:good], failed=failed)
+    assert own_sentence(run) == sentence, what
+    assert [big.value for big in own_bigs(run)] == values, what
+    assert not good or f"{failed} failed" in own_line(run)
+
+
+def test_what_measured_nothing_of_its_own_keeps_its_percentiles(tmp_path: Path) -> None:
+    run = _run(tmp_path, "save-article", [])
+    assert (own_bigs(run), own_sentence(run), own_line(run)) == ([], "", "")
+    assert ">p99.9<" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_clean_up_is_in_no_figure(tmp_path: Path) -> None:
+    steps = (
+        Request(0, 1000, "publish", status=201, iteration=1),
+        Request(2000, 9_000_000, "clean up", status=200, iteration=1, warmup=True),
+    )
+    run = _run(tmp_path, "save-article", SAVES, steps=steps)
+    assert run.statistics.samples["response"].figures()["max"] == 1.0
+    assert [name.partition(" ")[2] for name in run.statistics.routes] == ["publish"]
+    assert (
+        "1 request of warm-up, set-up or clean-up was left out."
+        in (tmp_path / "run" / "report.html").read_text()
+    )
+
+
+def test_the_terminal_has_p999_where_there_are_enough(tmp_path: Path) -> None:
+    many = tuple(Request(number * 1000, 1000 + number, "save", status=200) for number in range(1000))
+    _run(tmp_path, "save-article", SAVES, steps=many)
+    head, row = outcome_lines(tmp_path / "run")[:2]
+    assert head.split() == [
+        "step",
+        "requests",
+        "failed",
+        "p50",
+        "ms",
+        "p99",
+        "ms",
+        "p99.9",
+        "ms",
+        "max",
+        "ms",
+    ]
+    assert row.split() == ["save", "1,000", "0", "1.50", "1.99", "2.00", "2.00"]
+    few = _run(tmp_path / "few", "save-article", SAVES)
+    assert "p99.9" not in outcome_lines(few.directory.path)[0]
+
+
+def test_a_long_step_is_not_cut_to_look_like_another(tmp_path: Path) -> None:
+    names = [f"verify: the thing that has a rather long name, number {number}" for number in (1, 2)]
+    steps = tuple(Request(0, 1000, name, status=200) for name in names)
+    _run(tmp_path, "save-article", SAVES, steps=steps)
+    assert all(any(line.startswith(name) for line in outcome_lines(tmp_path / "run")) for name in names)
+
+
+def _chart(places: list[str], values: list[float]) -> dict[str, Any]:
+    bars = Bars("rust", 0, [[Level("run", value, 1)] for value in values])
+    chart = bars_chart("k", "t", "c", places, [bars])
+    return {"ticks": chart.layout["xaxis"]["ticktext"], "texts": chart.data[0]["text"]}
+
+
+def test_labels_of_bars_differ_where_their_places_do() -> None:
+    places = ["phase: rebuilding the search index of threads", "phase: rebuilding the search index of posts"]
+    ticks = _chart(places, [1.0, 2.0])["ticks"]
+    assert len(set(ticks)) == 2
+    assert [tick.endswith(end) for tick, end in zip(ticks, ("threads", "posts"), strict=True)] == [True, True]
+    same = ["a" * 30 + "b" * 30 + "c" * 30, "a" * 30 + "x" * 30 + "c" * 30]
+    assert len(set(_chart(same, [1.0, 2.0])["ticks"])) == 2
+
+
+def test_of_many_bars_the_highest_is_labelled() -> None:
+    values = [float(value) for value in np.arange(1, 31)]
+    texts = _chart([f"phase {number}" for number in range(30)], values)["texts"]
+    assert texts == [""] * 29 + ["30 ms"]
+
+
+def test_of_many_phases_none_is_dropped(tmp_path: Path) -> None:
+    phases = [(f"phase: step {number}", 100.0 + number, "ms") for number in range(40)]
+    run = _run(tmp_path, "upgrade-wordpress", [*phases, ("upgrade", 9000.0, "ms")])
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "25 shorter ones, together" in page
+    assert run.measures["phase: step 0"]["max"] == 100.0
