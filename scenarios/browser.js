@@ -47,7 +47,7 @@ const KINDS = [
   ['editor', named('wp-admin/post(-new)?\\.php')],
   ['media', named('wp-admin/(media-new|upload)\\.php')],
   ['dashboard', named('wp-admin/(index\\.php)?$')],
-  ['post', named('(?!wp-login\\.php|wp-admin/).')], // all that a visitor opens from the front page
+  ['post', named('(?!wp-)[^.?#]+$')], // however its permalinks look
 ];
 
 export default async function () {
