@@ -5,13 +5,31 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, model_validator
 
 from lab.names.model import NameOf
-from lab.observers import arcstats, cpu, diskstats, mariadb, memory, pools, pressure
+from lab.observers import (
+    arcstats,
+    cpu,
+    diskstats,
+    mariadb,
+    memory,
+    pools,
+    poolstate,
+    poolwaits,
+    pressure,
+    txg,
+    vdevs,
+    zil,
+)
 from lab.observers.observer import Observer
 from lab.observers.settings import ObserverOptions
 
 OBSERVERS: list[Observer] = [
     arcstats.OBSERVER,
+    txg.OBSERVER,
+    zil.OBSERVER,
     pools.OBSERVER,
+    poolwaits.OBSERVER,
+    vdevs.OBSERVER,
+    poolstate.OBSERVER,
     diskstats.OBSERVER,
     pressure.OBSERVER,
     cpu.OBSERVER,
@@ -33,7 +51,19 @@ class ObserverSettings(ObserverOptions):
     model_config = ConfigDict(defer_build=True)  # until it is used: the registry is complete by then
 
     observe: tuple[ObserverName, ...] = Field(
-        ("arcstats", "zpool", "diskstats", "pressure", "cpu", "memory"),
+        (
+            "arcstats",
+            "txg",
+            "zil",
+            "zpool",
+            "poolwaits",
+            "vdevs",
+            "poolstate",
+            "diskstats",
+            "pressure",
+            "cpu",
+            "memory",
+        ),
         description="Observers to run. What a host does not have stays empty.",
     )
 

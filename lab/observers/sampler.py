@@ -111,5 +111,17 @@ async def sampler_of(machine: Machine, settings: ObserverSettings, say: Say) -> 
 
     `say` gets a sentence for each thing that this host lacks.
     """
-    observed = [await observer(name).prepare(machine, settings, say) for name in settings.observe]
+    said: list[str] = []
+    observed = [await observer(name).prepare(machine, settings, said.append) for name in settings.observe]
+    for sentence in said_once(said):
+        say(sentence)
     return Sampler(machine, [one for one in observed if one is not None], say)
+
+
+def said_once(said: Sequence[str]) -> list[str]:
+    """Return sentences `OBSERVER: TEXT`, those of one text as one that names all observers. Pure."""
+    names: dict[str, list[str]] = {}
+    for sentence in said:
+        name, _, text = sentence.partition(": ")
+        names.setdefault(text, []).append(name)
+    return [f"{', '.join(each)}: {text}" for text, each in names.items()]

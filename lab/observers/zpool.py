@@ -45,11 +45,6 @@ def command(form: IostatForm, pools: Sequence[str]) -> list[str]:
     return ["stdbuf", "-oL", "zpool", "iostat", *form.options, *pools, "1"]
 
 
-def list_command() -> list[str]:
-    """Return the command that prints the imported pools, one a line. Pure."""
-    return ["zpool", "list", "-H", "-o", "name"]
-
-
 def parse(line: str) -> tuple[str, dict[str, float]] | None:
     """Return the pool and its figures, waits in nanoseconds; None for headers and rules.
 

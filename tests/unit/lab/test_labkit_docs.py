@@ -40,7 +40,11 @@ def test_every_column_is_documented_with_its_unit_and_source() -> None:
     documented = [row for row in _rows("observers.md") if row[0].split(".")[0] in NAMES and len(row) == 3]
     documented = [row for row in documented if row[0] not in _observer_keys()]
     made = [
-        [f"{observer.name}.{column.name}", _unit(column.name), re.sub(r"\b(DEVICE|POOL) ", "", column.source)]
+        [
+            f"{observer.name}.{column.name}",
+            _unit(column.name),
+            re.sub(r"\b(POOL/VDEV|DEVICE|POOL) ", "", column.source),
+        ]
         for observer in OBSERVERS
         for column in observer.columns
     ]

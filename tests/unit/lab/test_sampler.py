@@ -168,8 +168,9 @@ def test_all_files_take_one_round_trip_and_what_is_absent_is_said_once() -> None
     assert len(machine.ran) == 3
     assert len(found.columns) == len(set(found.columns)) == len(rows[0])
     assert said == [
-        "zpool: no pool is imported here, so there is none to observe",
+        "txg, zpool, poolwaits, vdevs, poolstate: no pool is imported here, so there is none to observe",
         "arcstats: /proc/spl/kstat/zfs/arcstats cannot be read here; its columns stay empty",
+        "zil: /proc/spl/kstat/zfs/zil cannot be read here; its columns stay empty",
     ]
     by_name = dict(zip(found.columns, rows[2], strict=True))
     assert by_name["diskstats.vda_reads_per_s"] == 0
