@@ -6,6 +6,7 @@ from functools import cached_property
 
 from analysis.evidence.answers import AnswerCounter, RouteAnswers
 from analysis.evidence.finding import Finding, FindingKind
+from analysis.evidence.poolwork import PoolWork, pool_findings, pool_work, read_pool_work
 from analysis.statistics.lateness import is_late
 from analysis.statistics.sample import P999, PERCENTILES
 from plimsoll.common.severity import Severity
@@ -13,6 +14,7 @@ from plimsoll.common.units import counted, milliseconds, share, significant
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.discovery import name_of
 from plimsoll.rundir.events import Saturation, saturation
+from plimsoll.rundir.hostfile import Column
 from plimsoll.rundir.recordsum import RecordSum
 from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD, Records
 from plimsoll.rundir.silence import Silence
@@ -72,12 +74,16 @@ class Observer:
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """One run: its facts, its observation, and its lag and response times by phase, in ms."""
+    """One run: its facts, its observation, and its lag and response times by phase, in ms.
+
+    `host` has the columns of its host.csv, where somebody has read them already.
+    """
 
     directory: RunDirectory
     observation: Observation
     lag_ms: Mapping[str, Times]
     response_ms: Mapping[str, Times]
+    host: Mapping[str, Column] | None = None
 
     @property
     def name(self) -> str:
@@ -94,6 +100,11 @@ class RunEvidence:
         """The saturator that kept its disks busy."""
         return saturation(self.directory.events)
 
+    @cached_property
+    def pool_work(self) -> PoolWork:
+        """What the pools under it did meanwhile."""
+        return read_pool_work(self.directory) if self.host is None else pool_work(self.directory, self.host)
+
 
 def run_findings(run: RunEvidence) -> Iterator[Finding]:
     """Yield what is wrong with a run by itself. Pure."""
@@ -105,6 +116,7 @@ def run_findings(run: RunEvidence) -> Iterator[Finding]:
         *_target(run),
         *_connections(run),
         *_parts(run),
+        *pool_findings(run.pool_work),
     ):
         yield Finding(kind, f"{run.name} {text}", (run.name,), run.scenario, own_remedy=remedy)
 

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from analysis.evidence.poolwork import is_pool_work
 from analysis.report.host_subjects import SUBJECTS
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
@@ -37,4 +38,9 @@ def counters_of(run: RunDirectory) -> HostCounters:
 
 
 def _is_shown(name: str) -> bool:
-    return name == ARC_HITS or bool(LATENCY.fullmatch(name)) or any(each.fullmatch(name) for each in _DRAWN)
+    return (
+        name == ARC_HITS
+        or bool(LATENCY.fullmatch(name))
+        or is_pool_work(name)
+        or any(each.fullmatch(name) for each in _DRAWN)
+    )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.evidence.poolwork import named_facts
 from analysis.report.host_counters import LATENCY
 from analysis.report.measured_run import MeasuredRun
 
@@ -76,16 +77,9 @@ def zero_ns(run: MeasuredRun) -> int:
 
 def own_disks(run: MeasuredRun) -> set[str]:
     """Return the kernel's names (hostile) of the storage's disks; none where run.json does not say."""
-    return {device.removeprefix("/dev/") for device in _named(run, "disks", "device")}
+    return {device.removeprefix("/dev/") for device in named_facts(run.directory, "disks", "device")}
 
 
 def own_pools(run: MeasuredRun) -> set[str]:
     """Return the names (hostile) of the storage's pools; none where run.json does not say."""
-    return _named(run, "pools", "pool")
-
-
-def _named(run: MeasuredRun, kind: str, key: str) -> set[str]:
-    storage = run.directory.facts.storage
-    each = storage.facts.get(kind) if storage else None
-    names = (one.get(key) for one in each if isinstance(one, dict)) if isinstance(each, list) else ()
-    return {name for name in names if isinstance(name, str)}
+    return named_facts(run.directory, "pools", "pool")

@@ -122,7 +122,8 @@ class MeasuredRun:
             for figures in (self.statistics.samples[name].figures() for name in ("lag", "response"))
         )
         lag = {name: lag[name] for name in JUDGED}
-        return RunEvidence(self.directory, self.observation, {"whole": lag}, {"whole": response})
+        host = self.host.samples.columns
+        return RunEvidence(self.directory, self.observation, {"whole": lag}, {"whole": response}, host)
 
     @cached_property
     def findings(self) -> list[Finding]:
