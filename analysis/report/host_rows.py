@@ -35,7 +35,7 @@ class HostRow:
 
     `bad` says on which side it may hold up requests; "" where neither would. `near` names an instant at which
     it does, with `{}` for the value and its unit, where "SAID over 3 ms" would not do. `on_off`: it is 0 or
-    1, and has no amount.
+    1, and has no amount. `saturator` is the one whose own work it shows: of such a run it is no source.
     """
 
     title: str
@@ -54,6 +54,7 @@ class HostRow:
     depth: Depth = Depth.SIGN
     near: str = ""
     on_off: bool = False
+    saturator: str = ""
 
     def share_of_one(self, limit: float, cpus: int | None) -> float:
         """Return `limit`, or most of one of so many processors, where that is less."""

@@ -6,6 +6,7 @@ in common: analysis/report/host_rows.py has the type.
 
 from dataclasses import replace
 
+from analysis.report.host_pools import GROUPS, INTENT, VDEVS, WAITS, WORK
 from analysis.report.host_rows import Depth, HostRow, Subject
 
 _GIB, _MB = float(1 << 30), 1e6
@@ -227,4 +228,17 @@ _MARIADB = Subject(
     ),
 )
 
-SUBJECTS = (_CPU, _PRESSURE, _MEMORY, _ARC, _DISKS, _POOLS, _MARIADB)
+SUBJECTS = (
+    _CPU,
+    _PRESSURE,
+    _MEMORY,
+    WORK,
+    _ARC,
+    GROUPS,
+    INTENT,
+    _DISKS,
+    _POOLS,
+    WAITS,
+    VDEVS,
+    _MARIADB,
+)

@@ -44,10 +44,11 @@ def windows_of(run: MeasuredRun) -> RunWindows:
     )
     width_s = max(round(timeline.width_s * each), 1)
     zero_s = zero_ns(run) / 1e9
+    busy = run.saturation.name if run.saturation else None
     sources = {
         row: badness(row, _worst(badness(row, value), t_s + zero_s, width_s, count))
         for row, t_s, value, _ in rows_of(run)
-        if row.bad
+        if row.bad and row.saturator != busy
     }
     return RunWindows(width_s, slowest_ms, sources | _events(run, width_s, count))
 
