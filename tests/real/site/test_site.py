@@ -142,7 +142,7 @@ def test_the_mirror_offers_a_newer_wordpress(site_block: Site) -> None:
     version = re.search(r'<input name="version" value="(6\.8\.\d+)"', page)
     assert version, "update-core.php has no form for 6.8"
     assert site_block.facts()["versions"]["offered"] == version[1]
-    assert site_block.facts()["versions"]["wordpress"] == "6.1.9"
+    assert site_block.facts()["versions"]["wordpress"].startswith("6.1.")
 
 
 def test_nothing_is_called_outside(site_block: Site) -> None:
@@ -224,11 +224,12 @@ def test_a_package_that_is_no_wordpress_is_refused(site_block: Site, tmp_path: P
 
 
 def test_a_package_of_ones_own_is_offered(site_block: Site, tmp_path: Path) -> None:
-    offered = site_block.folder / "mirror" / "wordpress-6.8.7.zip"
+    ours = site_block.facts()["versions"]["offered"]  # whatever Debian's package was when the image was made
+    offered = site_block.folder / "mirror" / f"wordpress-{ours}.zip"
     package = tmp_path / "my.zip"
     with zipfile.ZipFile(offered) as old, zipfile.ZipFile(package, "w") as new:
         for name in ("readme.html", "wp-includes/version.php", "wp-admin/includes/update-core.php"):
-            text = old.read(f"wordpress/{name}").replace(b"'6.8.7'", b"'6.9.1'")
+            text = old.read(f"wordpress/{name}").replace(f"'{ours}'".encode(), b"'99.9.1'")
             new.writestr(f"wordpress/{name}", text)
     port = site_block.url.rpartition(":")[2]
     again = {"BACKEND_DIR": str(site_block.folder), "SITE_NAME": site_block.name, "SITE_PORT": port}
@@ -236,7 +237,7 @@ def test_a_package_of_ones_own_is_offered(site_block: Site, tmp_path: Path) -> N
     admin.log_in()
     kept = tmp_path / "kept.zip"
     shutil.copy(offered, kept)
-    for zip_file, version in ((package, "6.9.1"), (kept, "6.8.7")):
+    for zip_file, version in ((package, "99.9.1"), (kept, ours)):
         done = make("site", again | {"WP_UPGRADE_ZIP": str(zip_file)})
         assert done.returncode == 0, done.stderr
         assert f'name="version" value="{version}"' in admin.ask("/wp-admin/update-core.php").text
