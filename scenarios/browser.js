@@ -7,6 +7,7 @@ import { browser } from 'k6/browser';
 import encoding from 'k6/encoding';
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
+import { accessOf } from './k6/access.js';
 import { Site } from './k6/address.js';
 import { publicPages } from './k6/author.js';
 import { openEditor, publish, saveAgain, write } from './k6/editor.js';
@@ -17,6 +18,8 @@ import { Trouble } from './k6/trouble.js';
 
 const settings = readSettings(open('./k6/defaults/browser.json'));
 const site = new Site(settings.target);
+const access = accessOf(settings);
+const login = `${site.front}${(settings.login_path || 'wp-login.php').replace(/^\/+/, '')}`;
 const timeout = settings.timeout_s * 1000;
 const IGNORED_MS = 1000;
 const image = settings.image ? open(settings.image, 'b') : null;
@@ -40,10 +43,11 @@ for (const name of ['page_load', 'log_in', 'editor_ready', 'publish', 'save', 'u
 }
 
 // Pages by the names under which their loads and web vitals are recorded.
-const named = (path) => new RegExp(`^${site.front.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}${path}`);
+const literal = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+const named = (path) => new RegExp(`^${literal(site.front)}${path}`);
 const KINDS = [
   ['front page', named('$')],
-  ['login', named('wp-login\\.php')],
+  ['login', new RegExp(`^(${literal(login)}|${literal(site.front)}wp-login\\.php)`)],
   ['editor', named('wp-admin/post(-new)?\\.php')],
   ['media', named('wp-admin/(media-new|upload)\\.php')],
   ['dashboard', named('wp-admin/(index\\.php)?$')],
@@ -57,10 +61,15 @@ export default async function () {
   // WordPress keeps all sessions of an account in one record: of two that log in at the same instant, one may be
   // lost. So authors start some seconds apart.
   if (users > 1) sleep(5 * generator(settings.seed, number_)());
+  // Only where there are some: with headers of its own, be they none, k6 loses records of scripts' requests.
+  const own = Object.keys(access.headers).length > 0 ? { extraHTTPHeaders: access.headers } : {};
   const context = await browser.newContext({
     ignoreHTTPSErrors: settings.insecure,
     viewport: { width: 1366, height: 768 },
+    ...own,
   });
+  const cookies = Object.entries(access.cookies).map(([name, value]) => ({ name, value, url: site.front }));
+  if (cookies.length > 0) await context.addCookies(cookies);
   context.setDefaultTimeout(timeout);
   await watchFiles(context);
   const page = await context.newPage();
@@ -128,7 +137,7 @@ class Day {
       return true;
     } catch (error) {
       const kind = error instanceof Trouble ? error.kind : 'check_failed';
-      const words = String(error.message || error)
+      const words = hidden(String(error.message || error))
         .replace(/::/g, ':')
         .replace(/\s+/g, ' ')
         .slice(0, 280);
@@ -234,7 +243,7 @@ class Day {
 
   async logIn() {
     const { page } = this;
-    await this.go(`${site.front}wp-login.php`, 'login');
+    await this.go(login, 'login');
     await page.locator('#user_login').fill(settings.user);
     await page.locator('#user_pass').fill(settings.password);
     await this.timed('log_in', () => this.through(() => page.locator('#wp-submit').click()));
@@ -272,6 +281,8 @@ class Day {
   }
 }
 
+// A site may show what it was sent.
+const hidden = (text) => settings.secrets.reduce((kept, secret) => kept.split(secret).join('REDACTED'), text);
 const title = (n) => `Plimsoll's article ${n + 1} of ${settings.name}`;
 const paragraphs = (n) => [
   'Before the storage moves, somebody has to sit down and write, as on any other day.',

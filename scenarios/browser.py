@@ -7,21 +7,24 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from PIL import Image
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.names import SCREENSHOTS_FOLDER
+from scenarios.k6.access import script_access
 from scenarios.k6.build import k6_program
 from scenarios.k6.run import Job, Progress, Say, run_k6
+from scenarios.running.access import ACCESS_FILES, access_of
 from scenarios.running.consent import origin, require_consent
 from scenarios.running.credentials import Credentials, credentials
+from scenarios.running.errors import problem_of, raise_all
 from scenarios.running.session import facts, run_directory
-from scenarios.running.settings import ChangingSettings
+from scenarios.running.settings import WordpressSettings
 from scenarios.running.targets import resolved
 
 ABOUT = {
@@ -42,7 +45,15 @@ _FLAGS = (
 )
 
 
-class Settings(ChangingSettings):
+def _no_certificate(value: Path | None) -> None:
+    if value is not None:
+        raise ValueError(
+            "cannot be given to a browser: Chromium takes no certificate from a file. Let the clone's web "
+            "server ask for a password or a header in its place (--basic-auth-file, --header-file)"
+        )
+
+
+class Settings(WordpressSettings):
     """Settings of the browser."""
 
     usual_iterations: ClassVar[int] = 1
@@ -54,6 +65,12 @@ class Settings(ChangingSettings):
         description="Days, by all users together; default: 1, or no limit with --duration-s.",
     )
     timeout_s: float = Field(60.0, gt=0, le=86400, description="Seconds after which a step fails.")
+    client_cert: Annotated[Path | None, AfterValidator(_no_certificate)] = Field(
+        None, description="Not available: Chromium takes no certificate from a file."
+    )
+    client_key: Annotated[Path | None, AfterValidator(_no_certificate)] = Field(
+        None, description="Not available: Chromium takes no certificate from a file."
+    )
     chromium: Path | None = Field(None, description="Path of the browser; default: the system's Chromium.")
     no_screenshots: bool = Field(False, description="Take no screenshots of the first day's steps.")
 
@@ -75,6 +92,8 @@ class ScriptSettings(Settings):
     image: Path | None = Field(None, description="File to upload; without one nothing is uploaded.")
     name: str = Field("today", description="Name of the run, for titles and file names.")
     screenshots: Path | None = Field(None, description="Folder for screenshots.")
+    access: dict[str, Any] = Field({}, repr=False, description="What a guarded site wants; see k6/access.js.")
+    secrets: tuple[str, ...] = Field((), repr=False, description="What is kept out of the names of steps.")
 
 
 class NoBrowserError(PlimsollError):
@@ -86,8 +105,15 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
 
     Raises SettingsError, ConsentError, NoBrowserError, NoK6Error.
     """
+    raise_all(
+        problem_of(check)
+        for check in (
+            lambda: access_of(settings),
+            lambda: credentials(settings),
+            lambda: require_consent(settings, "browser"),
+        )
+    )
     account = credentials(settings)
-    require_consent(settings, "browser")
     chromium = chromium_program(settings.chromium)
     k6, version = k6_program(say)
     directory = run_directory(settings.out, "browser")
@@ -105,7 +131,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
             remedy="lower --users",
             ramping=False,
             iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
-            secrets=(account.password,),
+            secrets=(account.password, *access_of(settings).secrets),
             one_failure_a_day=True,
         )
         if not settings.no_screenshots:
@@ -115,9 +141,12 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
 
 
 def script_settings(settings: Settings, account: Credentials, image: Path, directory: Path) -> ScriptSettings:
-    """Return the settings for browser.js. Pure."""
+    """Return the settings for browser.js. Raises SettingsError for files that went meanwhile."""
+    access = access_of(settings)
     return ScriptSettings(
-        **settings.model_dump(exclude={"iterations", "user"}),
+        **settings.model_dump(exclude={"iterations", "user", *ACCESS_FILES}),
+        access=script_access(access),
+        secrets=(*access.secrets, account.password),
         iterations=settings.planned,
         user=account.user,
         password=account.password,

@@ -13,7 +13,14 @@ from scenarios import registry
 from scenarios.running.options import value_type
 
 FOLDER = Path(__file__).with_name("k6") / "defaults"
-_KINDS = {bool: "flag", int: "number", float: "number", dict[str, str]: "json"}
+_KINDS = {
+    bool: "flag",
+    int: "number",
+    float: "number",
+    dict[str, str]: "json",
+    dict[str, Any]: "json",
+    tuple[str, ...]: "json",
+}
 
 
 def script_defaults() -> dict[Path, str]:

@@ -15,7 +15,7 @@ from scenarios.running.errors import StepFailedError
 from scenarios.running.hooks import locustfile, runs
 from scenarios.running.recognition import Trouble
 from scenarios.running.reply import Reply
-from scenarios.running.settings import ChangingSettings, never
+from scenarios.running.settings import WordpressSettings, never
 from scenarios.running.user import ScenarioUser
 from scenarios.wordpress.account import expect_logged_in, log_in
 from scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
@@ -47,7 +47,7 @@ def _version(value: str) -> str:
 Version = Annotated[str, AfterValidator(_version)]
 
 
-class Settings(ChangingSettings):
+class Settings(WordpressSettings):
     """Settings of the upgrade of WordPress."""
 
     iterations: Annotated[int, AfterValidator(_one)] = Field(

@@ -6,6 +6,7 @@ import { check, sleep } from 'k6';
 import exec from 'k6/execution';
 import http from 'k6/http';
 import { Trend } from 'k6/metrics';
+import { accessOf } from './k6/access.js';
 import { Site } from './k6/address.js';
 import { filesOf, kindOf, Pages } from './k6/pages.js';
 import { generator, skewed } from './k6/random.js';
@@ -22,6 +23,7 @@ const site = new Site(settings.target);
 if (!MODELS[model]) throw new Error(`PLIMSOLL_MODEL: must be one of ${Object.keys(MODELS).join(', ')}, not ${model}`);
 const plan = MODELS[model]({ ...settings, stages: settings.stages ? stages(settings.stages) : null });
 const timeout = `${settings.timeout_s}s`;
+const access = accessOf(settings);
 const listed = settings.pages ? open(settings.pages) : null;
 
 export const options = {
@@ -32,6 +34,7 @@ export const options = {
   userAgent: AGENT,
   insecureSkipTLSVerify: settings.insecure,
   hosts: settings.hosts,
+  tlsAuth: access.tlsAuth,
   thresholds: settings.max_p999_ms ? { page_response: [`p(99.9)<${settings.max_p999_ms}`] } : {},
   summaryTrendStats: SUMMARY,
   systemTags: [
@@ -58,6 +61,7 @@ const pageLoad = new Trend('page_load', true); // start → last byte of the las
 
 // Once, before the first visit: the list of pages.
 export function setup() {
+  letIn();
   const pages = new Pages(site, settings.max_pages);
   if (listed !== null) {
     listed
@@ -88,11 +92,17 @@ export function setup() {
 function unfit(answer) {
   if (!answer.status) return answer.error;
   const said = `status ${answer.status}`;
-  if (answer.status === 401) return `${said}: it wants a login, which visitors do not have`;
+  if (answer.status === 401) return `${said}: it wants a login: give that with --basic-auth-file`;
   return answer.headers.Location ? `${said}, which leads to ${answer.headers.Location}` : said;
 }
 
 let choose = null;
+
+// Whoever visits has the site's cookies from the start; k6 empties the jar after each visit.
+function letIn() {
+  const jar = http.cookieJar();
+  Object.entries(access.cookies).forEach(([name, value]) => jar.set(site.front, name, value, { path: '/' }));
+}
 
 // One visit: some pages, one after another, with time to think between them.
 export default function (pages) {
@@ -103,6 +113,7 @@ export default function (pages) {
     interval.add(plan.interval_ms(n));
   }
   exec.vu.metrics.metadata.visit = String(n);
+  letIn();
   choose = choose || skewed(pages.length, settings.skew);
   const chance = generator(settings.seed, n);
   const cached = new Set();
@@ -145,7 +156,7 @@ function fetch(files, referer) {
         timeout,
         responseType: 'binary',
         tags: { name: kindOf(file), slot: slots[i] },
-        headers: { Referer: referer, 'Accept-Encoding': 'gzip, deflate, br' },
+        headers: { ...access.headers, Referer: referer, 'Accept-Encoding': 'gzip, deflate, br' },
       },
     ]),
   );
@@ -173,7 +184,11 @@ function follow(address, name, slot) {
       redirects: 0,
       timeout,
       tags: { name, slot },
-      headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'Accept-Encoding': 'gzip, deflate, br' },
+      headers: {
+        ...access.headers,
+        Accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
+        'Accept-Encoding': 'gzip, deflate, br',
+      },
     });
     bytes.add(size(answer), { slot });
     if (answer.status < 300 || answer.status >= 400 || !answer.headers.Location) return answer;

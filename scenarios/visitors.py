@@ -1,14 +1,16 @@
 """Visitors who read pages with all their files, at a rate or ramping up: visitors.js on k6."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from plimsoll.rundir.models import RunFacts
+from scenarios.k6.access import script_access
 from scenarios.k6.build import k6_program
 from scenarios.k6.run import Job, Progress, Say, run_k6
+from scenarios.running.access import ACCESS_FILES, access_of
 from scenarios.running.consent import origin
 from scenarios.running.errors import SettingsError
 from scenarios.running.session import facts, run_directory
@@ -79,6 +81,7 @@ class ScriptSettings(Settings):
     """The settings as visitors.js takes them."""
 
     hosts: dict[str, str] = Field({}, description="k6's option: where the target's name and port lead.")
+    access: dict[str, Any] = Field({}, repr=False, description="What a guarded site wants; see k6/access.js.")
 
 
 def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
@@ -86,6 +89,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
 
     Raises SettingsError for a file of pages that cannot be used, NoK6Error.
     """
+    access = access_of(settings)
     if settings.pages is not None:
         check_pages(settings.pages, settings.target)
     k6, version = k6_program(say)
@@ -101,6 +105,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
         remedy="raise --max-visitors, or lower --rate",
         ramping=settings.model == "ramping-arrival-rate",
         iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
+        secrets=access.secrets,
     )
     return directory, run_k6(job, directory, _facts(settings, version), progress, say)
 
@@ -108,9 +113,10 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
 def script_settings(settings: Settings) -> ScriptSettings:
     """Return the settings for visitors.js. The name in `connect_to` is resolved. Raises SettingsError."""
     return ScriptSettings(
-        **settings.model_dump(exclude={"pages"}),
+        **settings.model_dump(exclude={"pages", *ACCESS_FILES}),
         pages=settings.pages.resolve() if settings.pages else None,
         hosts=k6_hosts(settings.target, settings.connect_to) if settings.connect_to else {},
+        access=script_access(access_of(settings)),
     )
 
 

@@ -24,7 +24,8 @@ from plimsoll.common.problems import problems_of
 
 _CHECK_S = 120.0
 _PREPARE_S = 3600.0
-_NOWHERE = "http://127.0.0.1"  # a stand-in for the target, which is the clone's
+# A stand-in for the target, which is the clone's; of https, since that may ask for a certificate.
+_NOWHERE = "https://127.0.0.1"
 _LENGTH = "duration_s"
 _OURS = {"target", "connect_to", "out", "backend", "repeat", "i_may_change_this_site", _LENGTH}
 

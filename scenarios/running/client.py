@@ -1,5 +1,6 @@
 """A browser's share of HTTP: cookies, one site, every request timed and reported."""
 
+import re
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -10,17 +11,19 @@ from urllib.parse import urljoin, urlsplit
 import requests
 import urllib3
 
+from scenarios.running.access import access_of
 from scenarios.running.connect import ConnectTimer, TimedAdapter
 from scenarios.running.consent import origin
 from scenarios.running.errors import StepFailedError
 from scenarios.running.recognition import Trouble, trouble
 from scenarios.running.reply import Reply
-from scenarios.running.settings import ScenarioSettings
+from scenarios.running.settings import SiteSettings
 from scenarios.running.transport import error_kind
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Plimsoll"
 _CHUNK = 1 << 16
 _LONGEST_CONNECT_S = 30.0
+_PORT = re.compile(r":[0-9]*$")
 
 Check = Callable[[Reply], Trouble | None]
 Chunk = Callable[[int, bytes], None]  # monotonic_ns, bytes
@@ -58,7 +61,7 @@ class _Exchange:
 class SiteClient:
     """A client of one site; it reaches no other host and passes each request to `report`."""
 
-    def __init__(self, settings: ScenarioSettings, report: Callable[[Sent], None]) -> None:
+    def __init__(self, settings: SiteSettings, report: Callable[[Sent], None]) -> None:
         self.base = settings.target + "/"
         self._timeouts_s = (min(settings.timeout_s, _LONGEST_CONNECT_S), settings.timeout_s)
         self._report, self._timer = report, ConnectTimer()
@@ -66,10 +69,22 @@ class SiteClient:
         self._session.trust_env = False  # no proxy, no .netrc: the load goes to the target
         self._session.verify = not settings.insecure
         self._session.headers["User-Agent"] = AGENT
+        self._access = access_of(settings)
+        self._let_in()
         if settings.insecure:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, TimedAdapter(self._timer, settings.connect_to))
+
+    def _let_in(self) -> None:
+        """Give the session what a guarded site wants. It goes nowhere else: this client asks nobody else."""
+        self._session.headers.update(dict(self._access.headers))
+        self._session.cert = self._access.certificate
+        # As the jar itself names the host of a cookie, so that the site can set a newer one in its place.
+        host = _PORT.sub("", urlsplit(self.base).netloc.lower())
+        domain = host if "." in host else f"{host}.local"
+        for name, value in self._access.cookies:
+            self._session.cookies.set(name, value, domain=domain, path="/")
 
     @property
     def cookies(self) -> dict[str, str]:
@@ -120,6 +135,8 @@ class SiteClient:
             found = check(reply)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             reply, found = None, Trouble(error_kind(error), _first_line(error))
+        if found:
+            found = Trouble(found.kind, self._access.hidden(found.detail))
         done_ns = one.done_ns or time.monotonic_ns()
         sent = Sent(
             step,

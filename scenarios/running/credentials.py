@@ -1,21 +1,25 @@
 """Accounts, with passwords from the environment or from a file that only its owner can read."""
 
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from scenarios.running.errors import SettingsError
+from scenarios.running.secretfile import first_line_of
 from scenarios.running.settings import AccountSettings
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """An account; its password shows in no representation."""
+    """An account; its password shows in no representation.
+
+    `login_path` is where the form to log in with it is, None where the site usually has it.
+    """
 
     user: str
     password: str = field(repr=False)
+    login_path: str | None = None
 
 
 def credentials(settings: AccountSettings, environment: Mapping[str, str] = os.environ) -> Credentials:
@@ -31,7 +35,7 @@ def credentials(settings: AccountSettings, environment: Mapping[str, str] = os.e
         problems.append(str(error))
     if problems:
         raise SettingsError("\n".join(problems))
-    return Credentials(user, password)
+    return Credentials(user, password, getattr(settings, "login_path", None))
 
 
 def _password(path: Path | None, environment: Mapping[str, str]) -> str:
@@ -48,14 +52,6 @@ def secret_in(path: Path, key: str = "password_file") -> str:
     Raises SettingsError if others may read the file, or it is empty.
     """
     try:
-        mode = path.stat().st_mode
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise SettingsError(f"{key}: {path} is readable by others; run: chmod 600 {path}")
-        line = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
-    except OSError as error:
-        raise SettingsError(f"{key}: {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{key}: {path} is not UTF-8 text") from None
-    if not line:
-        raise SettingsError(f"{key}: the first line of {path} is empty")
-    return line
+        return first_line_of(path)
+    except SettingsError as error:
+        raise SettingsError(f"{key}: {error}") from None

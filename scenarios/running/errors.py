@@ -1,8 +1,10 @@
 """Errors of scenarios: those that the user can correct, and steps that failed on the site."""
 
+from collections.abc import Callable, Iterable
+
 from plimsoll.common.errors import PlimsollError, SettingsError
 
-__all__ = ["ConsentError", "SettingsError", "StepFailedError"]
+__all__ = ["ConsentError", "SettingsError", "StepFailedError", "problem_of", "raise_all"]
 
 
 class ConsentError(PlimsollError):
@@ -18,3 +20,21 @@ class StepFailedError(Exception):
     def __init__(self, step: str, kind: str, detail: str, *, hopeless: bool = False) -> None:
         super().__init__(f"{step}: {kind.replace('_', ' ')}: {detail}")
         self.step, self.kind, self.detail, self.hopeless = step, kind, detail, hopeless
+
+
+def problem_of(check: Callable[[], object]) -> PlimsollError | None:
+    """Return what `check` raises that the user can put right, or None."""
+    try:
+        check()
+    except PlimsollError as error:
+        return error
+    return None
+
+
+def raise_all(problems: Iterable[PlimsollError | None]) -> None:
+    """Raise the one problem there is; several as one SettingsError, a line each."""
+    found = [problem for problem in problems if problem]
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise SettingsError("\n".join(map(str, found)))

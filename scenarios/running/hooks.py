@@ -12,8 +12,10 @@ from locust.runners import LocalRunner, MasterRunner, WorkerRunner
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.rundir.folders import point_latest
+from scenarios.running.access import access_of
 from scenarios.running.consent import require_consent
 from scenarios.running.credentials import credentials
+from scenarios.running.errors import problem_of, raise_all
 from scenarios.running.headless import Progress, Say, run_headless
 from scenarios.running.options import add_to_locust, from_locust
 from scenarios.running.session import Session, run_directory
@@ -25,11 +27,13 @@ from scenarios.running.work import Work
 
 
 def check_ready(user: type[ScenarioUser], settings: IteratedSettings) -> None:
-    """Check that the scenario may start. Raises SettingsError or ConsentError."""
+    """Check that the scenario may start. Raises PlimsollError with all that is against it."""
+    problems = [problem_of(lambda: access_of(settings))]
     if isinstance(settings, AccountSettings) and settings.needs_account:
-        credentials(settings)
+        problems.append(problem_of(lambda: credentials(settings)))
     if isinstance(settings, ChangingSettings):
-        require_consent(settings, user.scenario)
+        problems.append(problem_of(lambda: require_consent(settings, user.scenario)))
+    raise_all(problems)
 
 
 def runs(user: type[ScenarioUser]) -> Callable[[IteratedSettings, Progress, Say], tuple[Path, bool]]:

@@ -7,6 +7,7 @@ from typing import Any
 from plimsoll import __version__
 from plimsoll.rundir.load import digest_of, load_of
 from plimsoll.rundir.models import Load
+from scenarios.running.access import ACCESS_FILES
 from scenarios.running.settings import IteratedSettings, ScenarioSettings
 
 # Settings that shape no load, and why. All others do: tests/unit/scenarios/test_load.py names them.
@@ -19,6 +20,8 @@ SHAPELESS = {
     "ssh_known_hosts": "what proves where it goes",
     "user": "who sends it",
     "password_file": "who sends it",
+    **dict.fromkeys(ACCESS_FILES, "what lets it in"),
+    "login_path": "where it logs in",
     "site_config": "whether it may be sent",
     "i_may_change_this_site": "whether it may be sent",
     "backend": "a name",

@@ -9,7 +9,7 @@ from scenarios.running.credentials import Credentials
 from scenarios.running.errors import StepFailedError
 from scenarios.running.recognition import Trouble, trouble, words
 from scenarios.running.reply import Reply
-from scenarios.running.settings import ScenarioSettings
+from scenarios.running.settings import SiteSettings
 from scenarios.wordpress.forms import action, fields, form_at
 from scenarios.wordpress.turn import login_turn
 
@@ -25,7 +25,7 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
     Before the second it waits while anybody else here logs in to that account. Raises StepFailedError; of
     kind login_failed, with the site's words, it is hopeless.
     """
-    shown = site.get_page(f"{step}: form", "wp-login.php", check=_has_form)
+    shown = site.get_page(f"{step}: form", who.login_path or "wp-login.php", check=_has_form)
     form = form_at(shown, _LOGIN_FORM)
     typed = {"log": who.user, "pwd": who.password, "wp-submit": "Log In", "testcookie": "1"}
 
@@ -42,7 +42,7 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
         raise StepFailedError(error.step, error.kind, error.detail, hopeless=hopeless) from None
 
 
-def try_login(settings: ScenarioSettings, who: Credentials) -> None:
+def try_login(settings: SiteSettings, who: Credentials) -> None:
     """Log in on connections whose requests nobody records. Raises StepFailedError."""
     site = SiteClient(settings, lambda _: None)
     try:
@@ -66,7 +66,7 @@ def rest_nonce(site: SiteClient, step: str = "nonce") -> str:
 
 def logged_out(reply: Reply) -> bool:
     """Return True if the reply redirects to the login form: the cookie is lost or no longer valid."""
-    return "wp-login.php" in reply.location
+    return "wp-login.php" in reply.location or "reauth=1" in reply.location  # the latter wherever the form is
 
 
 def expect_logged_in(check: Check = trouble) -> Check:
@@ -93,7 +93,9 @@ def _has_form(reply: Reply) -> Trouble | None:
     if (found := trouble(reply)) or reply.location:
         return found
     if form_at(reply, _LOGIN_FORM) is None:
-        return Trouble("check_failed", f"wp-login.php shows no login form: {words(reply.text)}")
+        return Trouble(
+            "check_failed", f"no login form: {words(reply.text)} (Was the login moved? --login-path)"
+        )
     return None
 
 

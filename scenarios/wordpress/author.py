@@ -8,7 +8,7 @@ from pydantic import Field
 from scenarios.running.credentials import credentials
 from scenarios.running.errors import StepFailedError
 from scenarios.running.session import CLEAN_UP
-from scenarios.running.settings import ChangingSettings
+from scenarios.running.settings import WordpressSettings
 from scenarios.running.user import ScenarioUser
 from scenarios.wordpress.account import log_in
 from scenarios.wordpress.rest import Rest
@@ -17,7 +17,7 @@ from scenarios.wordpress.rest import Rest
 _FOR_GOOD = ("no_permission", "login_failed")
 
 
-class AuthorSettings(ChangingSettings):
+class AuthorSettings(WordpressSettings):
     """Settings of an author."""
 
     clean_up: Literal["always", "failed", "never"] = Field(

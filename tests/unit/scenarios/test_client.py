@@ -2,6 +2,7 @@
 
 import io
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -36,7 +37,7 @@ def silent(connection: socket.socket, request: bytes) -> None:
 
 
 @contextmanager
-def server(answer: Answer) -> Iterator[tuple[int, list[bytes]]]:
+def server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[tuple[int, list[bytes]]]:
     """A server that gives each connection one answer; its port, and what it was asked."""
     asked: list[bytes] = []
     listener = socket.create_server(("127.0.0.1", 0))
@@ -47,10 +48,17 @@ def server(answer: Answer) -> Iterator[tuple[int, list[bytes]]]:
                 connection, _ = listener.accept()
             except OSError:
                 return
+            try:
+                connection = tls.wrap_socket(connection, server_side=True) if tls else connection
+            except ssl.SSLError:
+                continue
             with connection:
                 request = b""
-                while b"\r\n\r\n" not in request and (piece := connection.recv(65536)):
-                    request += piece
+                try:
+                    while b"\r\n\r\n" not in request and (piece := connection.recv(65536)):
+                        request += piece
+                except ssl.SSLError:
+                    continue  # a client without a certificate
                 asked.append(request)
                 if request:
                     answer(connection, request)

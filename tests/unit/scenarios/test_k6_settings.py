@@ -77,7 +77,7 @@ def test_the_script_takes_the_settings_whole() -> None:
     document = json.loads(visitors.script_settings(asked).model_dump_json())
     assert document | {"pages": None, "hosts": None} == json.loads(
         asked.model_copy(update={"pages": None}).model_dump_json()
-    ) | {"hosts": None}
+    ) | {"hosts": None, "access": {"headers": {}, "cookies": {}, "cert": "", "key": ""}}
     assert document["pages"] == str(Path("pages.txt").resolve()), "k6 runs in another folder"
     assert document["hosts"] == {"127.0.0.1:8080": "127.0.0.1:81"}
 
