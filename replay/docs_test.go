@@ -20,7 +20,7 @@ func TestCommandsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"", "run", "parse", "origin"} {
+	for _, command := range []string{"", "run", "parse", "origin", "same"} {
 		args := []string{"--help"}
 		if command != "" {
 			args = []string{command, "--help"}

@@ -16,7 +16,7 @@ var house = [][]string{
 	{"k6/cmd/k6"},
 	{"k6"},
 	{"."}, // the command bin/replay
-	{"run"},
+	{"run", "same"},
 	{"traffic"},
 	{"engine"},
 	{"engine/eventloop", "engine/netconn"},

@@ -93,7 +93,7 @@ func (c *Command) Run(s Streams) error {
 	if err != nil {
 		return UsageError{err}
 	}
-	stop, abort, release := onInterrupts()
+	stop, abort, release := OnInterrupts()
 	defer release()
 
 	replay, err := Prepare(stop, c, setup, s)

@@ -16,10 +16,13 @@ var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,60}$`)
 
 // headers reads --header and --header-file. Its errors say where a header stands and never what it says,
 // but for the name of a header on the command line.
-func (c *Command) headers() (*wire.Headers, error) {
+func (c *Command) headers() (*wire.Headers, error) { return ReadHeaders(c.Header, c.HeaderFile) }
+
+// ReadHeaders reads the headers of a command line and of a file. It refuses secrets on the command line.
+func ReadHeaders(given []string, file string) (*wire.Headers, error) {
 	var lines, where []string
 	var wrong []error
-	for i, line := range c.Header {
+	for i, line := range given {
 		place := fmt.Sprintf("--header %d", i+1)
 		if name, _, found := strings.Cut(line, ":"); found && headerName.MatchString(name) {
 			place = "--header " + name
@@ -30,12 +33,12 @@ func (c *Command) headers() (*wire.Headers, error) {
 		}
 		lines, where = append(lines, line), append(where, place)
 	}
-	if c.HeaderFile != "" {
-		text, err := readHeaderFile(c.HeaderFile)
+	if file != "" {
+		text, err := readHeaderFile(file)
 		wrong = append(wrong, err)
 		for i, line := range strings.Split(text, "\n") {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				lines, where = append(lines, line), append(where, fmt.Sprintf("--header-file %s, line %d:", c.HeaderFile, i+1))
+				lines, where = append(lines, line), append(where, fmt.Sprintf("--header-file %s, line %d:", file, i+1))
 			}
 		}
 	}

@@ -11,9 +11,9 @@ import (
 // ErrInterrupted ends a run that was told to stop by a signal, or by k6.
 var ErrInterrupted = errors.New("interrupted")
 
-// onInterrupts returns two contexts: the first ends at the first interrupt (finish what is in flight), the second at
+// OnInterrupts returns two contexts: the first ends at the first interrupt (finish what is in flight), the second at
 // the second (leave at once). A hang-up that was ignored when the process began stays so: that is what nohup asks for.
-func onInterrupts() (stop, abort context.Context, release func()) {
+func OnInterrupts() (stop, abort context.Context, release func()) {
 	stop, cancelStop := context.WithCancelCause(context.Background())
 	abort, cancelAbort := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 4)

@@ -89,6 +89,18 @@ func (h *Headers) Digests(digest func(text []byte) string) map[string]string {
 	return digests
 }
 
+// Host returns the Host header among them, or "".
+func (h *Headers) Host() string { return h.host }
+
+// Each calls use with every header that has a value, but for Host.
+func (h *Headers) Each(use func(name, value string)) {
+	for _, one := range h.list {
+		if one.value != "" {
+			use(one.name, one.value)
+		}
+	}
+}
+
 func (h *Headers) replaces(name string) bool {
 	return len(h.replaced) > 0 && slices.Contains(h.replaced, strings.ToLower(name))
 }

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"plimsoll/replay/engine/target"
+	"plimsoll/replay/record"
+	"plimsoll/replay/run"
+	"plimsoll/replay/same"
+	"plimsoll/replay/traffic"
+)
+
+type sameCmd struct {
+	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
+
+	Baseline           string `help:"Base URL of the site as it should be, without path." required:"" placeholder:"URL" group:"Where to"`
+	BaselineConnectTo  string `help:"Connect to this address for the baseline. The Host header, SNI and the certificate keep the URL's name." placeholder:"HOST:PORT" group:"Where to"`
+	Candidate          string `help:"Base URL of the site that should be the same." required:"" placeholder:"URL" group:"Where to"`
+	CandidateConnectTo string `help:"Connect to this address for the candidate." placeholder:"HOST:PORT" group:"Where to"`
+	Insecure           bool   `help:"Accept any certificate." group:"Where to"`
+
+	run.LogFlags
+
+	Include []string `help:"Only pages whose target matches one of these regular expressions." placeholder:"RE" sep:"none" group:"Which pages"`
+	Exclude []string `help:"No pages whose target matches one of these." placeholder:"RE" sep:"none" group:"Which pages"`
+	VHost   []string `name:"vhost" help:"Only requests to this virtual host, where the log names one; may be repeated." placeholder:"NAME" sep:"none" group:"Which pages"`
+	Limit   uint64   `help:"Compare at most this many pages." placeholder:"N" group:"Which pages"`
+	Sample  float64  `help:"Compare this share of the pages, drawn by target and seed: 0.1 is a tenth. Default: ${default}." default:"1" placeholder:"P" group:"Which pages"`
+	Seed    int64    `help:"Seed of --sample." default:"1" group:"Which pages"`
+
+	Ignore       []string `help:"Take text that matches out of both sides before they are compared." placeholder:"RE" sep:"none" group:"What is compared"`
+	LastModified bool     `help:"Compare the values of Last-Modified, too: of a copy that keeps the times of files." group:"What is compared"`
+
+	Header     []string `help:"Send this header with each request, to both sides." placeholder:"'K: V'" sep:"none" group:"Requests"`
+	HeaderFile string   `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
+
+	Concurrency int           `help:"Pages that are compared at once. Default: ${default}." default:"2" placeholder:"N" group:"Requests"`
+	Rate        float64       `help:"Send at most this many requests a second to each side. Default: no bound but --concurrency." placeholder:"R" group:"Requests"`
+	Timeout     time.Duration `help:"Time limit of one answer, to its last byte. Default: ${default}." default:"30s" group:"Requests"`
+	MaxBytes    byteSize      `help:"Largest body, as it comes and unpacked; larger ones are not compared. Default: ${default}." default:"1GiB" placeholder:"SIZE" group:"Requests"`
+	MaxTargets  int           `help:"Distinct targets to remember, about 40 bytes each. Default: ${default}." default:"2000000" placeholder:"N" group:"Requests"`
+
+	Out   string `help:"Folder for results. Default: ${default}." default:"results" placeholder:"DIR" group:"Results"`
+	JSON  bool   `help:"Print the result as JSON." group:"Results"`
+	Quiet bool   `help:"Show no progress." group:"Results"`
+}
+
+// Help is printed below the usage of `replay same`.
+func (c *sameCmd) Help() string {
+	return `Examples:
+  replay same access.log --baseline https://shop.example --candidate http://10.0.0.5:8080
+  replay same 'access.log*' --baseline https://shop.example --candidate https://shop.example --candidate-connect-to 10.0.0.5:443
+  replay same access.log.gz --baseline http://a --candidate http://b --sample 0.1 --rate 5 --exclude '^/wp-admin/'
+
+Each distinct GET of the log goes to both sites, twice each. What differs between the two answers of one side varies by
+itself and is left out. docs/same.md says what is compared.
+
+Exit codes: 0 the sites are the same; 1 pages differ; 3 nobody knows: it was interrupted, or too much could not be
+compared; 2 the command line or a file is wrong.`
+}
+
+// shownPages is how many pages stand on the terminal.
+const shownPages = 20
+
+// samePlan is a command line, checked and read.
+type samePlan struct {
+	choice  same.Choice
+	fetch   same.Fetching
+	headers http.Header
+	digests map[string]string
+}
+
+// check reads the flags and reports everything that is wrong with them at once.
+func (c *sameCmd) check() (*samePlan, error) {
+	var wrong []error
+	note := func(err error) {
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	noteIf := func(is bool, format string, a ...any) {
+		if is {
+			wrong = append(wrong, fmt.Errorf(format, a...))
+		}
+	}
+	for name, side := range map[string][2]string{
+		"baseline": {c.Baseline, c.BaselineConnectTo}, "candidate": {c.Candidate, c.CandidateConnectTo},
+	} {
+		if err := target.Validate(side[0], side[1]); err != nil {
+			note(fmt.Errorf("--%s: %w", name, err))
+		}
+	}
+	noteIf(c.Sample <= 0 || c.Sample > 1, "--sample: %v is out of range, give a share over 0 and up to 1", c.Sample)
+	noteIf(c.Concurrency < 1 || c.Concurrency > 256, "--concurrency: %d is out of range, give 1 to 256", c.Concurrency)
+	noteIf(!(c.Rate >= 0), "--rate: %v is out of range, give requests a second, or leave it out", c.Rate)
+	noteIf(c.Timeout < time.Millisecond || c.Timeout > time.Hour, "--timeout: %v is out of range, give 1ms to 1h", c.Timeout)
+	noteIf(c.MaxBytes < 1, "--max-bytes: give at least 1")
+	noteIf(c.MaxTargets < 1, "--max-targets: %d is out of range, give at least 1", c.MaxTargets)
+	noteIf(c.Out == "", "--out is empty: give a folder")
+	p := &samePlan{}
+	p.choice = same.Choice{
+		Include: compiled("--include", c.Include, note), Exclude: compiled("--exclude", c.Exclude, note),
+		VHosts: map[string]bool{}, Limit: c.Limit, Sample: c.Sample, Seed: c.Seed, Most: c.MaxTargets,
+	}
+	for _, name := range c.VHost {
+		p.choice.VHosts[name] = true
+	}
+	p.fetch = same.Fetching{
+		Timeout: c.Timeout, MostBytes: int64(c.MaxBytes), Connections: c.Concurrency,
+		LastModified: c.LastModified, Ignore: compiled("--ignore", c.Ignore, note),
+	}
+	for _, re := range p.fetch.Ignore {
+		noteIf(re.MatchString(""), "--ignore %q matches nothing at all, so it may match everything: make it match at least one character", re)
+	}
+	headers, err := run.ReadHeaders(c.Header, c.HeaderFile)
+	note(err)
+	if err == nil {
+		p.headers = http.Header{
+			"User-Agent": {"Mozilla/5.0 (compatible; plimsoll same/" + run.Version + ")"},
+			"Accept":     {"*/*"}, "Accept-Encoding": {same.AcceptEncoding},
+		}
+		noteIf(headers.Host() != "", "--header Host: give the name in --baseline and --candidate, and the addresses with --baseline-connect-to and --candidate-connect-to")
+		headers.Each(func(name, value string) {
+			name = http.CanonicalHeaderKey(name)
+			noteIf(name == "Accept-Encoding" || name == "Range" || strings.HasPrefix(name, "If-"),
+				"--header %s changes what an answer holds: leave it out", name)
+			p.headers[name] = []string{value}
+		})
+		p.digests = headers.Digests(record.Digest)
+	}
+	return p, errors.Join(wrong...)
+}
+
+func compiled(flag string, texts []string, note func(error)) []*regexp.Regexp {
+	var out []*regexp.Regexp
+	for _, text := range texts {
+		re, err := regexp.Compile(text)
+		if err != nil {
+			note(fmt.Errorf("%s %q is not a regular expression: %w", flag, text, err))
+			continue
+		}
+		out = append(out, re)
+	}
+	return out
+}
+
+// Run compares the two sites.
+func (c *sameCmd) Run(s run.Streams) error {
+	plan, err := c.check()
+	if err != nil {
+		return run.UsageError{Err: err}
+	}
+	stop, abort, release := run.OnInterrupts()
+	defer release()
+	logs, err := c.openLogs(stop, s)
+	if err != nil {
+		return err
+	}
+	defer logs.Close()
+	sides, err := c.targets(stop)
+	if err != nil {
+		return err
+	}
+	comparison := &same.Comparison{Names: [2]string{"baseline", "candidate"}, Logs: logs, Choice: plan.choice, Workers: c.Concurrency, Rate: c.Rate}
+	for i, to := range sides {
+		comparison.Sites[i] = same.NewSite(to, plan.headers, plan.fetch)
+		defer comparison.Sites[i].Close()
+	}
+	result := c.result(plan, logs, sides)
+	if result.Chosen, err = comparison.Count(stop); err != nil {
+		return ended(stop, run.UsageError{Err: err})
+	}
+	result.Pages.Total = result.Chosen.Pages
+	if result.Pages.Total == 0 {
+		return run.UsageError{Err: errors.New("the log holds no GET to compare: see --include, --exclude, --vhost and --sample")}
+	}
+	return c.compare(stop, abort, s, comparison, result)
+}
+
+// compare carries the comparison out, and writes and prints its result.
+func (c *sameCmd) compare(stop, abort context.Context, s run.Streams, comparison *same.Comparison, result *same.Result) error {
+	path, err := record.FreePath(c.Out, record.DirName(time.Now(), "same", c.Logs[0]))
+	if err != nil {
+		return run.UsageError{Err: err}
+	}
+	folder, err := same.CreateFolder(path, result)
+	if err != nil {
+		return run.UsageError{Err: err}
+	}
+	stop, fail := context.WithCancelCause(stop)
+	defer fail(nil)
+	show, endShow := c.progress(s, result)
+	comparison.Found = func(p same.Page) {
+		if finding, notable := result.Add(p); notable {
+			folder.Add(finding)
+			if err := folder.Err(); err != nil {
+				fail(err)
+			}
+		}
+		show()
+	}
+	err = comparison.Go(stop, abort)
+	endShow()
+	result.Conclude(err, errors.Is(err, run.ErrInterrupted))
+	if err := folder.Close(result, run.Printable(result.WriteText(1000))); err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := run.PrintJSON(s.Out, result); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(s.Out, "%s\nResult: %s\n", run.Printable(result.WriteText(shownPages)), run.Printable(folder.Path()))
+	}
+	switch result.Verdict {
+	case same.VerdictSame:
+		return nil
+	case same.VerdictDifferent:
+		return run.AnswerNo{Err: errors.New(result.Says)}
+	}
+	return run.Unknown{Err: errors.New(result.Says)}
+}
+
+// ended returns the error of what was interrupted.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return run.Unknown{Err: run.ErrInterrupted}
+	}
+	return err
+}
+
+func (c *sameCmd) openLogs(ctx context.Context, s run.Streams) (*traffic.Logs, error) {
+	spec, err := c.Spec()
+	if err != nil {
+		return nil, err
+	}
+	logs, err := traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec})
+	if err != nil {
+		return nil, ended(ctx, run.UsageError{Err: err})
+	}
+	if err := logs.CheckRejects(c.AllowRejects); err != nil {
+		logs.Close()
+		return nil, run.UsageError{Err: err}
+	}
+	return logs, nil
+}
+
+// targets returns both sides, once they accept connections.
+func (c *sameCmd) targets(ctx context.Context) (sides [2]*target.Target, err error) {
+	var wrong []error
+	for i, side := range [2][3]string{
+		{"--baseline", c.Baseline, c.BaselineConnectTo}, {"--candidate", c.Candidate, c.CandidateConnectTo},
+	} {
+		to, err := target.New(ctx, side[1], side[2], c.Insecure)
+		if err == nil {
+			err = to.Check(ctx, min(c.Timeout, 10*time.Second))
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", side[0], err))
+		}
+		sides[i] = to
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return sides, ended(ctx, run.UsageError{Err: err})
+	}
+	if sides[0].URL == sides[1].URL && slices.Equal(sides[0].Addresses, sides[1].Addresses) {
+		return sides, run.UsageError{Err: fmt.Errorf("--baseline and --candidate are one site, %s at %s: give two, or two addresses with --candidate-connect-to",
+			sides[0].URL, sides[0].Addresses[0])}
+	}
+	return sides, nil
+}
+
+// result returns the result as it is before the first page.
+func (c *sameCmd) result(plan *samePlan, logs *traffic.Logs, sides [2]*target.Target) *same.Result {
+	side := func(to *target.Target) same.Side {
+		out := same.Side{URL: to.URL, Addresses: to.Addresses}
+		if to.ConnectTo != "" {
+			out.ConnectTo = &to.ConnectTo
+		}
+		return out
+	}
+	return &same.Result{
+		Format: 1, Status: record.Running, Verdict: same.VerdictInconclusive, Says: "the comparison has not ended",
+		StartedAt: record.Instant{Time: time.Now().UTC()},
+		Baseline:  side(sides[0]), Candidate: side(sides[1]), Logs: logs.Facts(), Contents: logs.Contents(),
+		Command: record.RedactArgs(os.Args), Program: record.ThisProgram("replay", run.Version),
+		Pages: same.Pages{ByKind: map[string]uint64{}}, Shown: []same.Finding{},
+		Settings: map[string]any{
+			"include": append([]string{}, c.Include...), "exclude": append([]string{}, c.Exclude...),
+			"vhost": slices.Sorted(maps.Keys(plan.choice.VHosts)), "ignore": append([]string{}, c.Ignore...),
+			"limit": c.Limit, "sample": c.Sample, "seed": c.Seed, "last_modified": c.LastModified, "headers": plan.digests,
+			"concurrency": c.Concurrency, "rate_per_s": c.Rate, "timeout_s": c.Timeout.Seconds(),
+			"max_body_bytes": int64(c.MaxBytes), "max_targets": c.MaxTargets,
+		},
+	}
+}
+
+// progress shows how far the comparison is: a bar on a terminal, a line every ten seconds elsewhere.
+func (c *sameCmd) progress(s run.Streams, r *same.Result) (show, end func()) {
+	if c.Quiet {
+		return func() {}, func() {}
+	}
+	text := func() string {
+		return fmt.Sprintf("%d the same, %d different, %d not compared", r.Pages.Same, r.Pages.Different, r.Pages.NotCompared)
+	}
+	if !run.IsTerminal(s.Err) {
+		next := time.Now().Add(10 * time.Second)
+		return func() {
+			if time.Now().After(next) {
+				next = time.Now().Add(10 * time.Second)
+				fmt.Fprintf(s.Err, "replay: of %d pages %s\n", r.Pages.Total, text())
+			}
+		}, func() {}
+	}
+	bar := progressbar.NewOptions64(int64(r.Pages.Total), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
+		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	return func() {
+		bar.Describe(text())
+		_ = bar.Add(1)
+	}, func() { _ = bar.Finish() }
+}
