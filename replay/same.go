@@ -47,6 +47,7 @@ type sameCmd struct {
 
 	Concurrency int           `help:"Pages that are compared at once. Default: ${default}." default:"2" placeholder:"N" group:"Requests"`
 	Rate        float64       `help:"Send at most this many requests a second to each side. Default: no bound but --concurrency." placeholder:"R" group:"Requests"`
+	Pause       time.Duration `help:"Wait this long before a page that seems to differ is asked for again, so that what changes each second has changed. Default: ${default}." default:"1100ms" placeholder:"D" group:"Requests"`
 	Timeout     time.Duration `help:"Time limit of one answer, to its last byte. Default: ${default}." default:"30s" group:"Requests"`
 	MaxBytes    byteSize      `help:"Largest body, as it comes and unpacked; larger ones are not compared. Default: ${default}." default:"1GiB" placeholder:"SIZE" group:"Requests"`
 	MaxTargets  int           `help:"Distinct targets to remember, about 40 bytes each. Default: ${default}." default:"2000000" placeholder:"N" group:"Requests"`
@@ -105,6 +106,7 @@ func (c *sameCmd) check() (*samePlan, error) {
 	noteIf(c.Concurrency < 1 || c.Concurrency > 256, "--concurrency: %d is out of range, give 1 to 256", c.Concurrency)
 	noteIf(!(c.Rate >= 0), "--rate: %v is out of range, give requests a second, or leave it out", c.Rate)
 	noteIf(c.Timeout < time.Millisecond || c.Timeout > time.Hour, "--timeout: %v is out of range, give 1ms to 1h", c.Timeout)
+	noteIf(c.Pause < 0 || c.Pause > time.Hour, "--pause: %v is out of range, give 0 to 1h", c.Pause)
 	noteIf(c.MaxBytes < 1, "--max-bytes: give at least 1")
 	noteIf(c.MaxTargets < 1, "--max-targets: %d is out of range, give at least 1", c.MaxTargets)
 	noteIf(c.Out == "", "--out is empty: give a folder")
@@ -172,7 +174,7 @@ func (c *sameCmd) Run(s run.Streams) error {
 	if err != nil {
 		return err
 	}
-	comparison := &same.Comparison{Names: [2]string{"baseline", "candidate"}, Logs: logs, Choice: plan.choice, Workers: c.Concurrency, Rate: c.Rate}
+	comparison := &same.Comparison{Names: [2]string{"baseline", "candidate"}, Logs: logs, Choice: plan.choice, Workers: c.Concurrency, Rate: c.Rate, Pause: c.Pause}
 	for i, to := range sides {
 		comparison.Sites[i] = same.NewSite(to, plan.headers, plan.fetch)
 		defer comparison.Sites[i].Close()
@@ -300,7 +302,7 @@ func (c *sameCmd) result(plan *samePlan, logs *traffic.Logs, sides [2]*target.Ta
 			"include": append([]string{}, c.Include...), "exclude": append([]string{}, c.Exclude...),
 			"vhost": slices.Sorted(maps.Keys(plan.choice.VHosts)), "ignore": append([]string{}, c.Ignore...),
 			"limit": c.Limit, "sample": c.Sample, "seed": c.Seed, "last_modified": c.LastModified, "headers": plan.digests,
-			"concurrency": c.Concurrency, "rate_per_s": c.Rate, "timeout_s": c.Timeout.Seconds(),
+			"concurrency": c.Concurrency, "rate_per_s": c.Rate, "pause_s": c.Pause.Seconds(), "timeout_s": c.Timeout.Seconds(),
 			"max_body_bytes": int64(c.MaxBytes), "max_targets": c.MaxTargets,
 		},
 	}

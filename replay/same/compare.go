@@ -13,8 +13,6 @@ import (
 const (
 	// mostLooks is how often a page that seems to differ is looked at; each look is two answers of either side.
 	mostLooks = 3
-	// betweenLooks is how long one waits for the next look: what changes once a second has changed then.
-	betweenLooks = 1100 * time.Millisecond
 	// patience is how many differing pages are looked at again though neither side's answers vary. Past it, it is known
 	// that the sites differ.
 	patience = 100
@@ -32,7 +30,8 @@ type Comparison struct {
 	Logs    *traffic.Logs
 	Choice  Choice
 	Workers int
-	Rate    float64 // requests a second to each side, at most; 0: no bound
+	Rate    float64       // requests a second to each side, at most; 0: no bound
+	Pause   time.Duration // before a page that seems to differ is looked at again
 	Found   func(p Page)
 
 	pace    pace
@@ -108,7 +107,7 @@ func (c *Comparison) compare(ctx context.Context, path string) {
 			}
 		}
 		page = Page{Path: path, Status: seen.baseline[0].Status, Looks: look, verdict: seen.judge(c.Sites)}
-		if look == mostLooks || !c.again(page.verdict, look) || !sleep(ctx, betweenLooks) {
+		if look == mostLooks || !c.again(page.verdict, look) || !sleep(ctx, c.Pause) {
 			break
 		}
 		if seen.isHiccup() {

@@ -251,8 +251,11 @@ func excerpt(text []byte, at int) string {
 	if from > 0 {
 		shown = "…" + shown
 	}
-	if to < len(text) {
+	switch {
+	case to < len(text):
 		shown += "…"
+	case at >= len(text):
+		shown += "(its end)"
 	}
 	return shown
 }
