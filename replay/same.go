@@ -187,6 +187,10 @@ func (c *sameCmd) Run(s run.Streams) error {
 	if result.Pages.Total == 0 {
 		return run.UsageError{Err: errors.New("the log holds no GET to compare: see --include, --exclude, --vhost and --sample")}
 	}
+	if len(result.Chosen.VHosts) > 1 && len(c.VHost) == 0 {
+		fmt.Fprintf(s.Err, "replay: warning: the log is of several virtual hosts (%s), and all are asked for at one site: choose with --vhost\n",
+			run.Printable(strings.Join(result.Chosen.VHosts, ", ")))
+	}
 	return c.compare(stop, abort, s, comparison, result)
 }
 

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"plimsoll/replay/record"
 	"plimsoll/replay/run"
 	"plimsoll/replay/same"
 )
@@ -47,7 +50,7 @@ func compared(t *testing.T, baseline, candidate string, targets []string, flags 
 	t.Helper()
 	var lines []string
 	for i, path := range targets {
-		lines = append(lines, logLine(i, "GET "+path+" HTTP/1.1", "UA"))
+		lines = append(lines, logLine(i%3000, "GET "+path+" HTTP/1.1", "UA"))
 	}
 	args := append([]string{
 		"same", writeLog(t, lines...), "--baseline", baseline, "--candidate", candidate,
@@ -459,5 +462,85 @@ func TestTheTextIsHarmless(t *testing.T) {
 	}
 	if code != run.ExitNo || len(found) != 3 || strings.ContainsAny(text, "\x1b\x07\u202e") || strings.Contains(all, "hunter2") {
 		t.Errorf("exit %d: %q", code, all)
+	}
+}
+
+// Ctrl-C ends a comparison in good order: what was seen is written, and nobody is told that the sites are the same.
+func TestASignalEndsAComparison(t *testing.T) {
+	var asked atomic.Int64
+	baseline, candidate := twoSites(t, func(w http.ResponseWriter, _ request) {
+		asked.Add(1)
+		write(w, article)
+	})
+	var lines []string
+	for i := range 200 {
+		lines = append(lines, logLine(i, fmt.Sprintf("GET /%d HTTP/1.1", i), "UA"))
+	}
+	out := t.TempDir()
+	program := exec.Command(os.Args[0], "same", writeLog(t, lines...), "--baseline", baseline, "--candidate", candidate,
+		"--out", out, "--quiet", "--rate", "20")
+	program.Env = append(os.Environ(), asProgram+"=1")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for asked.Load() < 8 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	result := &same.Result{}
+	if read(t, out, result); result.Status != record.Running || result.Verdict != same.VerdictInconclusive {
+		t.Errorf("before its end it says %s, %s", result.Status, result.Verdict)
+	}
+	if err := program.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := program.Wait(); !errors.As(err, &exit) || exit.ExitCode() != run.ExitUnknown {
+		t.Errorf("it ended with %v", err)
+	}
+	read(t, out, result)
+	if result.Status != record.Interrupted || result.Pages.Same == 0 || result.Pages.Unseen == 0 || result.Verdict != same.VerdictInconclusive {
+		t.Errorf("%s, %s: %+v", result.Status, result.Verdict, result.Pages)
+	}
+}
+
+// read reads the only result in a folder.
+func read(t *testing.T, out string, result *same.Result) {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(out, "*", same.ResultFile))
+	if len(found) != 1 {
+		t.Fatalf("results: %v", found)
+	}
+	text, err := os.ReadFile(found[0])
+	if err == nil {
+		err = json.Unmarshal(text, result)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhichPagesAreCompared(t *testing.T) {
+	var targets []string
+	for i := range 40_000 {
+		targets = append(targets, fmt.Sprintf("/p%d", i%20_000))
+	}
+	rows := []struct {
+		why   string
+		flags []string
+		pages func(n uint64) bool
+		left  string // a reason why others are not
+	}{
+		{"at most so many", []string{"--limit", "10"}, func(n uint64) bool { return n == 10 }, same.LeftLimit},
+		{"a share of them", []string{"--sample", "0.001"}, func(n uint64) bool { return n > 2 && n < 60 }, same.LeftSample},
+		{"those that match", []string{"--include", "^/p1.$", "--exclude", "5$"}, func(n uint64) bool { return n == 9 }, same.LeftFilter},
+		{"as many as are remembered", []string{"--max-targets", "12"}, func(n uint64) bool { return n == 12 }, same.LeftTargets},
+	}
+	baseline, candidate := twoSites(t, func(w http.ResponseWriter, _ request) { write(w, article) })
+	for _, row := range rows {
+		_, result, _ := compared(t, baseline, candidate, targets, row.flags...)
+		p := result.Pages
+		if !row.pages(p.Total) || p.Same != p.Total || result.Chosen.LeftOut[row.left] == 0 || result.Chosen.Requests != 40_000 {
+			t.Errorf("%s: %+v, %+v", row.why, p, result.Chosen)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 	"regexp"
+	"slices"
 
 	"plimsoll/replay/traffic"
 )
@@ -25,6 +26,7 @@ type Chosen struct {
 	Requests uint64            `json:"requests"`
 	Pages    uint64            `json:"pages"`
 	LeftOut  map[string]uint64 `json:"left_out"`
+	VHosts   []string          `json:"vhosts"` // that the log names, of the requests that were chosen: the first of them (hostile)
 }
 
 // The reasons to leave a request, or a page, out.
@@ -40,7 +42,7 @@ const (
 // distinct calls use for each page of the logs that was chosen, once, in the order in which they were asked for first,
 // until it returns false. A target takes 16 bytes of memory, and what a hash table adds.
 func distinct(ctx context.Context, logs *traffic.Logs, choice Choice, use func(path string) bool) (Chosen, error) {
-	found := Chosen{LeftOut: map[string]uint64{}}
+	found := Chosen{LeftOut: map[string]uint64{}, VHosts: []string{}}
 	seen := map[[16]byte]struct{}{}
 	err := logs.EachGet(ctx, func(path, vhost []byte, isGet bool) bool {
 		found.Requests++
@@ -49,6 +51,7 @@ func distinct(ctx context.Context, logs *traffic.Logs, choice Choice, use func(p
 			found.LeftOut[reason]++
 			return true
 		}
+		found.noteVHost(vhost)
 		sum := sha256.Sum256(path)
 		key := [16]byte(sum[:16])
 		if _, known := seen[key]; known {
@@ -71,6 +74,18 @@ func distinct(ctx context.Context, logs *traffic.Logs, choice Choice, use func(p
 		return true
 	})
 	return found, err
+}
+
+// mostVHosts is how many virtual hosts are named.
+const mostVHosts = 5
+
+func (c *Chosen) noteVHost(name []byte) {
+	if len(name) == 0 || len(c.VHosts) == mostVHosts {
+		return
+	}
+	if !slices.ContainsFunc(c.VHosts, func(known string) bool { return known == string(name) }) {
+		c.VHosts = append(c.VHosts, string(name))
+	}
 }
 
 // leftOut returns why a request is no page to compare, or "".
