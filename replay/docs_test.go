@@ -20,7 +20,7 @@ func TestCommandsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"", "run", "parse", "origin", "same"} {
+	for _, command := range []string{"", "run", "parse", "import", "origin", "same"} {
 		args := []string{"--help"}
 		if command != "" {
 			args = []string{command, "--help"}
@@ -83,7 +83,9 @@ func TestDocumentsAndProgramAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, reason := range []string{"method_not_allowed", "unsafe_target", "unsafe_header", "unsendable_h2", "cap_reached", traffic.SkipNotHTTP} {
+	for _, reason := range []string{"method_not_allowed", "unsafe_target", "unsafe_header", "unsendable_h2", "cap_reached", traffic.SkipNotHTTP,
+		traffic.SkipUntimed, traffic.SkipTunnel,
+	} {
 		if !strings.Contains(string(runFormat), "`"+reason+"`") {
 			t.Errorf("docs/run-format.md does not explain %s", reason)
 		}

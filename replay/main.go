@@ -19,6 +19,7 @@ func main() {
 type cli struct {
 	Run     run.Command      `cmd:"" help:"Replay access logs against a server and measure its response times."`
 	Parse   parseCmd         `cmd:"" help:"Read access logs and print one JSON object per request, or totals."`
+	Import  run.Import       `cmd:"" help:"Make a run directory of what access logs with durations say was served."`
 	Origin  originCmd        `cmd:"" help:"Serve the targets of a log: real files of the logged sizes, and the logged status for all others."`
 	Same    sameCmd          `cmd:"" help:"Compare two sites, page by page, over the requests of a log."`
 	Version kong.VersionFlag `help:"Print the version and exit."`

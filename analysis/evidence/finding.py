@@ -107,6 +107,12 @@ class FindingKind(Enum):
         "Over 1 % of the log's lines could not be read, so the load was less than the visitors'.",
         "Give the log's own format: --format.",
     )
+    FROM_LOG = Rule(
+        "from-log",
+        Severity.WARN,
+        "The run is no load test: it is what an access log says was served.",
+        "Its times are the server's own. Hold it against logs of the same server, written in the same way.",
+    )
     CLOSED_CONNECTIONS = Rule(
         "closed-connections",
         Severity.WARN,

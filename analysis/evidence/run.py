@@ -227,7 +227,9 @@ def _parts(run: RunEvidence) -> _Found:
             if remark.level is Severity.BAD:
                 yield FindingKind.MERGED_BADLY, f"was merged from shards that do not fit: {remark.text}", None
                 break
+    if facts.from_log:
+        yield FindingKind.FROM_LOG, "is no load test: an access log says that this was served.", None
     unread, lines = (sum(getattr(log, key) or 0 for log in facts.logs) for key in ("failed", "lines"))
     if lines and unread > _UNREAD_FRACTION * lines:
-        text = f"replayed a log of which {share(unread, lines)} of the lines could not be read."
+        text = f"{'is of' if facts.from_log else 'replayed'} a log of which {share(unread, lines)} of the lines could not be read."
         yield FindingKind.UNREAD_LOG, text, None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from analysis.importing.accesslog_command import accesslog
 from analysis.importing.grinder_command import grinder
 from analysis.importing.k6 import import_file
 from analysis.importing.lines import ImportingError
@@ -19,6 +20,7 @@ def import_() -> None:
     """Make run directories from the results of other programs."""
 
 
+import_.add_command(accesslog)
 import_.add_command(grinder)
 import_.add_command(locust)
 

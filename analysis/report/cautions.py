@@ -50,7 +50,8 @@ def _sample_size(run: MeasuredRun) -> list[Caution]:
     requests = run.statistics.requests
     if requests < fewest(P999):
         scripted = not run.directory.facts.logs
-        longer = "Look at the steps." if scripted else "Replay a longer part of the log."
+        verb = "Import" if run.directory.facts.from_log else "Replay"
+        longer = "Look at the steps." if scripted else f"{verb} a longer part of the log."
         text = f"Only {counted(requests, 'request')}: a p99.9 needs 1,000. {longer}"
         return [Caution(Severity.NOTE if scripted else Severity.WARN, text)]
     if requests < BOUND_NEEDS:
@@ -97,10 +98,12 @@ def _waiting(run: MeasuredRun) -> list[Caution]:
 
 def _not_sent(run: MeasuredRun) -> list[Caution]:
     found = []
-    rejected = sum(log.failed or 0 for log in run.directory.facts.logs)
+    facts = run.directory.facts
+    left_out = "not imported" if facts.from_log else "not sent"
+    rejected = sum(log.failed or 0 for log in facts.logs)
     if rejected:
         text = (
-            f"{counted(rejected, 'log line')} did not parse and {_was(rejected)} not sent; see rejects.log."
+            f"{counted(rejected, 'log line')} did not parse and {_was(rejected)} {left_out}; see rejects.log."
         )
         found.append(Caution(Severity.NOTE, text))
     summary = run.directory.summary
@@ -110,7 +113,7 @@ def _not_sent(run: MeasuredRun) -> list[Caution]:
     if skipped:
         total = sum(skipped.values())
         reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items())
-        text = f"{counted(total, 'request')} of the log {_was(total)} not sent: {reasons}."
+        text = f"{counted(total, 'request')} of the log {_was(total)} {left_out}: {reasons}."
         found.append(Caution(Severity.WARN if "cap_reached" in skipped else Severity.NOTE, text))
     if summary.requests.unsent:
         text = f"{counted(summary.requests.unsent, 'request')} would have been due after the run ended."

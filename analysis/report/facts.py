@@ -27,7 +27,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("connected to", (target.connect_to or ", ".join(target.addresses)) if target else None),
         *(("log", _log(run, index)) for index in range(len(facts.logs))),
         ("pauses of the log", _pauses(facts.log_pauses)),
-        ("speed", _speed(facts.speed, facts.loop)),
+        ("speed", None if facts.from_log else _speed(facts.speed, facts.loop)),
         ("seed", None if facts.seed is None else str(facts.seed)),
         ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
         ("sent again", _sent_again(run)),

@@ -79,6 +79,7 @@ def _load(run: ComparedRun) -> str:
     of = f" of {logs}" if logs else ""
     paces = {None: "", "1": ", as fast as in the log", "max": ", as fast as it went"}
     pace = paces.get(facts.speed, f", {facts.speed} times as fast as in the log")
+    pace = ", as it was served" if facts.from_log else pace
     busy = f", {run.saturation.name} keeping the disks busy" if run.saturation else ""
     return f"{run.scenario}{of}{pace}{busy}"
 

@@ -13,20 +13,14 @@ from lab.experiment.settings import Lab
 from lab.experiment.together.beginning import BEGIN_FILE, Beginning, beginning_of
 from lab.experiment.together.lasting import member_duration_s
 from lab.experiment.together.members import Member
+from plimsoll.common.programs import replay_program
 from scenarios.running.settings import BEGIN_VARIABLE
-
-_ROOT = Path(__file__).parents[2]
 
 
 def plimsoll() -> list[str]:
     """Return the command `plimsoll` of this very installation."""
     beside = Path(sys.executable).with_name("plimsoll")
     return [str(beside)] if beside.exists() else [sys.executable, "-m", "plimsoll"]
-
-
-def replay_program() -> str:
-    """Return the replay binary of this checkout."""
-    return str(_ROOT / "bin" / "replay")
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from lab.clones.registry import driver_of
 from lab.errors import last_words
-from lab.experiment.command_line import replay_program
 from lab.experiment.replay_options import REPLAY, ReplayOptions
 from lab.experiment.scenario_kinds import logs_in
 from lab.experiment.settings import Lab
 from lab.experiment.together.members import Member
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hints import did_you_mean
+from plimsoll.common.programs import replay_program
 from scenarios.registry import MODULES, scenario
 from scenarios.running.consent import require_consent
 from scenarios.running.credentials import credentials

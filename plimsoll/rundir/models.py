@@ -16,6 +16,7 @@ from pydantic import (
 from plimsoll.common.severity import Severity
 
 FORMAT = 1
+FROM_LOG = "accesslog"  # the program of a run that was imported from an access log
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 
 
@@ -294,6 +295,11 @@ class RunFacts(_Model):
     together: Together | None = None
     shard: Shard | None = None
     merged: Merged | None = None
+
+    @property
+    def from_log(self) -> bool:
+        """True where this is no load test, but what an access log says was served."""
+        return self.program.name == FROM_LOG
 
 
 # What the lab writes into run.json after a run: absent where no lab was.

@@ -7,12 +7,17 @@ type Counts struct {
 	Failed  uint64 // lines that should have been requests
 	Ignored uint64 // comments and empty lines
 	Bytes   int64  // the sum of the logged response sizes
+	Timed   uint64 // requests of which the log says how long they took
 	FirstNS int64  // the earliest and the latest logged instant, nanoseconds since the Unix epoch; of no meaning
 	LastNS  int64  // where Valid is 0
 }
 
 func (c *Counts) add(r *Request) {
-	c.merge(Counts{Valid: 1, Bytes: max(0, r.Bytes), FirstNS: r.TimeNS, LastNS: r.TimeNS})
+	one := Counts{Valid: 1, Bytes: max(0, r.Bytes), FirstNS: r.TimeNS, LastNS: r.TimeNS}
+	if r.DurationNS >= 0 {
+		one.Timed = 1
+	}
+	c.merge(one)
 }
 
 func (c *Counts) merge(o Counts) {
@@ -29,6 +34,7 @@ func (c *Counts) merge(o Counts) {
 	c.Failed += o.Failed
 	c.Ignored += o.Ignored
 	c.Bytes += o.Bytes
+	c.Timed += o.Timed
 }
 
 // DurationS returns the time between the earliest and the latest request in seconds.

@@ -57,7 +57,9 @@ func (d *Dir) finish(status Status, reason string) error {
 	}
 	d.summary.Status, d.summary.Reason = status, reason
 	d.run.Status, d.run.Reason = status, textOrNull(reason)
-	d.run.EndedAt = Instant{d.now()}
+	if d.run.EndedAt.IsZero() { // else it is the end of a run that was
+		d.run.EndedAt = Instant{d.now()}
+	}
 	if d.summary.GeneratorLimited { // late, by the records
 		d.summary.GeneratorLimitedReason += processorTimeNow().stolenSince(d.processor)
 	}

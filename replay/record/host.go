@@ -39,6 +39,9 @@ func ThisHost() Host {
 	return h
 }
 
+// AccessLog is the program of a run that is no load test: what an access log says was served.
+const AccessLog = "accesslog"
+
 // ThisProgram names the program that writes, and the Go that built it.
 func ThisProgram(name, version string) Program {
 	return Program{Name: name, Version: version, Go: runtime.Version()}

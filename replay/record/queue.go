@@ -18,6 +18,7 @@ type block struct {
 // mutex; everything else (adding up, packing, writing) is done in the background, on whole blocks.
 type queue struct {
 	mu     sync.Mutex
+	taken  sync.Cond // of mu: everything that waited was handed over
 	last   *block
 	full   []*block
 	free   []*block
@@ -48,6 +49,15 @@ func (q *queue) add(r *Record) (filled int) {
 	return filled
 }
 
+// await waits until fewer full blocks than that wait.
+func (q *queue) await(blocks int) {
+	q.mu.Lock()
+	for len(q.full) >= blocks {
+		q.taken.Wait()
+	}
+	q.mu.Unlock()
+}
+
 func (q *queue) empty() *block {
 	if n := len(q.free); n > 0 {
 		b := q.free[n-1]
@@ -64,6 +74,7 @@ func (q *queue) take(into []*block) []*block {
 	into = append(into, q.full...)
 	clear(q.full)
 	q.full = q.full[:0]
+	q.taken.Broadcast()
 	if q.last != nil {
 		into = append(into, q.last)
 		q.last = nil

@@ -51,6 +51,8 @@ type Run struct {
 	Load                   *Load    `json:"load,omitempty"`
 	LogPauses              *Pauses  `json:"log_pauses,omitempty"`
 	Shard                  *Shard   `json:"shard,omitempty"`
+
+	Settings map[string]any `json:"scenario_settings,omitempty"`
 }
 
 // Target is what the load was sent to.
@@ -58,6 +60,15 @@ type Target struct {
 	URL       string   `json:"url"`
 	ConnectTo *string  `json:"connect_to"`
 	Addresses []string `json:"addresses"`
+}
+
+// MarshalJSON makes null of a target that nobody knows.
+func (t Target) MarshalJSON() ([]byte, error) {
+	if t.URL == "" {
+		return []byte("null"), nil
+	}
+	type plain Target
+	return json.Marshal(plain(t))
 }
 
 // Log is one log file and what was found in it.

@@ -194,14 +194,20 @@ func (t *Traffic) ordered() sequence {
 
 // between applies --from and --to.
 func (t *Traffic) between(seq sequence) sequence {
-	from, to := int64(-1<<63), int64(1<<63-1)
+	from, to := t.fromTo()
+	return schedule.Between(seq, from, to)
+}
+
+// fromTo returns the instants of --from and --to in Unix nanoseconds.
+func (t *Traffic) fromTo() (from, to int64) {
+	from, to = int64(-1<<63), int64(1<<63-1)
 	if !t.plan.From.IsZero() {
 		from = t.plan.From.UnixNano()
 	}
 	if !t.plan.To.IsZero() {
 		to = t.plan.To.UnixNano()
 	}
-	return schedule.Between(seq, from, to)
+	return from, to
 }
 
 // Paced returns the requests with their due instants.

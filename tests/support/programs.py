@@ -60,10 +60,13 @@ http {{
 class Nginx:
     """A real nginx that serves one page for every target and logs each request's instant.
 
-    On loopback, or at `address` inside of what `within` enters, such as a network namespace.
+    On loopback, or at `address` inside of what `within` enters, such as a network namespace. `setup` is its
+    configuration, in which `{root}`, `{address}` and `{port}` stand for themselves.
     """
 
-    def __init__(self, root: Path, address: str = "127.0.0.1", within: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, root: Path, address: str = "127.0.0.1", within: tuple[str, ...] = (), setup: str = NGINX
+    ) -> None:
         program = need("nginx")
         self.port = free_port()
         self.url = f"http://{address}:{self.port}"
@@ -73,7 +76,7 @@ class Nginx:
         for folder in (root, root / "www"):
             folder.chmod(0o755)
         config = root / "nginx.conf"
-        config.write_text(NGINX.format(root=root, address=address, port=self.port))
+        config.write_text(setup.format(root=root, address=address, port=self.port))
         self.process = subprocess.Popen([*within, program, "-c", str(config), "-e", str(root / "error.log")])
         answers = [*within, "bash", "-c", f"exec 3<>/dev/tcp/{address}/{self.port}"]
         until = time.monotonic() + 10
