@@ -231,5 +231,6 @@ def _parts(run: RunEvidence) -> _Found:
         yield FindingKind.FROM_LOG, "is no load test: an access log says that this was served.", None
     unread, lines = (sum(getattr(log, key) or 0 for log in facts.logs) for key in ("failed", "lines"))
     if lines and unread > _UNREAD_FRACTION * lines:
-        text = f"{'is of' if facts.from_log else 'replayed'} a log of which {share(unread, lines)} of the lines could not be read."
+        part = f"a log of which {share(unread, lines)} of the lines could not be read."
+        text = f"{'is of' if facts.from_log else 'replayed'} {part}"
         yield FindingKind.UNREAD_LOG, text, None

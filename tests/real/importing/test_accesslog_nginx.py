@@ -1,4 +1,4 @@
-"""`plimsoll import accesslog` against the log of a real nginx: each record is a line, `$request_time` and all."""
+"""`plimsoll import accesslog` against the log of a real nginx: each record is a line of it."""
 
 import http.client
 import socket
@@ -15,7 +15,7 @@ from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.requestfile import Records
 from tests.support.programs import NGINX, Nginx, free_port, open_to_all
 
-# Two logs of one server: one as a user writes it, to be imported, and one that no parser of ours has to understand.
+# Logs of one server: two as users write them, to be imported, and one for which no parser of ours is needed.
 LOGS = """
   log_format timed '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent '
                    '"$http_referer" "$http_user_agent" $request_time';
@@ -34,7 +34,7 @@ EXACT = '%h %^[%x] "%r" %s %b "%R" "%u" %T'
 
 
 class Line(NamedTuple):
-    """What nginx says of a request: when it was done, in µs since the epoch, how long it took, and what it was."""
+    """What nginx says of a request: when it was done in µs since 1970, how long it took, and so on."""
 
     done_us: int
     took_us: int

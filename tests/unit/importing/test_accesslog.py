@@ -1,4 +1,4 @@
-"""`plimsoll import accesslog`: what becomes of a log with durations, and what every command then says of it."""
+"""`plimsoll import accesslog`: what becomes of a log with durations, and what is then said of it."""
 
 import json
 import os
@@ -25,9 +25,7 @@ def log_of(path: Path, requests: int, day: int = 1, took_s: float = 0.05) -> Pat
         for i in range(requests):
             at = f"{day + i // 86400:02}/Nov/2026:{i // 3600 % 24:02}:{i // 60 % 60:02}:{i % 60:02} +0000"
             took = took_s * (10 if i % 20 == 19 else 1)
-            out.write(
-                f'192.0.2.{i % 9} - - [{at}] "GET /a.jpg?n={i} HTTP/1.1" 200 9 "-" "UA" {took:.3f}\n'
-            )
+            out.write(f'192.0.2.{i % 9} - - [{at}] "GET /a.jpg?n={i} HTTP/1.1" 200 9 "-" "UA" {took:.3f}\n')
     return path
 
 
