@@ -185,6 +185,26 @@ _POOLS = Subject(
     ),
     "pools",
 )
+_FSYNC = Subject(
+    "fsync",
+    "What a database waits for",
+    "Once a second 4 KiB are written beside the site's data, and an fdatasync waits until the disk has them. "
+    "One that still waits counts with what it has waited so far.",
+    (
+        replace(_latency("the write", "the probe's write", r"fsync\.write_ms"), quiet=5.0, bad=""),
+        HostRow(
+            "write and fdatasync (ms)",
+            "the fsync probe",
+            "ms",
+            r"fsync\.total_ms",
+            quiet=5.0,
+            alarm="times",
+            at=3.0,
+            depth=Depth.DISK,
+            near="an fsync probe over {}",
+        ),
+    ),
+)
 _MARIADB = Subject(
     "mariadb",
     "MariaDB",
@@ -240,5 +260,6 @@ SUBJECTS = (
     _POOLS,
     WAITS,
     VDEVS,
+    _FSYNC,
     _MARIADB,
 )

@@ -45,6 +45,8 @@ class SiteData:
             self.place.folder,
             dataset=self._dataset if self.place.dataset else None,
             subvolume=self.folder if self.place.filesystem == "btrfs" else None,
+            # The database may have a dataset of its own, whose sync and logbias are what it waits for.
+            own=f"{self.folder}/{_FOLDERS[DATABASE][0]}" if DATABASE in self.parts else self.folder,
             parts=self._datasets_of_parts if self.place.dataset else {},
         )
 

@@ -43,6 +43,7 @@ class DataLocation:
     """The location of a clone's data, for a saturator to aim at; None where there is no such thing.
 
     `parts`: the datasets below `dataset` that parts of the data are on, by the word for the part (`@web`).
+    `own`: the folder of the clone's own database, or of its data.
     `guest`: the number of the clone on Proxmox, where it is known before it is made.
     """
 
@@ -50,6 +51,7 @@ class DataLocation:
     dataset: str | None = None
     subvolume: str | None = None
     guest: int | None = None
+    own: str | None = None
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

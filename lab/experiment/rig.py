@@ -16,6 +16,7 @@ from lab.experiment.settings import Backend, Lab
 from lab.experiment.transcript import RecordedMachine, changes_settings
 from lab.fileio.volume import VolumeFiles
 from lab.machine import Machine
+from lab.observers import Probed, ProbePlace
 from lab.precondition.filling import Filling
 from lab.saturators import SaturatorSettings, aimed
 from lab.saturators import kind_of as saturator_kind
@@ -59,10 +60,11 @@ class Rig:
         filling: Filling | None,
         on_step: OnStep,
         saturated: Saturated | None = None,
+        probe: ProbePlace | None = None,
     ) -> None:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
         self.files, self.filling = files, filling  # of fileio and precondition, where it has a disk
-        self._saturated = saturated
+        self._saturated, self._probe = saturated, probe
         self.golden, self._api, self._look, self._on_step = kit.golden, kit.api, kit.look, on_step
         self.outfits: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
@@ -193,6 +195,7 @@ class Rig:
         `filling`: also what its volume is filled with, on a disk that exists.
         """
         found = await self.clone.find(self.machine)
+        found += await self._probe.find(self.machine, self.name) if self._probe else []
         found += await self.files.find(self.machine, self.name) if self.files else []
         found += await self.filling.find(self.machine, self.name) if self.filling and filling else []
         found += await self.disk.find(self.machine) if self.disk else []
@@ -245,6 +248,12 @@ class Rig:
             return aimed(settings, self.clone.data())
         except ValueError as error:
             raise LabError(f"{self.name}: saturator: {error}") from None
+
+    @property
+    def probed(self) -> Probed | None:
+        """The file of its fsync probe, None where no folder of it is known; its disk has to stand."""
+        captured = self.runner.captured
+        return Probed(self.saturated_on(self.machine, captured), self._probe) if self._probe else None
 
     def saturated_on(self, machine: Machine, captured: Mapping[str, str]) -> Machine:
         """Return `machine` for the saturator: on a disk with limits it works under them too."""

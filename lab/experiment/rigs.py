@@ -13,6 +13,7 @@ from lab.experiment.settings import LOCAL, Backend, Lab
 from lab.fileio.volume import VolumeFiles
 from lab.machine import LocalMachine, Machine
 from lab.names.labels import Label
+from lab.observers import ProbePlace
 from lab.precondition.filling import Filling
 from lab.tuning.own_disk import created_with
 
@@ -56,7 +57,9 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     files, filling = (VolumeFiles(place, name), Filling(place, name)) if place else (None, None)
     busy = backend.saturator or lab.saturator
     saturated = Saturated(busy, label.saturator(backend.name)) if busy else None
-    return Rig(backend, machine, storage, kit, files, filling, on_step, saturated)
+    folder = lab.observe.fsync.folder or kit.clone.data().own or (place.folder if place else None)
+    probe = ProbePlace(folder, name) if folder and "fsync" in lab.observe.observe else None
+    return Rig(backend, machine, storage, kit, files, filling, on_step, saturated, probe)
 
 
 async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:

@@ -88,7 +88,7 @@ class RigRun:
         observe = self._lab.observe
         if devices and not observe.disks:
             observe = observe.model_copy(update={"disks": devices})
-        sampler = await sampler_of(rig.machine, observe, self._say)
+        sampler = await sampler_of(rig.machine, observe.probing(rig.probed), self._say)
         events, stop = Events(attempt / "lab-events.jsonl"), asyncio.Event()
         parts = self._parts(attempt)
         observed_from_ns = time.monotonic_ns()

@@ -9,6 +9,7 @@ from lab.observers import (
     arcstats,
     cpu,
     diskstats,
+    fsync,
     mariadb,
     memory,
     pools,
@@ -34,6 +35,7 @@ OBSERVERS: list[Observer] = [
     pressure.OBSERVER,
     cpu.OBSERVER,
     memory.OBSERVER,
+    fsync.OBSERVER,
     mariadb.OBSERVER,
 ]
 
@@ -63,6 +65,7 @@ class ObserverSettings(ObserverOptions):
             "pressure",
             "cpu",
             "memory",
+            "fsync",
         ),
         description="Observers to run. What a host does not have stays empty.",
     )

@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel
 
 from lab.observers import OBSERVERS, ObserverSettings
-from lab.observers.settings import MariadbSettings
+from lab.observers.settings import FsyncProbeSettings, MariadbSettings
 from lab.tuning import Tuning
 from lab.tuning.settings import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
 from tests.support.paths import DOCS
@@ -56,8 +56,9 @@ def test_every_observer_has_columns() -> None:
 
 
 def _observer_keys() -> set[str]:
-    keys = set(ObserverSettings.model_fields) - {"mariadb"}
-    return keys | {f"mariadb.{name}" for name in MariadbSettings.model_fields}
+    parts: dict[str, type[BaseModel]] = {"fsync": FsyncProbeSettings, "mariadb": MariadbSettings}
+    keys = set(ObserverSettings.model_fields) - set(parts)
+    return keys | {f"{part}.{name}" for part, model in parts.items() for name in model.model_fields}
 
 
 def test_every_key_of_the_observers_is_documented() -> None:

@@ -169,6 +169,7 @@ def test_all_files_take_one_round_trip_and_what_is_absent_is_said_once() -> None
     assert len(found.columns) == len(set(found.columns)) == len(rows[0])
     assert said == [
         "txg, zpool, poolwaits, vdevs, poolstate: no pool is imported here, so there is none to observe",
+        "fsync: where the site's data lie is not known here: name a folder on its disk, fsync.folder",
         "arcstats: /proc/spl/kstat/zfs/arcstats cannot be read here; its columns stay empty",
         "zil: /proc/spl/kstat/zfs/zil cannot be read here; its columns stay empty",
     ]

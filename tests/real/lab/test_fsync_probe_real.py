@@ -1,0 +1,90 @@
+"""The fsync probe on a real file system that is frozen, and over SSH: no second of a stall is lost."""
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.machine import LocalMachine, Machine, SshMachine
+from lab.observers import HostCsv, ObserverSettings, Probed, ProbePlace, sampler_of
+from plimsoll.common.ssh import Access
+from plimsoll.rundir.hostfile import read_host
+from tests.support.programs import need
+from tests.support.sshd import Sshd
+
+NAME = f"plimsoll-fsync-{os.getpid()}--ext4"
+FROZEN_S = 4.0
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[Path]:
+    for program in ("mkfs.ext4", "fsfreeze", "mount"):
+        need(program)
+    image, folder = tmp_path / "image", tmp_path / "volume"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, folder], check=True)
+    yield folder
+    subprocess.run(["fsfreeze", "--unfreeze", folder], check=False, capture_output=True)
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    server = Sshd(tmp_path / "sshd")
+    yield server
+    server.stop()
+
+
+def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list[float]], list[str]]:
+    """The samples of a host whose file system is frozen for a while, and what was said."""
+    said = list[str]()
+
+    async def run() -> None:
+        stop, settings = asyncio.Event(), ObserverSettings(observe=("fsync",))
+        settings = settings.probing(Probed(machine, ProbePlace(str(folder), NAME)))
+        sampler = await sampler_of(machine, settings, said.append)
+        with HostCsv(out, sampler.columns) as file:
+            running = asyncio.create_task(sampler.run(file, time.monotonic_ns(), stop))
+            while not [line for line in out.read_text().splitlines()[1:] if "," in line.rstrip(",")]:
+                await asyncio.sleep(0.05)
+            subprocess.run(["fsfreeze", "--freeze", folder], check=True)
+            await asyncio.sleep(FROZEN_S)
+            subprocess.run(["fsfreeze", "--unfreeze", folder], check=True)
+            await asyncio.sleep(3.0)
+            stop.set()
+            await running
+        await machine.close()
+
+    asyncio.run(run())
+    columns = read_host(out)
+    return {name: values.tolist() for name, values in columns.items()}, said
+
+
+def _sees_the_stall(columns: dict[str, list[float]], said: list[str]) -> None:
+    totals = columns["fsync.total_ms"]
+    waiting = [total for total in totals if total > 1000]
+    assert len(waiting) >= 2, totals
+    assert waiting == sorted(waiting), "longer in each second, until it ends"
+    assert totals[-1] < waiting[-1], "and then it is over"
+    assert said == []
+
+
+def test_a_frozen_file_system_is_seen_in_each_second(volume: Path, tmp_path: Path) -> None:
+    columns, said = _observed(LocalMachine(), volume, tmp_path / "host.csv")
+    _sees_the_stall(columns, said)
+    assert not list(volume.glob("plimsoll-*"))
+
+
+def test_over_ssh_too_and_the_file_is_removed(volume: Path, sshd: Sshd, tmp_path: Path) -> None:
+    user = sshd.remote.partition("@")[0]
+    access = Access("127.0.0.1", user, sshd.port, sshd.key, sshd.known_hosts)
+    columns, said = _observed(SshMachine("far", access), volume, tmp_path / "host.csv")
+    _sees_the_stall(columns, said)
+    assert not list(volume.glob("plimsoll-*"))
