@@ -260,7 +260,7 @@ class Day {
       timeout,
     });
     const file = {
-      name: `${settings.name}-${this.iteration + 1}.jpg`,
+      name: `photograph-${this.iteration + 1}-${settings.name}.jpg`,
       mimetype: 'image/jpeg',
       buffer: encoding.b64encode(image),
     };

@@ -2,10 +2,12 @@
 
 import io
 import os
+import secrets
 import shlex
 import shutil
 import subprocess
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -23,6 +25,7 @@ from scenarios.running.access import ACCESS_FILES, access_of
 from scenarios.running.consent import origin, require_consent
 from scenarios.running.credentials import Credentials, credentials
 from scenarios.running.errors import problem_of, raise_all
+from scenarios.running.runname import run_name
 from scenarios.running.session import facts, run_directory
 from scenarios.running.settings import WordpressSettings
 from scenarios.running.targets import resolved
@@ -90,7 +93,7 @@ class ScriptSettings(Settings):
     user: str | None = Field("", description="Name of the account.")
     password: str = Field("", repr=False, description="Password of the account.")
     image: Path | None = Field(None, description="File to upload; without one nothing is uploaded.")
-    name: str = Field("today", description="Name of the run, for titles and file names.")
+    name: str = Field("today", description="Name of the run, at the end of titles and file names.")
     screenshots: Path | None = Field(None, description="Folder for screenshots.")
     access: dict[str, Any] = Field({}, repr=False, description="What a guarded site wants; see k6/access.js.")
     secrets: tuple[str, ...] = Field((), repr=False, description="What is kept out of the names of steps.")
@@ -122,10 +125,11 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
         image.write_bytes(photograph(settings.seed))
         browser.write_text(confined(chromium, resolver_rules(settings.target, settings.connect_to)))
         browser.chmod(0o700)
+        name = run_name(datetime.now(UTC), secrets.randbits(32))
         job = Job(
             k6=k6,
             script=Path(__file__).with_name("browser.js"),
-            settings=script_settings(settings, account, image, directory.resolve()),
+            settings=script_settings(settings, account, image, directory.resolve(), name),
             k6_variables=k6_variables(browser, root=os.geteuid() == 0),
             timeout_s=settings.timeout_s,
             remedy="lower --users",
@@ -133,6 +137,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
             iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
             secrets=(account.password, *access_of(settings).secrets),
             one_failure_a_day=True,
+            run_name=name,
         )
         if not settings.no_screenshots:
             (directory / SCREENSHOTS_FOLDER).mkdir()
@@ -140,7 +145,9 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
         return directory, run_k6(job, directory, run_facts, progress, say)
 
 
-def script_settings(settings: Settings, account: Credentials, image: Path, directory: Path) -> ScriptSettings:
+def script_settings(
+    settings: Settings, account: Credentials, image: Path, directory: Path, name: str
+) -> ScriptSettings:
     """Return the settings for browser.js. Raises SettingsError for files that went meanwhile."""
     access = access_of(settings)
     return ScriptSettings(
@@ -151,7 +158,7 @@ def script_settings(settings: Settings, account: Credentials, image: Path, direc
         user=account.user,
         password=account.password,
         image=image,
-        name=directory.name,
+        name=name,
         screenshots=None if settings.no_screenshots else directory / SCREENSHOTS_FOLDER,
     )
 

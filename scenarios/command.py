@@ -15,16 +15,23 @@ from scenarios import registry
 from scenarios.registry import Scenario
 from scenarios.running.options import click_options, validated
 
+_CLEAN_UP = "clean-up"
+
 
 class _Scenarios(click.Group):
     """Imports a scenario only when it is needed: Locust is large."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *registry.MODULES]
+        # The last: `--help` imports all of them in this order, and Locust patches ssl before others load it.
+        return [*super().list_commands(ctx), *registry.MODULES, _CLEAN_UP]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in registry.MODULES:
             return _command(registry.scenario(cmd_name))
+        if cmd_name == _CLEAN_UP:
+            from scenarios.clean_up import command
+
+            return command()
         return super().get_command(ctx, cmd_name)
 
 

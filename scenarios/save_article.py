@@ -59,7 +59,7 @@ class SaveArticle(Author):
         """Open the editor, publish an article, read it, save it again and again."""
         settings = self.settings
         editor = self._open()
-        text = article(settings.seed, number, settings.size_bytes)
+        text = article(settings.seed, number, settings.size_bytes).named(self.run_name)
         self.pause(settings.think_s)
         editor.autosave(text)
         for version in range(settings.saves + 1):

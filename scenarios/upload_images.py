@@ -67,7 +67,7 @@ class UploadImages(Author):
 
     scenario = "upload-images"
     settings_type = Settings
-    collection = "media"
+    kind = "media"
     _start_ns: ClassVar[dict[Path, int]] = {}
 
     @classmethod
@@ -88,7 +88,7 @@ class UploadImages(Author):
         settings = self.settings
         self._photographs = photographs_in(settings.images) if settings.images else []
         self._elsewhere = False
-        self._library = Library(self.site, self.who, self.rest)
+        self._library = Library(self.site, self.who, self.rest, self.run_name)
         self._library.open()
 
     def work(self, number: int) -> None:

@@ -11,7 +11,10 @@ from plimsoll.common.regularfile import lines_of_regular
 _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
 _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
 ITERATION_FAILED = "iteration failed"
-_NO_SPANS = {"run", "measure", "error", ITERATION_FAILED}  # have tables, and would cover the figures
+# What a run leaves on the site, and the name by which it is found there.
+CREATED, REMOVED, RUN_NAME = "created", "removed", "run name"
+# These have tables, or are many, and would cover the figures.
+_NO_SPANS = {"run", "measure", "error", ITERATION_FAILED, CREATED, REMOVED, RUN_NAME}
 MISSING_FILE = "missing_file"  # kind of an error: a file of a page did not load
 _BYTES = " bytes"  # a saturator's throughput, once a second
 _RETRY = " retry"  # a round of it failed
@@ -87,7 +90,8 @@ def read_events(path: Path) -> EventsFile:
 def spans(events: list[Event], end_s: float) -> list[Span]:
     """Pair each `start` with the next `stop` of the same name; what was not stopped lasts until `end_s`.
 
-    The run's own start and stop, measures, failed steps and throughputs are left out. Pure.
+    The run's own start and stop, measures, failed steps, what it made on the site, and throughputs are left
+    out. Pure.
     """
     found: list[Span] = []
     open_since: dict[str, float] = {}

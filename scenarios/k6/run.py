@@ -24,6 +24,7 @@ from analysis.importing.k6_reader import K6Reader
 from analysis.importing.lines import lines_from_pipe
 from analysis.statistics.summary import summarise
 from plimsoll.common.redaction import redacted
+from plimsoll.rundir.events import RUN_NAME
 from plimsoll.rundir.folders import point_latest
 from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import K6_LOG_FILE, K6_SUMMARY_FILE
@@ -58,6 +59,7 @@ class Job:
     k6_variables: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     one_failure_a_day: bool = False  # an iteration ends with the first check that fails
+    run_name: str | None = None  # that all bears which the script makes on the site
 
 
 def arguments(job: Job, pipe: Path, directory: Path) -> list[str]:
@@ -111,6 +113,8 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
         RunWriter(directory, facts, summarise, at_once=False) as run,
     ):
         point_latest(directory)
+        if job.run_name:
+            run.event(RUN_NAME, name=job.run_name)
         pipe = scratch / "samples.json"
         os.mkfifo(pipe, 0o600)
         descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

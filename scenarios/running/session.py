@@ -2,12 +2,14 @@
 
 import os
 import platform
+import secrets
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from analysis.statistics.summary import summarise
 from plimsoll import __version__
 from plimsoll.common.errors import OutputError
 from plimsoll.common.redaction import redacted_command
-from plimsoll.rundir.events import ITERATION_FAILED
+from plimsoll.rundir.events import ITERATION_FAILED, RUN_NAME
 from plimsoll.rundir.folders import directory_name, new_directory
 from plimsoll.rundir.models import Program, RunFacts, RunTarget
 from plimsoll.rundir.request import Request
@@ -24,6 +26,7 @@ from plimsoll.rundir.writer import RunWriter, Status
 from scenarios.running.client import Sent
 from scenarios.running.errors import StepFailedError
 from scenarios.running.load import load_of_scenario
+from scenarios.running.runname import run_name
 from scenarios.running.settings import BEGIN_VARIABLE, IteratedSettings
 from scenarios.running.work import Work
 
@@ -92,6 +95,13 @@ class Session:
         self._told, self._first_begins = threading.Lock(), threading.Lock()  # Locust's are of greenlets
         self._one_has_begun = False
         self.writer = RunWriter(directory, facts(scenario, settings, locust=version("locust")), summarise)
+
+    @cached_property
+    def run_name(self) -> str:
+        """The name that all bears which this process makes on the site; its events say it from now on."""
+        name = run_name(datetime.now(UTC), secrets.randbits(32))
+        self.writer.event(RUN_NAME, name=name)
+        return name
 
     @property
     def in_time(self) -> bool:

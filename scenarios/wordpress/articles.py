@@ -69,6 +69,10 @@ class Article:
     parts: tuple[Block, ...]
     mark: str
 
+    def named(self, run: str) -> "Article":
+        """The article with the name of a run at the end of its title, by which it is found on the site."""
+        return replace(self, title=f"{self.title} {run}")
+
     def html(self) -> str:
         """The article as the classic editor sends it."""
         return "\n\n".join(part.html for part in (*self.parts, _paragraph(self.mark)))

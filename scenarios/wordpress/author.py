@@ -5,12 +5,14 @@ from typing import Literal
 import gevent
 from pydantic import Field
 
+from plimsoll.rundir.events import CREATED, REMOVED
 from scenarios.running.credentials import credentials
 from scenarios.running.errors import StepFailedError
 from scenarios.running.session import CLEAN_UP
 from scenarios.running.settings import WordpressSettings
 from scenarios.running.user import ScenarioUser
 from scenarios.wordpress.account import log_in
+from scenarios.wordpress.leftovers import KINDS
 from scenarios.wordpress.rest import Rest
 
 # No later iteration of the same account can do better.
@@ -28,13 +30,17 @@ class AuthorSettings(WordpressSettings):
 
 
 class Author(ScenarioUser):
-    """A user who logs in first and deletes its work at the end. A scenario fills in `work`."""
+    """A user who logs in first and deletes its work at the end. A scenario fills in `work`.
+
+    `kind` is that of its work, one of `KINDS`; all of it is to bear `session.run_name`.
+    """
 
     abstract = True
-    collection = "posts"
+    kind = "post"
 
     def begin(self) -> None:
-        """Log in."""
+        """Name the run, and log in."""
+        self.run_name = self.session.run_name
         self.who = credentials(self.settings)
         self.rest = Rest(self.site, self.who)
         self._of_iteration: list[int] = []
@@ -61,9 +67,10 @@ class Author(ScenarioUser):
         raise NotImplementedError
 
     def created(self, number: int) -> None:
-        """Note a post of `collection` that this iteration created."""
+        """Note what this iteration created, here and in the run's events."""
         if number not in self._of_iteration:
             self._of_iteration.append(number)
+            self._event(CREATED, number)
 
     def pause(self, seconds: float) -> None:
         """Pause, but only until the run ends."""
@@ -81,10 +88,16 @@ class Author(ScenarioUser):
         last: StepFailedError | None = None
         for number in numbers:
             try:
-                self.rest.send(
-                    CLEAN_UP, "DELETE", f"wp/v2/{self.collection}/{number}", query={"force": "true"}
-                )
+                path = f"wp/v2/{KINDS[self.kind]}/{number}"
+                self.rest.send(CLEAN_UP, "DELETE", path, query={"force": "true"})
+                self._event(REMOVED, number)
             except StepFailedError as error:
                 last = error
         if last:
             raise last
+
+    def _event(self, event: str, number: int) -> None:
+        writer = self.session.writer
+        writer.event(
+            event, kind=self.kind, id=number, run=self.run_name, iteration=self.iteration, client=self.number
+        )

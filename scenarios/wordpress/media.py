@@ -23,13 +23,15 @@ _USUAL = {"thumbnail": 150, "medium": 300, "medium_large": 768, "large": 1024}
 _NOT_ALLOWED = re.compile(r"not allowed to upload files|not allowed to attach files")
 _NOT_MOVED = re.compile(r"uploaded file could not be moved to")
 _UNSAFE = re.compile(r"[^\w.-]")
+_LONGEST_STEM = 100  # a file name has 255 bytes at most, and sizes make names longer
 
 
 class Library:
     """The media library, for a user who is logged in. Methods raise StepFailedError."""
 
-    def __init__(self, site: SiteClient, who: Credentials, rest: Rest) -> None:
-        self._site, self._who, self._rest = site, who, rest
+    def __init__(self, site: SiteClient, who: Credentials, rest: Rest, run: str) -> None:
+        """Files get the name `run` behind their own, by which they are found on the site."""
+        self._site, self._who, self._rest, self._run = site, who, rest, run
         self._nonce = ""
 
     def open(self) -> None:
@@ -61,7 +63,7 @@ class Library:
         return number
 
     def _send(self, path: Path, check: Callable[[Reply], Trouble | None]) -> Reply:
-        name = _UNSAFE.sub("-", path.name)
+        name = named(path, self._run)
         sent = {"name": name, "action": "upload-attachment", "_wpnonce": self._nonce}
         kind = guess_type(name)[0] or "application/octet-stream"
         try:
@@ -82,6 +84,12 @@ class Library:
             "check sizes", f"wp/v2/media/{number}", {"context": "edit"}, is_object
         ).data
         return data
+
+
+def named(path: Path, run: str) -> str:
+    """Return the name under which the file at `path` is uploaded by the run named `run`. Pure."""
+    stem, end = (_UNSAFE.sub("-", part) for part in (path.stem, path.suffix))
+    return f"{stem[:_LONGEST_STEM]}-{run}{end}"
 
 
 def _has_form(reply: Reply) -> Trouble | None:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from scenarios import registry
+from scenarios.clean_up import command as clean_up
 from scenarios.command import scenario
 from scenarios.running.options import flag
 from tests.support.paths import DOCS
@@ -32,6 +33,11 @@ def test_every_option_is_documented(name: str) -> None:
     assert not missing, f"describe them in {COMMON.name}, or on the page that its table links for {name}"
 
 
+def test_every_option_of_the_clean_up_is_documented() -> None:
+    options = {option for one in clean_up().params for option in one.opts if option.startswith("--")}
+    assert options - documented("download") == set()
+
+
 @pytest.mark.parametrize("name", registry.MODULES)
 def test_every_scenario_has_its_place(name: str) -> None:
     assert row(name), f"{COMMON.name} lists {name}"
@@ -39,7 +45,8 @@ def test_every_scenario_has_its_place(name: str) -> None:
 
 def test_no_option_is_documented_that_is_none() -> None:
     known = {flag(field) for one in registry.scenarios() for field in one.load().Settings.model_fields}
-    known |= {option for one in scenario.commands.values() for p in one.params for option in p.opts}
+    commands = [*scenario.commands.values(), clean_up()]
+    known |= {option for one in commands for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}
     known |= {"--describe", "--prepare"}  # of python -m scenarios.check
     # Locust's own

@@ -131,11 +131,12 @@ def test_a_file_of_pages_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 ACCOUNT = Credentials("author", "hunter2")
+NAME = "plimsoll-run-20261123t201500z-0badcafe"
 
 
 def test_a_browsers_password_is_only_in_its_environment(tmp_path: Path) -> None:
     asked = validated(browser.Settings, {"target": TARGET, "users": 2})
-    script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run")
+    script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run", NAME)
     assert json.loads(script.model_dump_json())["password"] == ACCOUNT.password
     assert "hunter2" not in str(asked.kept())
     assert "hunter2" not in repr(ACCOUNT)
@@ -162,7 +163,7 @@ def test_a_browser_lives_a_number_of_days_or_for_a_time(
     tmp_path: Path, given: dict[str, object], iterations: int | None, duration_s: float | None, why: str
 ) -> None:
     asked = validated(browser.Settings, {"target": TARGET, **given})
-    script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run")
+    script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run", NAME)
     assert (script.iterations, script.duration_s) == (iterations, duration_s), why
     assert browser.expected(asked, 20.0, 2) == (4 if duration_s else iterations), why
 
