@@ -21,6 +21,7 @@ from scenarios.wordpress.account import expect_logged_in, log_in
 from scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
 from scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
 from scenarios.wordpress.upgrade_stream import Phase, Upgrade, upgrade_trouble
+from scenarios.wordpress.visits import Visits
 
 ABOUT = {
     "does": "presses the button of the core upgrade, times every phase, and verifies the result",
@@ -65,6 +66,15 @@ class Settings(WordpressSettings):
     )
     from_version: Version | None = Field(None, description="Upgrade only from this version, such as 6.1.")
     to_version: Version | None = Field(None, description="Upgrade only to this version, such as 6.8.")
+    probe_ms: int = Field(
+        100,
+        ge=0,
+        le=60_000,
+        description="Milliseconds from one visit to the next meanwhile, of visitors and of members; 0: none.",
+    )
+    probe_pages: str | None = Field(
+        None, description="Paths to visit, by commas; default: the front page, a post and the feed."
+    )
 
 
 class UpgradeWordpress(ScenarioUser):
@@ -86,13 +96,21 @@ class UpgradeWordpress(ScenarioUser):
 
     def _upgrade(self) -> None:
         offer = self._offer()
-        try:
-            total_ms = self._press(offer)
-            total_ms += self._finish_database()
-            self._verify(offer)
-        except StepFailedError as error:
-            raise StepFailedError(error.step, error.kind, f"{error.detail}; {self._afterwards()}") from None
-        self.measure("upgrade", total_ms)
+        settings = self.settings
+        with Visits(
+            settings, self.session.writer, self.site, settings.probe_pages, settings.probe_ms
+        ) as visits:
+            pressed_ns = time.monotonic_ns()
+            try:
+                total_ms = self._press(offer)
+                total_ms += self._finish_database()
+                self._verify(offer)
+            except StepFailedError as error:
+                raise StepFailedError(
+                    error.step, error.kind, f"{error.detail}; {self._afterwards()}"
+                ) from None
+            self.measure("upgrade", total_ms)
+            visits.await_good(pressed_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at))
 
     def _offer(self) -> Offer:
         """Return the version to install. Nothing is changed so far."""

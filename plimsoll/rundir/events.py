@@ -13,8 +13,9 @@ _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some
 ITERATION_FAILED = "iteration failed"
 # What a run leaves on the site, and the name by which it is found there.
 CREATED, REMOVED, RUN_NAME = "created", "removed", "run name"
+PROBES = "probes"  # who visited which pages meanwhile
 # These have tables, or are many, and would cover the figures.
-_NO_SPANS = {"run", "measure", "error", ITERATION_FAILED, CREATED, REMOVED, RUN_NAME}
+_NO_SPANS = {"run", "measure", "error", ITERATION_FAILED, CREATED, REMOVED, RUN_NAME, PROBES}
 MISSING_FILE = "missing_file"  # kind of an error: a file of a page did not load
 _BYTES = " bytes"  # a saturator's throughput, once a second
 _RETRY = " retry"  # a round of it failed

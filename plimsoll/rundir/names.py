@@ -7,6 +7,7 @@ ERRORS_FILE = "errors.json"
 EVENTS_FILE = "events.jsonl"
 HOST_FILE = "host.csv"
 SUMMARY_FILE = "summary.json"
+PROBES_FILE = "probes.csv"
 GRINDER_FILE = "grinder-0-data.log"
 HDR_FILE = "latency.hlog"
 REJECTS_FILE = "rejects.log"
@@ -34,6 +35,7 @@ RECORDS = (
     REJECTS_FILE,
     K6_SUMMARY_FILE,
     K6_LOG_FILE,
+    PROBES_FILE,
     SCREENSHOTS_FOLDER,
     SHARDS_FOLDER,
 )

@@ -61,7 +61,10 @@ class _Exchange:
 class SiteClient:
     """A client of one site; it reaches no other host and passes each request to `report`."""
 
-    def __init__(self, settings: SiteSettings, report: Callable[[Sent], None]) -> None:
+    def __init__(
+        self, settings: SiteSettings, report: Callable[[Sent], None], connections: int = 2
+    ) -> None:
+        """Keep up to `connections` open, which many requests at a time may need."""
         self.base = settings.target + "/"
         self._timeouts_s = (min(settings.timeout_s, _LONGEST_CONNECT_S), settings.timeout_s)
         self._report, self._timer = report, ConnectTimer()
@@ -74,7 +77,7 @@ class SiteClient:
         if settings.insecure:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         for scheme in ("http://", "https://"):
-            self._session.mount(scheme, TimedAdapter(self._timer, settings.connect_to))
+            self._session.mount(scheme, TimedAdapter(self._timer, settings.connect_to, connections))
 
     def _let_in(self) -> None:
         """Give the session what a guarded site wants. It goes nowhere else: this client asks nobody else."""
@@ -90,6 +93,10 @@ class SiteClient:
     def cookies(self) -> dict[str, str]:
         """The cookies that the site has set, by name."""
         return {cookie.name: cookie.value or "" for cookie in self._session.cookies}
+
+    def take_cookies(self, other: "SiteClient") -> None:
+        """Become the same visitor as `other`: logged in, where that is."""
+        self._session.cookies.update(other._session.cookies)
 
     def url(self, step: str, path: str, base: str | None = None) -> str:
         """Return `path` (relative to `base`, default the target) as an address of the site.

@@ -20,11 +20,14 @@ class ConnectTimer:
 
 
 class TimedAdapter(HTTPAdapter):
-    """An adapter whose connections report to `timer` how long they took to open, name and TLS included."""
+    """An adapter whose connections report to `timer` how long they took to open, name and TLS included.
 
-    def __init__(self, timer: ConnectTimer, connect_to: str | None) -> None:
+    Up to `connections` are kept.
+    """
+
+    def __init__(self, timer: ConnectTimer, connect_to: str | None, connections: int = 2) -> None:
         self._timer, self._connect_to = timer, connect_to
-        super().__init__(pool_connections=2, pool_maxsize=2, max_retries=0)
+        super().__init__(pool_connections=2, pool_maxsize=connections, max_retries=0)
 
     def init_poolmanager(self, *args: Any, **keywords: Any) -> None:
         """Make the manager with pools of timed connections."""

@@ -3,15 +3,20 @@
 PLIMSOLL_SITE_UPGRADE=URL:BACKEND_DIR names a site that runs already, on a small disk, to write tests.
 """
 
+import csv
 import os
 import re
 import shutil
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
+import requests
 
 from scenarios.wordpress.upgrade_stream import PHASES
 from tests.support.programs import need
@@ -158,6 +163,49 @@ def wait_for_phase(out: Path, name: str) -> None:
     assert eventually(there, 120), f"phase {name} never came"
 
 
+class Poll:
+    """Asks for a page each 50 ms, whatever the answers take, and knows from when to when it failed."""
+
+    def __init__(self, url: str, cookies: dict[str, str]) -> None:
+        self._url, self._cookies = url, cookies
+        self._seen: list[tuple[float, bool]] = []
+        self._ended = Event()
+        self._thread = Thread(target=self._run)
+
+    def __enter__(self) -> "Poll":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def outage_ms(self) -> float:
+        """From the first failure to the first success after it, whatever came between."""
+        found, since = 0.0, None
+        for due_s, well in sorted(self._seen):
+            if not well:
+                since = due_s if since is None else since
+            elif since is not None:
+                found, since = found + due_s - since, None
+        return found * 1000
+
+    def _run(self) -> None:
+        with ThreadPoolExecutor(64) as pool:
+            due_s = time.monotonic()
+            while not self._ended.wait(max(due_s - time.monotonic(), 0)):
+                pool.submit(self._ask, due_s)
+                due_s += 0.05
+
+    def _ask(self, due_s: float) -> None:
+        try:
+            well = requests.get(self._url, cookies=self._cookies, timeout=10).status_code == 200
+        except requests.RequestException:
+            well = False
+        self._seen.append((due_s, well))
+
+
 REFUSED = [
     (("--iterations", "2"), "a clone is upgraded once", "an upgrade is done once"),
     (("--users", "2"), "by one user", "by one"),
@@ -297,6 +345,44 @@ def test_a_database_that_was_left_behind_is_upgraded_too(site: Site, tmp_path: P
         assert database(site) == wanted_database(site)
         assert version(site).startswith(NEW)
     assert_untouched(site)
+
+
+# A page past the cache, which WordPress refuses in maintenance as any other, and which else costs next to
+# nothing: so that polls and visits do not wait for each other.
+CHEAP = "?ping=1&nocache=1"
+PING = "if ( isset( $_GET['ping'] ) ) { echo 'here'; exit; }"
+
+
+def test_the_outage_that_visits_felt_is_that_of_an_independent_poll(site: Site, tmp_path: Path) -> None:
+    member = site.browser()
+    assert member.log_in("subscriber").status == 302
+    with put_back(site, _folder(tmp_path, "aside")), plugin(site.folder, PING + slow("Copying", 3)):
+        polls = {
+            "visitors": Poll(f"{site.url}/{CHEAP}", {}),
+            "members": Poll(f"{site.url}/{CHEAP}", {one.name: one.value or "" for one in member.jar}),
+        }
+        with polls["visitors"], polls["members"]:
+            done = upgrade(site, tmp_path, "--probe-pages", CHEAP, "--probe-ms", "50")
+    assert done.code == 0, done.said
+    measures = done.summary["measures"]
+    for who, poll in polls.items():
+        outage_ms = measures[f"outage: {who}"]["sum"]
+        assert outage_ms == pytest.approx(poll.outage_ms, abs=200), who
+        assert outage_ms >= 2900, "the site was held up in maintenance for 3 s"
+        assert measures[f"maintenance: {who}"]["sum"] <= outage_ms
+        assert measures[f"first good page: {who}"]["sum"] >= outage_ms, "it began after the press"
+        assert measures[f"longest gap: {who}"]["sum"] >= 2900
+        spans = [e["phase"] for e in done.events if e["event"] == f"outage: {who}"]
+        assert spans[:2] == ["start", "stop"]
+        assert f"outage: {who}" in done.said
+    with (done.directory / "probes.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for who in polls:
+        due_ns = sorted(int(row["due_ns"]) for row in rows if row["who"] == who)
+        assert {later - before for before, later in pairwise(due_ns)} == {50_000_000}, "none was put off"
+    assert {row["error"] for row in rows} >= {"none", "upgrade_locked"}
+    assert "visit" not in done.steps, "none of them is a request of the scenario"
+    assert done.errors == []
 
 
 def test_the_upgrade(site: Site, tmp_path: Path) -> None:

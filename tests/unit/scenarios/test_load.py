@@ -20,6 +20,8 @@ SHAPING = {
         "images",
         "from_version",
         "to_version",
+        "probe_ms",
+        "probe_pages",
         "installer",
         "ssh_command",
         "model",

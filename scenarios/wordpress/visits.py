@@ -1,0 +1,158 @@
+"""What visitors and members feel while something is done to a WordPress: pages, visits, measures, events."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urljoin
+
+from plimsoll.rundir.events import PROBES
+from plimsoll.rundir.names import PROBES_FILE
+from plimsoll.rundir.writer import RunWriter
+from scenarios.running.client import SiteClient
+from scenarios.running.consent import origin
+from scenarios.running.errors import StepFailedError
+from scenarios.running.prober import Ask, Prober, ProbesFile, asker, page_trouble
+from scenarios.running.settings import ScenarioSettings
+from scenarios.running.visited import GOOD, Felt, episodes, felt, outages
+from scenarios.wordpress.rest import ANYWHERE, rest_address
+
+VISITORS, MEMBERS = "visitors", "members"
+_GOOD_S, _MOST_S = 2.0, 30.0
+_APART_NS = 1_000_000_000
+_CONNECTIONS = 200  # more than time-outs let be under way
+_FEED = "//link[@rel='alternate'][@type='application/rss+xml']/@href"
+
+Measure = Callable[[str, float, int], None]  # name, ms, when what it tells of ended
+
+
+class Visits:
+    """Visits to a site from here to the end of the block, by visitors and by members.
+
+    None of their requests is one of the scenario's: they have a file of their own.
+    """
+
+    def __init__(
+        self,
+        settings: ScenarioSettings,
+        writer: RunWriter,
+        member: SiteClient | None,
+        pages: str | None,
+        interval_ms: int,
+    ) -> None:
+        """Visit as `member` is logged in, too; `pages` (paths, by commas) in place of those found."""
+        self._writer, self._interval_ms, self._named = writer, interval_ms, pages
+        self._clients = {VISITORS: SiteClient(settings, lambda _: None, _CONNECTIONS)}
+        if member is not None:
+            self._clients[MEMBERS] = SiteClient(settings, lambda _: None, _CONNECTIONS)
+            self._clients[MEMBERS].take_cookies(member)
+        self._prober: Prober | None = None
+        self._told = False
+        self._close = ExitStack()
+
+    def __enter__(self) -> Self:
+        for client in self._clients.values():
+            self._close.callback(client.close)
+        if not self._interval_ms:
+            return self
+        asks = {who: asker(client) for who, client in self._clients.items()}
+        if pages := self._good_pages(asks):
+            file = ProbesFile(self._writer.directory / PROBES_FILE, self._writer.since_start_ns)
+            self._close.callback(file.close)
+            prober = Prober(asks, pages, self._interval_ms * 1_000_000, file.keep)
+            self._prober = self._close.enter_context(prober)
+            self._pages = pages
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the visits. Where the block failed, its outages are events, and no measures."""
+        try:
+            if self._prober and not self._told and isinstance(error, Exception):
+                self._prober.stop()
+                self._tell(self._prober)
+        finally:
+            self._close.close()
+
+    def await_good(self, since_ns: int, measure: Measure) -> None:
+        """Wait until the site is good again for everybody, and record what everybody felt since `since_ns`.
+
+        Raises StepFailedError if it is not within half a minute.
+        """
+        if self._prober is None:
+            return
+        self._prober.await_good(_GOOD_S, _MOST_S)
+        self._prober.stop()
+        self._tell(self._prober)
+        bad: list[str] = []
+        for who, visits in self._prober.visits.items():
+            found = felt(visits, since_ns, self._prober.end_ns)
+            if not found.is_over:
+                bad.append(f"{who} still get {max(visits, key=lambda visit: visit.due_ns).error}")
+            else:
+                _measured(who, found, measure)
+        if bad:
+            raise StepFailedError(
+                "visits", "check_failed", f"{_MOST_S:g} s later the site is not good again: {', '.join(bad)}"
+            )
+
+    def _good_pages(self, asks: dict[str, Ask]) -> list[str]:
+        """Return the pages that everybody gets before anything is done."""
+        good = []
+        for page in self._asked_for() or self._found():
+            said = {who: ask(page) for who, ask in asks.items()}
+            bad: dict[str, Any] = {
+                who: f"{error} ({status})" for who, (status, error) in said.items() if error != GOOD
+            }
+            if bad:
+                self._writer.event(PROBES, phase="left out", page=page, **bad)
+            else:
+                good.append(page)
+        return good
+
+    def _asked_for(self) -> list[str]:
+        site = self._clients[VISITORS]
+        return [site.url("visit", page.strip()) for page in (self._named or "").split(",") if page.strip()]
+
+    def _found(self) -> list[str]:
+        """Return the front page, and a post and the feed where the site names them."""
+        site = self._clients[VISITORS]
+        pages = [site.base]
+        query = {"per_page": "1", "_fields": "link"}
+
+        def post() -> Any:
+            return site.get("visit", rest_address(ANYWHERE, "wp/v2/posts", query)).data[0]["link"]
+
+        def feed() -> Any:
+            return site.get("visit", "", check=page_trouble).page.xpath(_FEED)[0]
+
+        for find in (post, feed):
+            try:
+                page = urljoin(site.base, str(find()))
+            except (StepFailedError, LookupError, TypeError):
+                continue
+            if origin(page) == origin(site.base) and page not in pages:
+                pages.append(page)
+        return pages
+
+    def _tell(self, prober: Prober) -> None:
+        self._told = True
+        writer = self._writer
+        every = [visit for visits in prober.visits.values() for visit in visits]
+        further: dict[str, Any] = {who: len(visits) for who, visits in prober.visits.items()}
+        further["late_ms"] = max(((one.start_ns - one.due_ns) / 1e6 for one in every), default=None)
+        writer.event(PROBES, phase="told", pages=self._pages, interval_ms=self._interval_ms, **further)
+        for who, visits in prober.visits.items():
+            for start_ns, stop_ns in episodes(outages(visits, prober.end_ns), prober.end_ns, _APART_NS):
+                writer.event(f"outage: {who}", phase="start", t_ns=writer.since_start_ns(start_ns))
+                writer.event(f"outage: {who}", phase="stop", t_ns=writer.since_start_ns(stop_ns))
+
+
+def _measured(who: str, found: Felt, measure: Measure) -> None:
+    measure(f"outage: {who}", found.outage_ms, found.ended_ns)
+    measure(f"maintenance: {who}", found.maintenance_ms, found.ended_ns)
+    if found.longest_gap_ms is not None:
+        measure(f"longest gap: {who}", found.longest_gap_ms, found.ended_ns)
+    if found.first_good_ms is not None:
+        measure(f"first good page: {who}", found.first_good_ms, found.ended_ns)

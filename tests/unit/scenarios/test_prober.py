@@ -1,0 +1,207 @@
+"""The prober visits when it is due, whatever answers take: by a clock of the test's own, and over HTTP."""
+
+import csv
+import heapq
+import itertools
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import gevent
+import pytest
+from gevent.event import Event
+from gevent.pywsgi import WSGIServer
+
+from plimsoll.common.errors import OutputError
+from scenarios.running.client import SiteClient
+from scenarios.running.prober import COLUMNS, Prober, ProbesFile, asker
+from scenarios.running.settings import ScenarioSettings
+from scenarios.running.visited import Visit
+
+MS = 1_000_000
+
+
+class FakeClock:
+    """A clock that moves on when all greenlets wait for it: hours pass at once, and none is late."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+        self._waiting: list[tuple[int, int, Event]] = []
+        self._order = itertools.count()
+
+    def now_ns(self) -> int:
+        return self._now_ns
+
+    def sleep(self, seconds: float) -> None:
+        event = Event()
+        heapq.heappush(self._waiting, (self._now_ns + round(seconds * 1e9), next(self._order), event))
+        event.wait()
+
+    def spawn(self, act: Callable[..., None], *args: Any) -> Any:
+        return gevent.spawn(act, *args)
+
+    def run_until(self, until_ns: int) -> None:
+        """Let all happen that is due by then."""
+        while True:
+            for _ in range(10):
+                gevent.sleep(0)
+            if not self._waiting or self._waiting[0][0] > until_ns:
+                break
+            self._now_ns, _, event = heapq.heappop(self._waiting)
+            event.set()
+        self._now_ns = until_ns
+
+
+def taking(clock: FakeClock, seconds: Callable[[int], float], good: Callable[[int], bool]) -> Any:
+    """A site whose answer to what is asked at some ms takes so long, and is good or not."""
+
+    def ask(page: str) -> tuple[int, str]:
+        at_ms = clock.now_ns() // MS
+        clock.sleep(seconds(at_ms))
+        return (200, "none") if good(at_ms) else (503, "upgrade_locked")
+
+    return ask
+
+
+def test_slow_answers_delay_no_later_visit() -> None:
+    clock, kept = FakeClock(), []
+    stalled = taking(clock, lambda at_ms: 5.0 if 300 <= at_ms < 700 else 0.01, lambda _: True)
+    with Prober({"visitors": stalled}, ["/", "/a"], 100 * MS, lambda *one: kept.append(one), clock) as prober:
+        clock.run_until(1_950 * MS)
+        assert len(prober.visits["visitors"]) == 16, "those of the stall are still under way"
+        clock.run_until(6_050 * MS)
+    visits = sorted((visit for _, visit in kept), key=lambda visit: visit.due_ns)
+    assert {later.due_ns - before.due_ns for before, later in pairwise(visits)} == {100 * MS}
+    assert all(visit.start_ns == visit.due_ns for visit in visits)
+    assert [visit.page for visit in visits[:4]] == ["/", "/a", "/", "/a"]
+    assert [(visit.done_ns - visit.due_ns) // MS for visit in visits[2:5]] == [10, 5000, 5000]
+
+
+def test_several_kinds_of_visitors_are_due_between_one_another() -> None:
+    clock = FakeClock()
+    quick = taking(clock, lambda _: 0.01, lambda _: True)
+    with Prober({"visitors": quick, "members": quick}, ["/"], 100 * MS, lambda *_: None, clock) as prober:
+        clock.run_until(290 * MS)
+    due = {who: [visit.due_ns // MS for visit in visits] for who, visits in prober.visits.items()}
+    assert due == {"visitors": [0, 100, 200], "members": [50, 150, 250]}
+
+
+def test_it_waits_until_everybody_has_had_good_pages_for_a_while() -> None:
+    clock, ended = FakeClock(), []
+    fast = taking(clock, lambda _: 0.01, lambda _: True)
+    out = taking(clock, lambda _: 0.01, lambda at_ms: at_ms >= 3000)
+    with Prober({"visitors": fast, "members": out}, ["/"], 100 * MS, lambda *_: None, clock) as prober:
+
+        def wait() -> None:
+            prober.await_good(2.0, 30.0)
+            prober.stop()
+            ended.append(clock.now_ns())
+
+        gevent.spawn(wait)
+        clock.run_until(10_000 * MS)
+    assert 5000 * MS <= ended[0] <= 5300 * MS
+    assert prober.end_ns <= ended[0]
+
+
+def test_it_waits_no_longer_than_it_may() -> None:
+    clock, ended = FakeClock(), []
+    out = taking(clock, lambda _: 0.01, lambda _: False)
+    with Prober({"members": out}, ["/"], 100 * MS, lambda *_: None, clock) as prober:
+
+        def wait() -> None:
+            prober.await_good(2.0, 30.0)
+            ended.append(clock.now_ns())
+
+        gevent.spawn(wait)
+        clock.run_until(60_000 * MS)
+    assert 30_000 * MS <= ended[0] <= 30_100 * MS
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, Event, list[str]]]:
+    """A site; its page `/held` is answered when the test lets it. What it was asked, as it is asked."""
+    held, asked = Event(), []
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        path = environ["PATH_INFO"]
+        asked.append(f"{path} {environ.get('HTTP_COOKIE', '')}".strip())
+        if path == "/held":
+            held.wait()
+        status, headers, body = {
+            "/closed": ("503 Service Unavailable", [("Retry-After", "600")], b"Briefly unavailable"),
+            "/broken": ("500 Internal Server Error", [], b"oh"),
+            "/moved": ("302 Found", [("Location", "/")], b""),
+            "/fatal": ("200 OK", [], b"<b>Fatal error</b>: x"),
+        }.get(path, ("200 OK", [("Set-Cookie", "who=me; Path=/")], b"<p>a page</p>"))
+        start(status, [*headers, ("Content-Length", str(len(body)))])
+        return [body]
+
+    serving = WSGIServer(("127.0.0.1", 0), answer, log=None)
+    serving.start()
+    yield f"http://127.0.0.1:{serving.server_port}", held, asked
+    held.set()
+    serving.stop()
+
+
+@pytest.fixture
+def site(server: tuple[str, Event, list[str]]) -> Iterator[SiteClient]:
+    client = SiteClient(ScenarioSettings(target=server[0]), lambda _: None, 20)
+    yield client
+    client.close()
+
+
+ANSWERS = [
+    ("/", (200, "none"), "a page"),
+    ("/closed", (503, "upgrade_locked"), "WordPress's maintenance page"),
+    ("/broken", (500, "http_error"), "an error"),
+    ("/moved", (302, "check_failed"), "a page that was there and now leads elsewhere"),
+    ("/fatal", (200, "php_fatal"), "an error of status 200"),
+    ("/held", (0, "timeout"), "no answer in time"),
+    ("http://127.0.0.2:1/", (0, "check_failed"), "another host, which is not asked"),
+]
+
+
+@pytest.mark.parametrize(("page", "expected", "why"), ANSWERS, ids=[row[2] for row in ANSWERS])
+def test_what_an_answer_is_to_a_visitor(
+    site: SiteClient, page: str, expected: tuple[int, str], why: str
+) -> None:
+    assert asker(site, longest_s=0.3)(page) == expected, why
+
+
+def test_many_wait_for_answers_at_once(site: SiteClient, server: tuple[str, Event, list[str]]) -> None:
+    _, held, asked = server
+    with Prober({"visitors": asker(site)}, ["/held"], 10 * MS, lambda *_: None) as prober:
+        with gevent.Timeout(60):
+            while len(asked) < 12:
+                gevent.sleep(0.01)
+        assert prober.visits["visitors"] == [], "none has an answer yet"
+        held.set()
+        prober.stop()
+    assert len(prober.visits["visitors"]) >= 12
+    assert {visit.error for visit in prober.visits["visitors"]} == {"none"}
+
+
+def test_a_member_is_who_logged_in(site: SiteClient, server: tuple[str, Event, list[str]]) -> None:
+    url, _, asked = server
+    site.get("a step", "")
+    member = SiteClient(ScenarioSettings(target=url), lambda _: None)
+    member.take_cookies(site)
+    assert asker(member)("/") == (200, "none")
+    member.close()
+    assert asked == ["/", "/ who=me"]
+
+
+def test_each_visit_is_a_line_of_the_file(tmp_path: Path) -> None:
+    file = ProbesFile(tmp_path / "probes.csv", lambda ns: ns - 1000)
+    file.keep("visitors", Visit('/a,"b"\n\x1b[2J', 2000, 5000, 25_000, 503, "upgrade_locked"))
+    with (tmp_path / "probes.csv").open(newline="") as read:  # a kill -9 would leave it so
+        rows = list(csv.reader(read))
+    file.close()
+    assert rows[0] == list(COLUMNS)
+    assert rows[1] == ["1000", "visitors", '/a,"b"\\x0a\\x1b[2J', "3", "20", "503", "upgrade_locked"]
+
+
+def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="probes"):
+        ProbesFile(tmp_path / "none" / "probes.csv", lambda ns: ns)
