@@ -15,6 +15,7 @@ from analysis.evidence.finding import Finding
 from plimsoll.common.units import counted
 
 _MOST_NAMED = 3
+_LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,14 @@ def questions_of(
     ]
 
 
-def value_of(run: ComparedRun, gate: Gate, cut: PhaseLevels | None = None) -> float:
-    """Return a gate's figure of one run, or of its phase that was cut. Raises NoFigureError."""
+def value_of(
+    run: ComparedRun, gate: Gate, cut: PhaseLevels | None = None, limit: Limit | None = None
+) -> float:
+    """Return a gate's figure of one run, or of its phase that was cut, for one of its limits.
+
+    A time of 0, such as an outage that there was not, keeps any limit in ms, but has no ratio. Raises
+    NoFigureError.
+    """
     phase = cut or run.levels.phases.get(gate.phase)
     if phase is None:
         raise NoFigureError(f"{run.name} has no phase `{gate.phase}`: nothing kept its disks busy")
@@ -89,6 +96,9 @@ def value_of(run: ComparedRun, gate: Gate, cut: PhaseLevels | None = None) -> fl
             f"{run.name}: {metric.subject(gate.metric)} is in {unit}, not in ms, so at_most_ms is no limit "
             "of it"
         )
+    alone = limit == "at_most_ms" or (limit is None and gate.at_most_ratio is None)
+    if value == 0 and gate.at_most_ms is not None and alone:
+        return _LEAST_MS
     if not metric.is_share and not value > 0:
         raise NoFigureError(f"{run.name}: {gate.metric} is {value:g}, which has no ratio to anything")
     return value
@@ -118,7 +128,7 @@ def _asked(
     for side, found in zip((baseline, candidate), values, strict=True):
         for run in side.of(gate.scenario):
             try:
-                found.append(value_of(run, gate, cut.get(id(run))))
+                found.append(value_of(run, gate, cut.get(id(run)), limit))
             except NoFigureError as error:
                 missing.append(str(error))
     problems = [*blocked, *sentences(missing)]

@@ -355,6 +355,15 @@ def test_figures_that_are_not_there(tmp_path: Path, what: str, gate: str, says: 
     assert says in reasons(found)
 
 
+@pytest.mark.parametrize(("value", "verdict"), [(0.0, "PASS"), (29_000.0, "PASS"), (31_000.0, "FAIL")])
+def test_an_outage_that_there_was_not_keeps_a_limit_in_ms(tmp_path: Path, value: float, verdict: str) -> None:
+    write_both(tmp_path, repeats=6, measures=[("outage: members", value)])
+    gate = '{scenario: replay, metric: "measure outage: members", at_most_ms: 30000}'
+    assert judged(tmp_path, f"gates:\n- {gate}\n").verdict == verdict
+    both = gate.replace("}", ", at_most_ratio: 2}")
+    assert judged(tmp_path, f"gates:\n- {both}\n").verdict == (verdict if value else "INCONCLUSIVE")
+
+
 def test_errors_fail_however_fast_they_come(tmp_path: Path) -> None:
     write_both(tmp_path)
     for number, path in enumerate(runs_of(tmp_path)):
