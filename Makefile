@@ -117,6 +117,13 @@ GIVEN       += VM_IMAGE VM_SSH_KEY VM_FREE_GIB
 vm-image: ## Make a bootable disk of the site: [VM_IMAGE=vm/plimsoll-site.qcow2 VM_SSH_KEY=KEY.pub SITE_SIZE= …]
 	@site/vm-image
 
+# A host with OpenZFS in its kernel, for the tests of the lab; docs/zfs-vm.md.
+SUITE        ?=
+ZFS_VM_CACHE ?=
+GIVEN        += SUITE ZFS_VM_CACHE
+zfs-vm: ## Make the Debian machine with OpenZFS that tests run under QEMU (root): [SUITE=bookworm|trixie ZFS_VM_CACHE=]
+	@tools/zfs-vm/build
+
 LAB   ?= examples/one-machine.yml
 GIVEN += LAB
 bench: build $(VENV)/.runtime ## The whole on this machine: clones on a slow and a fast disk, load under zfs send, report (root, Docker): [LAB=]
@@ -180,4 +187,4 @@ bin/staticcheck: tools/staticcheck/go.mod
 	@tools/need-go $(GO)
 	@cd tools/staticcheck && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report signoff docs lint test test-lab test-lab-full base-image site site-down vm-image bench regression k6 fuzz peers locks clean
+.PHONY: help setup build replay report signoff docs lint test test-lab test-lab-full base-image site site-down vm-image zfs-vm bench regression k6 fuzz peers locks clean
