@@ -64,7 +64,7 @@ func (c *Import) Run(s Streams) error {
 	if err != nil {
 		return UsageError{err}
 	}
-	stop, _, release := onInterrupts()
+	stop, _, release := OnInterrupts()
 	defer release()
 	logs, err := c.reader().openLogs(stop, s, c.Quiet)
 	if err != nil {
