@@ -61,9 +61,7 @@ class _Exchange:
 class SiteClient:
     """A client of one site; it reaches no other host and passes each request to `report`."""
 
-    def __init__(
-        self, settings: SiteSettings, report: Callable[[Sent], None], connections: int = 2
-    ) -> None:
+    def __init__(self, settings: SiteSettings, report: Callable[[Sent], None], connections: int = 2) -> None:
         """Keep up to `connections` open, which many requests at a time may need."""
         self.base = settings.target + "/"
         self._timeouts_s = (min(settings.timeout_s, _LONGEST_CONNECT_S), settings.timeout_s)
