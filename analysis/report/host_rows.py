@@ -15,11 +15,12 @@ class Depth(IntEnum):
     """How far below the visitor a row is: what is deeper is named first of those that move alike."""
 
     WORK = 0  # what somebody does to the storage beside the site
-    STORE = 1  # what the file system and the memory have to do for it
-    DISK = 2
-    DATABASE = 3
-    SITE = 4
-    SIGN = 5  # what waiting of any kind shows up in
+    STORE = 1  # what the file system has to do for it
+    MEMORY = 2  # what that leaves of the memory and of caches
+    DISK = 3
+    DATABASE = 4
+    SITE = 5
+    SIGN = 6  # what waiting of any kind shows up in
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ _PRESSURE = Subject(
     (
         _percent("I/O, some", "I/O pressure", r"pressure\.io_some_percent", 10, 25),
         _percent("I/O, full", "full I/O pressure", r"pressure\.io_full_percent", 10, 20),
-        _percent("memory, some", "memory pressure", r"pressure\.memory_some_percent", 2, 5, Depth.STORE),
-        _percent("memory, full", "full memory pressure", r"pressure\.memory_full_percent", 2, 5, Depth.STORE),
+        _percent("memory, some", "memory pressure", r"pressure\.memory_some_percent", 2, 5, Depth.MEMORY),
+        _percent("memory, full", "full memory pressure", r"pressure\.memory_full_percent", 2, 5, Depth.MEMORY),
         _percent("CPU, some", "CPU pressure", r"pressure\.cpu_some_percent", 20, 50),
     ),
 )
@@ -76,7 +76,7 @@ _MEMORY = Subject(
             alarm="falls",
             at=0.4,
             bad="low",
-            depth=Depth.STORE,
+            depth=Depth.MEMORY,
         ),
         HostRow(
             "dirty (GiB)",
@@ -87,7 +87,7 @@ _MEMORY = Subject(
             _GIB,
             alarm="rises",
             at=0.25,
-            depth=Depth.STORE,
+            depth=Depth.MEMORY,
         ),
         HostRow("slab (GiB)", "slab", "GiB", r"memory\.slab_bytes", 0.3, _GIB, moves=True, bad=""),
         HostRow(
@@ -99,7 +99,7 @@ _MEMORY = Subject(
             _GIB,
             alarm="rises",
             at=0.1,
-            depth=Depth.STORE,
+            depth=Depth.MEMORY,
         ),
     ),
 )
@@ -119,7 +119,7 @@ _ARC = Subject(
             alarm="falls",
             at=0.1,
             bad="low",
-            depth=Depth.STORE,
+            depth=Depth.MEMORY,
         ),
         HostRow(
             "ARC size (GiB)",
@@ -133,9 +133,9 @@ _ARC = Subject(
             at=0.25,
             beside=r"arcstats\.target_bytes",
             bad="low",
-            depth=Depth.STORE,
+            depth=Depth.MEMORY,
         ),
-        HostRow("misses/s", "ARC misses", "/s", r"arcstats\.misses_per_s", 50, depth=Depth.STORE),
+        HostRow("misses/s", "ARC misses", "/s", r"arcstats\.misses_per_s", 50, depth=Depth.MEMORY),
         HostRow(
             "throttled/s",
             "reads that ARC throttled",
@@ -144,7 +144,7 @@ _ARC = Subject(
             0.5,
             alarm="rises",
             at=1.0,
-            depth=Depth.STORE,
+            depth=Depth.MEMORY,
         ),
     ),
 )

@@ -73,7 +73,9 @@ def beyond(sign: Sign) -> str:
 
 
 def with_unit(sign: Sign, value: float) -> str:
-    """Return a value of a source with its unit: `3 ms`, `12/s`."""
+    """Return a value of a source with its unit: `3 ms`, `3 s`, `12/s`."""
+    if sign.row.unit == "ms" and value >= 999.5:
+        return milliseconds(value)
     shown, unit = significant(max(value, 0.0), 2 if value < 100 else 3), sign.row.unit
     return f"{shown}{unit}" if unit.startswith("/") else f"{shown} {unit}".strip()
 
@@ -91,8 +93,10 @@ def _beside(sign: Sign) -> str:
     if sign.row.on_off:
         return f"{_percent(sign.near_slow)} lie within {LAG_S} s of {near(sign)}"
     moved = "fell" if sign.slow < sign.usual else "rose"
-    usual = with_unit(sign, sign.usual).removesuffix(sign.row.unit).strip()
-    return f"{sign.row.said} {moved} from {usual} to {with_unit(sign, sign.slow)}"
+    usual, slow = with_unit(sign, sign.usual), with_unit(sign, sign.slow)
+    if usual.endswith(sign.row.unit) and slow.endswith(sign.row.unit):
+        usual = usual.removesuffix(sign.row.unit).strip()
+    return f"{sign.row.said} {moved} from {usual} to {slow}"
 
 
 def _percent(share: float) -> str:

@@ -14,9 +14,20 @@ from tests.support.hosts import USUAL
 Floats = NDArray[np.float64]
 
 FURTHER: dict[str, float] = {
-    "txgs.tank_sync_ms": 400,
-    "txgs.tank_dirty_bytes": 60e6,
-    "scan.tank_active_count": 0,
+    "txg.tank_sync_ms": 400,
+    "txg.tank_dirty_bytes": 60e6,
+    "txg.delayed_per_s": 0,
+    "zil.commits_per_s": 55,
+    "zil.pool_bytes_per_s": 8e5,
+    "poolwaits.tank_read_p99_ms": 2.1,
+    "poolwaits.tank_read_max_ms": 8.4,
+    "poolwaits.tank_write_p99_ms": 4.2,
+    "poolwaits.tank_write_max_ms": 16.8,
+    "vdevs.tank_read_behind_ms": 0.3,
+    "vdevs.tank_write_behind_ms": 0.5,
+    "poolstate.tank_scrub_count": 0,
+    "poolstate.tank_resilver_count": 0,
+    "poolstate.tank_trim_count": 0,
     "phpfpm.queue_count": 0,
     "phpfpm.active_count": 1,
 }
@@ -27,7 +38,10 @@ _COUNTS = (
     "throttled_per_s",
     "swap_used_bytes",
     "active_count",
+    "delayed_per_s",
 )
+_OF_GROUPS = ("txg.tank_sync_ms", "txg.tank_dirty_bytes")
+_GROUP_EVERY_S = 5  # zfs_txg_timeout: on a pool that rests, most seconds have no group that ended
 
 
 @dataclass
@@ -94,10 +108,30 @@ def usual(seed: int, seconds: int) -> World:
     world.raise_(world.episodes(90, 2, 15), cpu__user_percent=(10, 60), pressure__cpu_some_percent=(5, 50))
     world.raise_(world.episodes(100, 2, 10), mariadb__row_lock_waits_per_s=(1, 4))
     world.raise_(world.episodes(80, 1, 6), phpfpm__queue_count=(1, 4))
-    world.raise_(world.episodes(60, 2, 5), txgs__tank_sync_ms=(200, 2500))
+    world.raise_(world.episodes(60, 2, 5), txg__tank_sync_ms=(200, 2500))
+    world.raise_(world.episodes(70, 1, 4), poolwaits__tank_write_max_ms=(30, 400))
+    _rest(world)
     world.raise_(world.episodes(120, 5, 30), memory__dirty_bytes=(1e8, 6e8))
     world.held_ms = 25 * world.drift(0.7, 0.5)
     return world
+
+
+def _rest(world: World) -> None:
+    """Let a group end every five seconds, as on a pool that rests: the other seconds know of none."""
+    ended = np.zeros(world.seconds, dtype=bool)
+    at = world.random.uniform(0, _GROUP_EVERY_S)
+    while at < world.seconds:
+        ended[int(at)] = True
+        at += _GROUP_EVERY_S * world.random.uniform(1, 1.1)
+    for name in _OF_GROUPS:
+        world.columns[name] = np.where(ended, world.columns[name], np.nan)
+
+
+def _sync(world: World, during: Floats) -> None:
+    """Let a group sync in each second of `during`."""
+    for name in _OF_GROUPS:
+        value = world.columns[name]
+        world.columns[name] = np.where((during > 0) & np.isnan(value), FURTHER[name], value)
 
 
 def quiet(seed: int, seconds: int = 600) -> World:
@@ -116,10 +150,16 @@ def txg_sync(seed: int, seconds: int = 600) -> World:
     """Transaction groups of a slow disk that now and then take seconds to sync."""
     world = usual(seed, seconds)
     heavy = world.episodes(45, 3, 8)
+    _sync(world, heavy)
     world.raise_(
         heavy,
-        txgs__tank_sync_ms=(2800, 7000),
-        txgs__tank_dirty_bytes=(4e8, 9e8),
+        txg__tank_sync_ms=(2800, 7000),
+        txg__tank_dirty_bytes=(4e8, 9e8),
+        txg__delayed_per_s=(20, 400),
+        poolwaits__tank_write_p99_ms=(30, 500),
+        poolwaits__tank_write_max_ms=(100, 1000),
+        arcstats__misses_per_s=(20, 200),
+        arcstats__hit_percent=(-30, -15),
         diskstats__nvme0n1_write_latency_ms=(5, 40),
         diskstats__nvme0n1_util_percent=(60, 95),
         pressure__io_some_percent=(30, 80),
@@ -137,16 +177,18 @@ def scrub(seed: int, seconds: int = 600) -> World:
     scan = np.zeros(seconds)
     start = int(world.random.uniform(0.1, 0.5) * seconds)
     scan[start : start + seconds // 3] = 1.0
-    world.columns["scan.tank_active_count"] = scan.copy()
+    world.columns["poolstate.tank_scrub_count"] = scan.copy()
     world.raise_(
         scan,
         diskstats__nvme0n1_read_latency_ms=(6, 20),
         diskstats__nvme0n1_read_bytes_per_s=(8e7, 2e8),
         diskstats__nvme0n1_util_percent=(60, 95),
         zpool__tank_read_latency_ms=(8, 30),
+        poolwaits__tank_read_p99_ms=(20, 130),
+        poolwaits__tank_read_max_ms=(60, 500),
         pressure__io_some_percent=(20, 60),
         cpu__iowait_percent=(10, 40),
-        txgs__tank_sync_ms=(300, 1500),
+        txg__tank_sync_ms=(300, 1500),
     )
     _hold(world, scan * (world.random.random(seconds) < 0.6), 300, 2000)
     return world

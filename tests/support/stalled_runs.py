@@ -23,31 +23,8 @@ _PER_S = 15
 FURTHER = Subject(
     "further",
     "What observers to come may count",
-    "A line each: transaction groups, a pool's scan, PHP's queue.",
-    (
-        HostRow(
-            "sync (ms)",
-            "a transaction group's sync",
-            "ms",
-            r"txgs\.(.+)_sync_ms",
-            1000,
-            join="max",
-            depth=Depth.STORE,
-            near="a transaction group that took over {} to sync",
-        ),
-        HostRow(
-            "scan",
-            "a scan of the pool",
-            "",
-            r"scan\.(.+)_active_count",
-            0.5,
-            join="max",
-            depth=Depth.WORK,
-            near="a scan of the pool",
-            on_off=True,
-        ),
-        HostRow("queue", "PHP's queue", "", r"phpfpm\.queue_count", 1, depth=Depth.SITE),
-    ),
+    "A line each: PHP's queue.",
+    (HostRow("queue", "PHP's queue", "", r"phpfpm\.queue_count", 1, depth=Depth.SITE),),
 )
 
 
@@ -80,7 +57,8 @@ def write_stalled(path: Path, world: World, backend: str | None = "rust", repeat
     instants_s = np.arange(world.seconds) + 0.5 + random.uniform(-0.02, 0.02, world.seconds)
     lines = [",".join(["t_ns", *world.columns])]
     for second, t_s in enumerate(instants_s.tolist()):
-        fields = (f"{column[second]:.6g}" for column in world.columns.values())
+        values = (column[second] for column in world.columns.values())
+        fields = ("" if np.isnan(value) else f"{value:.6g}" for value in values)
         lines.append(",".join([str(int(t_s * 1e9)), *fields]))
     (run / "host.csv").write_text("\n".join(lines) + "\n")
     return run

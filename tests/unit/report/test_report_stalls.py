@@ -26,7 +26,7 @@ Story = Callable[..., World]
 
 CAUSES: list[tuple[str, Story, set[str]]] = [
     ("transaction groups that take seconds", stalled_hosts.txg_sync, {"a transaction group's sync"}),
-    ("a scrub", stalled_hosts.scrub, {"a scan of the pool"}),
+    ("a scrub", stalled_hosts.scrub, {"a scrub"}),
     ("a PHP pool of two", stalled_hosts.php_pool, {"PHP's queue"}),
     (
         "a page cache that is full",
