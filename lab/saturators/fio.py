@@ -13,10 +13,14 @@ from lab.names.storage import Folder
 from lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
 from lab.saturators.runner import OnEvent, Runner
 from lab.steps.look import Look, has_room, is_folder
+from lab.steps.remains import Remains
+from lab.steps.step import Command
 from plimsoll.common.sizes import Size
 
 _FOREVER_S = 30 * 86_400
 _LONGEST_LINES = 100_000  # of one document
+_REMOVAL_S = 600.0
+_THERE = """for file do [ ! -e "$file" ] || printf '%s\\n' "$file"; done"""
 
 
 def _no_colon(value: str) -> str:
@@ -78,8 +82,13 @@ def command(settings: Fio, label: str) -> list[str]:
 
 def remove(settings: Fio, label: str) -> list[str]:
     """Return the command that removes its files, each by its name."""
+    return ["rm", "-f", "--", *files(settings, label)]
+
+
+def files(settings: Fio, label: str) -> list[str]:
+    """Return the paths of its files."""
     folder = settings.folder.rstrip("/")
-    return ["rm", "-f", "--", *(f"{folder}/{own_name(label)}.{job}" for job in range(settings.jobs))]
+    return [f"{folder}/{own_name(label)}.{job}" for job in range(settings.jobs)]
 
 
 class Documents:
@@ -129,7 +138,7 @@ class _FioRunner(Runner):
         )
 
     async def _clean(self) -> None:
-        await self.machine.run(remove(self._settings, self._label), timeout_s=600)
+        await self.machine.run(remove(self._settings, self._label), timeout_s=_REMOVAL_S)
 
 
 def _aimed(settings: Fio, at: DataLocation) -> Fio:
@@ -150,4 +159,15 @@ def _looks(settings: Fio) -> list[Look]:
     ]
 
 
-FIO = SaturatorKind("fio", Fio, _FioRunner, aim=_aimed, programs=frozenset({"fio"}), looks=_looks)
+async def _find(machine: Machine, settings: Fio, label: str, backend: str) -> list[Remains]:
+    """Return its files as one thing."""
+    if settings.folder == CLONE:
+        return []
+    there = await machine.run(["sh", "-c", _THERE, "sh", *files(settings, label)])
+    if not there.out:
+        return []
+    step = Command("remove them", tuple(remove(settings, label)), timeout_s=_REMOVAL_S)
+    return [Remains(", ".join(there.out.splitlines()), backend, (step,))]
+
+
+FIO = SaturatorKind("fio", Fio, _FioRunner, aim=_aimed, programs=frozenset({"fio"}), looks=_looks, find=_find)

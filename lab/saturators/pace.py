@@ -10,9 +10,11 @@ import json
 import os
 import select
 import signal
+import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 _CHUNK = 1 << 20
 
@@ -35,6 +37,22 @@ def write_all(sink, data):
     view = memoryview(data)
     while view:
         view = view[os.write(sink, view) :]
+
+
+def made_anew(path):
+    # type: (str) -> int
+    """Open `path` for writing: a file of its own, even if a round before, or somebody else, left one there.
+
+    If a link were followed, or a hard one written to, its owner could choose the file that is written.
+    """
+    if path == os.devnull:
+        return os.open(path, os.O_WRONLY)
+    try:
+        if stat.S_ISREG(os.lstat(path).st_mode):
+            Path(path).unlink()
+    except FileNotFoundError:
+        pass
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
 
 
 class EndedError(Exception):
@@ -98,11 +116,7 @@ def main():
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     asked = parser.parse_args()
     receiver = subprocess.Popen(asked.into, stdin=subprocess.PIPE) if asked.into else None  # noqa: S603
-    if receiver and receiver.stdin:
-        sink = receiver.stdin.fileno()
-    else:
-        # If a link were followed, its owner could choose the file that is written.
-        sink = os.open(asked.to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    sink = receiver.stdin.fileno() if receiver and receiver.stdin else made_anew(asked.to)
     sender = subprocess.Popen(asked.command, stdout=subprocess.PIPE)  # noqa: S603
     signal.signal(signal.SIGTERM, end)
     assert sender.stdout  # noqa: S101 it is a pipe
