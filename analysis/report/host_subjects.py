@@ -56,7 +56,9 @@ _PRESSURE = Subject(
         _percent("I/O, some", "I/O pressure", r"pressure\.io_some_percent", 10, 25),
         _percent("I/O, full", "full I/O pressure", r"pressure\.io_full_percent", 10, 20),
         _percent("memory, some", "memory pressure", r"pressure\.memory_some_percent", 2, 5, Depth.MEMORY),
-        _percent("memory, full", "full memory pressure", r"pressure\.memory_full_percent", 2, 5, Depth.MEMORY),
+        _percent(
+            "memory, full", "full memory pressure", r"pressure\.memory_full_percent", 2, 5, Depth.MEMORY
+        ),
         _percent("CPU, some", "CPU pressure", r"pressure\.cpu_some_percent", 20, 50),
     ),
 )
