@@ -91,6 +91,7 @@ SITE_SEED   ?=
 SITE_EDITOR ?=
 SITE_LARGE_GIB ?=
 WP_UPGRADE_ZIP ?=
+SITE_CONFIG    ?=
 DB_BUFFER_POOL ?=
 PHP_CHILDREN   ?=
 VARNISH_STORAGE ?=
@@ -98,13 +99,16 @@ SITE_WAIT_S ?=
 KEEP   ?=
 IMAGES ?=
 GIVEN  += BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_SIZE SITE_SEED SITE_EDITOR SITE_LARGE_GIB WP_UPGRADE_ZIP
-GIVEN  += DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE SITE_WAIT_S KEEP IMAGES
+GIVEN  += SITE_CONFIG DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE SITE_WAIT_S KEEP IMAGES
 
 base-image: ## Make the image debian:bookworm-slim where no hub can be reached
 	@site/base-image
 
-site: ## Start the site under test: [BACKEND_DIR= SITE_PORT= SITE_SIZE=small|medium|large SITE_EDITOR=block|classic …]
+site: ## Start the site under test, and list it as a clone: [BACKEND_DIR= SITE_PORT= SITE_SIZE=small|medium|large SITE_EDITOR=block|classic …]
+	@site/needs
+	@"$(MAKE)" --no-print-directory "$(VENV)/.runtime"
 	@site/up
+	@site/list
 
 site-down: ## End the site and remove what it made: [BACKEND_DIR= KEEP=1 IMAGES=1]
 	@site/down

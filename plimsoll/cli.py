@@ -16,6 +16,7 @@ _COMMANDS = {
     "compare": "analysis.comparing.command:compare",
     "export": "analysis.exporting.command:export",
     "fileio": "lab.fileio.command:fileio",
+    "init-clone": "scenarios.init_clone:init_clone",
     "hosts": "lab.hosts.command:hosts",
     "lab": "lab.experiment.lab_command:lab",
     "import": "analysis.importing.command:import_",

@@ -32,6 +32,7 @@ SITE_WAIT_S=${SITE_WAIT_S:-300}
 DB_BUFFER_POOL=${DB_BUFFER_POOL:-256M}
 PHP_CHILDREN=${PHP_CHILDREN:-8}
 VARNISH_STORAGE=${VARNISH_STORAGE:-128M}
+SITE_CONFIG=${SITE_CONFIG:-$project/plimsoll.yml}
 export BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_EDITOR DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE
 
 # True if the folder is a site that make site made, whole or in part.
@@ -39,10 +40,17 @@ ours() {
     [ -f "$BACKEND_DIR/$MARK" ] || grep -qs '"offered"' "$BACKEND_DIR/site.json"
 }
 
-need_docker() {
-    command -v docker >/dev/null || refuse "docker is not installed. Debian: apt install docker.io docker-compose"
-    docker info >/dev/null 2>&1 || refuse "the Docker daemon does not answer. Start it (systemctl start docker), or run this as a user who may use it."
+# Where visitors of this machine reach the site: an address that means all others is that of none.
+site_url() {
+    case $SITE_BIND in
+    0.0.0.0) echo "http://127.0.0.1:$SITE_PORT" ;;
+    ::) echo "http://[::1]:$SITE_PORT" ;;
+    *:*) echo "http://[$SITE_BIND]:$SITE_PORT" ;;
+    *) echo "http://$SITE_BIND:$SITE_PORT" ;;
+    esac
 }
+
+need_docker() { "$project/site/needs" || exit 2; }
 
 compose() { "$project/site/compose" "$@"; }
 

@@ -126,7 +126,8 @@ def _scripted(lab: Lab, member: Member, own_site: bool) -> Iterator[str]:
         yield from _refused(credentials, said, "http://127.0.0.1")
     for clone in (backend.clone for backend in lab.backends):
         if about.changes and not driver_of(clone).is_ours and (target := getattr(clone, "target", None)):
-            yield from _refused(lambda settings: require_consent(settings, member.scenario), said, target)
+            leave = said | {"connect_to": getattr(clone, "connect_to", None)}
+            yield from _refused(lambda settings: require_consent(settings, member.scenario), leave, target)
     if about.runs_on_k6 and not (os.environ.get("PLIMSOLL_K6") or _has_k6()):
         yield "k6 is not built yet, and there is no go to build it with: install Go, or set PLIMSOLL_K6"
 
@@ -139,7 +140,7 @@ def _refused(
     ask: Callable[[ChangingSettings], object], said: Mapping[str, object], target: str
 ) -> Iterator[str]:
     """Yield what `ask` raises for these options of a scenario."""
-    kept = {key: said[key] for key in ("user", "password_file", "site_config") if key in said}
+    kept = {key: said[key] for key in ("user", "password_file", "site_config", "connect_to") if key in said}
     try:
         ask(ChangingSettings.model_validate({"target": target, **kept}))
     except PlimsollError as error:

@@ -121,8 +121,8 @@ def read_basic_auth(path: Path) -> str:
 def read_cookies(path: Path, host: str | None = None) -> Pairs:
     """Return the cookies in `path`: a `name=value` a line, or the cookies.txt that curl and browsers write.
 
-    Those of a cookies.txt that have expired are left out, and those of other hosts than `host` (None: of
-    none). Raises SettingsError.
+    Those of a cookies.txt that have expired are left out, and, where `host` is given, those of other hosts.
+    Raises SettingsError.
     """
     cookies: dict[str, str] = {}
     expired = others = 0

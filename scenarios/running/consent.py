@@ -1,23 +1,10 @@
 """Consent to change a site: the target is listed as a clone, or the user allows this one run."""
 
-from pathlib import Path
-from urllib.parse import urlsplit
-
-from pydantic import BaseModel, ConfigDict
-
-from plimsoll.common.yamlfile import read_model
+from scenarios.running.clonelist import DEFAULT, config_of, origin
 from scenarios.running.errors import ConsentError
-from scenarios.running.settings import BaseUrl, ChangingSettings
+from scenarios.running.settings import ChangingSettings
 
-DEFAULT = Path("plimsoll.yml")
-
-
-class SiteConfig(BaseModel):
-    """The file `plimsoll.yml`, which lists the clones."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    clones: list[BaseUrl] = []
+__all__ = ["origin", "require_consent"]
 
 
 def require_consent(settings: ChangingSettings, scenario: str) -> None:
@@ -25,23 +12,17 @@ def require_consent(settings: ChangingSettings, scenario: str) -> None:
     if settings.i_may_change_this_site:
         return
     path = settings.site_config or DEFAULT
-    if settings.site_config is None and not path.exists():
-        clones: list[str] = []
-    else:
-        clones = read_config(path).clones
-    if origin(settings.target) not in {origin(clone) for clone in clones}:
+    listed = config_of(settings.site_config)
+    if listed.of(settings.target, settings.connect_to):
+        return
+    if ways := listed.by_another_way(settings.target):
+        way = f"with --connect-to {settings.connect_to}" if settings.connect_to else "without --connect-to"
         raise ConsentError(
-            f"{scenario} changes the site, and {settings.target} is not listed under clones in {path}: "
-            "list it there, or add --i-may-change-this-site"
+            f"{scenario} changes the site, and {path} lists {settings.target} as a clone "
+            f"only with --connect-to {' or '.join(ways)}: this run, {way}, may reach the live site. "
+            f"Add --connect-to {ways[0]}"
         )
-
-
-def read_config(path: Path) -> SiteConfig:
-    """Read and check `path`. Raises SettingsError with all problems."""
-    return read_model(path, SiteConfig, "docs/scenarios.md")
-
-
-def origin(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port of `url`."""
-    parts = urlsplit(url)
-    return parts.scheme, (parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
+    raise ConsentError(
+        f"{scenario} changes the site, and {settings.target} is not listed under clones in {path}: "
+        "list it there (plimsoll init-clone URL asks it first), or add --i-may-change-this-site"
+    )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scenarios.running.clonelist import DEFAULT, Clone, config_of
 from scenarios.running.errors import SettingsError
 from scenarios.running.secretfile import first_line_of
 from scenarios.running.settings import AccountSettings
@@ -23,19 +24,34 @@ class Credentials:
 
 
 def credentials(settings: AccountSettings, environment: Mapping[str, str] = os.environ) -> Credentials:
-    """Return the account of `settings`. Raises SettingsError that names all that is missing."""
+    """Return the account of `settings`; where they and the environment have none, the listed clone's.
+
+    Raises SettingsError that names all that is missing.
+    """
     problems: list[str] = []
     user = settings.user or environment.get("PLIMSOLL_USER", "")
+    file = settings.password_file
+    if listed := _listed(settings):
+        user = user or listed.user or ""
+        if file is None and user == listed.user and not environment.get("PLIMSOLL_PASSWORD"):
+            beside = (getattr(settings, "site_config", None) or DEFAULT).parent
+            file = beside / listed.password_file if listed.password_file else None
     if not user:
         problems.append("user: is missing; set --user or PLIMSOLL_USER")
     password = ""
     try:
-        password = _password(settings.password_file, environment)
+        password = _password(file, environment)
     except SettingsError as error:
         problems.append(str(error))
     if problems:
         raise SettingsError("\n".join(problems))
     return Credentials(user, password, getattr(settings, "login_path", None))
+
+
+def _listed(settings: AccountSettings) -> Clone | None:
+    """Return the clone of plimsoll.yml that the settings lead to. Raises SettingsError."""
+    config = getattr(settings, "site_config", None)
+    return config_of(config).of(settings.target, settings.connect_to)
 
 
 def _password(path: Path | None, environment: Mapping[str, str]) -> str:

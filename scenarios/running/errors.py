@@ -37,4 +37,5 @@ def raise_all(problems: Iterable[PlimsollError | None]) -> None:
     if len(found) == 1:
         raise found[0]
     if found:
-        raise SettingsError("\n".join(map(str, found)))
+        lines = [line for problem in found for line in str(problem).splitlines()]
+        raise SettingsError("\n".join(dict.fromkeys(lines)))

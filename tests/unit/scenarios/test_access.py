@@ -101,7 +101,7 @@ def test_cookies_of_other_hosts_stay_where_they_are(tmp_path: Path) -> None:
     path = secret(tmp_path / "cookies.txt", "\n".join(lines))
     settings = validated(ScenarioSettings, {"target": TLS, "cookie_file": path})
     assert access_of(settings).cookies == (("a", "1"), ("b", "2"))
-    with pytest.raises(SettingsError, match="has no cookie for other.test: all 4 are of other hosts"):
+    with pytest.raises(SettingsError, match=r"has no cookie for other\.test: all 4 are of other hosts"):
         access_of(validated(ScenarioSettings, {"target": "http://other.test", "cookie_file": path}))
 
 

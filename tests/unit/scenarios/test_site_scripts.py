@@ -1,17 +1,175 @@
-"""What the scripts of `make site` do before, and without, Docker."""
+"""What the scripts of `make site` do before, without, and after Docker."""
 
 import os
+import shlex
+import shutil
+import stat
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+from gevent.pywsgi import WSGIServer
+from gevent.server import StreamServer
+
+from scenarios.own_site import list_it, next_command, password_file, unlist
+from scenarios.running.clonelist import read_config
+from scenarios.running.credentials import Credentials, credentials
+from scenarios.running.settings import ChangingSettings
 from tests.support.paths import ROOT
+from tests.support.programs import need
+
+SITE = ROOT / "site"
+_TOOLS = ("sh", "dirname", "id", "timeout", "cat")
 
 
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     settings = {"BACKEND_DIR": str(tmp_path / "a" / "site"), "SITE_SIZE": "large", "SITE_LARGE_GIB": "999999"}
     done = subprocess.run(
-        [ROOT / "site" / "up"], env=os.environ | settings, capture_output=True, text=True, check=False
+        [SITE / "up"], env=os.environ | settings, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
     assert "a site of size large needs 1250001 GiB" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def machine(folder: Path, **programs: str) -> str:
+    """A PATH with these programs of Docker, each a script, and with what scripts of the shell need."""
+    folder.mkdir()
+    for tool in _TOOLS:
+        found = shutil.which(tool)
+        assert found
+        (folder / tool).symlink_to(found)
+    for name, script in programs.items():
+        path = folder / name.replace("_", "-")
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    return str(folder)
+
+
+GOOD = "exit 0"
+NO_PLUGIN = '[ "$1" != compose ]'
+NO_DAEMON = '[ "$1" = info ] && { echo "Cannot connect to the Docker daemon" >&2; exit 1; }; exit 0'
+NOT_MINE = '[ "$1" = info ] && { echo "permission denied while trying to connect" >&2; exit 1; }; exit 0'
+NEITHER = "exit 1"
+
+NEEDS: list[tuple[str, dict[str, str], list[str]]] = [
+    ("all is there", {"docker": GOOD}, []),
+    ("Compose is the older program", {"docker": NO_PLUGIN, "docker_compose": GOOD}, []),
+    ("nothing is there", {}, ["Docker is not installed", "Compose is not installed"]),
+    ("Compose alone", {"docker_compose": GOOD}, ["Docker is not installed"]),
+    ("no Compose", {"docker": NO_PLUGIN}, ["Compose is not installed"]),
+    ("the daemon sleeps", {"docker": NO_DAEMON}, ["systemctl start docker"]),
+    ("somebody else's daemon", {"docker": NOT_MINE}, ["usermod -aG docker"]),
+    (
+        "neither daemon nor Compose",
+        {"docker": NEITHER},
+        ["systemctl start docker", "Compose is not installed"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("why", "programs", "says"), NEEDS, ids=[row[0] for row in NEEDS])
+def test_all_that_is_missing_is_said_at_once(
+    tmp_path: Path, why: str, programs: dict[str, str], says: list[str]
+) -> None:
+    path = machine(tmp_path / "bin", **programs)
+    done = subprocess.run([SITE / "needs"], env={"PATH": path}, capture_output=True, text=True, check=False)
+    lines = done.stderr.splitlines()
+    assert done.returncode == (2 if says else 0), why
+    assert len(lines) == len(says), "and nothing that is not missing"
+    for line, words in zip(lines, says, strict=True):
+        assert line.startswith("make site: ")
+        assert words in line
+
+
+def test_make_site_says_what_is_missing_before_it_builds_anything(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    shutil.copy(ROOT / "Makefile", clone)
+    shutil.copytree(SITE, clone / "site")
+    shutil.copytree(ROOT / "tools", clone / "tools", ignore=shutil.ignore_patterns("node_modules"))
+    path = machine(tmp_path / "bin")
+    for tool in ("make", "sed", "python3", "grep"):
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)
+    done = subprocess.run(
+        [need("make"), "-C", clone, "site"],
+        env={"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "Docker is not installed" in done.stderr
+    assert "Installing" not in done.stderr
+    assert not (clone / ".venv").exists()
+
+
+def _serves(url: str) -> int:
+    return subprocess.run([sys.executable, SITE / "serves", url], check=False, timeout=60).returncode
+
+
+def test_the_site_is_up_when_the_published_port_serves_a_whole_page() -> None:
+    def answer(environ: dict[str, Any], start: Any) -> list[bytes]:
+        path = environ["PATH_INFO"]
+        start("503 Down" if path == "/down" else "200 OK", [])
+        return [b"half a pa" if path == "/half" else b"<html></html>"]
+
+    server = WSGIServer(("127.0.0.1", 0), answer, log=None)
+    server.start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        assert [_serves(url + path) for path in ("/", "/down", "/half")] == [0, 1, 1]
+    finally:
+        server.stop()
+    assert _serves(url + "/") == 1, "nobody listens"
+
+
+def test_a_port_that_takes_connections_and_drops_them_does_not_serve() -> None:
+    server = StreamServer(("127.0.0.1", 0), lambda connection, _: connection.close())
+    server.start()
+    try:
+        assert _serves(f"http://127.0.0.1:{server.server_port}/") == 1, "as a dying proxy of Docker's"
+    finally:
+        server.stop()
+
+
+URL = "http://127.0.0.1:8080"
+
+
+def test_the_site_is_listed_with_its_account(tmp_path: Path) -> None:
+    config = tmp_path / "plimsoll.yml"
+    config.write_text("# mine\nclones:\n  - http://other # keep\n")
+    for port in ("8080", "8081", "8081"):  # again, and on another port
+        list_it(config, "plimsoll", f"http://127.0.0.1:{port}", "admin", "plimsoll-clone")
+    assert [one.target for one in read_config(config).clones] == ["http://other", "http://127.0.0.1:8081"]
+    secret = tmp_path / password_file("plimsoll")
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
+    settings = ChangingSettings(target="http://127.0.0.1:8081", site_config=config)
+    assert credentials(settings, {}) == Credentials("admin", "plimsoll-clone")
+    list_it(config, "tank", URL, "admin", "plimsoll-clone")
+    unlist(config, "plimsoll")
+    unlist(config, "plimsoll")
+    assert [one.target for one in read_config(config).clones] == ["http://other", URL]
+    assert config.read_text().startswith("# mine\nclones:\n  - http://other # keep\n")
+    assert not secret.exists()
+
+
+def test_the_last_site_leaves_a_list_that_can_be_read(tmp_path: Path) -> None:
+    config = tmp_path / "plimsoll.yml"
+    list_it(config, "plimsoll", URL, "admin", "x")
+    unlist(config, "plimsoll")
+    assert read_config(config).clones == []
+    list_it(config, "plimsoll", URL, "admin", "x")
+    assert [one.target for one in read_config(config).clones] == [URL]
+
+
+def test_the_next_command_names_a_list_that_is_not_the_usual_one(tmp_path: Path) -> None:
+    usual = shlex.split(next_command(tmp_path / "plimsoll.yml", URL, tmp_path))
+    assert usual[:5] == [".venv/bin/plimsoll", "scenario", "save-article", "--target", URL]
+    assert "--site-config" not in usual
+    other = shlex.split(next_command(tmp_path / "a b.yml", URL, tmp_path))
+    assert other[other.index("--site-config") + 1] == str(tmp_path / "a b.yml")

@@ -1,0 +1,151 @@
+"""The list of clones: what leave an entry gives, and how entries come into the file and out of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenarios.running.clonelist import Clone, SiteConfig, read_config, with_entry, without_entry
+from scenarios.running.consent import require_consent
+from scenarios.running.credentials import Credentials, credentials
+from scenarios.running.errors import ConsentError, SettingsError
+from scenarios.running.settings import ChangingSettings
+
+LIVE, WAY = "https://www.example.org", "10.0.0.5:443"
+GUARDED = f"clones:\n  - target: {LIVE}\n    connect_to: {WAY}\n"
+
+
+def settings(folder: Path, text: str, **given: Any) -> ChangingSettings:
+    path = folder / "sites.yml"
+    path.write_text(text)
+    return ChangingSettings(site_config=path, **{"target": LIVE} | given)
+
+
+LEAVE = [
+    ("the way that the entry asks for", GUARDED, WAY, True),
+    ("the flag was forgotten: this is the live site", GUARDED, None, False),
+    ("another way", GUARDED, "10.0.0.6:443", False),
+    ("another port", GUARDED, "10.0.0.5:80", False),
+    (
+        "one of two ways",
+        GUARDED + f"  - {{target: {LIVE}, connect_to: '10.0.0.6:443'}}\n",
+        "10.0.0.6:443",
+        True,
+    ),
+    ("an entry that asks for none takes any, as ever", f"clones: [{LIVE}]", WAY, True),
+]
+
+
+@pytest.mark.parametrize(("why", "text", "connect_to", "allowed"), LEAVE)
+def test_an_entry_may_ask_for_its_way(
+    tmp_path: Path, why: str, text: str, connect_to: str | None, allowed: bool
+) -> None:
+    asked = settings(tmp_path, text, connect_to=connect_to)
+    if allowed:
+        require_consent(asked, "save-article")
+        return
+    with pytest.raises(ConsentError) as refused:
+        require_consent(asked, "save-article")
+    said = str(refused.value)
+    assert LIVE in said, why
+    assert f"only with --connect-to {WAY}" in said
+    assert (f"with --connect-to {connect_to}" if connect_to else "without --connect-to") in said
+
+
+def account(folder: Path, text: str = "pw of the list\n") -> str:
+    (folder / "secret").mkdir(exist_ok=True)
+    (folder / "secret" / "password").write_text(text)
+    (folder / "secret" / "password").chmod(0o600)
+    return GUARDED + "    user: anna\n    password_file: secret/password\n"
+
+
+ACCOUNTS = [
+    ("where the run names none", {"connect_to": WAY}, {}, Credentials("anna", "pw of the list")),
+    (
+        "its password, for its user",
+        {"connect_to": WAY, "user": "anna"},
+        {},
+        Credentials("anna", "pw of the list"),
+    ),
+    (
+        "the environment is stronger",
+        {"connect_to": WAY},
+        {"PLIMSOLL_USER": "bert", "PLIMSOLL_PASSWORD": "pw"},
+        Credentials("bert", "pw"),
+    ),
+    ("another user's password it is not", {"connect_to": WAY, "user": "bert"}, {}, None),
+    ("another way, another site", {}, {}, None),
+]
+
+
+@pytest.mark.parametrize(("why", "given_", "environment", "is_"), ACCOUNTS)
+def test_the_account_of_an_entry(
+    tmp_path: Path, why: str, given_: dict[str, Any], environment: dict[str, str], is_: Credentials | None
+) -> None:
+    asked = settings(tmp_path, account(tmp_path), **given_)
+    if is_:
+        assert credentials(asked, environment) == is_, why
+        return
+    with pytest.raises(SettingsError, match="is missing"):
+        credentials(asked, environment)
+
+
+def test_a_listed_password_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    asked = settings(tmp_path, account(tmp_path), connect_to=WAY)
+    (tmp_path / "secret" / "password").chmod(0o644)
+    with pytest.raises(SettingsError, match="chmod 600"):
+        credentials(asked, {})
+
+
+NEW = Clone(target="http://127.0.0.1:8080", name="here", connect_to="127.0.0.1:81")
+TEXTS = [
+    ("no file yet", ""),
+    ("only comments", "# mine\n"),
+    ("a list", "# mine\nclones: # these\n  - http://a # the first\n  # the last\n  - http://b\n"),
+    ("a list that is not indented", "clones:\n- http://a\n"),
+    ("entries with keys", GUARDED + "    title: |\n      of two\n      lines\n"),
+    ("no line end", "clones:\n  - http://a"),
+    ("in one line", "clones: [http://a, http://b] # mine\n"),
+    ("an empty one", "clones: []\n"),
+    ("comments after it", "clones:\n  - http://a\n\n# the end\n"),
+]
+
+
+@pytest.mark.parametrize(("why", "text"), TEXTS)
+def test_an_entry_is_added_and_taken_out_again(tmp_path: Path, why: str, text: str) -> None:
+    path = tmp_path / "sites.yml"
+    path.write_text(text)
+    before = read_config(path).clones if "clones" in text else []
+    path.write_text(with_entry(text, NEW))
+    assert read_config(path).clones == [*before, NEW], why
+    for line in text.splitlines():
+        if "[" not in line:
+            assert line in path.read_text(), "what was there stays, comments too"
+    less = without_entry(path.read_text(), lambda one: one == NEW)
+    path.write_text(less)
+    assert read_config(path).clones == (before if "[" not in text else [*before, NEW])
+
+
+@pytest.mark.parametrize(
+    "text", ["clones: http://a\n", "clone: []\n", "clones:\n", "- http://a\n", "clones: [\n"]
+)
+def test_a_list_with_mistakes_is_left_alone(text: str) -> None:
+    with pytest.raises(SettingsError):
+        with_entry(text, NEW)
+
+
+@given(st.lists(st.text(min_size=1, max_size=200), max_size=4), st.booleans())
+def test_no_title_breaks_the_list(titles: list[str], flow: bool) -> None:
+    text = "clones: []\n" if flow else ""
+    for i, title in enumerate(titles):
+        text = with_entry(text, Clone(target=f"http://host{i}", title=title))
+    found = SiteConfig() if not titles else _parsed(text)
+    assert [one.title for one in found.clones] == titles
+
+
+def _parsed(text: str) -> SiteConfig:
+    from plimsoll.common.yamlfile import parse_model
+
+    return parse_model(text, "sites.yml", SiteConfig, "")

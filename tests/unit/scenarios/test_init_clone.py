@@ -1,0 +1,201 @@
+"""`plimsoll init-clone`: what a site says of itself, whether public DNS leads to it, what is written."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+from click.testing import CliRunner, Result
+from gevent.pywsgi import WSGIServer
+
+from plimsoll.cli import main
+from scenarios.init_clone import PublicName, live_reason, names_of
+from scenarios.running.clonelist import read_config
+
+Page = Callable[[dict[str, Any]], tuple[str, list[tuple[str, str]], bytes]]
+
+
+def blog(host: str, title: str = "The Gazette") -> Page:
+    def page(environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+        if "rest_route" in environ["QUERY_STRING"]:
+            answer = json.dumps({"name": title, "home": host, "url": host}).encode()
+            return "200 OK", [("Content-Type", "application/json")], answer
+        text = f"<html><head><title>{title} – news</title><link rel='canonical' href='{host}/'></head></html>"
+        return "200 OK", [("Content-Type", "text/html")], text.encode()
+
+    return page
+
+
+@contextmanager
+def site(page: Page) -> Iterator[int]:
+    def answer(environ: dict[str, Any], start: Any) -> list[bytes]:
+        status, headers, body = page(environ)
+        start(status, headers)
+        return [body]
+
+    server = WSGIServer(("127.0.0.1", 0), answer, log=None)
+    server.start()
+    try:
+        yield int(server.server_port)
+    finally:
+        server.stop()
+
+
+@contextmanager
+def public_dns(names: dict[str, str]) -> Iterator[str]:
+    """A resolver that knows these names; its address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+
+        def serve() -> None:
+            while True:
+                try:
+                    data, sender = listening.recvfrom(4096)
+                except OSError:
+                    return
+                query = dns.message.from_wire(data)
+                question = query.question[0]
+                answer = dns.message.make_response(query)
+                ip = names.get(question.name.to_text().rstrip("."))
+                if ip and question.rdtype == 1:
+                    answer.answer.append(dns.rrset.from_text(question.name, 60, "IN", "A", ip))
+                elif not ip:
+                    answer.set_rcode(dns.rcode.NXDOMAIN)
+                listening.sendto(answer.to_wire(), sender)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        host, port = listening.getsockname()
+        yield f"{host}:{port}"
+        listening.close()
+
+
+def run(folder: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["init-clone", "--site-config", str(folder / "plimsoll.yml"), *words])
+
+
+LIVE = "http://www.example.org"
+
+
+def test_a_clone_under_the_sites_name_is_listed_with_its_way(tmp_path: Path) -> None:
+    (tmp_path / "plimsoll.yml").write_text("# mine\nclones:\n  - http://other # keep\n")
+    with site(blog(LIVE)) as port, public_dns({"www.example.org": "203.0.113.7"}) as resolver:
+        way = f"127.0.0.1:{port}"
+        done = run(tmp_path, LIVE, "--connect-to", way, "--resolver", resolver, "--yes")
+        again = run(tmp_path, LIVE, "--connect-to", way, "--resolver", resolver)
+    assert done.exit_code == 0, done.output
+    for words in (
+        "The Gazette",
+        f"by --connect-to {way}",
+        "asked at 127.0.0.1",
+        "www.example.org: 203.0.113.7",
+    ):
+        assert words in done.output
+    other, entry = read_config(tmp_path / "plimsoll.yml").clones
+    assert (other.target, entry.target, entry.title, entry.connect_to) == (
+        "http://other",
+        LIVE,
+        "The Gazette",
+        way,
+    )
+    assert (tmp_path / "plimsoll.yml").read_text().startswith("# mine\nclones:\n  - http://other # keep\n")
+    assert again.exit_code == 0
+    assert "lists it already" in again.output
+    assert len(read_config(tmp_path / "plimsoll.yml").clones) == 2
+
+
+def test_where_public_dns_leads_is_the_live_site(tmp_path: Path) -> None:
+    with site(blog(LIVE)) as port, public_dns({"www.example.org": "127.0.0.1"}) as resolver:
+        url = f"http://127.0.0.1:{port}"
+        done = run(tmp_path, url, "--resolver", resolver, "--yes")
+        assert done.exit_code == 1, "the site calls itself www.example.org, which leads here"
+        assert "it is the live site" in done.output
+        assert "--connect-to HOST:PORT" in done.output
+        assert not (tmp_path / "plimsoll.yml").exists()
+        done = run(tmp_path, url, "--resolver", resolver, "--yes", "--public")
+    assert done.exit_code == 0
+    assert read_config(tmp_path / "plimsoll.yml").clones[0].target == url
+
+
+def test_nothing_is_written_that_nobody_agreed_to(tmp_path: Path) -> None:
+    with site(blog("http://127.0.0.1")) as port:
+        done = run(tmp_path, f"http://127.0.0.1:{port}")
+    assert done.exit_code == 2
+    assert "add --yes" in done.output
+    assert not (tmp_path / "plimsoll.yml").exists()
+
+
+def test_a_guarded_site_is_asked_with_what_lets_in(tmp_path: Path) -> None:
+    def guarded(environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+        if environ.get("HTTP_AUTHORIZATION") != "Basic YTpiYzEyMzQ1Ng==":
+            return "401 Unauthorized", [], b"who?"
+        return blog("http://127.0.0.1")(environ)
+
+    key = tmp_path / "access"
+    key.write_text("a:bc123456\n")
+    key.chmod(0o600)
+    with site(guarded) as port:
+        url = f"http://127.0.0.1:{port}"
+        done = run(tmp_path, url, "--yes")
+        assert done.exit_code == 2
+        assert "--basic-auth-file FILE" in done.output
+        done = run(tmp_path, url, "--yes", "--basic-auth-file", str(key))
+    assert done.exit_code == 0, done.output
+    assert "bc123456" not in done.output + (tmp_path / "plimsoll.yml").read_text()
+
+
+def test_what_a_site_says_of_itself_is_hostile(tmp_path: Path) -> None:
+    evil = blog('http://x"\n  - http://live', title='\x1b[31m"\n  - target: http://live # </title>')
+    with site(evil) as port:
+        done = run(tmp_path, f"http://127.0.0.1:{port}", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "\x1b" not in done.output
+    clones = read_config(tmp_path / "plimsoll.yml").clones
+    assert [one.target for one in clones] == [f"http://127.0.0.1:{port}"]
+
+
+def test_a_list_with_mistakes_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "plimsoll.yml").write_text("clone: []\n")
+    done = run(tmp_path, "http://127.0.0.1:1", "--yes")
+    assert done.exit_code == 2
+    assert "clone: is not a known key" in done.output
+
+
+def test_a_site_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    done = run(tmp_path, "http://127.0.0.1:1", "--yes")
+    assert done.exit_code == 2
+    assert "http://127.0.0.1:1 does not answer as a site" in done.output
+
+
+REASONS = [
+    ("a clone elsewhere", "10.0.0.5", [PublicName("a.example", ("203.0.113.7",))], None),
+    ("the live site", "203.0.113.7", [PublicName("a.example", ("203.0.113.7",))], "--connect-to HOST:PORT"),
+    ("the same in IPv6", "2001:db8:0:0::1", [PublicName("a.example", ("2001:db8::1",))], "is the live site"),
+    ("nobody knows, at home", "10.0.0.5", [PublicName("a.example", problem="no answer")], None),
+    ("nobody knows, outside", "8.8.8.8", [PublicName("a.example", problem="no answer")], "--resolver HOST"),
+]
+
+
+@pytest.mark.parametrize(("why", "ip", "known", "says"), REASONS)
+def test_what_may_be_the_live_site(why: str, ip: str, known: list[PublicName], says: str | None) -> None:
+    found = live_reason(ip, known)
+    assert (found is None) is (says is None), why
+    assert (says or "") in (found or "")
+
+
+def test_only_names_are_looked_for() -> None:
+    said = (
+        "https://a.example",
+        "http://a.example:81",
+        "http://[::1]:80",
+        "http://localhost",
+        "http://b.example",
+    )
+    assert names_of("http://127.0.0.1:8080", said) == ["a.example", "b.example"]
