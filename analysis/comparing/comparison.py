@@ -17,6 +17,7 @@ from analysis.evidence.finding import Finding, disqualifying
 from analysis.evidence.storage import described
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.severity import gravest_first
 
 Progress = Callable[[int, int], None]
 
@@ -96,10 +97,18 @@ def compare(
     return judged_sides(opened, (first, second), asked or default_gates(first, second))
 
 
-def judged_sides(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side], gates: Gates) -> Comparison:
-    """Judge two sides that are measured; where anything can be decided, this look at them is remembered."""
+def judged_sides(
+    opened: tuple[OpenedSide, OpenedSide],
+    sides: tuple[Side, Side],
+    gates: Gates,
+    further: Sequence[Finding] = (),
+) -> Comparison:
+    """Judge two sides that are measured; where anything can be decided, this look at them is remembered.
+
+    `further` are findings of the caller's own, which weigh as all others do.
+    """
     orders = orders_of(*sides)
-    findings = comparison_findings(opened, sides, gates, orders)
+    findings = gravest_first([*further, *comparison_findings(opened, sides, gates, orders)])
     stops = {
         scenario: [each for each in disqualifying(findings) if each.scenario in (None, scenario)]
         for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)

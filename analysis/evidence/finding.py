@@ -329,6 +329,30 @@ class FindingKind(Enum):
         "That these runs were decided on could not be written down beside them.",
         "Make their folder writable before you decide again with more runs.",
     )
+    OTHER_PAGES = Rule(
+        "other-pages",
+        Severity.BAD,
+        "The candidate serves other pages than the baseline, as bin/replay same found.",
+        "See in same.txt which, mend the clone, and compare again.",
+    )
+    PAGES_UNKNOWN = Rule(
+        "pages-unknown",
+        Severity.BAD,
+        "bin/replay same did not end, or could not tell whether both sides serve the same pages.",
+        "Compare again, to the end, with both sites running.",
+    )
+    PAGES_ELSEWHERE = Rule(
+        "pages-elsewhere",
+        Severity.BAD,
+        "The pages that were compared are of other sites, of another log, or of another time than the runs.",
+        "Compare the sites that were loaded, by the log that was replayed, within a week of the runs.",
+    )
+    PAGES_PARTLY = Rule(
+        "pages-partly",
+        Severity.WARN,
+        "Not all pages were compared, or not all of their text.",
+        "Compare without the flags that leave pages or text out, or say why they are right.",
+    )
 
     @property
     def level(self) -> Severity:

@@ -47,6 +47,12 @@ class _SignOff(click.Command):
     type=_FILE,
     help="Sign with this key of ssh-keygen; of one in an agent, give the public key.",
 )
+@click.option(
+    "--same",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="The result of bin/replay same on the two sites: pages that differ are no PASS.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print signoff.json.")
 @progress_option
 def signoff(
@@ -58,6 +64,7 @@ def signoff(
     question: str | None,
     signers: tuple[str, ...],
     key: Path | None,
+    same: Path | None,
     as_json: bool,
     progress: bool | None,
 ) -> None:
@@ -73,11 +80,12 @@ def signoff(
     Examples:
         plimsoll signoff results/bench --baseline rotating --candidate nvme --gates gates.yml --out signed
         plimsoll signoff results/old results/new --gates gates.yml --out signed --signer 'A. Bell'
+        plimsoll signoff results/old results/new --gates gates.yml --out signed --same results/2026…-same
         plimsoll signoff verify signed --allowed-signers allowed_signers
     """  # noqa: D301 \b is click's: keep these lines as they are
     if len(paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
-    options = SignOffOptions(paths, gates, out, baseline, candidate, question, signers, key)
+    options = SignOffOptions(paths, gates, out, baseline, candidate, question, signers, key, same)
     shown = is_shown(progress)
     made = sign_off(options, lambda what, unit: progress_bar(what, unit, shown))
     if made.without_pdf:

@@ -111,7 +111,7 @@ def lag_table(found: Comparison) -> Table | None:
     return Table("Control experiment: the generator's lag", caption, columns, rows) if rows else None
 
 
-def limits_of(found: Comparison) -> Iterator[str]:
+def limits_of(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
     """Yield what the evidence cannot show, all findings first, the gravest before the others (hostile)."""
     yield from (finding.sentence for finding in found.findings)
     for side in (found.baseline, found.candidate):
@@ -128,6 +128,11 @@ def limits_of(found: Comparison) -> Iterator[str]:
         yield (
             "The control experiment (download) was not run on both sides: network and processors may differ "
             "without anybody's knowing."
+        )
+    if not pages_compared:
+        yield (
+            "Whether both sides serve the same pages was not looked at page by page (bin/replay same): sizes "
+            "and statuses can be alike where a text or an image is not."
         )
     if any(
         run.directory.facts.storage is None for side in (found.baseline, found.candidate) for run in side.runs

@@ -17,6 +17,7 @@ from analysis.signoff.manifest import DATA, EVIDENCE, GATES, JUDGED_BY, MANIFEST
 from analysis.signoff.page import Document, signoff_page
 from analysis.signoff.pdf import PrintingError, print_pdf
 from analysis.signoff.rawdata import raw_files, sums_of, total_bytes
+from analysis.signoff.samesite import SameResult, read_same, same_findings
 from analysis.signoff.signing import sign
 from analysis.signoff.sums import Sum, sha256_of, sums_text
 from plimsoll.common.errors import OutputError
@@ -37,6 +38,7 @@ class SignOffOptions:
     question: str | None = None
     signers: Sequence[str] = ()
     key: Path | None = None
+    same: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,20 @@ def refuse_existing(out: Path) -> None:
         )
 
 
-def compare_sides(options: SignOffOptions, progress: Progress) -> Comparison:
-    """Compare as `plimsoll compare` does, but that sides have to alternate unless the gates say otherwise."""
+def compare_sides(options: SignOffOptions, progress: Progress, same: SameResult | None = None) -> Comparison:
+    """Compare as `plimsoll compare` does, but that sides have to alternate unless the gates say otherwise.
+
+    `same` says whether they serve the same pages, where that was asked.
+    """
     found = compare(options.paths, options.baseline, options.candidate, options.gates, progress)
-    if "interleaved" in found.gates.model_fields_set:
+    sides, gates = (found.baseline, found.candidate), found.gates
+    if "interleaved" not in gates.model_fields_set:
+        gates = gates.model_copy(update={"interleaved": True})
+    further = [] if same is None else same_findings(same, sides)
+    if gates is found.gates and not further:
         return found
-    gates = found.gates.model_copy(update={"interleaved": True})
     opened = open_sides(options.paths, options.baseline, options.candidate)
-    return judged_sides(opened, (found.baseline, found.candidate), gates)
+    return judged_sides(opened, sides, gates, further)
 
 
 def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *_: None)) -> SignOff:
@@ -72,14 +80,16 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
     refuse_existing(options.out)
     read_gates(options.gates)
     opened = open_sides(options.paths, options.baseline, options.candidate)
-    files = raw_files(run.path for side in opened for run in side.runs)
+    same = None if options.same is None else read_same(options.same)
+    directories = [run.path for side in opened for run in side.runs]
+    files = raw_files([*directories, *([] if options.same is None else [options.same])])
     with _folder(options.out) as (folder, scratch):
         # judged by the copy, so that the gates that are kept are those that were asked
         shutil.copyfile(options.gates, folder / GATES)
         with bar("reading", "requests") as progress:
-            found = compare_sides(replace(options, gates=folder / GATES), progress)
+            found = compare_sides(replace(options, gates=folder / GATES), progress, same)
         made_at = datetime.now(UTC)
-        data = _data(options, found, made_at)
+        data = _data(options, found, made_at, same)
         (folder / DATA).write_text(json.dumps(data, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         with bar("summing", "bytes") as progress:
             raw = sums_of(files, options.out.parent.resolve() / options.out.name, progress)
@@ -93,6 +103,7 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
             files=len(files),
             bytes=total_bytes(files),
             signed=options.key is not None,
+            same=same,
         )
         (folder / PAGE).write_text(signoff_page(found, document), encoding="utf-8", newline="\n")
         without_pdf = _printed(folder, scratch)
@@ -102,7 +113,9 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
     return SignOff(found, data, document.sums_sha256, without_pdf)
 
 
-def _data(options: SignOffOptions, found: Comparison, made_at: datetime) -> dict[str, object]:
+def _data(
+    options: SignOffOptions, found: Comparison, made_at: datetime, same: SameResult | None
+) -> dict[str, object]:
     usual = (
         f"Does {found.candidate.name} keep the limits of {options.gates.name} against {found.baseline.name}?"
     )
@@ -112,6 +125,7 @@ def _data(options: SignOffOptions, found: Comparison, made_at: datetime) -> dict
         "made_at": f"{made_at:%Y-%m-%dT%H:%M:%SZ}",
         "signers": list(options.signers),
         "signed": options.key is not None,
+        "same": None if same is None else {"folder": str(options.same), **same.as_json()},
         "comparison": found.as_json(),
     }
 

@@ -25,6 +25,7 @@ from analysis.signoff.evidence import (
     scenarios_table,
 )
 from analysis.signoff.firstpage import first_page, lines_to_sign
+from analysis.signoff.samesite import SameResult, same_table
 from analysis.signoff.words import DOUBTS
 from plimsoll.common.units import counted
 
@@ -42,12 +43,14 @@ class Document:
     files: int
     bytes: int
     signed: bool
+    same: SameResult | None = None
 
 
 def signoff_page(found: Comparison, document: Document) -> str:
     """Return the HTML."""
     evidence = f"{counted(document.files, 'file')} of raw data, {counted(document.bytes, 'byte')}"
-    first = first_page(found, document.signers, f"{evidence}; every page bears their sum at its foot.")
+    pages = f" By a comparison of pages, {document.same.sentence}." if document.same else ""
+    first = first_page(found, document.signers, f"{evidence}; every page bears their sum at its foot.{pages}")
     return rendered(
         "signoff.html",
         comparison_charts(found),
@@ -71,7 +74,15 @@ def signoff_page(found: Comparison, document: Document) -> str:
             for table in (phase_table(found), scenarios_table(found), circumstances_table(found))
             if table
         ],
-        controls=[table for table in (download_table(found), lag_table(found)) if table],
-        limits=list(limits_of(found)),
+        controls=[
+            table
+            for table in (
+                document.same and same_table(document.same),
+                download_table(found),
+                lag_table(found),
+            )
+            if table
+        ],
+        limits=list(limits_of(found, document.same is not None)),
         runs=runs_table(found),
     )

@@ -20,6 +20,7 @@ from analysis.signoff.manifest import (
     problems_of,
 )
 from analysis.signoff.rawdata import files_in
+from analysis.signoff.samesite import RESULT
 from analysis.signoff.signing import check
 from analysis.signoff.sums import Sum, parse_sums, sha256_of
 from plimsoll.common.errors import RunDirectoryError, SettingsError
@@ -127,9 +128,10 @@ def _differs(folder: Path, each: Sum) -> Iterator[str]:
 
 
 def _added(folder: Path, evidence: Iterable[Sum]) -> Iterator[str]:
-    """Yield files of the run directories that have no sum: they came later."""
+    """Yield files of the run directories, and of a comparison of pages, that have no sum: they came later."""
     names = {each.name for each in evidence}
-    for run in dict.fromkeys(os.path.dirname(name) for name in names if name.endswith(f"/{FACTS_FILE}")):  # noqa: PTH120
+    whole = [name for name in names if name.endswith((f"/{FACTS_FILE}", f"/{RESULT}"))]
+    for run in dict.fromkeys(os.path.dirname(name) for name in whole):  # noqa: PTH120
         directory = folder / run
         if directory.is_dir():
             try:

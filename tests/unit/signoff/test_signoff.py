@@ -180,7 +180,7 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
     assert places == sorted(places)
     assert set(_figures(page_of(out))) == {"effects", "repeats"}
     data = json.loads((out / "signoff.json").read_text())
-    assert set(data) == {"format", "question", "made_at", "signers", "signed", "comparison"}
+    assert set(data) == {"format", "question", "made_at", "signers", "signed", "same", "comparison"}
     assert (data["question"], data["signers"]) == ("May the shop move?", ["A. Bell"])
 
 
