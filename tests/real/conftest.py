@@ -14,7 +14,8 @@ from tests.support.sitestack import Site, end_site, need_docker, running_site, s
 from tests.support.sshd import Sshd
 
 # Quick, and with programs that many machines have; the others need sites, databases and browsers.
-_QUICK = {"test_interrupt", "test_kill", "test_nginx", "test_signoff_signatures", "test_signoff_verify"}
+_QUICK = {"test_interrupt", "test_kill", "test_nginx", "test_same"}
+_QUICK |= {"test_signoff_signatures", "test_signoff_verify"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
