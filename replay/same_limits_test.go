@@ -220,3 +220,37 @@ func TestWhichPagesAreCompared(t *testing.T) {
 		}
 	}
 }
+
+// Two servers under one name, over TLS, behind a cookie: each is asked at its address, and the cookie is nowhere kept.
+func TestOneNameAtTwoAddresses(t *testing.T) {
+	var strangers atomic.Int64
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "shop.example" || r.Header.Get("Cookie") != "member=hunter2" {
+			strangers.Add(1)
+		}
+		write(w, `%s<a href="https://shop.example/">`, article)
+	}
+	baseline, candidate := httptest.NewTLSServer(http.HandlerFunc(serve)), httptest.NewTLSServer(http.HandlerFunc(serve))
+	t.Cleanup(baseline.Close)
+	t.Cleanup(candidate.Close)
+	secrets := filepath.Join(t.TempDir(), "headers")
+	if err := os.WriteFile(secrets, []byte("Cookie: member=hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	code, text, errOut := call("same", writeLog(t, logLine(0, "GET / HTTP/1.1", "UA")), "--insecure", "--header-file", secrets, "--out", out,
+		"--baseline", "https://shop.example", "--baseline-connect-to", baseline.Listener.Addr().String(),
+		"--candidate", "https://shop.example", "--candidate-connect-to", candidate.Listener.Addr().String())
+	if code != run.ExitYes || strangers.Load() != 0 || !strings.Contains(text, "https://shop.example at 127.0.0.1:") {
+		t.Errorf("exit %d, %d strangers: %s%s", code, strangers.Load(), text, errOut)
+	}
+	kept, err := filepath.Glob(filepath.Join(out, "*", "*"))
+	if err != nil || len(kept) != 3 {
+		t.Fatalf("%v %v", kept, err)
+	}
+	for _, path := range kept {
+		if content, _ := os.ReadFile(path); strings.Contains(string(content), "hunter2") {
+			t.Errorf("%s holds the cookie", path)
+		}
+	}
+}

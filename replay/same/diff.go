@@ -8,13 +8,13 @@ type hunk struct{ A0, A1, B0, B1 int }
 const (
 	// exactCells bounds the table of an exact longest common subsequence.
 	exactCells = 1 << 18
-	// deepest bounds how often a stretch is cut at the tokens that it has once.
+	// deepest bounds how often a stretch is cut at what it has once.
 	deepest = 24
 )
 
-// hunks returns where two sequences differ, in order. It cuts both at the tokens that each has exactly once, in the
-// longest order common to both (patience diff, Bram Cohen), until a stretch is small enough for an exact answer. So time
-// and memory stay near to linear for any input; a long stretch without such tokens counts as differing as a whole.
+// hunks returns where two sequences differ, in order. It cuts both at what each has exactly once, tokens or a few of them
+// in a row, in the longest order common to both (patience diff, Bram Cohen), until a stretch is small enough for an exact answer. So time
+// and memory stay near to linear for any input; a long stretch without such places counts as differing as a whole.
 func hunks(a, b []int32) []hunk {
 	d := differ{a: a, b: b}
 	d.compare(0, len(a), 0, len(b), 0)
@@ -29,7 +29,8 @@ type differ struct {
 	found      []hunk
 }
 
-type occurrence struct{ inA, inB, atA, atB int }
+// occurrence is how often something is in either stretch, and where it was last.
+type occurrence struct{ inA, inB, atA, atB int32 }
 
 // equal notes that a[i:i+n] and b[j:j+n] are equal.
 func (d *differ) equal(i, j, n int) {
@@ -64,9 +65,17 @@ func (d *differ) compare(a0, a1, b0, b1, depth int) {
 	}
 }
 
+// grams are how many tokens in a row are looked at to find a stretch that either text has once: first single ones.
+var grams = [...]int{1, 4, 16}
+
 // between cuts two stretches at their anchors, and compares what lies between these.
 func (d *differ) between(a0, a1, b0, b1, depth int) {
-	anchors := d.anchors(a0, a1, b0, b1)
+	var anchors [][2]int
+	for _, length := range grams {
+		if anchors = d.anchors(a0, a1, b0, b1, length); len(anchors) > 0 {
+			break
+		}
+	}
 	if len(anchors) == 0 {
 		return
 	}
@@ -78,28 +87,40 @@ func (d *differ) between(a0, a1, b0, b1, depth int) {
 	d.compare(a0, a1, b0, b1, depth)
 }
 
-// anchors returns the tokens that both stretches have exactly once, as places in a and b, in the longest sequence that
-// rises in both. Without any, nothing of the stretches is matched.
-func (d *differ) anchors(a0, a1, b0, b1 int) [][2]int {
-	counts := map[int32]occurrence{}
-	for i := a0; i < a1; i++ {
-		o := counts[d.a[i]]
-		o.inA, o.atA = o.inA+1, i
-		counts[d.a[i]] = o
+// anchors returns where something begins that both stretches have exactly once, so many tokens in a row, as places in a
+// and b, in the longest sequence that rises in both. Without any, nothing of the stretches is matched.
+func (d *differ) anchors(a0, a1, b0, b1, length int) [][2]int {
+	found := make(map[uint64]occurrence, a1-a0)
+	for i := a0; i+length <= a1; i++ {
+		key := gram(d.a[i : i+length])
+		o := found[key]
+		o.inA, o.atA = o.inA+1, int32(i)
+		found[key] = o
 	}
-	for j := b0; j < b1; j++ {
-		if o, ok := counts[d.b[j]]; ok {
-			o.inB, o.atB = o.inB+1, j
-			counts[d.b[j]] = o
+	for j := b0; j+length <= b1; j++ {
+		key := gram(d.b[j : j+length])
+		if o, ok := found[key]; ok {
+			o.inB, o.atB = o.inB+1, int32(j)
+			found[key] = o
 		}
 	}
 	var places [][2]int
-	for i := a0; i < a1; i++ {
-		if o := counts[d.a[i]]; o.inA == 1 && o.inB == 1 {
-			places = append(places, [2]int{i, o.atB})
+	for i := a0; i+length <= a1; i++ {
+		o := found[gram(d.a[i:i+length])]
+		if o.inA == 1 && o.inB == 1 && d.a[i] == d.b[o.atB] { // two grams may have one number
+			places = append(places, [2]int{i, int(o.atB)})
 		}
 	}
 	return rising(places)
+}
+
+// gram returns a number for some tokens in a row (FNV-1a, over tokens in place of bytes).
+func gram(tokens []int32) uint64 {
+	h := uint64(14695981039346656037)
+	for _, token := range tokens {
+		h = (h ^ uint64(uint32(token))) * 1099511628211
+	}
+	return h
 }
 
 // rising returns the longest subsequence of places, sorted by their first number, that rises in the second.

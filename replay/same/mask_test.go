@@ -89,6 +89,33 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// Long pages are cut at what they have once: so one number among thousands of lines that are alike stays one.
+func TestLongTexts(t *testing.T) {
+	long := func(every, seed int, planted string) []byte {
+		var out bytes.Buffer
+		for i := range 8_000 {
+			switch {
+			case i == 5_001:
+				out.WriteString(planted)
+			case i%every == 0:
+				fmt.Fprintf(&out, "<li id=%d>item %d token%d</li>\n", i, i, (i+1)*seed)
+			default:
+				out.WriteString("<li class=\"a\">the quick brown fox</li>\n")
+			}
+		}
+		return out.Bytes()
+	}
+	for _, every := range []int{3, 50, 3000} {
+		a := [][]byte{long(every, 3, ""), long(every, 5, "")}
+		if got, _ := compareTexts(a, [][]byte{long(every, 7, ""), long(every, 11, "")}); got != alike {
+			t.Errorf("one line in %d varies: %d", every, got)
+		}
+		if got, _ := compareTexts(a, [][]byte{long(every, 7, "<li>ghost</li>\n"), long(every, 11, "<li>ghost</li>\n")}); got != differs {
+			t.Errorf("one line in %d varies, and one was planted: %d", every, got)
+		}
+	}
+}
+
 // Whatever two sequences are, the stretches between their hunks are equal, and nothing is left out.
 func checkHunks(t *testing.T, a, b []int32) {
 	t.Helper()
