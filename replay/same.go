@@ -45,6 +45,9 @@ type sameCmd struct {
 	Header     []string `help:"Send this header with each request, to both sides." placeholder:"'K: V'" sep:"none" group:"Requests"`
 	HeaderFile string   `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
 
+	BaselineHeaderFile  string `help:"File of headers for the baseline alone." placeholder:"FILE" group:"Requests"`
+	CandidateHeaderFile string `help:"File of headers for the candidate alone: of a clone behind a password, say." placeholder:"FILE" group:"Requests"`
+
 	Concurrency int           `help:"Pages that are compared at once. Default: ${default}." default:"2" placeholder:"N" group:"Requests"`
 	Rate        float64       `help:"Send at most this many requests a second to each side. Default: no bound but --concurrency." placeholder:"R" group:"Requests"`
 	Pause       time.Duration `help:"Wait this long before a page that seems to differ is asked for again, so that what changes each second has changed. Default: ${default}." default:"1100ms" placeholder:"D" group:"Requests"`
@@ -78,8 +81,8 @@ const shownPages = 20
 type samePlan struct {
 	choice  same.Choice
 	fetch   same.Fetching
-	headers http.Header
-	digests map[string]string
+	headers [2]http.Header       // of the baseline, and of the candidate
+	digests [2]map[string]string // of those that the user gave
 }
 
 // check reads the flags and reports everything that is wrong with them at once.
@@ -125,23 +128,45 @@ func (c *sameCmd) check() (*samePlan, error) {
 	for _, re := range p.fetch.Ignore {
 		noteIf(re.MatchString(""), "--ignore %q matches nothing at all, so it may match everything: make it match at least one character", re)
 	}
-	headers, err := run.ReadHeaders(c.Header, c.HeaderFile)
-	note(err)
-	if err == nil {
-		p.headers = http.Header{
-			"User-Agent": {"Mozilla/5.0 (compatible; plimsoll same/" + run.Version + ")"},
-			"Accept":     {"*/*"}, "Accept-Encoding": {same.AcceptEncoding},
+	for side, file := range [2]string{c.BaselineHeaderFile, c.CandidateHeaderFile} {
+		var err error
+		if p.headers[side], p.digests[side], err = c.headers(file); err != nil && (file != "" || side == 0) {
+			note(err)
 		}
-		noteIf(headers.Host() != "", "--header Host: give the name in --baseline and --candidate, and the addresses with --baseline-connect-to and --candidate-connect-to")
-		headers.Each(func(name, value string) {
-			name = http.CanonicalHeaderKey(name)
-			noteIf(name == "Accept-Encoding" || name == "Range" || strings.HasPrefix(name, "If-"),
-				"--header %s changes what an answer holds: leave it out", name)
-			p.headers[name] = []string{value}
-		})
-		p.digests = headers.Digests(record.Digest)
 	}
 	return p, errors.Join(wrong...)
+}
+
+// headers returns those that are sent to one side: a file of its own may add to those of both.
+func (c *sameCmd) headers(file string) (headers http.Header, digests map[string]string, err error) {
+	headers = http.Header{
+		"User-Agent": {"Mozilla/5.0 (compatible; plimsoll same/" + run.Version + ")"},
+		"Accept":     {"*/*"}, "Accept-Encoding": {same.AcceptEncoding},
+	}
+	digests = map[string]string{}
+	var wrong []error
+	for _, from := range [...]struct {
+		lines []string
+		file  string
+	}{{c.Header, c.HeaderFile}, {nil, file}} {
+		given, err := run.ReadHeaders(from.lines, from.file)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		if given.Host() != "" {
+			wrong = append(wrong, errors.New("the header Host comes from --baseline and --candidate: give the names there, and the addresses with --baseline-connect-to and --candidate-connect-to"))
+		}
+		given.Each(func(name, value string) {
+			name = http.CanonicalHeaderKey(name)
+			if name == "Accept-Encoding" || name == "Range" || strings.HasPrefix(name, "If-") {
+				wrong = append(wrong, fmt.Errorf("the header %s changes what an answer holds: leave it out", name))
+			}
+			headers[name] = []string{value}
+		})
+		maps.Copy(digests, given.Digests(record.Digest))
+	}
+	return headers, digests, errors.Join(wrong...)
 }
 
 func compiled(flag string, texts []string, note func(error)) []*regexp.Regexp {
@@ -176,7 +201,7 @@ func (c *sameCmd) Run(s run.Streams) error {
 	}
 	comparison := &same.Comparison{Names: [2]string{"baseline", "candidate"}, Logs: logs, Choice: plan.choice, Workers: c.Concurrency, Rate: c.Rate, Pause: c.Pause}
 	for i, to := range sides {
-		comparison.Sites[i] = same.NewSite(to, plan.headers, plan.fetch)
+		comparison.Sites[i] = same.NewSite(to, plan.headers[i], plan.fetch)
 		defer comparison.Sites[i].Close()
 	}
 	result := c.result(plan, logs, sides)

@@ -225,7 +225,7 @@ func TestWhichPagesAreCompared(t *testing.T) {
 func TestOneNameAtTwoAddresses(t *testing.T) {
 	var strangers atomic.Int64
 	serve := func(w http.ResponseWriter, r *http.Request) {
-		if r.Host != "shop.example" || r.Header.Get("Cookie") != "member=hunter2" {
+		if r.Host != "shop.example" || r.Header.Get("Cookie") != "member=hunter2" || r.Header.Get("Authorization") != "Basic "+r.Header.Get("X-Side")+"hunter2" {
 			strangers.Add(1)
 		}
 		write(w, `%s<a href="https://shop.example/">`, article)
@@ -237,8 +237,16 @@ func TestOneNameAtTwoAddresses(t *testing.T) {
 	if err := os.WriteFile(secrets, []byte("Cookie: member=hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var own [2]string
+	for i := range own {
+		own[i] = filepath.Join(t.TempDir(), "own")
+		if err := os.WriteFile(own[i], fmt.Appendf(nil, "X-Side: %d\nAuthorization: Basic %dhunter2\n", i, i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	out := t.TempDir()
-	code, text, errOut := call("same", writeLog(t, logLine(0, "GET / HTTP/1.1", "UA")), "--insecure", "--header-file", secrets, "--out", out,
+	code, text, errOut := call("same", writeLog(t, logLine(0, "GET / HTTP/1.1", "UA")), "--insecure",
+		"--baseline-header-file", own[0], "--candidate-header-file", own[1], "--header-file", secrets, "--out", out,
 		"--baseline", "https://shop.example", "--baseline-connect-to", baseline.Listener.Addr().String(),
 		"--candidate", "https://shop.example", "--candidate-connect-to", candidate.Listener.Addr().String())
 	if code != run.ExitYes || strangers.Load() != 0 || !strings.Contains(text, "https://shop.example at 127.0.0.1:") {

@@ -20,6 +20,7 @@ RESULT = "same.json"
 _FRESH = timedelta(days=7)
 _MOST_NAMED = 3
 _MOST_ROWS = 20
+_LONGEST = 200
 
 
 class _Model(BaseModel):
@@ -130,7 +131,9 @@ def same_findings(result: SameResult, sides: tuple[Side, Side]) -> list[Finding]
 
 def _pages(result: SameResult, sides: tuple[Side, Side]) -> Iterator[Finding]:
     if result.pages.different:
-        named = "; ".join(f"{page.path} ({page.what})" for page in result.different[:_MOST_NAMED])
+        named = "; ".join(
+            f"{printable(page.path, _LONGEST)} ({page.what})" for page in result.different[:_MOST_NAMED]
+        )
         seen = result.pages.total - result.pages.unseen
         text = (
             f"{result.pages.different:,} of {counted(seen, 'page')} are not the same on {sides[1].name} as "
@@ -254,7 +257,12 @@ def same_table(result: SameResult) -> Table:
     ]
     shown = sorted(result.shown, key=lambda page: page.outcome != "different")[:_MOST_ROWS]
     rows += [
-        Row(page.path, [page.what, page.baseline or page.why, page.candidate], "amiss") for page in shown
+        Row(
+            printable(page.path, _LONGEST),
+            [printable(text, _LONGEST) for text in (page.what, page.baseline or page.why, page.candidate)],
+            "amiss",
+        )
+        for page in shown
     ]
     caption = (
         "Every page of the log was asked for twice on either side by bin/replay same; what varies by itself "

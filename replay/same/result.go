@@ -31,6 +31,9 @@ const MostUncompared = 0.01
 // mostShown is how many pages a result shows; pages.jsonl has all.
 const mostShown = 100
 
+// longestPath is how much is kept of a target.
+const longestPath = 2000
+
 // Result is what a comparison found, as it stands in same.json (docs/same.md).
 type Result struct {
 	Format    int            `json:"format"`
@@ -87,6 +90,9 @@ type Finding struct {
 func (p Page) Finding() (Finding, bool) {
 	v := p.verdict
 	f := Finding{Path: record.RedactArgs([]string{p.Path})[0], Looks: p.Looks}
+	if len(f.Path) > longestPath {
+		f.Path = f.Path[:longestPath] + "…"
+	}
 	switch v.outcome {
 	case alike:
 		return f, false
