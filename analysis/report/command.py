@@ -27,6 +27,12 @@ def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -
     type=click.Path(path_type=Path),
     help="Where to write the report. Default: report.html in the first DIR.",
 )
+@click.option(
+    "--against-log",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Hold replays against their log, which plimsoll import accesslog made DIR of.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON on standard output.")
 @click.option(
     "--figures",
@@ -38,6 +44,7 @@ def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -
 def report(
     directories: tuple[Path, ...],
     out: Path | None,
+    against_log: Path | None,
     as_json: bool,
     figures: list[str],
     progress: bool | None,
@@ -53,10 +60,11 @@ def report(
         plimsoll report experiments/one-machine
         plimsoll report results/nvme results/sata results/fileio.jsonl
         plimsoll report results/latest --figures svg,png
+        plimsoll report results/replay --against-log results/imported
         plimsoll report results/latest --json | jq '.runs[0].response_ms'
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("reading", "requests", is_shown(progress)) as advance:
-        made = make_report(directories, out, advance)
+        made = make_report(directories, out, advance, against_log)
     if as_json:
         click.echo(json.dumps(made.as_json(), indent=2, allow_nan=False))
     else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.evidence.run import Observer
+from analysis.report.against_log import against_log_sentence, held_against
 from analysis.report.backends import by_scenario, numbered
 from analysis.report.differences import differences_json
 from analysis.report.factors import factors_json
@@ -22,6 +23,7 @@ from analysis.report.shell import write_page
 from analysis.report.stall_section import ScenarioStalls, lines_of
 from analysis.report.stalls import stalls_of
 from analysis.report.subjects import subjects_of
+from analysis.statistics.against_log import HeldRun
 from analysis.statistics.run import measure
 from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.hostile import printable
@@ -46,6 +48,7 @@ class Report:
     rounds: list[VolumeRound] = field(default_factory=list)
     stalls: list[ScenarioStalls] = field(default_factory=list)
     fsyncs: list[FsyncCell] = field(default_factory=list)
+    held: list[HeldRun] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -60,6 +63,7 @@ class Report:
             "unreadable": self.unreadable,
             "unfinished": self.unfinished,
             **({"fsync": [cell.model_dump() for cell in self.fsyncs]} if self.fsyncs else {}),
+            **({"against_log": [each.as_json() for each in self.held]} if self.held else {}),
             **({"factors": factors} if factors else {}),
             **({"precondition": [one.model_dump() for one in self.rounds]} if self.rounds else {}),
         }
@@ -67,7 +71,7 @@ class Report:
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
         said = [line for run in self.runs for line in (run.one_line(), *_own(run), *said_of(run))]
-        said += [*self.sentences(), *lines_of(self.stalls)]
+        said += [*self.sentences(), *lines_of(self.stalls), *map(against_log_sentence, self.held)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
 
     def sentences(self) -> list[str]:
@@ -87,14 +91,18 @@ def _own(run: MeasuredRun) -> list[str]:
 
 
 def make_report(
-    paths: Sequence[Path], out: Path | None = None, progress: Progress = lambda *_: None
+    paths: Sequence[Path],
+    out: Path | None = None,
+    progress: Progress = lambda *_: None,
+    against_log: Path | None = None,
 ) -> Report:
     """Read the run directories `paths` and write one report on all of them.
 
     A folder of run directories stands for those in it, and an experiment's folder for its runs. Results of
     `plimsoll fileio` are drawn too, where they are among `paths` or lie in such a folder. Written to `out`,
     by default `report.html` in the first of `paths`, whole or not at all. `progress` is called with the
-    number of records read so far and that of all runs. Raises PlimsollError.
+    number of records read so far and that of all runs. Replays are held against `against_log`, the imported
+    log that they replay, where it is given. Raises PlimsollError.
     """
     subjects = subjects_of(paths)
     fileio, rounds = read_fileio(subjects.fileio), read_rounds(subjects.rounds)
@@ -131,5 +139,7 @@ def make_report(
     unfinished = midway(runs)
     found_stalls = [(each, stalls_of(each)) for each in by_scenario(runs)]
     stalls = [ScenarioStalls(scenario, backends) for scenario, backends in found_stalls if backends]
-    write_page(target, page(runs, compared, unreadable, fileio, unfinished, rounds, stalls))
-    return Report(target, runs, compared, unreadable, fileio.cells, unfinished, rounds, stalls, fileio.syncs)
+    held = held_against(against_log, directories) if against_log else []
+    write_page(target, page(runs, compared, unreadable, fileio, unfinished, rounds, stalls, held))
+    cells, syncs = fileio.cells, fileio.syncs
+    return Report(target, runs, compared, unreadable, cells, unfinished, rounds, stalls, syncs, held)

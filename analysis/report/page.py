@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.charts.against_log import against_log_chart
 from analysis.charts.style import Chart
+from analysis.report.against_log import against_log_cautions, against_log_table
 from analysis.report.backends import ScenarioRuns, by_scenario
 from analysis.report.cache import cache_notes
 from analysis.report.cautions import Caution, cautions_of
@@ -39,6 +41,7 @@ from analysis.report.tables import (
     status_table,
 )
 from analysis.report.together import together_cautions
+from analysis.statistics.against_log import HeldRun
 from plimsoll.common.severity import Severity, gravest_first
 from plimsoll.common.units import counted
 from plimsoll.rundir.rounds import VolumeRound
@@ -55,12 +58,14 @@ def page(
     unfinished: Sequence[str] = (),
     rounds: Sequence[VolumeRound] = (),
     stalls: Sequence[ScenarioStalls] = (),
+    held: Sequence[HeldRun] = (),
 ) -> str:
     """Return the HTML of a report on `runs` (one or more, or none where there are cells of `fileio`).
 
     `compared` are the figures by scenario and backend, where there are any; `unreadable` says which run
     directories were left out; `unfinished` what experiments have not done (hostile); `rounds` are those
-    of preconditioning; `stalls` are the slow windows of the scenarios whose hosts were observed.
+    of preconditioning; `stalls` are the slow windows of the scenarios whose hosts were observed; `held` are
+    replays that are held against their log.
     """
     scenarios = by_scenario(runs)
     views = _views(scenarios, compared)
@@ -72,6 +77,8 @@ def page(
         own = _below("tail", own, moved)
     if len(runs) == 1:
         own = [*step_charts(scenarios[0], ""), *own]
+    if chart := against_log_chart(held):
+        own.append(chart)
     volumes = chart_of_fileio(fileio.cells, {run.backend: run.shade or 0 for run in runs})
     if volumes:
         own.append(volumes)
@@ -92,6 +99,7 @@ def page(
         own=own,
         volumes=fileio_table(fileio.cells, fileio.syncs),
         fsyncs=fsync_table(fileio.syncs),
+        held=against_log_table(held),
         filled=rounds_table(rounds),
         hosts=hosts,
         stalls=[stall_section(each, len(scenarios)) for each in stalls],
@@ -115,6 +123,7 @@ def page(
                 *control_cautions(runs),
                 *(Caution(Severity.WARN, trouble) for trouble in fileio.troubles),
                 *cache_notes(scenarios),
+                *against_log_cautions(held),
             ]
         ),
     )

@@ -53,6 +53,12 @@ class _SignOff(click.Command):
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="The result of bin/replay same on the two sites: pages that differ are no PASS.",
 )
+@click.option(
+    "--against-log",
+    metavar="DIR",
+    type=_PATH,
+    help="Hold the replays against their log, which plimsoll import accesslog made DIR of.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print signoff.json.")
 @progress_option
 def signoff(
@@ -65,6 +71,7 @@ def signoff(
     signers: tuple[str, ...],
     key: Path | None,
     same: Path | None,
+    against_log: Path | None,
     as_json: bool,
     progress: bool | None,
 ) -> None:
@@ -85,7 +92,9 @@ def signoff(
     """  # noqa: D301 \b is click's: keep these lines as they are
     if len(paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
-    options = SignOffOptions(paths, gates, out, baseline, candidate, question, signers, key, same)
+    options = SignOffOptions(
+        paths, gates, out, baseline, candidate, question, signers, key, same, against_log
+    )
     shown = is_shown(progress)
     made = sign_off(options, lambda what, unit: progress_bar(what, unit, shown))
     if made.without_pdf:

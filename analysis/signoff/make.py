@@ -13,6 +13,7 @@ from pathlib import Path
 from analysis.comparing.comparison import Comparison, compare, judged_sides
 from analysis.comparing.gates import read_gates
 from analysis.comparing.sides import open_sides
+from analysis.report.against_log import held_against
 from analysis.signoff.manifest import DATA, EVIDENCE, GATES, JUDGED_BY, MANIFEST, PAGE, PDF, write_manifest
 from analysis.signoff.page import Document, signoff_page
 from analysis.signoff.pdf import PrintingError, print_pdf
@@ -20,6 +21,7 @@ from analysis.signoff.rawdata import raw_files, sums_of, total_bytes
 from analysis.signoff.samesite import SameResult, read_same, same_findings
 from analysis.signoff.signing import sign
 from analysis.signoff.sums import Sum, sha256_of, sums_text
+from analysis.statistics.against_log import HeldRun
 from plimsoll.common.errors import OutputError
 
 Progress = Callable[[int, int], None]
@@ -39,6 +41,7 @@ class SignOffOptions:
     signers: Sequence[str] = ()
     key: Path | None = None
     same: Path | None = None
+    against_log: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -81,15 +84,17 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
     read_gates(options.gates)
     opened = open_sides(options.paths, options.baseline, options.candidate)
     same = None if options.same is None else read_same(options.same)
-    directories = [run.path for side in opened for run in side.runs]
-    files = raw_files([*directories, *([] if options.same is None else [options.same])])
+    replays = [run for side in opened for run in side.runs]
+    held = held_against(options.against_log, replays) if options.against_log else []
+    beside = [each for each in (options.same, options.against_log) if each is not None]
+    files = raw_files([*(run.path for run in replays), *beside])
     with _folder(options.out) as (folder, scratch):
         # judged by the copy, so that the gates that are kept are those that were asked
         shutil.copyfile(options.gates, folder / GATES)
         with bar("reading", "requests") as progress:
             found = compare_sides(replace(options, gates=folder / GATES), progress, same)
         made_at = datetime.now(UTC)
-        data = _data(options, found, made_at, same)
+        data = _data(options, found, made_at, same, held)
         (folder / DATA).write_text(json.dumps(data, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         with bar("summing", "bytes") as progress:
             raw = sums_of(files, options.out.parent.resolve() / options.out.name, progress)
@@ -105,7 +110,7 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
             signed=options.key is not None,
             same=same,
         )
-        (folder / PAGE).write_text(signoff_page(found, document), encoding="utf-8", newline="\n")
+        (folder / PAGE).write_text(signoff_page(found, document, held), encoding="utf-8", newline="\n")
         without_pdf = _printed(folder, scratch)
         write_manifest(folder)
         if options.key is not None:
@@ -114,7 +119,11 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
 
 
 def _data(
-    options: SignOffOptions, found: Comparison, made_at: datetime, same: SameResult | None
+    options: SignOffOptions,
+    found: Comparison,
+    made_at: datetime,
+    same: SameResult | None,
+    held: Sequence[HeldRun],
 ) -> dict[str, object]:
     usual = (
         f"Does {found.candidate.name} keep the limits of {options.gates.name} against {found.baseline.name}?"
@@ -127,6 +136,7 @@ def _data(
         "signed": options.key is not None,
         "same": None if same is None else {"folder": str(options.same), **same.as_json()},
         "comparison": found.as_json(),
+        **({"against_log": [each.as_json() for each in held]} if held else {}),
     }
 
 

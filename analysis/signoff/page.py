@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from analysis.charts.against_log import against_log_chart
 from analysis.comparing.comparison import Comparison
 from analysis.comparing.decision import percent
 from analysis.comparing.page import TEMPLATES as COMPARING
@@ -16,6 +17,7 @@ from analysis.comparing.page import (
     runs_table,
 )
 from analysis.comparing.phase_table import phase_table
+from analysis.report.against_log import against_log_cautions, against_log_table
 from analysis.report.shell import rendered
 from analysis.signoff.evidence import (
     circumstances_table,
@@ -27,6 +29,7 @@ from analysis.signoff.evidence import (
 from analysis.signoff.firstpage import first_page, lines_to_sign
 from analysis.signoff.samesite import SameResult, same_table
 from analysis.signoff.words import DOUBTS
+from analysis.statistics.against_log import HeldRun
 from plimsoll.common.units import counted
 
 _OWN = Path(__file__).parent / "templates"
@@ -46,14 +49,15 @@ class Document:
     same: SameResult | None = None
 
 
-def signoff_page(found: Comparison, document: Document) -> str:
-    """Return the HTML."""
+def signoff_page(found: Comparison, document: Document, held: Sequence[HeldRun] = ()) -> str:
+    """Return the HTML; `held` are the replays that are held against their log."""
+    chart = against_log_chart(held)
     evidence = f"{counted(document.files, 'file')} of raw data, {counted(document.bytes, 'byte')}"
     pages = f" By a comparison of pages, {document.same.sentence}." if document.same else ""
     first = first_page(found, document.signers, f"{evidence}; every page bears their sum at its foot.{pages}")
     return rendered(
         "signoff.html",
-        comparison_charts(found),
+        [*comparison_charts(found), *([chart] if chart else [])],
         _OWN,
         COMPARING,
         styles=["compare.css", "signoff.css"],
@@ -80,9 +84,13 @@ def signoff_page(found: Comparison, document: Document) -> str:
                 document.same and same_table(document.same),
                 download_table(found),
                 lag_table(found),
+                against_log_table(held),
             )
             if table
         ],
-        limits=list(limits_of(found, document.same is not None)),
+        limits=[
+            *(caution.text for caution in against_log_cautions(held)),
+            *limits_of(found, document.same is not None),
+        ],
         runs=runs_table(found),
     )
