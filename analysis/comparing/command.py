@@ -9,6 +9,7 @@ import click
 from analysis.comparing.comparison import compare as compare_sides
 from analysis.comparing.page import comparison_page
 from analysis.comparing.text import lines
+from analysis.comparing.weeks import compare_weeks, weeks_of
 from analysis.report.shell import write_page
 from plimsoll.common.errors import OutputError
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
@@ -37,6 +38,7 @@ def compare(
 
     Each is a run directory, a folder of them, or the folder of an experiment. With one only, --baseline and
     --candidate choose two of its backends. The run is what is counted, so each side takes four or more.
+    Imported access logs are weeks before and weeks after: there the day is what is counted.
 
     Exit codes: 0 PASS; 1 FAIL; 3 INCONCLUSIVE; 2 wrong usage or unreadable input.
 
@@ -50,6 +52,13 @@ def compare(
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
     if html is not None and html.is_dir():
         raise OutputError(f"{html}: is a directory; give the name of a file with --html")
+    if (weeks := weeks_of(paths, baseline, candidate)) is not None:
+        if gates is not None or html is not None:
+            raise click.UsageError("imported access logs are compared without --gates and --html")
+        with progress_bar("reading", "requests", is_shown(progress)) as advance:
+            judged = compare_weeks(*weeks, advance)
+        click.echo(json.dumps(judged.as_json(), indent=2) if as_json else "\n".join(judged.lines()))
+        sys.exit(judged.exit_code)
     with progress_bar("reading", "requests", is_shown(progress)) as advance:
         found = compare_sides(paths, baseline, candidate, gates, advance)
     if html is not None:

@@ -53,15 +53,15 @@ def test_a_log_becomes_a_run_that_the_report_reads(tmp_path: Path) -> None:
     assert "not sent" not in page
 
 
-def test_two_imports_are_no_two_runs_of_one_load(tmp_path: Path) -> None:
+def test_two_imports_are_compared_as_weeks(tmp_path: Path) -> None:
     for day, side in ((1, "before"), (8, "after")):
         log = log_of(tmp_path / f"{side}.log", 3000, day)
         done = imported(log, tmp_path / side, "--backend", side)
         assert done.returncode == 0, done.stderr
     told = CliRunner().invoke(main, ["compare", str(tmp_path / "before"), str(tmp_path / "after")])
-    assert told.exit_code == 3  # too early to tell
-    for said in ("is no load test", "are not of one load", "INCONCLUSIVE"):
-        assert said in " ".join(told.output.split()), told.output
+    assert told.exit_code == 3
+    assert "before has 1 day; a verdict takes 14" in told.output
+    assert "× 1.00" in told.output
 
 
 def test_a_kill_leaves_a_run_that_says_so_and_the_next_import_is_whole(tmp_path: Path) -> None:

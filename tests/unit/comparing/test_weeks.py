@@ -1,0 +1,149 @@
+"""`plimsoll compare` of imported access logs: weeks before a move against weeks after it."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from analysis.comparing.weeks import CLAIM
+from plimsoll.cli import main
+from tests.support.rundir import records, write_run
+
+BEFORE, AFTER = datetime(2026, 10, 5, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC)  # Mondays
+DAY_NS, PER_DAY = 86_400_000_000_000, 4800
+PAGE, IMAGE = 0, 1
+
+
+def table(days: int, images: float, factor: float, seed: int, failures: float = 0.0) -> np.ndarray:
+    """Requests evenly over all hours: images take a twentieth of what pages take."""
+    random = np.random.default_rng(seed)
+    count = days * PER_DAY
+    is_image = random.random(count) < images
+    took = random.lognormal(11, 0.8, count) * np.where(is_image, 0.05, 1) * factor
+    return records(
+        count,
+        due_ns=np.arange(count) * (DAY_NS // PER_DAY),
+        total_us=took.astype("u4"),
+        route=np.where(is_image, IMAGE, PAGE),
+        status=np.where(random.random(count) < failures, 503, 200),
+        logged_status=0,
+        logged_bytes=-1,
+    )
+
+
+def imported(path: Path, began: datetime, requests: np.ndarray, log_format: str = "F", **facts: Any) -> Path:
+    settings = {"timeout_s": 60.0, "log_format": log_format, "log_times_are": "finished"}
+    return write_run(
+        path / "run",
+        requests,
+        summary={"requests": {"sent": len(requests)}},
+        **{
+            "scenario": "accesslog",
+            "backend": path.name,
+            "program": {"name": "accesslog", "version": "0.1.0"},
+            "started_at": f"{began:%Y-%m-%dT%H:%M:%S.%fZ}",
+            "load": {"digest": "0" * 64, "settings": settings},
+            **facts,
+        },
+    ).parent
+
+
+def compare(*words: str | Path) -> Result:
+    return CliRunner().invoke(main, ["compare", *map(str, words)])
+
+
+def sides(folder: Path, days: int, images: float, factor: float, **facts: Any) -> tuple[Path, Path]:
+    before = imported(folder / "before", BEFORE, table(days, 0.5, 1.0, 1))
+    return before, imported(folder / "after", AFTER, table(days, images, factor, 2), **facts)
+
+
+@pytest.mark.parametrize(
+    ("why", "days", "images", "factor", "code", "verdict"),
+    [
+        ("the same server, another mix of requests", 14, 0.1, 1.0, 0, "PASS"),
+        ("half as slow again, hidden behind many images", 14, 0.9, 1.5, 1, "FAIL"),
+        ("at the limit", 14, 0.5, 1.1, 3, "INCONCLUSIVE"),
+        ("a week is too little for a verdict", 7, 0.5, 1.0, 3, "INCONCLUSIVE"),
+    ],
+)
+def test_verdicts(
+    why: str, days: int, images: float, factor: float, code: int, verdict: str, tmp_path: Path
+) -> None:
+    told = compare(*sides(tmp_path, days, images, factor), "--json")
+    assert told.exit_code == code, why + told.output
+    said = json.loads(told.output)
+    assert (said["verdict"], said["kind"]) == (verdict, "accesslogs"), why
+    for name in ("p50", "p99"):
+        assert said["ratios"][name]["estimate"] == pytest.approx(factor, rel=0.08)
+    assert said["claim"] == CLAIM
+    if days < 14:
+        assert "before has 7 days; a verdict takes 14" in said["reasons"][0]
+
+
+def test_the_text_says_what_is_compared_and_what_it_does_not_claim(tmp_path: Path) -> None:
+    told = compare(*sides(tmp_path, 14, 0.1, 1.0))
+    assert told.output.startswith("PASS: after against before, from access logs\n")
+    for said in ("p99.9", "67,200 requests of 14 days", "in the 336 cells", "were no experiment"):
+        assert said in told.output
+
+
+@pytest.mark.parametrize(
+    ("why", "facts", "says"),
+    [
+        (
+            "a log that was read in another way",
+            {"log_format": "G"},
+            "not read in the same way: log_format differs",
+        ),
+        ("an import that was cut off", {"status": "interrupted"}, "is interrupted: import its log again"),
+        ("the same days", {"started_at": f"{BEFORE:%Y-%m-%dT%H:%M:%S.%fZ}"}, "requests of the same days"),
+        ("another site", {"routes": ["blog", "shop"]}, "Only 0 % of the requests of before have their like"),
+    ],
+)
+def test_what_forbids_a_verdict(why: str, facts: dict[str, Any], says: str, tmp_path: Path) -> None:
+    told = compare(*sides(tmp_path, 14, 0.5, 1.0, **facts))
+    assert told.exit_code == 3, why
+    assert says in " ".join(told.output.split()), told.output
+
+
+def test_more_failures_forbid_a_verdict(tmp_path: Path) -> None:
+    before = imported(tmp_path / "before", BEFORE, table(14, 0.5, 1.0, 1))
+    after = imported(tmp_path / "after", AFTER, table(14, 0.5, 0.5, 2, failures=0.02))
+    told = compare(before, after)
+    assert told.exit_code == 3
+    assert "of the requests of after failed" in told.output
+    assert "There is no p99:" in told.output
+
+
+def test_several_runs_of_a_side_are_its_weeks_and_routes_go_by_name(tmp_path: Path) -> None:
+    """The second week of `before` numbers its routes the other way round."""
+    first, second = table(7, 0.5, 1.0, 1), table(7, 0.5, 1.0, 3)
+    second["route"] = 1 - second["route"]
+    imported(tmp_path / "before", BEFORE, first)
+    later = imported(
+        tmp_path / "x", BEFORE + timedelta(days=7), second, routes=["image", "page"], backend="before"
+    )
+    (later / "run").rename(tmp_path / "before" / "later")
+    after = imported(tmp_path / "after", AFTER, table(14, 0.2, 1.0, 2))
+    told = compare(tmp_path / "before", after, "--json")
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.output)["baseline"]["days"] == 14
+
+
+def test_gates_and_a_page_are_not_for_logs(tmp_path: Path) -> None:
+    told = compare(*sides(tmp_path, 1, 0.5, 1.0), "--html", tmp_path / "page.html")
+    assert told.exit_code == 2
+    assert "without --gates and --html" in told.output
+
+
+def test_a_log_and_a_load_test_are_not_of_one_load(tmp_path: Path) -> None:
+    log = imported(tmp_path / "log", BEFORE, table(1, 0.5, 1.0, 1), scenario="replay")
+    replay = write_run(tmp_path / "replay" / "run", table(1, 0.5, 1.0, 2), backend="b").parent
+    told = compare(log, replay)
+    assert told.exit_code == 3
+    for said in ("is no load test", "are not of one load"):
+        assert said in " ".join(told.output.split())
