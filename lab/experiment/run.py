@@ -23,7 +23,7 @@ from lab.experiment.rounds import precondition_facts, read_rounds
 from lab.experiment.scenario_kinds import TraitsByScenario
 from lab.experiment.together.company import company, gathered
 from lab.experiment.transcript import RecordedMachine
-from lab.facts import read_facts
+from lab.facts import read_again, read_facts
 from lab.machine import Machine
 from lab.names.labels import Label
 from lab.observers import HostCsv, place, sampler_of
@@ -84,7 +84,8 @@ class RigRun:
         rig = self._rig
         self._seen = await rig.seen()
         devices, datasets = self._disks()
-        facts = await read_facts(rig.machine, devices, datasets, rig.clone.data().part_of)
+        folder = rig.place.folder if rig.place else None
+        facts = await read_facts(rig.machine, devices, datasets, rig.clone.data().part_of, folder)
         observe = self._lab.observe
         if devices and not observe.disks:
             observe = observe.model_copy(update={"disks": devices})
@@ -99,6 +100,7 @@ class RigRun:
             finally:
                 stop.set()
                 await observing
+        facts = await read_again(rig.machine, facts)
         for part in parts:
             place(attempt / HOST_FILE, part.directory, part.clock.start_ns - observed_from_ns)
             later_ns = clock.start_ns - part.clock.start_ns

@@ -2,6 +2,6 @@
 
 from lab.facts.difference import Difference, difference
 from lab.facts.model import DiskFacts, HostFacts, PoolFacts
-from lab.facts.read import read_facts
+from lab.facts.read import read_again, read_facts
 
-__all__ = ["Difference", "DiskFacts", "HostFacts", "PoolFacts", "difference", "read_facts"]
+__all__ = ["Difference", "DiskFacts", "HostFacts", "PoolFacts", "difference", "read_again", "read_facts"]

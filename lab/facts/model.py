@@ -7,6 +7,40 @@ class _Facts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+class DriveReading(_Facts):
+    """What a drive said of its health at one instant. Counters are of its whole life.
+
+    `warnings`: NVMe's critical warnings, or the attributes of SATA that failed. `over_warning_min`,
+    `over_critical_min`: minutes over its own limits of temperature. `throttles`: how often it slowed itself.
+    """
+
+    passed: bool | None = None
+    warnings: tuple[str, ...] = ()
+    temperature_c: int | None = None
+    media_errors: int | None = None
+    reallocated_sectors: int | None = None
+    pending_sectors: int | None = None
+    over_warning_min: int | None = None
+    over_critical_min: int | None = None
+    throttles: int | None = None
+
+
+class DriveFacts(_Facts):
+    """A drive by its own account (SMART), before a run and after it.
+
+    `wear_percent`: how much of its rated life is used. `power_loss_protection`: None where it cannot be told.
+    """
+
+    protocol: str | None = None
+    firmware: str | None = None
+    wear_percent: int | None = None
+    spare_percent: int | None = None
+    power_loss_protection: bool | None = None
+    warning_temperature_c: int | None = None
+    before: DriveReading | None = None
+    after: DriveReading | None = None
+
+
 class DiskFacts(_Facts):
     """One disk and its queue, as the kernel shows them in /sys/block."""
 
@@ -24,6 +58,9 @@ class DiskFacts(_Facts):
     nomerges: int | None = None
     rq_affinity: int | None = None
     wbt_lat_us: int | None = None
+    discard_granularity_bytes: int | None = None
+    discard_max_bytes: int | None = None
+    drive: DriveFacts | None = None
 
 
 class PoolFacts(_Facts):
@@ -33,6 +70,14 @@ class PoolFacts(_Facts):
     layout: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     ashift: str | None = None
+    autotrim: str | None = None
+
+
+class VolumeFacts(_Facts):
+    """The file system below the clone: its type, and whether it discards what is deleted at once."""
+
+    type: str | None = None
+    discard: bool | None = None
 
 
 class DatasetFacts(_Facts):
@@ -61,6 +106,8 @@ class HostFacts(_Facts):
     zfs_arc_max_bytes: int | None = None
     arc_c_min_bytes: int | None = None
     arc_c_max_bytes: int | None = None
+    fstrim_timer: str | None = None
+    volume: VolumeFacts | None = None
     disks: tuple[DiskFacts, ...] = ()
     pools: tuple[PoolFacts, ...] = ()
     datasets: tuple[DatasetFacts, ...] = ()

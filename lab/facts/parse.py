@@ -2,6 +2,8 @@
 
 import re
 
+from lab.facts.model import VolumeFacts
+
 # The properties of a dataset that are kept and that tuning may set.
 PROPERTIES = (
     *("compression", "recordsize", "primarycache", "secondarycache", "atime", "relatime", "xattr"),
@@ -64,6 +66,15 @@ def pool_property(text: str, name: str) -> str | None:
         if len(words) >= 3 and words[1] == name and words[2] != "-":
             return words[2]
     return None
+
+
+def volume(text: str) -> VolumeFacts | None:
+    """Return type and discarding of a file system: `ext4 rw,relatime,discard`; None where there is none."""
+    words = text.split()
+    if len(words) != 2:
+        return None
+    options = {option.partition("=")[0] for option in words[1].split(",")}
+    return VolumeFacts(type=words[0], discard="discard" in options and "nodiscard" not in options)
 
 
 def ratio(text: str | None) -> float | None:

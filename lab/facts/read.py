@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from lab.errors import MachineError
-from lab.facts import parse
-from lab.facts.model import DatasetFacts, DiskFacts, HostFacts, PoolFacts
+from lab.facts import parse, smart
+from lab.facts.model import DatasetFacts, DiskFacts, HostFacts, PoolFacts, VolumeFacts
 from lab.machine import Machine
 from lab.observers import arcstats, memory
 from lab.observers.files import read_files
@@ -24,6 +24,7 @@ _DISK_FILES = (
     *("device/model", "size", "queue/rotational", "queue/logical_block_size", "queue/physical_block_size"),
     *("queue/write_cache", "queue/scheduler", "queue/nr_requests", "queue/read_ahead_kb"),
     *("queue/max_sectors_kb", "queue/nomerges", "queue/rq_affinity", "queue/wbt_lat_usec"),
+    *("queue/discard_granularity", "queue/discard_max_bytes"),
 )
 _SECTOR_BYTES = 512  # the unit of `size`, whatever the disk's own is
 
@@ -41,6 +42,16 @@ def get_command(dataset: str) -> list[str]:
     return ["zfs", "get", "-H", "-o", "name,property,value,source", "all", dataset]
 
 
+def mount_command(folder: str) -> list[str]:
+    """Return the command that prints type and options of the file system that `folder` is on. Pure."""
+    return ["findmnt", "--noheadings", "--raw", "--output", "FSTYPE,OPTIONS", "--target", folder]
+
+
+def timer_command() -> list[str]:
+    """Return the command that prints whether systemd trims all file systems once a week. Pure."""
+    return ["systemctl", "is-enabled", "fstrim.timer"]
+
+
 def status_command(pool: str) -> list[str]:
     """Return the command that prints how `pool`, a checked name, is built. Pure."""
     return ["zpool", "status", pool]
@@ -51,10 +62,11 @@ async def read_facts(
     disks: Sequence[str] = (),
     datasets: Sequence[str] = (),
     part_of: Mapping[str, str] | None = None,
+    folder: str | None = None,
 ) -> HostFacts:
     """Return the facts of the host, of `disks` and of `datasets` with their pools, in the order given.
 
-    `part_of` says, by dataset, what of a clone is on it.
+    `part_of` says, by dataset, what of a clone is on it; `folder` is on the storage under test.
     The names must be checked (`lab.names.storage`). What the host has not, or does not tell, is None; raises
     MachineError only if it cannot be reached.
     """
@@ -75,7 +87,11 @@ async def read_facts(
         zfs_arc_max_bytes=parse.whole(host["arc_max"]),
         arc_c_min_bytes=int(arc["c_min"]) if "c_min" in arc else None,
         arc_c_max_bytes=int(arc["c_max"]) if "c_max" in arc else None,
-        disks=tuple(disk_facts(disk, [text[path] for path in disk_paths(disk)]) for disk in disks),
+        fstrim_timer=parse.line(await _printed(machine, timer_command(), any_status=True)),
+        volume=await _volume(machine, folder) if folder else None,
+        disks=tuple(
+            [await _disk(machine, disk, [text[path] for path in disk_paths(disk)]) for disk in disks]
+        ),
         pools=tuple(
             [await _pool(machine, pool) for pool in dict.fromkeys(name.split("/")[0] for name in datasets)]
         ),
@@ -83,6 +99,32 @@ async def read_facts(
             [await _dataset(machine, dataset, (part_of or {}).get(dataset)) for dataset in datasets]
         ),
     )
+
+
+async def read_again(machine: Machine, facts: HostFacts) -> HostFacts:
+    """Return `facts` with what the drives say now, after a run. What cannot be read stays None."""
+    disks = [await _read_again(machine, disk) if disk.drive else disk for disk in facts.disks]
+    return facts.model_copy(update={"disks": tuple(disks)})
+
+
+async def _read_again(machine: Machine, disk: DiskFacts) -> DiskFacts:
+    after = smart.reading_of(await _smart(machine, disk.device))
+    return disk.model_copy(update={"drive": disk.drive and disk.drive.model_copy(update={"after": after})})
+
+
+async def _disk(machine: Machine, device: str, texts: Sequence[str | None]) -> DiskFacts:
+    disk = disk_facts(device, texts)
+    drive = smart.drive_facts(await _smart(machine, device), disk.write_cache)
+    return disk.model_copy(update={"drive": drive})
+
+
+async def _smart(machine: Machine, device: str) -> Mapping[str, object]:
+    # Its status is a set of bits, of which most tell of the drive, not of the command.
+    return smart.parse(await _printed(machine, smart.command(device), any_status=True))
+
+
+async def _volume(machine: Machine, folder: str) -> VolumeFacts | None:
+    return parse.volume(await _printed(machine, mount_command(folder)))
 
 
 def disk_facts(device: str, texts: Sequence[str | None]) -> DiskFacts:
@@ -104,6 +146,8 @@ def disk_facts(device: str, texts: Sequence[str | None]) -> DiskFacts:
         nomerges=parse.whole(file["queue/nomerges"]),
         rq_affinity=parse.whole(file["queue/rq_affinity"]),
         wbt_lat_us=parse.whole(file["queue/wbt_lat_usec"]),
+        discard_granularity_bytes=parse.whole(file["queue/discard_granularity"]),
+        discard_max_bytes=parse.whole(file["queue/discard_max_bytes"]),
     )
 
 
@@ -119,7 +163,8 @@ async def _pool(machine: Machine, pool: str) -> PoolFacts:
     layout, devices = parse.pool_layout(await _printed(machine, status_command(pool)))
     # Without -H, which zfs-fuse does not know here.
     ashift = parse.pool_property(await _printed(machine, ["zpool", "get", "ashift", pool]), "ashift")
-    return PoolFacts(pool=pool, layout=layout, devices=devices, ashift=ashift)
+    autotrim = parse.pool_property(await _printed(machine, ["zpool", "get", "autotrim", pool]), "autotrim")
+    return PoolFacts(pool=pool, layout=layout, devices=devices, ashift=ashift, autotrim=autotrim)
 
 
 async def _dataset(machine: Machine, dataset: str, part: str | None) -> DatasetFacts:
@@ -127,10 +172,13 @@ async def _dataset(machine: Machine, dataset: str, part: str | None) -> DatasetF
     return dataset_facts(dataset, parse.properties(printed).get(dataset, {}), part)
 
 
-async def _printed(machine: Machine, command: Sequence[str]) -> str:
-    """Return the output of a command; empty where it fails or is missing, as on a host without ZFS."""
+async def _printed(machine: Machine, command: Sequence[str], any_status: bool = False) -> str:
+    """Return the output of a command; empty where it fails or is missing, as on a host without ZFS.
+
+    `any_status`: what it prints counts though it fails.
+    """
     try:
         done = await machine.run(command, check=False)
     except MachineError:
         return ""
-    return done.out if done.status == 0 else ""
+    return done.out if done.status == 0 or any_status else ""

@@ -75,6 +75,8 @@ def _machine() -> FakeMachine:
         "0",
         "1",
         "75000",
+        "512",
+        "2147450880",
     ]
     disk = dict(zip(disk_paths("vda"), shown, strict=True))
     return FakeMachine(
@@ -103,6 +105,7 @@ def test_the_facts_of_a_host() -> None:
     vda, absent = facts.disks
     assert (vda.model, vda.size_bytes, vda.rotational) == (None, 1 << 38, True)
     assert (vda.scheduler, vda.nr_requests, vda.wbt_lat_us) == ("mq-deadline", 256, 75000)
+    assert (vda.discard_granularity_bytes, vda.discard_max_bytes) == (512, 2147450880)
     assert absent == DiskFacts(device="sdz")
     assert facts.pools[0].ashift == "12"
     assert facts.datasets[0].properties["recordsize"] == "128K"
