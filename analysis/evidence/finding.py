@@ -6,18 +6,10 @@ docs/evidence.md lists them; a test holds it against `FindingKind`.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
+from analysis.evidence import drive_rules
+from analysis.evidence.rule import Rule
 from plimsoll.common.severity import Severity
-
-
-class Rule(NamedTuple):
-    """What a kind of finding means. `BAD` disqualifies: nothing is decided by the runs that it concerns."""
-
-    name: str
-    level: Severity
-    meaning: str
-    remedy: str
 
 
 class FindingKind(Enum):
@@ -185,6 +177,12 @@ class FindingKind(Enum):
         "The pool was over 80 % full: ZFS then looks longer for room, and writes in smaller pieces.",
         "Free some of it, or add disks; where yours is as full, say so beside the verdict.",
     )
+    DRIVE_FAILING = drive_rules.FAILING
+    DRIVE_ERRORS = drive_rules.ERRORS
+    DRIVE_THROTTLED = drive_rules.THROTTLED
+    DRIVE_HOT = drive_rules.HOT
+    DRIVE_WORN = drive_rules.WORN
+    TRIM_OFF = drive_rules.TRIM_OFF
     UNEQUAL_REQUESTS = Rule(
         "unequal-requests",
         Severity.WARN,

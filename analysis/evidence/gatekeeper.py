@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from analysis.evidence.agreement import log_findings, side_findings
+from analysis.evidence.drives import drive_findings
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.load import load_findings
 from analysis.evidence.run import RunEvidence, run_findings
@@ -47,6 +48,7 @@ def findings_of_sides(
     found += load_findings([*baseline, *candidate], scenario)
     found += cache_findings((baseline, candidate), names, scenario)
     found += precondition_findings([*baseline, *candidate], scenario)
+    found += drive_findings([*baseline, *candidate], scenario)
     found += _lag_apart(baseline, candidate, scenario)
     return found
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from analysis.evidence.drive_facts import summed_up
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.run import RunEvidence
 from plimsoll.common.units import listed
@@ -17,7 +18,7 @@ def described(storage: Storage) -> dict[str, object]:
     return {
         "emulated": storage.emulated,
         "clone": storage.clone,
-        **storage.facts,
+        **summed_up(storage.facts),
         "tuning": tuned(storage.tuning),
         **({"cache": storage.cache.state} if storage.cache else {}),
         **({"precondition": said.model_dump(exclude={"rounds"})} if (said := storage.precondition) else {}),

@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from analysis.comparing.runs import ComparedRun
+from analysis.evidence.drive_facts import summed_up
 from analysis.evidence.storage import tuned
 from analysis.history.judgement import SeriesResult
 from analysis.history.rows import RunRow
 from plimsoll.common.differences import Value, differing
 from plimsoll.common.units import ABSENT
 
+# Never the same on two nights.
+_WEATHER = ("storage.facts.disks.drive.temperature_c",)
 _MOST_NAMED = 5
 _SHOWN = 60  # characters of a value
 
@@ -35,7 +38,7 @@ def circumstances(runs: Mapping[Group, tuple[ComparedRun, ComparedRun]]) -> Iter
     for group, both in runs.items():
         found = [
             f"{key} ({_shown(one)} → {_shown(other)})"
-            for key, (one, other) in differing([_facts(run) for run in both])
+            for key, (one, other) in differing([_facts(run) for run in both], expected=_WEATHER)
         ]
         more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
         name = " on ".join(filter(None, group))
@@ -48,7 +51,12 @@ def _facts(run: ComparedRun) -> dict[str, object]:
     return {
         "program": facts.program.model_dump(),
         "host": facts.host.model_dump(),
-        "storage": facts.storage and {**facts.storage.model_dump(), "tuning": tuned(facts.storage.tuning)},
+        "storage": facts.storage
+        and {
+            **facts.storage.model_dump(),
+            "facts": summed_up(facts.storage.facts),
+            "tuning": tuned(facts.storage.tuning),
+        },
         **run.done_as,
     }
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from analysis.evidence.agreement import side_findings
+from analysis.evidence.drives import drive_findings
 from analysis.evidence.failedmeasures import Tries, measure_finding
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.identity import identity_findings
@@ -64,6 +65,7 @@ def _findings(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
         every = [[run.evidence for run in backend.runs] for backend in named]
         found += cache_findings(every, [backend.called for backend in named], scenario.name)
         found += precondition_findings([run for runs in every for run in runs], scenario.name)
+        found += drive_findings([run.evidence for run in scenario.runs], scenario.name)
         for other in named[1:]:
             sides = [[run.evidence for run in backend.runs] for backend in (named[0], other)]
             found += side_findings(sides[0], sides[1], scenario.name, (named[0].called, other.called))
@@ -131,8 +133,8 @@ def _moving_facts(runs: Sequence[MeasuredRun]) -> list[Caution]:
             facts.setdefault(run.backend, []).append({**described(storage), "clone": None})
     found = []
     for backend, each in facts.items():
-        # How well data compress changes with what a run writes.
-        keys = [key for key, _ in differing(each, expected=("datasets.compress_ratio",))]
+        # How well data compress changes with what a run writes, and so does what drives count.
+        keys = [key for key, _ in differing(each, expected=("datasets.compress_ratio", "disks.drive"))]
         if keys:
             shown = ", ".join(keys[:_MOST_KEYS]) + (" and more" if len(keys) > _MOST_KEYS else "")
             found.append(
