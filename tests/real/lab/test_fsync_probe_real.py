@@ -28,11 +28,11 @@ def volume(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     with image.open("wb") as file:
         file.truncate(64 << 20)
-    subprocess.run(["mkfs.ext4", "-q", image], check=True)
-    subprocess.run(["mount", "-o", "loop", image, folder], check=True)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)  # noqa: S607
+    subprocess.run(["mount", "-o", "loop", image, folder], check=True)  # noqa: S607
     yield folder
-    subprocess.run(["fsfreeze", "--unfreeze", folder], check=False, capture_output=True)
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["fsfreeze", "--unfreeze", folder], check=False, capture_output=True)  # noqa: S607
+    subprocess.run(["umount", folder], check=True)  # noqa: S607
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list
             running = asyncio.create_task(sampler.run(file, time.monotonic_ns(), stop))
             while not [line for line in out.read_text().splitlines()[1:] if "," in line.rstrip(",")]:
                 await asyncio.sleep(0.05)
-            subprocess.run(["fsfreeze", "--freeze", folder], check=True)
+            subprocess.run(["fsfreeze", "--freeze", folder], check=True)  # noqa: S607
             await asyncio.sleep(FROZEN_S)
-            subprocess.run(["fsfreeze", "--unfreeze", folder], check=True)
+            subprocess.run(["fsfreeze", "--unfreeze", folder], check=True)  # noqa: S607
             await asyncio.sleep(3.0)
             stop.set()
             await running
