@@ -1,14 +1,30 @@
-"""MariaDB's counters, from SHOW GLOBAL STATUS. The account is in a file that the client reads."""
+"""MariaDB's counters, from SHOW GLOBAL STATUS. The account is in a file that the client reads.
 
+Where performance_schema is on and the account may read it, also what its files took.
+"""
+
+from lab.errors import MachineError
 from lab.machine import Machine
-from lab.observers.counters import Reading, gauge, number, rate
+from lab.observers.counters import Column, Pair, Reading, gauge, number, per, rate
 from lab.observers.observer import Observer, Say, Source
 from lab.observers.settings import MariadbSettings, ObserverOptions
 
-_QUERY = "SHOW GLOBAL STATUS"
+_STATUS = "SHOW GLOBAL STATUS"
+_TABLE = "performance_schema.events_waits_summary_global_by_event_name"
+_LOG, _DATA, _BINLOG = (
+    f"wait/io/file/{file}" for file in ("innodb/innodb_log_file", "innodb/innodb_data_file", "sql/binlog")
+)
+_FILES = ", ".join(f"'{file}'" for file in (_LOG, _DATA, _BINLOG))
+# Picoseconds, as performance_schema has them.
+WAITS = "; ".join(
+    f"SELECT CONCAT(EVENT_NAME, ' {field}'), {column} FROM {_TABLE} WHERE EVENT_NAME IN ({_FILES})"  # noqa: S608
+    for field, column in (("waits", "COUNT_STAR"), ("ps", "SUM_TIMER_WAIT"))
+)
+_MS_OF_PS = 1 / 1e9
+_PROBE_TIMEOUT_S = 10.0
 
 
-def command(settings: MariadbSettings) -> list[str]:
+def command(settings: MariadbSettings, query: str = _STATUS) -> list[str]:
     """Return the client's argument list. Pure; no secret is in it."""
     # The client wants --defaults-file before anything else.
     return [
@@ -17,7 +33,7 @@ def command(settings: MariadbSettings) -> list[str]:
         "--batch",
         "--skip-column-names",
         "--connect-timeout=1",
-        f"--execute={_QUERY}",
+        f"--execute={query}",
     ]
 
 
@@ -38,6 +54,11 @@ def earlier(now: Reading, before: Reading | None) -> Reading | None:
     return before
 
 
+def _checkpoint_percent(pair: Pair) -> float | None:
+    age, most = pair.gauge("Innodb_checkpoint_age"), pair.gauge("Innodb_checkpoint_max_age")
+    return None if age is None or not most else 100 * age / most
+
+
 COLUMNS = (
     rate("queries_per_s", "Queries"),
     rate("slow_queries_per_s", "Slow_queries"),
@@ -55,14 +76,38 @@ COLUMNS = (
     rate("log_written_bytes_per_s", "Innodb_os_log_written"),
     rate("log_waits_per_s", "Innodb_log_waits"),
     rate("row_lock_waits_per_s", "Innodb_row_lock_waits"),
+    rate("row_lock_time_ms_per_s", "Innodb_row_lock_time"),
+    gauge("row_lock_current_waits_count", "Innodb_row_lock_current_waits"),
+    rate("log_write_requests_per_s", "Innodb_log_write_requests"),
+    rate("log_writes_per_s", "Innodb_log_writes"),
+    rate("log_fsyncs_per_s", "Innodb_os_log_fsyncs"),
+    gauge("log_pending_fsyncs_count", "Innodb_os_log_pending_fsyncs"),
+    gauge("pending_fsyncs_count", "Innodb_data_pending_fsyncs"),
+    gauge("checkpoint_age_bytes", "Innodb_checkpoint_age"),
+    Column("checkpoint_percent", "Innodb_checkpoint_age / Innodb_checkpoint_max_age", _checkpoint_percent),
+    per("log_file_wait_ms", f"{_LOG} ps", f"{_LOG} waits", _MS_OF_PS),
+    per("data_file_wait_ms", f"{_DATA} ps", f"{_DATA} waits", _MS_OF_PS),
+    per("binlog_wait_ms", f"{_BINLOG} ps", f"{_BINLOG} waits", _MS_OF_PS),
 )
 
 
-async def _prepare(_machine: Machine, options: ObserverOptions, _say: Say) -> Source | None:
+async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Source | None:
     if options.mariadb is None:
         return None
-    asked = tuple(command(options.mariadb))
+    query = f"{_STATUS}; {WAITS}" if await _tells_waits(machine, options.mariadb, say) else _STATUS
+    asked = tuple(command(options.mariadb, query))
     return Source("mariadb", COLUMNS, lambda texts: parse(texts[0]), command=asked, earlier=earlier)
+
+
+async def _tells_waits(machine: Machine, settings: MariadbSettings, say: Say) -> bool:
+    """Return whether performance_schema is on and open: else the whole query would fail, or is in vain."""
+    try:
+        asked = await machine.run(command(settings, WAITS), timeout_s=_PROBE_TIMEOUT_S, check=False)
+    except MachineError:
+        return False  # the sampling will say so
+    if "denied" in asked.err and "performance_schema" in asked.err:
+        say("mariadb: may not read performance_schema: GRANT SELECT ON performance_schema.* TO the account")
+    return asked.status == 0 and bool(parse(asked.out))
 
 
 OBSERVER = Observer("mariadb", COLUMNS, _prepare)

@@ -16,6 +16,7 @@ from tests.support.paths import DOCS
 NAMES = [observer.name for observer in OBSERVERS]
 UNITS = {
     "_bytes_per_s": "bytes a second",
+    "_ms_per_s": "ms a second",
     "_per_s": "a second",
     "_percent": "%",
     "_ms": "ms",

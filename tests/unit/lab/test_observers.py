@@ -1,11 +1,13 @@
 """What the observers make of the texts that a host gives, second by second."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.machine import Done
 from lab.observers import (
     ObserverSettings,
     arcstats,
@@ -165,6 +167,66 @@ def test_a_database_that_was_started_anew_has_no_rates() -> None:
     anew = MARIADB.replace("Uptime\t3600", "Uptime\t2").replace("120000", "999999")
     assert _named(source, [anew], 3)["queries_per_s"] is None
     assert _named(source, [anew], 4)["threads_running_count"] == 4
+
+
+# As MariaDB 10.6 prints them; 10.11 has no line for the redo log.
+FILE_WAITS = """\
+wait/io/file/innodb/innodb_log_file waits\t1000
+wait/io/file/innodb/innodb_data_file waits\t196
+wait/io/file/innodb/innodb_log_file ps\t4000000000000
+wait/io/file/innodb/innodb_data_file ps\t39862432610
+Innodb_checkpoint_age\t20204882
+Innodb_checkpoint_max_age\t80819529
+Innodb_row_lock_time\t1500
+"""
+
+
+def test_what_mariadb_s_files_took_is_a_mean_over_the_second() -> None:
+    source = Source(
+        "mariadb", mariadb.COLUMNS, lambda texts: mariadb.parse(texts[0]), earlier=mariadb.earlier
+    )
+    _named(source, [MARIADB + FILE_WAITS], 1)
+    later = FILE_WAITS.replace("\t1000", "\t1010").replace("4000000000000", "4050000000000")
+    figures = _named(source, [MARIADB + later.replace("\t1500", "\t2100")], 2)
+    assert figures["log_file_wait_ms"] == pytest.approx(5.0)
+    assert figures["data_file_wait_ms"] is None, "nothing was waited for"
+    assert figures["binlog_wait_ms"] is None
+    assert figures["checkpoint_percent"] == pytest.approx(25.0)
+    assert figures["row_lock_time_ms_per_s"] == 600
+
+
+ASKED = [
+    ("performance_schema is on and open", FILE_WAITS, "", 0, True, []),
+    ("it is off: its tables are empty", "", "", 0, False, []),
+    (
+        "it is closed to the account",
+        "",
+        "ERROR 1142 (42000): SELECT command denied to user for table `performance_schema`.`events…`",
+        1,
+        False,
+        ["mariadb: may not read performance_schema: GRANT SELECT ON performance_schema.* TO the account"],
+    ),
+    ("the server does not answer", "", "ERROR 2002 (HY000): Can't connect", 1, False, []),
+]
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "status", "waits", "said"), [row[1:] for row in ASKED], ids=[row[0] for row in ASKED]
+)
+def test_file_waits_are_asked_for_where_they_can_be_had(
+    out: str, err: str, status: int, waits: bool, said: list[str]
+) -> None:
+    class Client(FakeMachine):
+        async def run(self, command: Sequence[str], **_: object) -> Done:
+            return Done(tuple(command), status, out, err)
+
+    settings = ObserverSettings(mariadb=MariadbSettings(defaults_file="/root/lab.cnf"))
+    heard = list[str]()
+    source = asyncio.run(observer("mariadb").prepare(Client(), settings, heard.append))
+    assert isinstance(source, Source)
+    assert source.command[-1].startswith("--execute=SHOW GLOBAL STATUS")
+    assert ("performance_schema" in source.command[-1]) is waits
+    assert heard == said
 
 
 def test_no_secret_is_on_the_client_s_command_line() -> None:

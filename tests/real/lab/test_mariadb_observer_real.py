@@ -1,0 +1,158 @@
+"""The mariadb observer on a real server: with performance_schema and without the right to read it."""
+
+import asyncio
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.machine import LocalMachine
+from lab.observers import ObserverSettings, sampler_of
+from lab.observers.settings import MariadbSettings
+from tests.support.programs import need
+
+
+class Server:
+    """A MariaDB of its own: on a socket in `folder`, no port."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self.socket = folder, folder / "socket"
+        data = folder / "data"
+        subprocess.run(
+            [
+                "/usr/bin/mariadb-install-db",
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--user=root",
+                f"--datadir={data}",
+            ],
+            check=True,
+            capture_output=True,
+        )
+        self._process = subprocess.Popen(
+            [
+                "/usr/sbin/mariadbd",
+                "--no-defaults",
+                "--user=root",
+                f"--datadir={data}",
+                f"--socket={self.socket}",
+                "--skip-networking",
+                f"--log-error={folder / 'log'}",
+                *options,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(600):
+            if self.sql("SELECT 1", check=False).returncode == 0:
+                return
+            time.sleep(0.1)
+        raise AssertionError((folder / "log").read_text())
+
+    def sql(self, text: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+        words = ["/usr/bin/mariadb", "--no-defaults", f"--socket={self.socket}", "--user=root", "-e", text]
+        return subprocess.run(words, capture_output=True, text=True, check=check)
+
+    def account(self, name: str) -> MariadbSettings:
+        self.sql(f"CREATE USER {name}@localhost IDENTIFIED BY 'secret'")
+        file = self.folder / f"{name}.cnf"
+        file.write_text(f"[client]\nuser={name}\npassword=secret\nsocket={self.socket}\n")
+        file.chmod(0o600)
+        return MariadbSettings(defaults_file=str(file))
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    need("mariadbd")
+    need("mariadb-install-db")
+    # A socket's path has 107 characters at most.
+    server = Server(tmp_path_factory.mktemp("db"), "--performance-schema=ON", "--log-bin=b")
+    yield server
+    server.stop()
+
+
+def _seen(
+    server: Server, settings: MariadbSettings, meanwhile: str
+) -> tuple[dict[str, float | None], list[str]]:
+    """The sample after some SQL, and what was said."""
+    said = list[str]()
+
+    async def run() -> dict[str, float | None]:
+        options = ObserverSettings(observe=("mariadb",), mariadb=settings)
+        machine = LocalMachine()
+        sampler = await sampler_of(machine, options, said.append)
+        await sampler.once()
+        server.sql(meanwhile)
+        _, row = await sampler.once()
+        await machine.close()
+        return {name.partition(".")[2]: value for name, value in zip(sampler.columns, row, strict=True)}
+
+    return asyncio.run(run()), said
+
+
+WORK = "CREATE OR REPLACE TABLE test.t (v INT); " + "INSERT INTO test.t VALUES (1); " * 20
+
+
+def test_an_account_without_rights_sees_all_but_the_files(server: Server) -> None:
+    server.sql("CREATE DATABASE IF NOT EXISTS test")
+    figures, said = _seen(server, server.account("plain"), WORK)
+    assert figures["queries_per_s"]
+    assert figures["log_writes_per_s"]
+    assert figures["log_write_requests_per_s"]
+    assert figures["fsyncs_per_s"]
+    assert figures["pending_fsyncs_count"] is not None
+    assert figures["row_lock_current_waits_count"] == 0
+    assert figures["checkpoint_percent"] is not None
+    assert figures["binlog_wait_ms"] is None
+    assert said == [
+        "mariadb: may not read performance_schema: GRANT SELECT ON performance_schema.* TO the account"
+    ]
+
+
+def test_one_with_them_sees_what_the_files_took(server: Server) -> None:
+    server.sql("CREATE DATABASE IF NOT EXISTS test")
+    settings = server.account("granted")
+    server.sql("GRANT SELECT ON performance_schema.* TO granted@localhost")
+    figures, said = _seen(server, settings, WORK)
+    assert figures["binlog_wait_ms"]
+    assert figures["data_file_wait_ms"]
+    assert said == []
+
+
+def test_a_row_that_somebody_holds_is_seen_while_it_is_held(server: Server) -> None:
+    server.sql("CREATE DATABASE IF NOT EXISTS test; CREATE OR REPLACE TABLE test.h (v INT PRIMARY KEY)")
+    server.sql("INSERT INTO test.h VALUES (1)")
+    words = ["/usr/bin/mariadb", "--no-defaults", f"--socket={server.socket}", "--user=root", "test", "-n"]
+    with (
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder,
+        _seeing_it_wait(holder, words),
+    ):
+        settings = server.account("watching")
+        for _ in range(300):
+            figures, _said = _seen(server, settings, "SELECT 1")
+            if figures["row_lock_current_waits_count"]:
+                break
+        assert figures["row_lock_current_waits_count"] == 1
+        assert holder.stdin
+        holder.stdin.close()  # its end rolls it back
+
+
+@contextlib.contextmanager
+def _seeing_it_wait(holder: "subprocess.Popen[str]", words: list[str]) -> Iterator[None]:
+    """Within, a statement waits for the row that `holder` holds; it gets it in the end."""
+    assert holder.stdin
+    assert holder.stdout
+    holder.stdin.write("BEGIN; UPDATE h SET v = 1; SELECT 'held';\n")
+    holder.stdin.flush()
+    while "held" not in holder.stdout.readline():
+        pass
+    with subprocess.Popen([*words, "-e", "UPDATE h SET v = 1"]) as waiter:
+        yield
+        assert waiter.wait(60) == 0
