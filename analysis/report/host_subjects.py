@@ -299,6 +299,55 @@ _MARIADB = Subject(
         ),
     ),
 )
+_PHP = Subject(
+    "php",
+    "PHP",
+    "Who waits for one of its workers, how many of them work, and what PHP had to compile anew.",
+    (
+        HostRow(
+            "queue",
+            "PHP's queue",
+            "",
+            r"php\.queue_count",
+            0.5,
+            alarm="rises",
+            at=2.0,
+            depth=Depth.SITE,
+            near="{} or more visitors in PHP's queue",
+        ),
+        HostRow(
+            "its own status page (ms)",
+            "PHP's status page",
+            "ms",
+            r"php\.status_wait_ms",
+            50,
+            alarm="times",
+            at=5.0,
+            depth=Depth.SITE,
+        ),
+        _percent("workers in use", "PHP's workers in use", r"php\.busy_percent", 50, 40, Depth.SITE),
+        HostRow(
+            "compiled anew/s",
+            "OPcache's misses",
+            "/s",
+            r"php\.opcache_misses_per_s",
+            2,
+            alarm="rises",
+            at=20,
+            depth=Depth.SITE,
+        ),
+        HostRow(
+            "OPcache restarts/s",
+            "OPcache's restarts",
+            "/s",
+            r"php\.opcache_restarts_per_s",
+            0.01,
+            alarm="rises",
+            at=0.1,
+            depth=Depth.SITE,
+        ),
+    ),
+)
 
 SUBJECTS = (
     _CPU,
@@ -314,4 +363,5 @@ SUBJECTS = (
     VDEVS,
     _FSYNC,
     _MARIADB,
+    _PHP,
 )

@@ -1,14 +1,12 @@
 """What a database waits for: a 4 KiB write and its fdatasync once a second, beside the clone's data."""
 
-import asyncio
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from lab.errors import MachineError
-from lab.machine import Machine, Process
+from lab.machine import Machine
 from lab.observers.counters import Column, Pair, Reading, gauge, number
 from lab.observers.fsync_place import Probed
+from lab.observers.linestream import LineStream
 from lab.observers.observer import Observer, Say
 from lab.observers.settings import ObserverOptions
 
@@ -49,15 +47,13 @@ class FsyncWatch:
     columns: tuple[Column, ...] = COLUMNS
 
     def __init__(self, probed: Probed) -> None:
-        self._machine, self._place = probed.machine, probed.place
+        words = command(probed.place.folder, probed.place.name)
+        self._stream = LineStream(self.name, probed.machine, words, self._take)
         self._worst: Reading = {}
-        self._process: Process | None = None
-        self._reading: asyncio.Task[None] | None = None
 
     async def start(self, say: Say) -> None:
         """Start the process. Raises MachineError."""
-        self._process = await self._machine.start(command(self._place.folder, self._place.name))
-        self._reading = asyncio.create_task(self._read(self._process, say))
+        await self._stream.start(say)
 
     def sample(self) -> list[float | None]:
         """Return the figures that came since the last call; where two seconds' came, those of the worse."""
@@ -66,26 +62,12 @@ class FsyncWatch:
 
     async def stop(self) -> None:
         """End the process, which removes its file."""
-        if self._reading:
-            self._reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._reading
-        if self._process:
-            with suppress(MachineError):  # where the connection broke, the process ended with it
-                await self._process.stop()
+        await self._stream.stop()
 
-    async def _read(self, process: Process, say: Say) -> None:
-        why = "the probe ended by itself"
-        try:
-            async for line in process.lines():
-                found = parse(line.text) if line.stream == "out" else None
-                if found and found[_FIELDS[-1]] >= self._worst.get(_FIELDS[-1], 0.0):
-                    self._worst = found
-                elif line.stream == "err" and line.text.strip():
-                    why = line.text.strip()[:200]
-        except MachineError as error:
-            why = str(error)
-        say(f"fsync: {why}; its columns stay empty from now on")
+    def _take(self, line: str) -> None:
+        found = parse(line)
+        if found and found[_FIELDS[-1]] >= self._worst.get(_FIELDS[-1], 0.0):
+            self._worst = found
 
 
 async def _prepare(_machine: Machine, options: ObserverOptions, say: Say) -> FsyncWatch | None:

@@ -12,6 +12,7 @@ from lab.observers import (
     fsync,
     mariadb,
     memory,
+    php,
     pools,
     poolstate,
     poolwaits,
@@ -37,6 +38,7 @@ OBSERVERS: list[Observer] = [
     memory.OBSERVER,
     fsync.OBSERVER,
     mariadb.OBSERVER,
+    php.OBSERVER,
 ]
 
 ObserverName = Annotated[str, NameOf(lambda: (observer.name for observer in OBSERVERS))]
@@ -74,6 +76,8 @@ class ObserverSettings(ObserverOptions):
     def _can_ask(self) -> "ObserverSettings":
         if "mariadb" in self.observe and self.mariadb is None:
             raise ValueError("mariadb: the observer needs an option file: mariadb: {defaults_file: /…}")
+        if "php" in self.observe and self.php is None:
+            raise ValueError("php: the observer needs a socket: php: {fastcgi: /run/php/php8.2-fpm.sock}")
         for name, values in (("observe", self.observe), ("disks", self.disks), ("pools", self.pools)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{name}: names something twice; remove one of them")

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
 from lab.names.model import StrictModel, explained_in
 from lab.names.storage import DeviceName, Folder, PoolName
 from lab.observers.fsync_place import Probed
 
+_PAGE = r"^(/|http://[^/])[^\x00-\x20]*$"
 _Argument = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 
 
@@ -25,6 +26,35 @@ class MariadbSettings(StrictModel):
         description="Command of the client. Put words before it to run it elsewhere: [docker, exec, db, "
         "mariadb].",
     )
+
+
+class PhpSettings(StrictModel):
+    """How PHP-FPM and OPcache are asked for their state, by the host itself."""
+
+    fastcgi: str | None = Field(
+        None,
+        description="Socket of the pool, or of its pm.status_listen: a path or HOST:PORT.",
+        pattern=r"^(/[^\x00-\x1f]+|[^/\s:]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5})$",
+        examples=["/run/php/php8.2-fpm.sock"],
+    )
+    status: str = Field(
+        "/status",
+        description="The pool's pm.status_path, or the http:// address of it in JSON (with ?json).",
+        pattern=_PAGE,
+    )
+    opcache: str | None = Field(
+        None,
+        description="Path on PHP's machine of a script that prints opcache_get_status(false) as JSON, or its "
+        "http:// address.",
+        pattern=_PAGE,
+    )
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> "PhpSettings":
+        by_socket = [page for page in (self.status, self.opcache) if page and not page.startswith("http")]
+        if by_socket and self.fastcgi is None:
+            raise ValueError(f"fastcgi: {by_socket[0]} is asked for at a socket: /run/php/php8.2-fpm.sock")
+        return self
 
 
 class FsyncProbeSettings(StrictModel):
@@ -47,6 +77,7 @@ class ObserverOptions(StrictModel):
     )
     pools: tuple[PoolName, ...] = Field((), description="Pools to watch; default: every imported pool.")
     mariadb: MariadbSettings | None = Field(None, description="How the mariadb observer reads its counters.")
+    php: PhpSettings | None = Field(None, description="How the php observer asks PHP-FPM and OPcache.")
     fsync: FsyncProbeSettings = Field(
         FsyncProbeSettings(folder=None), description="Where the fsync observer writes."
     )

@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel
 
 from lab.observers import OBSERVERS, ObserverSettings
-from lab.observers.settings import FsyncProbeSettings, MariadbSettings
+from lab.observers.settings import FsyncProbeSettings, MariadbSettings, PhpSettings
 from lab.tuning import Tuning
 from lab.tuning.settings import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
 from tests.support.paths import DOCS
@@ -57,7 +57,11 @@ def test_every_observer_has_columns() -> None:
 
 
 def _observer_keys() -> set[str]:
-    parts: dict[str, type[BaseModel]] = {"fsync": FsyncProbeSettings, "mariadb": MariadbSettings}
+    parts: dict[str, type[BaseModel]] = {
+        "fsync": FsyncProbeSettings,
+        "mariadb": MariadbSettings,
+        "php": PhpSettings,
+    }
     keys = set(ObserverSettings.model_fields) - set(parts)
     return keys | {f"{part}.{name}" for part, model in parts.items() for name in model.model_fields}
 
