@@ -17,11 +17,12 @@ from scenarios.running.recognition import Trouble
 from scenarios.running.reply import Reply
 from scenarios.running.settings import WordpressSettings, never
 from scenarios.running.user import ScenarioUser
+from scenarios.running.visits import ProbedSettings, Visits
 from scenarios.wordpress.account import expect_logged_in, log_in
+from scenarios.wordpress.frontpages import front_pages
 from scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
 from scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
 from scenarios.wordpress.upgrade_stream import Phase, Upgrade, upgrade_trouble
-from scenarios.wordpress.visits import Visits
 
 ABOUT = {
     "does": "presses the button of the core upgrade, times every phase, and verifies the result",
@@ -48,7 +49,7 @@ def _version(value: str) -> str:
 Version = Annotated[str, AfterValidator(_version)]
 
 
-class Settings(WordpressSettings):
+class Settings(ProbedSettings, WordpressSettings):
     """Settings of the upgrade of WordPress."""
 
     iterations: Annotated[int, AfterValidator(_one)] = Field(
@@ -66,15 +67,6 @@ class Settings(WordpressSettings):
     )
     from_version: Version | None = Field(None, description="Upgrade only from this version, such as 6.1.")
     to_version: Version | None = Field(None, description="Upgrade only to this version, such as 6.8.")
-    probe_ms: int = Field(
-        100,
-        ge=0,
-        le=60_000,
-        description="Milliseconds from one visit to the next meanwhile, of visitors and of members; 0: none.",
-    )
-    probe_pages: str | None = Field(
-        None, description="Paths to visit, by commas; default: the front page, a post and the feed."
-    )
 
 
 class UpgradeWordpress(ScenarioUser):
@@ -96,10 +88,7 @@ class UpgradeWordpress(ScenarioUser):
 
     def _upgrade(self) -> None:
         offer = self._offer()
-        settings = self.settings
-        with Visits(
-            settings, self.session.writer, self.site, settings.probe_pages, settings.probe_ms
-        ) as visits:
+        with Visits(self.settings, self.session.writer, front_pages, self.site) as visits:
             pressed_ns = time.monotonic_ns()
             try:
                 total_ms = self._press(offer)

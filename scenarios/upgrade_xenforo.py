@@ -21,7 +21,9 @@ from scenarios.running.hooks import locustfile, runs
 from scenarios.running.reply import Reply
 from scenarios.running.settings import ChangingSettings, never
 from scenarios.running.user import ScenarioUser
+from scenarios.running.visits import ProbedSettings, Visits
 from scenarios.xenforo.form import Form
+from scenarios.xenforo.frontpages import front_pages
 from scenarios.xenforo.pages import Pages
 from scenarios.xenforo.pagesfile import STAND_IN, read_pages
 from scenarios.xenforo.remote_upgrade import RemoteUpgrade
@@ -46,7 +48,7 @@ def _remote(text: str) -> str:
     return str(Access.parse(text))
 
 
-class Settings(ChangingSettings):
+class Settings(ProbedSettings, ChangingSettings):
     """Settings of the upgrade of a forum."""
 
     iterations: int = Field(1, ge=1, le=1, description="Always 1: a clone is upgraded once.")
@@ -112,8 +114,14 @@ class UpgradeXenforo(ScenarioUser):
 
     def iterate(self, number: int) -> None:
         """Do the whole upgrade. The next run continues an interrupted one."""
+        writer, installer = self.session.writer, self.settings.pages.path
         try:
-            self._by_command() if self.settings.ssh else self._by_pages()
+            with Visits(
+                self.settings, writer, lambda site: front_pages(site, installer), closed_before=True
+            ) as visits:
+                self._started_ns = time.monotonic_ns()
+                self._by_command() if self.settings.ssh else self._by_pages()
+                visits.await_good(self._started_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at))
         except UpgradeStopped:
             raise StopUser from None
         except StepFailedError as error:
@@ -123,6 +131,8 @@ class UpgradeXenforo(ScenarioUser):
         def fetch(step: str, form: Form, check: Check) -> Reply:
             where = "data" if form.method == "POST" else "params"
             body: dict[str, Any] = {where: list(form.fields)}
+            if step == "start":
+                self._started_ns = time.monotonic_ns()
             return self.site.send(step, form.method, form.address, check=check, **body)
 
         walk = Walk(self.settings.pages, self.site.base, fetch, stopped=self._stopped, pause=gevent.sleep)

@@ -15,6 +15,7 @@ require __DIR__ . '/../bootstrap.php';
 function answer(array $config, string $route): array
 {
     $db = Database::connect($config);
+    closeWhileUpgrading($db);
     if (preg_match('~^(forums|threads)/(\d{1,9})(?:/page-(\d{1,6}))?/?$~', $route, $parts)) {
         $page = (int) ($parts[3] ?? 1);
         $board = new Board($db);
@@ -26,6 +27,14 @@ function answer(array $config, string $route): array
         'logout' => logout($db),
         default => throw new Problem('There is no such page.', 404),
     };
+}
+
+/** From the start of an upgrade to its end, also where it has stopped, everybody has to wait; XenForo's visitors do. */
+function closeWhileUpgrading(Database $db): void
+{
+    if ($db->value('SELECT COUNT(*) FROM upgrade_lease') > 0) {
+        throw new Problem('The board is currently being upgraded. Please check back later.', 503);
+    }
 }
 
 /** @return array{title: string, body: string} */
@@ -84,6 +93,9 @@ try {
     echo Html::page($answer['title'], $answer['body']);
 } catch (Problem $problem) {
     http_response_code($problem->status);
+    if ($problem->status >= 500) {
+        header('Cache-Control: no-store');
+    }
     echo Html::page('Something went wrong', Html::errorBox($problem->getMessage()));
 } catch (\Throwable $error) {
     http_response_code(500);

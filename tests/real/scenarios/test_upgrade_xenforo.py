@@ -3,13 +3,16 @@
 import contextlib
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from scenarios.xenforo.pagesfile import STAND_IN
 from tests.support.forum import PASSWORD, Forum, listens, serving, wait_for
+from tests.support.poll import Poll
 from tests.support.programs import free_port, need
 from tests.support.upgrade import POSTS, STANDS, UpgradeCommand, failed, reported, standing
 
@@ -46,6 +49,43 @@ def test_a_whole_upgrade_is_recorded_page_by_page(forum: Forum, tmp_path: Path) 
     assert 0 < phases_s <= total_s
     assert PASSWORD not in scenario.everything()
     reported(scenario)
+
+
+def test_guests_find_the_board_closed_as_long_as_an_independent_poll_does(
+    forum: Forum, tmp_path: Path
+) -> None:
+    scenario = UpgradeCommand(tmp_path, forum.url, "--probe-ms", "50")
+    with Poll(f"{forum.url}/index.php") as poll, scenario.started() as process:
+        with forum.database.blocking("SELECT 1 FROM post LIMIT 1"):
+            wait_for("it stands at an ALTER", lambda: forum.database.busy_with("ALTER TABLE `post`"))
+            closed = requests.get(f"{forum.url}/index.php?threads/1", timeout=30)
+            time.sleep(1)
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert (closed.status_code, closed.headers["Cache-Control"]) == (503, "no-store")
+    assert "being upgraded" in closed.text
+    measures = scenario.file("summary.json")["measures"]
+    outage_ms = measures["outage: visitors"]["sum"]
+    assert outage_ms == pytest.approx(poll.outage_ms, abs=200)
+    assert outage_ms >= 900, "it stood for a second"
+    assert measures["first good page: visitors"]["sum"] >= outage_ms
+    assert not {"outage: members", "maintenance: visitors"} & measures.keys()
+    told = next(event for event in scenario.events("probes") if event["phase"] == "told")
+    index, board, thread = (page.removeprefix(forum.url) for page in told["pages"])
+    assert (index, board) == ("/", "/index.php?forums/1")
+    assert thread.startswith("/index.php?threads/")
+    assert "visit" not in scenario.file("routes.json")
+
+
+def test_a_board_that_is_closed_from_the_beginning_is_out_since_then(forum: Forum, tmp_path: Path) -> None:
+    scenario = UpgradeCommand(tmp_path, forum.url)
+    forum.upgrade_until("post-reactions")
+    forum.database.sql("REPLACE INTO upgrade_lease VALUES (1, 'somebody', 1)")
+    assert requests.get(f"{forum.url}/index.php", timeout=30).status_code == 503, "it was begun, and stopped"
+    done = scenario.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert scenario.file("summary.json")["measures"]["outage: visitors"]["sum"] > 0
+    assert requests.get(f"{forum.url}/index.php", timeout=30).status_code == 200
 
 
 def test_a_second_upgrade_says_that_there_is_nothing_to_do(forum: Forum, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What visitors and members feel while something is done to a WordPress: pages, visits, measures, events."""
+"""What visitors and members feel while something is done to a site: visits, measures, events."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -6,24 +6,40 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urljoin
 
+from pydantic import Field
+
 from plimsoll.rundir.events import PROBES
 from plimsoll.rundir.names import PROBES_FILE
 from plimsoll.rundir.writer import RunWriter
 from scenarios.running.client import SiteClient
 from scenarios.running.consent import origin
 from scenarios.running.errors import StepFailedError
-from scenarios.running.prober import Ask, Prober, ProbesFile, asker, page_trouble
+from scenarios.running.prober import Ask, Prober, ProbesFile, asker
 from scenarios.running.settings import ScenarioSettings
 from scenarios.running.visited import GOOD, Felt, episodes, felt, outages
-from scenarios.wordpress.rest import ANYWHERE, rest_address
 
 VISITORS, MEMBERS = "visitors", "members"
 _GOOD_S, _MOST_S = 2.0, 30.0
 _APART_NS = 1_000_000_000
+_CLOSED = 503
 _CONNECTIONS = 200  # more than time-outs let be under way
-_FEED = "//link[@rel='alternate'][@type='application/rss+xml']/@href"
 
 Measure = Callable[[str, float, int], None]  # name, ms, when what it tells of ended
+Find = Callable[[SiteClient], list[str]]  # the pages that visitors of a site of this kind read
+
+
+class ProbedSettings(ScenarioSettings):
+    """Settings of a scenario beside which the site is visited."""
+
+    probe_ms: int = Field(
+        100,
+        ge=0,
+        le=60_000,
+        description="Milliseconds from one visit to the next meanwhile, of each kind of visitor; 0: none.",
+    )
+    probe_pages: str | None = Field(
+        None, description="Paths to visit, by commas; default: some pages that the site's front page names."
+    )
 
 
 class Visits:
@@ -34,14 +50,20 @@ class Visits:
 
     def __init__(
         self,
-        settings: ScenarioSettings,
+        settings: "ProbedSettings",
         writer: RunWriter,
-        member: SiteClient | None,
-        pages: str | None,
-        interval_ms: int,
+        find: Find,
+        member: SiteClient | None = None,
+        *,
+        closed_before: bool = False,
     ) -> None:
-        """Visit as `member` is logged in, too; `pages` (paths, by commas) in place of those found."""
-        self._writer, self._interval_ms, self._named = writer, interval_ms, pages
+        """Visit the pages that `find` finds, unless the settings name others; as `member` is logged in, too.
+
+        `settings` are such as have `ProbeSettings`' keys. `closed_before`: a page that is closed (503) from
+        the beginning is visited all the same, and has been out since then.
+        """
+        self._writer, self._find, self._closed_before = writer, find, closed_before
+        self._interval_ms, self._named = settings.probe_ms, settings.probe_pages
         self._clients = {VISITORS: SiteClient(settings, lambda _: None, _CONNECTIONS)}
         if member is not None:
             self._clients[MEMBERS] = SiteClient(settings, lambda _: None, _CONNECTIONS)
@@ -91,7 +113,7 @@ class Visits:
             if not found.is_over:
                 bad.append(f"{who} still get {max(visits, key=lambda visit: visit.due_ns).error}")
             else:
-                _measured(who, found, measure)
+                self._measured(who, found, measure)
         if bad:
             raise StepFailedError(
                 "visits", "check_failed", f"{_MOST_S:g} s later the site is not good again: {', '.join(bad)}"
@@ -100,10 +122,12 @@ class Visits:
     def _good_pages(self, asks: dict[str, Ask]) -> list[str]:
         """Return the pages that everybody gets before anything is done."""
         good = []
-        for page in self._asked_for() or self._found():
+        for page in self._asked_for() or self._reachable():
             said = {who: ask(page) for who, ask in asks.items()}
             bad: dict[str, Any] = {
-                who: f"{error} ({status})" for who, (status, error) in said.items() if error != GOOD
+                who: f"{error} ({status})"
+                for who, (status, error) in said.items()
+                if error != GOOD and not (self._closed_before and status == _CLOSED)
             }
             if bad:
                 self._writer.event(PROBES, phase="left out", page=page, **bad)
@@ -115,26 +139,13 @@ class Visits:
         site = self._clients[VISITORS]
         return [site.url("visit", page.strip()) for page in (self._named or "").split(",") if page.strip()]
 
-    def _found(self) -> list[str]:
-        """Return the front page, and a post and the feed where the site names them."""
+    def _reachable(self) -> list[str]:
         site = self._clients[VISITORS]
-        pages = [site.base]
-        query = {"per_page": "1", "_fields": "link"}
-
-        def post() -> Any:
-            return site.get("visit", rest_address(ANYWHERE, "wp/v2/posts", query)).data[0]["link"]
-
-        def feed() -> Any:
-            return site.get("visit", "", check=page_trouble).page.xpath(_FEED)[0]
-
-        for find in (post, feed):
-            try:
-                page = urljoin(site.base, str(find()))
-            except (StepFailedError, LookupError, TypeError):
-                continue
-            if origin(page) == origin(site.base) and page not in pages:
-                pages.append(page)
-        return pages
+        try:
+            pages = [urljoin(site.base, page) for page in self._find(site)]
+        except (StepFailedError, LookupError, TypeError):
+            pages = []
+        return [page for page in dict.fromkeys([*pages] or [site.base]) if origin(page) == origin(site.base)]
 
     def _tell(self, prober: Prober) -> None:
         self._told = True
@@ -148,11 +159,11 @@ class Visits:
                 writer.event(f"outage: {who}", phase="start", t_ns=writer.since_start_ns(start_ns))
                 writer.event(f"outage: {who}", phase="stop", t_ns=writer.since_start_ns(stop_ns))
 
-
-def _measured(who: str, found: Felt, measure: Measure) -> None:
-    measure(f"outage: {who}", found.outage_ms, found.ended_ns)
-    measure(f"maintenance: {who}", found.maintenance_ms, found.ended_ns)
-    if found.longest_gap_ms is not None:
-        measure(f"longest gap: {who}", found.longest_gap_ms, found.ended_ns)
-    if found.first_good_ms is not None:
-        measure(f"first good page: {who}", found.first_good_ms, found.ended_ns)
+    def _measured(self, who: str, found: Felt, measure: Measure) -> None:
+        measure(f"outage: {who}", found.outage_ms, found.ended_ns)
+        if not self._closed_before:  # a forum's closed page is in its own words: an error as any other
+            measure(f"maintenance: {who}", found.maintenance_ms, found.ended_ns)
+        if found.longest_gap_ms is not None:
+            measure(f"longest gap: {who}", found.longest_gap_ms, found.ended_ns)
+        if found.first_good_ms is not None:
+            measure(f"first good page: {who}", found.first_good_ms, found.ended_ns)
