@@ -1,0 +1,139 @@
+"""The lab on OpenZFS itself, in a virtual machine: experiments, tuning, saturators, kills. See docs/zfs-vm.md.
+
+Part of `make test-lab-full`, since the image takes long to make: PLIMSOLL_SLOW=1.
+"""
+
+import contextlib
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.paths import ROOT
+from tests.support.programs import REPLAY, need
+from tests.support.zfsvm import SITES, ZfsVm, log_of, started, stop
+
+PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
+KILLS = 5
+SEED = int(os.environ.get("PLIMSOLL_KILL_SEED", "20"))
+_LONGEST_S = 60  # until a kill: about as long as two runs take there
+PARAMETER = "/sys/module/zfs/parameters/zfs_txg_timeout"
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes long: make test-lab-full"
+)
+
+
+@pytest.fixture(scope="session")
+def vm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZfsVm]:
+    need(REPLAY)
+    machine = started(tmp_path_factory.mktemp("zfs-vm"))
+    yield machine
+    stop(machine)
+
+
+def lab(vm: ZfsVm, folder: Path, name: str, **more: Any) -> Path:
+    """A lab.yml: the two sites, replayed, while each dataset is sent."""
+    backends = [
+        {
+            "name": site,
+            "host": "vm",
+            "disk": {"kind": "folder", "path": f"/tank/{site}", "dataset": f"tank/lab/{site}", "devices": ["vdb"]},
+            "clone": {"driver": "static", "target": url},
+            "tuning": {"zfs": {"zfs_txg_timeout": 2}, "datasets": {"@disk": {"logbias": "throughput"}}},
+            "saturator": {"kind": "zfs-send", "dataset": f"tank/lab/{site}", "rate_bytes_per_s": "1M"},
+        }
+        for site, url in vm.sites.items()
+    ]
+    said = {
+        "name": name,
+        "out": str(folder / "out"),
+        "work": "/var/tmp/plimsoll-work",
+        "hosts": [{"name": "vm", **vm.host}],
+        "backends": backends,
+        "scenarios": [
+            {"scenario": "replay", "options": {"log": str(log_of(folder / "access.log")), "rate": 10}}
+        ],
+        "phases": {"before_s": 2, "during_s": 6, "after_s": 2},
+        "warmup_s": 0,
+        "limits": {"settle_s": 0},
+        "observe": {"observe": ["arcstats", "zpool", "diskstats", "pressure", "cpu", "memory"]},
+        "repeats": 2,
+    }
+    path = folder / "lab.yml"
+    path.write_text(yaml.safe_dump(said | more))
+    return path
+
+
+def plimsoll(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [str(PLIMSOLL), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+
+
+def killed(words: list[str], after_s: float) -> bool:
+    """Run plimsoll and kill it after that time; whether it still ran."""
+    process = subprocess.Popen(
+        [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(after_s)
+    still = process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return still
+
+
+def snapshots(vm: ZfsVm) -> list[str]:
+    return vm.run("zfs", "list", "-H", "-t", "snapshot", "-o", "name").split()
+
+
+def host_columns(run: Path) -> dict[str, list[float]]:
+    """Each column of host.csv, without what is empty."""
+    with (run / "host.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    return {name: [float(row[name]) for row in rows if row[name]] for name in rows[0]}
+
+
+def runs_of(folder: Path) -> list[Path]:
+    return sorted((folder / "out").glob("*/runs/*"))
+
+
+def test_two_record_sizes_are_compared_with_figures_of_the_real_arc(vm: ZfsVm, tmp_path: Path) -> None:
+    file = lab(vm, tmp_path, "records")
+    checked = plimsoll("lab", "check", file)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    done = plimsoll("run", file, "--json")
+    assert done.returncode == 0, done.stderr
+    runs = runs_of(tmp_path)
+    assert len(runs) == 2 * len(SITES)
+    for run in runs:
+        facts = json.loads((run / "run.json").read_text())
+        site = facts["backend"]
+        host = facts["storage"]["facts"]
+        assert host["zfs_version"].startswith("2.")
+        assert host["arc_c_max_bytes"] > 0
+        (pool,) = host["pools"]
+        assert (pool["pool"], pool["layout"]) == ("tank", ["disk"])
+        (dataset,) = host["datasets"]
+        assert dataset["properties"]["recordsize"] == f"{site[1:]}K"
+        assert dataset["properties"]["logbias"] == "throughput"
+        columns = host_columns(run)
+        assert max(columns["arcstats.size_bytes"]) > 0
+        assert max(columns["arcstats.hits_per_s"]) > 0
+        assert columns["zpool.tank_allocated_bytes"]
+        events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+        assert [one["phase"] for one in events if one["event"] == "zfs-send"] == ["start", "stop"]
+        assert max(one["bytes_per_s"] for one in events if one["event"] == "zfs-send bytes") > 0
+    report = next((tmp_path / "out").glob("*/report.html")).read_text()
+    assert "arcstats.hit_percent" in report or "ARC" in report
+    assert [name for name in snapshots(vm) if "plimsoll" in name] == []
+    assert vm.run("cat", PARAMETER).strip() == "5"
+    assert vm.run("zfs", "get", "-H", "-o", "value,source", "logbias", "tank/lab/r16").split() == ["latency", "default"]
