@@ -19,7 +19,7 @@ from lab.saturators.sinks import (
 _BUSY_TIMES = 5
 _SEND_S = 600.0  # for a command during a send: a busy pool answers late
 
-# Not straight to /dev/null: OpenZFS 2.1 refuses that on Linux 6 (tests/fixtures/openzfs/2.1.11/send-full.err).
+# Not straight to /dev/null: OpenZFS 2.1 refuses that on Linux 6 (tests/fixtures/openzfs/2.1.11).
 # Its status is that of the command $@, not of what reads it.
 _AWAY = """{ { "$@" 3>&-; echo $? >&3; } | cat >/dev/null; } 3>&1 | {
     read -r status

@@ -1,8 +1,9 @@
-"""The machine of `make zfs-vm`: OpenZFS in a kernel of its own, reached over SSH; nginx serves a dataset each port."""
+"""The machine of `make zfs-vm`: OpenZFS in its kernel, over SSH. Its nginx serves a dataset on each port."""
 
 import os
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ port=80
 for site in {" ".join(SITES)}; do
     zfs create -o recordsize=${{site#r}}K "tank/lab/$site"
     for i in $(seq {FILES}); do head -c {FILE_BYTES} /dev/urandom >"/tank/$site/$i.bin"; done
+    echo "$site" >"/tank/$site/index.html"
     echo "server {{ listen $port; root /tank/$site; }}" >>/etc/nginx/lab.conf
     port=$((port + 1))
 done
@@ -39,7 +41,7 @@ sync
 class ZfsVm:
     """A machine that runs. Its pool `tank` is on the disk `one`; the disk `two` is free."""
 
-    def __init__(self, folder: Path, ports: list[int]) -> None:
+    def __init__(self, folder: Path, ports: Sequence[str]) -> None:
         self.folder = folder
         self.sites = {site: f"http://127.0.0.1:{port}" for site, port in zip(SITES, ports, strict=True)}
 
@@ -71,8 +73,8 @@ class ZfsVm:
         """What is there of an experiment of that name, looked for without the project's own means."""
         asked = (
             "losetup --list --noheadings --output NAME,BACK-FILE; cat /proc/mounts; zpool list -H -o name; "
-            "zfs list -H -o name -t all; ps -eo args; find /sys/fs/cgroup /var/lib/plimsoll /run -name 'plimsoll*'"
-            " 2>/dev/null; true"
+            "zfs list -H -o name -t all; ps -eo args; "
+            "find /sys/fs/cgroup /var/lib/plimsoll /run -name 'plimsoll*' 2>/dev/null; true"
         )
         mark = f"plimsoll-{name}"
         lines = self.run("sh", "-c", asked).splitlines()
@@ -86,7 +88,7 @@ def started(folder: Path) -> ZfsVm:
     """
     if running := os.environ.get("PLIMSOLL_ZFS_VM"):
         path, *ports = running.split(":")
-        return ZfsVm(Path(path), [int(port) for port in ports])
+        return ZfsVm(Path(path), ports)
     for program in ("qemu-system-x86_64", "qemu-img", "mmdebstrap", "mke2fs", "ssh"):
         need(program)
     if os.geteuid() != 0:
@@ -94,10 +96,18 @@ def started(folder: Path) -> ZfsVm:
     built = subprocess.run([TOOLS / "build"], capture_output=True, text=True, timeout=BUILD_S, check=False)
     assert built.returncode == 0, built.stderr
     ports = [free_port() for _ in SITES]
-    forwards = [
-        word for i, port in enumerate(ports) for word in ("--forward", f"{port}:{80 + i}")
+    forwards = [word for i, port in enumerate(ports) for word in ("--forward", f"{port}:{80 + i}")]
+    command: list[str | Path] = [
+        TOOLS / "start",
+        *forwards,
+        "--disk",
+        "one:512M",
+        "--disk",
+        "two:512M",
+        "--wait",
+        str(BOOT_S),
+        folder,
     ]
-    command = [TOOLS / "start", *forwards, "--disk", "one:512M", "--disk", "two:512M", "--wait", str(BOOT_S), folder]
     begun = subprocess.run(command, capture_output=True, text=True, timeout=BOOT_S + 120, check=False)
     assert begun.returncode == 0, begun.stderr
     machine = ZfsVm(folder, ports)
@@ -115,7 +125,8 @@ def log_of(path: Path, requests: int = 400) -> Path:
     """An access log that asks for the sites' files in a fixed disorder."""
     line = '192.0.2.{} - - [10/Oct/2000:13:{:02}:{:02} +0000] "GET /{}.bin HTTP/1.1" 200 {} "-" "curl/8"\n'
     rows = [
-        line.format(i % 20, i // 600 % 60, i // 10 % 60, i * 7 % FILES + 1, FILE_BYTES) for i in range(requests)
+        line.format(i % 20, i // 600 % 60, i // 10 % 60, i * 7 % FILES + 1, FILE_BYTES)
+        for i in range(requests)
     ]
     path.write_text("".join(rows))
     return path

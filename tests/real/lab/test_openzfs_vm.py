@@ -1,4 +1,4 @@
-"""The lab on OpenZFS itself, in a virtual machine: experiments, tuning, saturators, kills. See docs/zfs-vm.md.
+"""The lab on OpenZFS itself, in a virtual machine: experiments, tuning, saturators, kills (docs/zfs-vm.md).
 
 Part of `make test-lab-full`, since the image takes long to make: PLIMSOLL_SLOW=1.
 """
@@ -10,7 +10,8 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import yaml
 
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
+from tests.support.sitestack import eventually
 from tests.support.zfsvm import SITES, ZfsVm, log_of, started, stop
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
@@ -46,7 +48,12 @@ def lab(vm: ZfsVm, folder: Path, name: str, **more: Any) -> Path:
         {
             "name": site,
             "host": "vm",
-            "disk": {"kind": "folder", "path": f"/tank/{site}", "dataset": f"tank/lab/{site}", "devices": ["vdb"]},
+            "disk": {
+                "kind": "folder",
+                "path": f"/tank/{site}",
+                "dataset": f"tank/lab/{site}",
+                "devices": ["vdb"],
+            },
             "clone": {"driver": "static", "target": url},
             "tuning": {"zfs": {"zfs_txg_timeout": 2}, "datasets": {"@disk": {"logbias": "throughput"}}},
             "saturator": {"kind": "zfs-send", "dataset": f"tank/lab/{site}", "rate_bytes_per_s": "1M"},
@@ -134,6 +141,102 @@ def test_two_record_sizes_are_compared_with_figures_of_the_real_arc(vm: ZfsVm, t
         assert max(one["bytes_per_s"] for one in events if one["event"] == "zfs-send bytes") > 0
     report = next((tmp_path / "out").glob("*/report.html")).read_text()
     assert "arcstats.hit_percent" in report or "ARC" in report
+    as_it_was(vm)
+
+
+def test_killed_five_times_it_is_finished_and_leaves_nothing(vm: ZfsVm, tmp_path: Path) -> None:
+    name = f"kills-{os.getpid() % 10000}"
+    file = lab(vm, tmp_path, name)
+    draw, kills = random.Random(SEED), 0
+    while kills < KILLS:
+        goes_on = any((tmp_path / "out").glob("*/journal.jsonl"))
+        words = ["run", "--resume", str(file)] if goes_on else ["run", str(file)]
+        if not killed(words, draw.uniform(1, _LONGEST_S)):
+            break
+        kills += 1
+    assert kills >= 2
+    done = plimsoll("run", "--resume", file, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["not_done"] == []
+    runs = [json.loads((run / "run.json").read_text()) for run in runs_of(tmp_path)]
+    assert [run["status"] for run in runs] == ["complete"] * 2 * len(SITES)
+    as_it_was(vm)
+    # One more, killed while it sends; nobody resumes it.
+    second = tmp_path / "second"
+    second.mkdir()
+    file = lab(vm, second, name, phases={"before_s": 1, "during_s": 300, "after_s": 1})
+    sends_yet = lambda: any(name in one for one in snapshots(vm))  # noqa: E731
+    killed_when(["run", str(file)], sends_yet)
+    cleaned = plimsoll("lab", "clean", file)
+    assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
+    as_it_was(vm)
+    assert vm.left(name) == []
+    again = plimsoll("lab", "clean", file)
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def as_it_was(vm: ZfsVm) -> None:
+    """No snapshot of the lab's is there, and what was tuned is back."""
     assert [name for name in snapshots(vm) if "plimsoll" in name] == []
     assert vm.run("cat", PARAMETER).strip() == "5"
-    assert vm.run("zfs", "get", "-H", "-o", "value,source", "logbias", "tank/lab/r16").split() == ["latency", "default"]
+    for site in SITES:
+        words = ("zfs", "get", "-H", "-o", "value,source", "logbias", f"tank/lab/{site}")
+        assert vm.run(*words).split() == ["latency", "default"]
+
+
+def killed_when(words: list[str], condition: Callable[[], bool]) -> None:
+    """Run plimsoll, and kill it when the condition holds."""
+    process = subprocess.Popen(
+        [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        assert eventually(condition, 300)
+    finally:
+        process.kill()
+        process.wait()
+
+
+RAFT = [sys.executable, "-m", "tests.support.raft"]
+ZFS = {"kind": "emulated", "filesystem": "zfs", "size_bytes": "384M"}
+# Each: the backend's name, its disk, its saturator, and the event that shows it at work.
+WORK: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("send", ZFS, {"kind": "zfs-send"}, "zfs-send bytes"),
+    ("increments", ZFS, {"kind": "zfs-send", "mode": "incremental"}, "zfs-send bytes"),
+    ("scrub", ZFS, {"kind": "scrub"}, "scrub bytes"),
+    ("resilver", ZFS, {"kind": "resilver"}, "resilver bytes"),
+    (
+        "replicate",
+        ZFS,
+        {"kind": "zfs-replicate", "interval_s": 2, "sink": {"to": "local", "into": "tank/lab"}},
+        "zfs-replicate bytes",
+    ),
+    (
+        "ext4",
+        {"kind": "emulated", "filesystem": "ext4", "size_bytes": "128M", "bytes_per_s": "20M"},
+        {"kind": "fio", "size_bytes": "4M"},
+        "fio bytes",
+    ),
+]
+
+
+def test_disks_that_the_lab_makes_there_are_worked_on_and_removed(vm: ZfsVm, tmp_path: Path) -> None:
+    name = f"made-{os.getpid() % 10000}"
+    clone = {"driver": "raft", "target": vm.sites["r16"]}
+    backends = [
+        {"name": backend, "host": "vm", "disk": disk, "clone": clone, "saturator": saturator}
+        for backend, disk, saturator, _ in WORK
+    ]
+    phases = {"before_s": 1, "during_s": 8, "after_s": 1}
+    file = lab(vm, tmp_path, name, backends=backends, repeats=1, phases=phases)
+    done = subprocess.run(
+        [*RAFT, "run", file, "--json"], capture_output=True, text=True, timeout=1500, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    at_work = {one[0]: one[3] for one in WORK}
+    runs = {json.loads((run / "run.json").read_text())["backend"]: run for run in runs_of(tmp_path)}
+    assert set(runs) == set(at_work)
+    for backend, run in runs.items():
+        events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+        moved = [one["bytes_per_s"] for one in events if one["event"] == at_work[backend]]
+        assert max(moved, default=0) > 0, f"{backend}: {events}"
+    assert vm.left(name) == []
