@@ -84,18 +84,21 @@ class ZfsVm:
 def started(folder: Path) -> ZfsVm:
     """Build the image if need be, and start a machine from it. Skips where that cannot be done.
 
-    PLIMSOLL_ZFS_VM=FOLDER:PORT:PORT takes one that runs, prepared already, to write tests.
+    PLIMSOLL_ZFS_VM=FOLDER:PORT:PORT takes one that runs, to write tests.
     """
     if running := os.environ.get("PLIMSOLL_ZFS_VM"):
         path, *ports = running.split(":")
-        return ZfsVm(Path(path), ports)
+        machine = ZfsVm(Path(path), ports)
+        if machine.ask("zpool", "list", "tank").returncode:
+            machine.prepare()
+        return machine
     for program in ("qemu-system-x86_64", "qemu-img", "mmdebstrap", "mke2fs", "ssh"):
         need(program)
     if os.geteuid() != 0:
         pytest.skip("needs root: make test-lab-full")
     built = subprocess.run([TOOLS / "build"], capture_output=True, text=True, timeout=BUILD_S, check=False)
     assert built.returncode == 0, built.stderr
-    ports = [free_port() for _ in SITES]
+    ports = [str(free_port()) for _ in SITES]
     forwards = [word for i, port in enumerate(ports) for word in ("--forward", f"{port}:{80 + i}")]
     command: list[str | Path] = [
         TOOLS / "start",
