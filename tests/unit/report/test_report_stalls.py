@@ -210,3 +210,22 @@ def test_the_page_on_stalls_says_what_each_sign_means(row: HostRow) -> None:
 def test_no_two_rows_are_called_alike() -> None:
     said = [row.said for row in _every_row()]
     assert len(said) == len(set(said))
+
+
+def test_a_scrub_that_is_the_saturator_is_no_source(tmp_path: Path) -> None:
+    run = write_stalled(tmp_path / "run", stalled_hosts.scrub(1))
+    (other,) = stalls_of_runs([run])
+    assert "a scrub" in {sign.row.said for sign in other.signs}
+    started, stopped = (
+        {"t_ns": at, "event": "scrub", "phase": phase} for at, phase in ((1, "start"), (2, "stop"))
+    )
+    (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in (started, stopped)))
+    (own,) = stalls_of_runs([run])
+    assert "a scrub" not in {sign.row.said for sign in own.signs}
+
+
+def test_a_long_sync_is_said_in_seconds(tmp_path: Path) -> None:
+    (found,) = stalls_of_runs([write_stalled(tmp_path / "run", stalled_hosts.txg_sync(1))])
+    said = in_words(found)
+    assert re.search(r"within 2 s of a transaction group that took over [\d.]+ s to sync \(", said), said
+    assert re.search(r"ARC (hits fell|misses rose) from", said), said
