@@ -16,6 +16,7 @@ _DONE = re.compile(r"(\d{1,15}(?:\.\d{1,4})?)% done")
 _STATES = "ONLINE|DEGRADED|FAULTED|OFFLINE|UNAVAIL|REMOVED|SUSPENDED|AVAIL|INUSE|SPLIT"
 _VDEV = re.compile(rf"\t( *)(\S.*?) +(?:{_STATES})(?: .*)?")
 _SECTION = re.compile(r"\t(logs|cache|spares|special|dedup|bonus)\s*")
+_TRIMMED = re.compile(r"  \((?:trimming|\d{1,3}% trimmed, started .*)\)")  # the latter with -t
 _SPARES = "spares"
 _INDENT = 2
 
@@ -63,7 +64,7 @@ def _parsed(pool: str, lines: Sequence[str]) -> PoolStatus:
         resilver,
         # A counter of OpenZFS 2.3.5 ran over, and so did the share.
         percent if percent is not None and percent <= 100 else None,
-        sum("  (trimming)" in line for line in config),
+        sum(bool(_TRIMMED.search(line)) for line in config),
         tuple(_leaves(config)),
     )
 

@@ -1,4 +1,4 @@
-"""The observers of pools read what OpenZFS 2.1.11 printed (tests/fixtures/openzfs)."""
+"""The observers of pools read what OpenZFS 2.1.11 and 2.3.9 printed (tests/fixtures/openzfs)."""
 
 import pytest
 
@@ -8,7 +8,8 @@ from lab.observers.poolstatus import Leaf
 from lab.observers.watch import END
 from tests.support.paths import ROOT
 
-RECORDED = ROOT / "tests" / "fixtures" / "openzfs" / "observers-2.1.11"
+OPENZFS = ROOT / "tests" / "fixtures" / "openzfs"
+RECORDED = OPENZFS / "observers-2.1.11"
 
 
 def _text(name: str) -> str:
@@ -82,3 +83,67 @@ def test_the_state_of_two_pools() -> None:
     assert {
         found[f"{pool} {what}"] for pool in ("obs", "rec") for what in ("scrub", "resilver", "health")
     } == {0}
+
+
+VERSIONS = ["2.1.11", "2.3.9"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_groups_of_a_version_are_read(version: str) -> None:
+    texts = [(OPENZFS / version / name).read_text() for name in ("txgs", "txgs-later")]
+    assert [len(txg.parse(text)) for text in texts] == [len(text.splitlines()) - 1 for text in texts]
+    assert {"S", "C", "O"} <= {group.state for text in texts for group in txg.parse(text)}
+    groups = txg.Groups(["rec"])
+    first, later = (groups.read(("", "", text)) for text in texts)
+    assert later["rec txg"] > first["rec txg"]
+    assert later["rec stime"] > 0
+
+
+@pytest.mark.parametrize(("version", "written"), [("2.1.11", False), ("2.3.9", True)])
+def test_what_went_to_a_slog(version: str, written: bool) -> None:
+    source = Source("zil", zil.COLUMNS, zil.read, zil.PATHS)
+    for at, name in enumerate(("zil-slog", "zil-slog-later")):
+        values = source.sample([(OPENZFS / version / name).read_text()], at * 1_000_000_000)
+    figures = dict(zip((column.name for column in source.columns), values, strict=True))
+    assert (figures["slog_bytes_per_s"] or 0) > 1e6
+    assert (figures["slog_written_bytes_per_s"] is not None) is written
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_histograms_of_a_version(version: str) -> None:
+    taker = poolwaits.Histograms()
+    blank = "\t".join(["0"] * 10)
+    for bucket in range(37):
+        taker.add("rec" if not bucket else "")
+        taker.add(f"{(1 << bucket + 1) - 1}\t{blank}")
+    taker.add(END)
+    taker.take()
+    for line in [*(OPENZFS / version / "iostat-w").read_text().splitlines(), END]:
+        taker.add(line)
+    found = taker.take()
+    assert (found.gauge("rec total_wait write p50") or 0) > 0
+    assert found.gauge("rec total_wait read p50") is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_log_device_is_a_vdev_of_no_mirror(version: str) -> None:
+    (status,) = poolstatus.parse((OPENZFS / version / "zpool-status-slog").read_text())
+    one, two, slow = (f"/dev/disk/by-id/virtio-{name}-part1" for name in ("one", "two", "slow"))
+    assert status.leaves == (Leaf(one, "mirror-0"), Leaf(two, "mirror-0"), Leaf(slow, ""))
+    # The recording is without -P, and so with short names.
+    leaves = {"rec": [Leaf(leaf.name[16:-6], leaf.group) for leaf in status.leaves]}
+    taker = vdevs.VdevLines(leaves)
+    for line in (OPENZFS / version / "iostat-v-l-slog").read_text().splitlines():
+        taker.add(line)
+    taken = taker.take()
+    assert (taken.gauge("rec/virtio-slow write wait") or 0) > 1e6
+    assert (taken.gauge("rec write behind") or 0) > 1e5
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("what", "state"), [("scrub", (1, 0, 0)), ("resilver", (0, 1, 0)), ("trim", (0, 0, 2))]
+)
+def test_what_runs_on_a_pool(version: str, what: str, state: tuple[int, int, int]) -> None:
+    (found,) = poolstatus.parse((OPENZFS / version / f"zpool-status-{what}").read_text())
+    assert (found.scrub, found.resilver, found.trimmed) == state
