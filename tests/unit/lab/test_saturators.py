@@ -1,6 +1,5 @@
 """Saturators: what they run, how progress is read, what they tell, and that they destroy only their own."""
 
-import asyncio
 import io
 import json
 import os
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from lab.disks.place import DataLocation
-from lab.machine import LocalMachine
 from lab.names.snapshots import checked_label, is_own_snapshot, snapshot_name
 from lab.saturators import SATURATORS, AnySaturator, BtrfsSend, Fio, ZfsSend, aimed, fio, saturator
 from lab.saturators.backup_sinks import RepositorySink, StorageSink
@@ -28,7 +26,6 @@ from lab.saturators.runner import Meter
 from lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, over_ssh
 from lab.saturators.zfs import ZfsSource, estimated_bytes, leftovers, progress_bytes
 from lab.saturators.zfs_send import ZFS_SEND
-from lab.steps.runner import StepRunner
 from plimsoll.rundir import events
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
@@ -332,51 +329,6 @@ def test_pace_says_what_it_copied_when_it_is_told_to_end() -> None:
     assert first is not None
     assert last is not None
     assert last >= first > 0
-
-
-def test_pace_follows_no_symbolic_link(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    (tmp_path / "link").symlink_to(victim)
-    module = [sys.executable, "-m", "lab.saturators.pace", f"--to={tmp_path}/link", "--", "printf", "abc"]
-    done = subprocess.run(module, capture_output=True, text=True, timeout=60, cwd=ROOT)
-    assert done.returncode != 0
-    assert victim.read_text() == "precious"
-
-
-def test_pace_writes_a_file_of_its_own_each_time(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    (tmp_path / "file").hardlink_to(victim)
-    for text in ("abc", "de"):
-        module = [sys.executable, "-m", "lab.saturators.pace", f"--to={tmp_path}/file", "--", "printf", text]
-        subprocess.run(module, check=True, capture_output=True, timeout=60, cwd=ROOT)
-        assert (tmp_path / "file").read_text() == text
-    assert victim.read_text() == "precious"
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
-
-
-def test_what_a_killed_fio_left_is_found_and_removed(tmp_path: Path) -> None:
-    settings = FIO.model_copy(update={"folder": str(tmp_path), "jobs": 3})
-    for name in ("plimsoll-nightly.0", "plimsoll-nightly.2", "plimsoll-nightly.9", "plimsoll-nightly2.0"):
-        (tmp_path / name).write_text("")
-
-    async def cleared() -> list[str]:
-        machine = LocalMachine()
-        found = await fio.FIO.find(machine, settings, "nightly", "ssd")
-        for one in found * 2:  # twice does no harm
-            await StepRunner(machine).do(one.remove)
-        assert await fio.FIO.find(machine, settings, "nightly", "ssd") == []
-        await machine.close()
-        return [one.what for one in found]
-
-    assert asyncio.run(cleared()) == [f"{tmp_path}/plimsoll-nightly.0, {tmp_path}/plimsoll-nightly.2"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["plimsoll-nightly.9", "plimsoll-nightly2.0"]
-
-
-def test_fio_of_a_clone_whose_folder_nobody_knows_left_nothing_to_find() -> None:
-    machine = ScriptedMachine(lambda command: (0, "/x\n", ""))
-    assert asyncio.run(fio.FIO.find(machine, Fio(kind="fio"), "nightly", "ssd")) == []
 
 
 def test_every_key_is_documented() -> None:
