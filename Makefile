@@ -106,7 +106,7 @@ base-image: ## Make the image debian:bookworm-slim where no hub can be reached
 
 site: ## Start the site under test, and list it as a clone: [BACKEND_DIR= SITE_PORT= SITE_SIZE=small|medium|large SITE_EDITOR=block|classic …]
 	@site/needs
-	@"$(MAKE)" --no-print-directory "$(VENV)/.runtime"
+	@"$(MAKE)" --silent --no-print-directory "$(VENV)/.runtime"
 	@site/up
 	@site/list
 
