@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
 from tests.support.programs import free_port, need, open_to_all
-from tests.support.scenario import Ran, files_with, ran
+from tests.support.scenario import PLIMSOLL, Ran, files_with, ran
 from tests.support.sitestack import Site, eventually, run
 from tests.unit.scenarios.test_access import make_pair
 
@@ -164,8 +163,8 @@ def test_the_login_may_have_been_moved(scenario: str, guards: Guards, k6: Path, 
 
 
 def test_no_process_list_shows_what_lets_in(guards: Guards, k6: Path, tmp_path: Path) -> None:
-    command = [ROOT / ".venv" / "bin" / "plimsoll", "scenario", "visitors", "--target", guards.gate]
-    more = ["--out", tmp_path, *guards.keys, "--rate", "2", "--duration-s", "4"]
+    command = [str(PLIMSOLL), "scenario", "visitors", "--target", guards.gate]
+    more = ["--out", str(tmp_path), *guards.keys, "--rate", "2", "--duration-s", "4"]
     process = subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seen = ""
     while process.poll() is None:
@@ -179,7 +178,7 @@ def test_no_process_list_shows_what_lets_in(guards: Guards, k6: Path, tmp_path: 
 
 def test_a_password_in_the_address_is_refused(guards: Guards, tmp_path: Path) -> None:
     url = guards.gate.replace("://", f"://{USER}:{WORD}@")
-    line = [ROOT / ".venv" / "bin" / "plimsoll", "scenario", "download", "--target", url, "--out", tmp_path]
+    line = [str(PLIMSOLL), "scenario", "download", "--target", url, "--out", str(tmp_path)]
     done = subprocess.run(line, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 2
     assert "--basic-auth-file FILE" in done.stderr

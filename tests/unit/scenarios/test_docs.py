@@ -7,6 +7,7 @@ import pytest
 from scenarios import registry
 from scenarios.clean_up import command as clean_up
 from scenarios.command import scenario
+from scenarios.init_clone import init_clone
 from scenarios.running.options import flag
 from tests.support.paths import DOCS
 
@@ -45,7 +46,7 @@ def test_every_scenario_has_its_place(name: str) -> None:
 
 def test_no_option_is_documented_that_is_none() -> None:
     known = {flag(field) for one in registry.scenarios() for field in one.load().Settings.model_fields}
-    commands = [*scenario.commands.values(), clean_up()]
+    commands = [*scenario.commands.values(), clean_up(), init_clone]
     known |= {option for one in commands for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}
     known |= {"--describe", "--prepare"}  # of python -m scenarios.check
