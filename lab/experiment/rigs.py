@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lab.clones.clone import Surroundings
-from lab.clones.registry import clone_of
+from lab.clones.registry import clone_of, driver_of
 from lab.disks.caches import with_caches
 from lab.disks.registry import disk
 from lab.errors import LabError
@@ -57,7 +57,9 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     files, filling = (VolumeFiles(place, name), Filling(place, name)) if place else (None, None)
     busy = backend.saturator or lab.saturator
     saturated = Saturated(busy, label.saturator(backend.name)) if busy else None
-    folder = lab.observe.fsync.folder or kit.clone.data().own or (place.folder if place else None)
+    # On a disk whose clone is not the lab's, nothing is written unless lab.yml says where.
+    ours = place.folder if place and driver_of(backend.clone).is_ours else None
+    folder = lab.observe.fsync.folder or kit.clone.data().own or ours
     probe = ProbePlace(folder, name) if folder and "fsync" in lab.observe.observe else None
     return Rig(backend, machine, storage, kit, files, filling, on_step, saturated, probe)
 

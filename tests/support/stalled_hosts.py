@@ -28,8 +28,8 @@ FURTHER: dict[str, float] = {
     "poolstate.tank_scrub_count": 0,
     "poolstate.tank_resilver_count": 0,
     "poolstate.tank_trim_count": 0,
-    "phpfpm.queue_count": 0,
-    "phpfpm.active_count": 1,
+    "php.queue_count": 0,
+    "php.active_count": 1,
 }
 _COUNTS = (
     "blocked_count",
@@ -107,7 +107,7 @@ def usual(seed: int, seconds: int) -> World:
     )
     world.raise_(world.episodes(90, 2, 15), cpu__user_percent=(10, 60), pressure__cpu_some_percent=(5, 50))
     world.raise_(world.episodes(100, 2, 10), mariadb__row_lock_waits_per_s=(1, 4))
-    world.raise_(world.episodes(80, 1, 6), phpfpm__queue_count=(1, 4))
+    world.raise_(world.episodes(80, 1, 6), php__queue_count=(1, 4))
     world.raise_(world.episodes(60, 2, 5), txg__tank_sync_ms=(200, 2500))
     world.raise_(world.episodes(70, 1, 4), poolwaits__tank_write_max_ms=(30, 400))
     _rest(world)
@@ -164,7 +164,7 @@ def txg_sync(seed: int, seconds: int = 600) -> World:
         diskstats__nvme0n1_util_percent=(60, 95),
         pressure__io_some_percent=(30, 80),
         cpu__blocked_count=(3, 12),
-        phpfpm__queue_count=(2, 12),
+        php__queue_count=(2, 12),
         mariadb__threads_running_count=(3, 12),
     )
     _hold(world, heavy, 800, 4000)
@@ -209,7 +209,7 @@ def page_cache(seed: int, seconds: int = 600) -> World:
         diskstats__nvme0n1_write_latency_ms=(20, 90),
         diskstats__nvme0n1_util_percent=(80, 98),
         cpu__blocked_count=(5, 20),
-        phpfpm__queue_count=(2, 12),
+        php__queue_count=(2, 12),
     )
     _hold(world, full, 500, 4000)
     return world
@@ -223,8 +223,8 @@ def row_lock(seed: int, seconds: int = 600) -> World:
         locked,
         mariadb__row_lock_waits_per_s=(4, 20),
         mariadb__threads_running_count=(10, 40),
-        phpfpm__queue_count=(2, 15),
-        phpfpm__active_count=(5, 20),
+        php__queue_count=(2, 15),
+        php__active_count=(5, 20),
     )
     _hold(world, locked, 500, 5000)
     return world
@@ -236,7 +236,7 @@ def php_pool(seed: int, seconds: int = 600) -> World:
     rush = world.episodes(50, 4, 12)
     world.raise_(
         rush,
-        phpfpm__queue_count=(3, 20),
+        php__queue_count=(3, 20),
         cpu__user_percent=(10, 40),
         pressure__cpu_some_percent=(5, 30),
     )
