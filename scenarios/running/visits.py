@@ -50,7 +50,7 @@ class Visits:
 
     def __init__(
         self,
-        settings: "ProbedSettings",
+        settings: ProbedSettings,
         writer: RunWriter,
         find: Find,
         member: SiteClient | None = None,
@@ -59,8 +59,8 @@ class Visits:
     ) -> None:
         """Visit the pages that `find` finds, unless the settings name others; as `member` is logged in, too.
 
-        `settings` are such as have `ProbeSettings`' keys. `closed_before`: a page that is closed (503) from
-        the beginning is visited all the same, and has been out since then.
+        `closed_before`: a page that is closed (503) from the beginning is visited all the same, and has been
+        out since then.
         """
         self._writer, self._find, self._closed_before = writer, find, closed_before
         self._interval_ms, self._named = settings.probe_ms, settings.probe_pages
@@ -70,6 +70,7 @@ class Visits:
             self._clients[MEMBERS].take_cookies(member)
         self._prober: Prober | None = None
         self._told = False
+        self._file: ProbesFile | None = None
         self._close = ExitStack()
 
     def __enter__(self) -> Self:
@@ -79,9 +80,9 @@ class Visits:
             return self
         asks = {who: asker(client) for who, client in self._clients.items()}
         if pages := self._good_pages(asks):
-            file = ProbesFile(self._writer.directory / PROBES_FILE, self._writer.since_start_ns)
-            self._close.callback(file.close)
-            prober = Prober(asks, pages, self._interval_ms * 1_000_000, file.keep)
+            self._file = ProbesFile(self._writer.directory / PROBES_FILE, self._writer.since_start_ns)
+            self._close.callback(self._file.close)
+            prober = Prober(asks, pages, self._interval_ms * 1_000_000, self._file.keep)
             self._prober = self._close.enter_context(prober)
             self._pages = pages
         return self
@@ -154,6 +155,8 @@ class Visits:
         further: dict[str, Any] = {who: len(visits) for who, visits in prober.visits.items()}
         further["late_ms"] = max(((one.start_ns - one.due_ns) / 1e6 for one in every), default=None)
         writer.event(PROBES, phase="told", pages=self._pages, interval_ms=self._interval_ms, **further)
+        if self._file and self._file.broken:
+            writer.event(PROBES, phase="not kept", detail=self._file.broken)
         for who, visits in prober.visits.items():
             for start_ns, stop_ns in episodes(outages(visits, prober.end_ns), prober.end_ns, _APART_NS):
                 writer.event(f"outage: {who}", phase="start", t_ns=writer.since_start_ns(start_ns))

@@ -268,6 +268,9 @@ def test_an_upgrade_that_is_killed_says_in_which_state_the_site_is(site: Site, t
         assert killed.facts["status"] == "failed"
         assert killed.errors[0] in [("upgrade", "closed_early"), ("upgrade", "reset")]
         assert "; now the site" in killed.facts["reason"]
+        felt = [event["phase"] for event in killed.events if event["event"] == "outage: members"]
+        assert felt[:2] == ["start", "stop"], "what was felt so far is told"
+        assert "outage: members" not in killed.summary["measures"], "and is no figure of an upgrade"
         assert eventually(lambda: site.browser().ask("/wp-login.php").status == 503)
         again = upgrade(site, tmp_path / "again")
         assert "delete the file .maintenance" in again.facts["reason"]
