@@ -15,10 +15,12 @@ from scenarios.running.client import SiteClient
 from scenarios.running.errors import StepFailedError
 from scenarios.running.recognition import Trouble, trouble
 from scenarios.running.reply import Reply
-from scenarios.running.visited import GOOD, Visit
+from scenarios.running.visited import GOOD, HELD_BACK, Visit
 
-# A visitor is gone by then; and so many visits at most are under way.
+# A visitor is gone by then.
 LONGEST_S = 10.0
+# Of each kind of visitor. More would pile up in front of a site that is slow, and keep it so.
+MOST_UNDER_WAY = 16
 COLUMNS = ("due_ns", "who", "page", "lag_us", "total_us", "status", "error")
 _LOOK_S = 0.05
 
@@ -103,6 +105,7 @@ class Prober:
         self._clock = clock or RealClock()
         self.visits: dict[str, list[Visit]] = {who: [] for who in asks}
         self._under_way: set[Any] = set()
+        self._waiting = dict.fromkeys(asks, 0)
         self._loops: list[Any] = []
         self._stopped = False
         self.end_ns = 0
@@ -155,15 +158,23 @@ class Prober:
             if (wait_ns := due_ns - self._clock.now_ns()) > 0:
                 self._clock.sleep(wait_ns / 1e9)
                 continue
-            visit = self._clock.spawn(self._visit, who, self._pages[number % len(self._pages)], due_ns)
+            page = self._pages[number % len(self._pages)]
+            number += 1
+            if self._waiting[who] >= MOST_UNDER_WAY:
+                self._over(who, Visit(page, due_ns, due_ns, due_ns, 0, HELD_BACK))
+                continue
+            self._waiting[who] += 1
+            visit = self._clock.spawn(self._visit, who, page, due_ns)
             self._under_way.add(visit)
             visit.link(self._under_way.discard)
-            number += 1
 
     def _visit(self, who: str, page: str, due_ns: int) -> None:
         start_ns = self._clock.now_ns()
         status, error = self._asks[who](page)
-        visit = Visit(page, due_ns, start_ns, self._clock.now_ns(), status, error)
+        self._waiting[who] -= 1
+        self._over(who, Visit(page, due_ns, start_ns, self._clock.now_ns(), status, error))
+
+    def _over(self, who: str, visit: Visit) -> None:
         self.visits[who].append(visit)
         self._keep(who, visit)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 GOOD = "none"
+HELD_BACK = "held_back"  # not sent, since many before it had no answer yet: it says nothing
 MAINTENANCE = "upgrade_locked"  # what scenarios.running.recognition calls WordPress's maintenance page
 _NS = 1e6  # of a millisecond
 
@@ -57,7 +58,8 @@ class Felt:
 
 def outages(visits: Iterable[Visit], end_ns: int) -> list[Outage]:
     """Return the outages in `visits`, in order; one that is not over by `end_ns` counts to there."""
-    ordered = sorted(visits, key=lambda visit: visit.due_ns)
+    sent = (visit for visit in visits if visit.error != HELD_BACK)
+    ordered = sorted(sent, key=lambda visit: visit.due_ns)
     found: list[Outage] = []
     start_ns: int | None = None
     maintenance_ns = 0

@@ -15,9 +15,9 @@ from gevent.pywsgi import WSGIServer
 
 from plimsoll.common.errors import OutputError
 from scenarios.running.client import SiteClient
-from scenarios.running.prober import COLUMNS, Prober, ProbesFile, asker
+from scenarios.running.prober import COLUMNS, MOST_UNDER_WAY, Prober, ProbesFile, asker
 from scenarios.running.settings import ScenarioSettings
-from scenarios.running.visited import Visit
+from scenarios.running.visited import Visit, outages
 
 MS = 1_000_000
 
@@ -76,6 +76,21 @@ def test_slow_answers_delay_no_later_visit() -> None:
     assert all(visit.start_ns == visit.due_ns for visit in visits)
     assert [visit.page for visit in visits[:4]] == ["/", "/a", "/", "/a"]
     assert [(visit.done_ns - visit.due_ns) // MS for visit in visits[2:5]] == [10, 5000, 5000]
+
+
+def test_visits_do_not_pile_up_before_a_site_that_is_slow() -> None:
+    clock, kept = FakeClock(), []
+    slow = taking(clock, lambda _: 9.0, lambda _: True)
+    quick = taking(clock, lambda _: 0.01, lambda _: True)
+    asks = {"members": slow, "visitors": quick}
+    with Prober(asks, ["/"], 100 * MS, lambda who, visit: kept.append((who, visit)), clock):
+        clock.run_until(8_000 * MS)
+        assert {visit.error for who, visit in kept if who == "members"} == {"held_back"}
+        assert {visit.error for who, visit in kept if who == "visitors"} == {"none"}, "each kind for itself"
+        clock.run_until(20_000 * MS)
+    members = sorted((visit for who, visit in kept if who == "members"), key=lambda visit: visit.due_ns)
+    assert [visit.error for visit in members[:17]] == ["none"] * MOST_UNDER_WAY + ["held_back"]
+    assert outages(members, 20_000 * MS) == [], "what was not sent says nothing"
 
 
 def test_several_kinds_of_visitors_are_due_between_one_another() -> None:
