@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -37,7 +38,7 @@ class Rest:
 
     def ask(
         self, path: str, form: dict[str, str] | None = None, method: str | None = None
-    ) -> tuple[int, dict]:
+    ) -> tuple[int, dict[str, Any]]:
         reply = self._browser.ask(f"/index.php?rest_route=/wp/v2/{path}&_wpnonce={self._nonce}", form, method)
         return reply.status, json.loads(reply.text)
 
