@@ -7,7 +7,7 @@ from lab.facts import parse, smart
 from lab.facts.model import DatasetFacts, DiskFacts, HostFacts, PoolFacts, VolumeFacts
 from lab.machine import Machine
 from lab.observers import arcstats, memory
-from lab.observers.files import read_files
+from lab.observers.files import BUSY_S, read_files
 
 _PATHS = {
     "kernel": "/proc/sys/kernel/osrelease",
@@ -71,7 +71,7 @@ async def read_facts(
     MachineError only if it cannot be reached.
     """
     files = [*_PATHS.values(), *(path for disk in disks for path in disk_paths(disk))]
-    text = dict(zip(files, await read_files(machine, files), strict=True))
+    text = dict(zip(files, await read_files(machine, files, BUSY_S), strict=True))
     host = {name: text[path] for name, path in _PATHS.items()}
     arc = arcstats.parse(host["arcstats"] or "")
     total = memory.parse(host["meminfo"] or "").get("MemTotal")

@@ -10,6 +10,7 @@ from lab.machine import LocalMachine, Machine
 _MARK = "\x1e"  # ASCII's record separator, which no file of /proc or /sys holds
 _SCRIPT = """for file do printf '\\036'; cat -- "$file" 2>/dev/null; done; printf '\\036'"""
 _TIMEOUT_S = 10.0
+BUSY_S = 60.0  # for what is read once, and fails a run where it is not: a host under load answers late
 
 
 def command(paths: Sequence[str]) -> list[str]:
@@ -28,14 +29,16 @@ def parted(out: str, count: int) -> list[str | None]:
     return [text or None for text in texts[:-1]]
 
 
-async def read_files(machine: Machine, paths: Sequence[str]) -> list[str | None]:
+async def read_files(
+    machine: Machine, paths: Sequence[str], timeout_s: float = _TIMEOUT_S
+) -> list[str | None]:
     """Return the texts of `paths`, None for each that is not there. Raises MachineError."""
     if not paths:
         return []
     if isinstance(machine, LocalMachine):  # needs no process, and no root for files that all may read
         return [await asyncio.to_thread(_text, path) for path in paths]
     sent = command(paths)
-    done = await machine.run(sent, timeout_s=_TIMEOUT_S, check=False)
+    done = await machine.run(sent, timeout_s=timeout_s, check=False)
     try:
         return parted(done.out, len(paths))
     except ValueError as error:

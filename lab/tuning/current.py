@@ -8,7 +8,7 @@ from lab.errors import MachineError
 from lab.facts import parse
 from lab.machine import Machine
 from lab.observers import arcstats
-from lab.observers.files import read_files
+from lab.observers.files import BUSY_S, read_files
 from lab.tuning.settings import Tuning
 from lab.tuning.values import PropertyValue, Value, ZfsValue
 
@@ -27,7 +27,7 @@ def get_command(dataset: str) -> list[str]:
 async def read_current(machine: Machine, values: Sequence[Value]) -> dict[str, Value]:
     """Return, by key, what each of `values` is now; what the host has not is missing. Raises MachineError."""
     files = [value for value in values if not isinstance(value, PropertyValue)]
-    *texts, arc = await read_files(machine, [*(value.path for value in files), arcstats.PATHS[0]])
+    *texts, arc = await read_files(machine, [*(value.path for value in files), arcstats.PATHS[0]], BUSY_S)
     found = {value.key: file_value(value, text, arc) for value, text in zip(files, texts, strict=True)}
     properties = [value for value in values if isinstance(value, PropertyValue)]
     for dataset in dict.fromkeys(value.dataset for value in properties):
