@@ -27,6 +27,11 @@ PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 KILLS = 5
 SEED = int(os.environ.get("PLIMSOLL_KILL_SEED", "20"))
 _LONGEST_S = 60  # until a kill: about as long as two runs take there
+LONG = {
+    "before_s": 2,
+    "during_s": 30,
+    "after_s": 2,
+}  # a second there is short where the processor is emulated
 PARAMETER = "/sys/module/zfs/parameters/zfs_txg_timeout"
 
 pytestmark = pytest.mark.skipif(
@@ -114,7 +119,7 @@ def runs_of(folder: Path) -> list[Path]:
 
 
 def test_two_record_sizes_are_compared_with_figures_of_the_real_arc(vm: ZfsVm, tmp_path: Path) -> None:
-    file = lab(vm, tmp_path, "records", repeats=1)
+    file = lab(vm, tmp_path, "records", repeats=1, phases=LONG)
     checked = plimsoll("lab", "check", file)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     done = plimsoll("run", file, "--json")
@@ -146,7 +151,7 @@ def test_two_record_sizes_are_compared_with_figures_of_the_real_arc(vm: ZfsVm, t
 
 def test_killed_five_times_it_is_finished_and_leaves_nothing(vm: ZfsVm, tmp_path: Path) -> None:
     name = f"kills-{os.getpid() % 10000}"
-    file = lab(vm, tmp_path, name)
+    file = lab(vm, tmp_path, name, repeats=1)
     draw, kills = random.Random(SEED), 0
     while kills < KILLS:
         goes_on = any((tmp_path / "out").glob("*/journal.jsonl"))
@@ -159,7 +164,7 @@ def test_killed_five_times_it_is_finished_and_leaves_nothing(vm: ZfsVm, tmp_path
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["not_done"] == []
     runs = [json.loads((run / "run.json").read_text()) for run in runs_of(tmp_path)]
-    assert [run["status"] for run in runs] == ["complete"] * 2 * len(SITES)
+    assert [run["status"] for run in runs] == ["complete"] * len(SITES)
     as_it_was(vm)
     # One more, killed while it sends; nobody resumes it.
     second = tmp_path / "second"
@@ -219,24 +224,18 @@ WORK: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-def test_disks_that_the_lab_makes_there_are_worked_on_and_removed(vm: ZfsVm, tmp_path: Path) -> None:
-    name = f"made-{os.getpid() % 10000}"
+@pytest.mark.parametrize(("backend", "disk", "saturator", "at_work"), WORK, ids=[row[0] for row in WORK])
+def test_a_disk_that_the_lab_makes_there_is_worked_on_and_removed(
+    backend: str, disk: dict[str, Any], saturator: dict[str, Any], at_work: str, vm: ZfsVm, tmp_path: Path
+) -> None:
+    name = f"made-{backend}-{os.getpid() % 10000}"
     clone = {"driver": "raft", "target": vm.sites["r16"]}
-    backends = [
-        {"name": backend, "host": "vm", "disk": disk, "clone": clone, "saturator": saturator}
-        for backend, disk, saturator, _ in WORK
-    ]
-    phases = {"before_s": 1, "during_s": 8, "after_s": 1}
-    file = lab(vm, tmp_path, name, backends=backends, repeats=1, phases=phases)
-    done = subprocess.run(
-        [*RAFT, "run", file, "--json"], capture_output=True, text=True, timeout=1500, cwd=ROOT
-    )
+    backends = [{"name": backend, "host": "vm", "disk": disk, "clone": clone, "saturator": saturator}]
+    file = lab(vm, tmp_path, name, backends=backends, repeats=1, phases=LONG)
+    command = [*RAFT, "run", str(file), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
-    at_work = {one[0]: one[3] for one in WORK}
-    runs = {json.loads((run / "run.json").read_text())["backend"]: run for run in runs_of(tmp_path)}
-    assert set(runs) == set(at_work)
-    for backend, run in runs.items():
-        events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
-        moved = [one["bytes_per_s"] for one in events if one["event"] == at_work[backend]]
-        assert max(moved, default=0) > 0, f"{backend}: {events}"
+    (run,) = runs_of(tmp_path)
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    assert max((one["bytes_per_s"] for one in events if one["event"] == at_work), default=0) > 0, events
     assert vm.left(name) == []
