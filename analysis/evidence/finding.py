@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from analysis.evidence import drive_rules
+from analysis.evidence import drive_rules, page_rules, pool_rules
 from analysis.evidence.rule import Rule
 from plimsoll.common.severity import Severity
 
@@ -159,24 +159,9 @@ class FindingKind(Enum):
         "A volume was filled and overwritten, but not steady yet when the runs began.",
         "Allow it more rounds: precondition.most_rounds and longest_s in lab.yml.",
     )
-    POOL_SCANNED = Rule(
-        "pool-scanned",
-        Severity.BAD,
-        "A scrub or a resilver of the pool ran during the run, and was not the saturator's.",
-        "Wait until it has ended, and run it again.",
-    )
-    POOL_TRIMMED = Rule(
-        "pool-trimmed",
-        Severity.WARN,
-        "TRIM of the pool's disks ran during the run.",
-        "Wait until it has ended, or let it run before each run (zpool trim -w).",
-    )
-    POOL_FULL = Rule(
-        "pool-full",
-        Severity.WARN,
-        "The pool was over 80 % full: ZFS then looks longer for room, and writes in smaller pieces.",
-        "Free some of it, or add disks; where yours is as full, say so beside the verdict.",
-    )
+    POOL_SCANNED = pool_rules.SCANNED
+    POOL_TRIMMED = pool_rules.TRIMMED
+    POOL_FULL = pool_rules.FULL
     DRIVE_FAILING = drive_rules.FAILING
     DRIVE_ERRORS = drive_rules.ERRORS
     DRIVE_THROTTLED = drive_rules.THROTTLED
@@ -327,30 +312,10 @@ class FindingKind(Enum):
         "That these runs were decided on could not be written down beside them.",
         "Make their folder writable before you decide again with more runs.",
     )
-    OTHER_PAGES = Rule(
-        "other-pages",
-        Severity.BAD,
-        "The candidate serves other pages than the baseline, as bin/replay same found.",
-        "See in same.txt which, mend the clone, and compare again.",
-    )
-    PAGES_UNKNOWN = Rule(
-        "pages-unknown",
-        Severity.BAD,
-        "bin/replay same did not end, or could not tell whether both sides serve the same pages.",
-        "Compare again, to the end, with both sites running.",
-    )
-    PAGES_ELSEWHERE = Rule(
-        "pages-elsewhere",
-        Severity.BAD,
-        "The pages that were compared are of other sites, of another log, or of another time than the runs.",
-        "Compare the sites that were loaded, by the log that was replayed, within a week of the runs.",
-    )
-    PAGES_PARTLY = Rule(
-        "pages-partly",
-        Severity.WARN,
-        "Not all pages were compared, or not all of their text.",
-        "Compare without the flags that leave pages or text out, or say why they are right.",
-    )
+    OTHER_PAGES = page_rules.OTHER_PAGES
+    PAGES_UNKNOWN = page_rules.UNKNOWN
+    PAGES_ELSEWHERE = page_rules.ELSEWHERE
+    PAGES_PARTLY = page_rules.PARTLY
 
     @property
     def level(self) -> Severity:

@@ -1,18 +1,12 @@
 """Run directories of a host from tests/support/stalled_hosts.py, and what a report says of their stalls."""
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
-from analysis.report import host_bins, host_counters
 from analysis.report.backends import by_scenario, numbered
-from analysis.report.host_rows import Depth, HostRow, Subject
-from analysis.report.host_subjects import SUBJECTS
 from analysis.report.stalls import BackendStalls, stalls_of
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.measured import measured_and_observed
@@ -20,23 +14,6 @@ from tests.support.rundir import records, write_run
 from tests.support.stalled_hosts import World
 
 _PER_S = 15
-FURTHER = Subject(
-    "further",
-    "What observers to come may count",
-    "A line each: PHP's queue.",
-    (HostRow("queue", "PHP's queue", "", r"phpfpm\.queue_count", 1, depth=Depth.SITE),),
-)
-
-
-@contextmanager
-def observed_further() -> Iterator[None]:
-    """Reports know `FURTHER` too."""
-    drawn = [re.compile(row.column) for row in FURTHER.rows]
-    with (
-        patch.object(host_bins, "SUBJECTS", (*SUBJECTS, FURTHER)),
-        patch.object(host_counters, "_DRAWN", [*host_counters._DRAWN, *drawn]),
-    ):
-        yield
 
 
 def write_stalled(path: Path, world: World, backend: str | None = "rust", repeat: int = 1) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.support import stalled_hosts
 from tests.support.stalled_hosts import World
-from tests.support.stalled_runs import observed_further, stalls_of_runs, write_stalled
+from tests.support.stalled_runs import stalls_of_runs, write_stalled
 
 FULL, SMALL = 1000, 60
 NOTHING = "nothing"
@@ -34,8 +34,7 @@ def named_first(story: Story, runs: int, seconds: int = 600, seed: int = 0) -> C
     for number in range(seed, seed + runs):
         folder = Path(tempfile.mkdtemp(prefix="plimsoll-stalls-"))
         try:
-            with observed_further():
-                (stalls,) = stalls_of_runs([write_stalled(folder / "run", story(number, seconds))])
+            (stalls,) = stalls_of_runs([write_stalled(folder / "run", story(number, seconds))])
         finally:
             shutil.rmtree(folder)
         found[stalls.standing_out[0].row.said if stalls.standing_out else NOTHING] += 1

@@ -18,7 +18,7 @@ from tests.support import stalled_hosts
 from tests.support.paths import DOCS
 from tests.support.rundir import records, write_run
 from tests.support.stalled_hosts import World
-from tests.support.stalled_runs import observed_further, stalls_of_runs, write_stalled
+from tests.support.stalled_runs import stalls_of_runs, write_stalled
 from tests.unit.report.test_comparison import figures_of, text_of
 
 RUNS = 10
@@ -43,8 +43,7 @@ def test_a_planted_cause_is_named_first_in_nine_of_ten_runs(
 ) -> None:
     first = []
     for seed in range(RUNS):
-        with observed_further():
-            (found,) = stalls_of_runs([write_stalled(tmp_path / str(seed), story(seed))])
+        (found,) = stalls_of_runs([write_stalled(tmp_path / str(seed), story(seed))])
         first.append(found.standing_out[0].row.said if found.standing_out else in_words(found))
     assert sum(each in right for each in first) >= 9, first
 
@@ -58,8 +57,7 @@ QUIET: list[tuple[str, Story]] = [
 @pytest.mark.parametrize(("what", "story"), QUIET, ids=[row[0] for row in QUIET])
 def test_ten_quiet_runs_say_nothing(tmp_path: Path, what: str, story: Story) -> None:
     for seed in range(RUNS):
-        with observed_further():
-            (found,) = stalls_of_runs([write_stalled(tmp_path / str(seed), story(seed))])
+        (found,) = stalls_of_runs([write_stalled(tmp_path / str(seed), story(seed))])
         assert in_words(found).startswith("nothing stands out"), what
 
 
