@@ -228,7 +228,7 @@ WORK: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 def test_a_disk_that_the_lab_makes_there_is_worked_on_and_removed(
     backend: str, disk: dict[str, Any], saturator: dict[str, Any], at_work: str, vm: ZfsVm, tmp_path: Path
 ) -> None:
-    name = f"made-{backend}-{os.getpid() % 10000}"
+    name = f"made-{os.getpid() % 10000}"
     clone = {"driver": "raft", "target": vm.sites["r16"]}
     backends = [{"name": backend, "host": "vm", "disk": disk, "clone": clone, "saturator": saturator}]
     file = lab(vm, tmp_path, name, backends=backends, repeats=1, phases=LONG)
