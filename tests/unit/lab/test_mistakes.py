@@ -18,7 +18,7 @@ from lab.experiment.settings import MANUAL, Lab, problems
 from lab.hosts.settings import read_hosts
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
-from scenarios.running.consent import read_config
+from scenarios.running.clonelist import read_config
 from tests.support.paths import ROOT
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -292,7 +292,7 @@ def test_a_browser_takes_all_but_a_certificate(tmp_path: Path, pair: tuple[Path,
     assert str(refused.value).startswith("--client-cert: cannot be given to a browser: Chromium takes no")
     asked = validated(browser.Settings, {"target": URL} | guarded(tmp_path))
     script = browser.script_settings(
-        asked, Credentials("anna", "pw-of-anna"), tmp_path / "i", tmp_path / "run"
+        asked, Credentials("anna", "pw-of-anna"), tmp_path / "i", tmp_path / "run", "a-run"
     )
     assert script.access["cookies"] == {"gate": "open-sesame"}
     assert {"pw-of-anna", TOKEN, "open-sesame", "geheimnis"} <= set(script.secrets)
