@@ -15,9 +15,16 @@ class LineStream:
     """One running process: `take` gets each line of its output. Why it ended is said once."""
 
     def __init__(
-        self, name: str, machine: Machine, command: Sequence[str], take: Callable[[str], None]
+        self,
+        name: str,
+        machine: Machine,
+        command: Sequence[str],
+        take: Callable[[str], None],
+        shown: str = "its process",
     ) -> None:
-        self._name, self._machine, self._command, self._take = name, machine, command, take
+        """`shown` is what the message at its end calls it."""
+        self._name, self._machine, self._command = name, machine, command
+        self._take, self._shown = take, shown
         self._process: Process | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -37,7 +44,7 @@ class LineStream:
                 await self._process.stop()
 
     async def _read(self, process: Process, say: Say) -> None:
-        why = "its process ended by itself"
+        why = f"{self._shown} ended by itself"
         try:
             async for line in process.lines():
                 if line.stream == "out":

@@ -1,13 +1,11 @@
 """Keeps a command running on the host that prints its figures, and passes its lines on."""
 
-import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Protocol
 
-from lab.errors import MachineError
-from lab.machine import Machine, Process
+from lab.machine import Machine
 from lab.observers.counters import Column, Pair
+from lab.observers.linestream import LineStream
 from lab.observers.observer import Say
 
 END = "\x1e"  # a line of its own after each round; ASCII's record separator, which no program prints
@@ -47,15 +45,12 @@ class Watch:
         shown: str,
     ) -> None:
         """`shown` is what messages call the command."""
-        self.name, self.columns = name, columns
-        self._machine, self._command, self._taker, self._shown = machine, command, taker, shown
-        self._process: Process | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self.name, self.columns, self._taker = name, columns, taker
+        self._lines = LineStream(name, machine, command, taker.add, shown)
 
     async def start(self, say: Say) -> None:
         """Start the process. Raises MachineError."""
-        self._process = await self._machine.start(self._command)
-        self._reading = asyncio.create_task(self._read(self._process, say))
+        await self._lines.start(say)
 
     def sample(self) -> list[float | None]:
         """Return the figures that came since the last call."""
@@ -64,20 +59,4 @@ class Watch:
 
     async def stop(self) -> None:
         """End the process."""
-        if self._reading:
-            self._reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._reading
-        if self._process:
-            with suppress(MachineError):  # where the connection broke, the process ended with it
-                await self._process.stop()
-
-    async def _read(self, process: Process, say: Say) -> None:
-        try:
-            async for line in process.lines():
-                if line.stream == "out":
-                    self._taker.add(line.text)
-        except MachineError as error:
-            say(f"{self.name}: {error}")
-        else:
-            say(f"{self.name}: {self._shown} ended by itself; its columns stay empty from now on")
+        await self._lines.stop()
