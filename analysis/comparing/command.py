@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from analysis.comparing.comparison import compare as compare_sides
+from analysis.comparing.gates import read_gates
 from analysis.comparing.page import comparison_page
 from analysis.comparing.text import lines
 from analysis.comparing.weeks import compare_weeks, weeks_of
@@ -52,6 +53,8 @@ def compare(
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
     if html is not None and html.is_dir():
         raise OutputError(f"{html}: is a directory; give the name of a file with --html")
+    if gates is not None:
+        read_gates(gates)  # a wrong one is told before anything is read
     if (weeks := weeks_of(paths, baseline, candidate)) is not None:
         if gates is not None or html is not None:
             raise click.UsageError("imported access logs are compared without --gates and --html")

@@ -8,7 +8,7 @@ _DOWN_S = 300.0
 # Empty means unset, so the caller's own environment never shows through.
 _KNOWN = (
     *("SITE_NAME", "BACKEND_DIR", "SITE_PORT", "SITE_BIND", "SITE_SIZE", "SITE_SEED", "SITE_EDITOR"),
-    *("SITE_LARGE_GIB", "SITE_WAIT_S", "WP_UPGRADE_ZIP", "DB_BUFFER_POOL", "PHP_CHILDREN"),
+    *("SITE_LARGE_GIB", "SITE_WAIT_S", "SITE_CONFIG", "WP_UPGRADE_ZIP", "DB_BUFFER_POOL", "PHP_CHILDREN"),
     *("VARNISH_STORAGE", "KEEP", "IMAGES"),
 )
 
