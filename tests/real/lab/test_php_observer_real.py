@@ -2,7 +2,6 @@
 
 import asyncio
 import http.server
-import shutil
 import socket
 import subprocess
 import threading
@@ -16,6 +15,7 @@ from lab.machine import LocalMachine
 from lab.observers.php import COLUMNS, PhpWatch
 from lab.observers.php_script import asked, by_fastcgi, record
 from lab.observers.settings import PhpSettings
+from tests.support.programs import free_port, need
 
 POOL = """
 [global]
@@ -36,20 +36,13 @@ OPCACHE = "<?php header('Content-Type: application/json'); echo json_encode(opca
 SLEEPS = "<?php while (!file_exists(__DIR__ . '/go')) { usleep(20000); clearstatcache(); } echo 'done';"
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 class Pool:
     """A pool of two workers. Asked at `aside`, its status page does not wait for one."""
 
     def __init__(self, folder: Path) -> None:
-        program = next(iter(sorted(Path("/usr/sbin").glob("php-fpm*"))), None) or shutil.which("php-fpm")
-        if program is None:
-            pytest.skip("php-fpm is not installed: apt-get install php-fpm")
-        self.folder, self.port, self.aside = folder, _free_port(), _free_port()
+        # Debian names it by its version, outside the path of most users.
+        program = need(next(iter(sorted(Path("/usr/sbin").glob("php-fpm*"))), "php-fpm"))
+        self.folder, self.port, self.aside = folder, free_port(), free_port()
         (folder / "fpm.conf").write_text(POOL.format(folder=folder, port=self.port, aside=self.aside))
         (folder / "opcache.php").write_text(OPCACHE)
         (folder / "sleeps.php").write_text(SLEEPS)
@@ -172,7 +165,7 @@ def test_a_script_that_is_not_there_and_a_pool_that_is_gone_say_so(pool: Pool) -
     row, said = _seen(settings, lambda row: row["accepted_per_s"] is not None)
     assert "/absent.php: status 404" in said[0]
     assert row["opcache_hits_per_s"] is None
-    closed = PhpSettings(fastcgi=f"127.0.0.1:{_free_port()}")
+    closed = PhpSettings(fastcgi=f"127.0.0.1:{free_port()}")
     _, said = _seen(closed, lambda row: row["status_wait_ms"] is not None)
     assert "refused" in said[0]
 
