@@ -62,6 +62,18 @@ class Events:
         if event.get("phase") == "start":
             self.saturated.set()
 
+    def require_saturated(self, since_s: float) -> None:
+        """Raise LabError if the saturator has not started, though its phase began at second `since_s`.
+
+        Such a run would pass for one under the saturator.
+        """
+        late_s = self.clock.now_ns() / 1e9 - since_s if self.clock else 0.0
+        if late_s > 0 and not self.saturated.is_set():
+            raise LabError(
+                f"the saturator was still getting ready {late_s:.0f} s after its phase began, when the load "
+                "ended: make the phase longer (phases.during_s), or see what keeps the host so busy"
+            )
+
 
 def begun(attempt: Path) -> tuple[Path, datetime] | None:
     """Return the run directory below `attempt` and its `started_at`, None where it is not begun yet."""

@@ -137,6 +137,9 @@ class RigRun:
                     await working
         finally:
             await load.stop()
+        if saturated is not None:
+            phases = self._lab.phases_of(choice)
+            events.require_saturated(self._lab.warmup_s + phases.before_s)
         self._note("load ended")
         return clock
 
