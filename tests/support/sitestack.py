@@ -153,8 +153,8 @@ def make(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a target of the Makefile with its settings in the environment, and none of the caller's own."""
     callers = ("SITE_", "MAKE", "MFLAGS", "BACKEND_DIR", "WP_UPGRADE_ZIP", "KEEP", "IMAGES")
-    beside = str(Path(settings["BACKEND_DIR"]).with_name("plimsoll.yml"))  # not into the project's own list
-    settings = {"SITE_CONFIG": beside} | settings
+    if folder := settings.get("BACKEND_DIR"):  # a site is not to come into the project's own list
+        settings = {"SITE_CONFIG": str(Path(folder).with_name("plimsoll.yml"))} | settings
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(callers)}
     return subprocess.run(
         [need("make"), "--no-print-directory", "-C", str(ROOT), target],
