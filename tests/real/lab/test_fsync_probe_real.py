@@ -35,13 +35,6 @@ def volume(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)  # noqa: S607
 
 
-@pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Sshd]:
-    server = Sshd(tmp_path / "sshd")
-    yield server
-    server.stop()
-
-
 def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list[float]], list[str]]:
     """The samples of a host whose file system is frozen for a while, and what was said."""
     said = list[str]()
