@@ -87,6 +87,17 @@ func gzipped(text string) []byte {
 const article = `<html><body><h1>Old shoes</h1>
 <p>We have sold old shoes since 1975, and mend them, too. Come in and have a look.</p></body></html>`
 
+// besideSame serves /same alike on both sides, and all else by serve.
+func besideSame(serve func(http.ResponseWriter, request)) func(http.ResponseWriter, request) {
+	return func(w http.ResponseWriter, r request) {
+		if r.URL.Path == "/same" {
+			write(w, "the same on both")
+			return
+		}
+		serve(w, r)
+	}
+}
+
 // onlyCandidate serves the article, and something else on the candidate.
 func onlyCandidate(other func(w http.ResponseWriter, r request)) func(w http.ResponseWriter, r request) {
 	return func(w http.ResponseWriter, r request) {
@@ -164,13 +175,7 @@ func TestPlantedChangesAreFound(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
 			t.Parallel()
-			baseline, candidate := twoSites(t, func(w http.ResponseWriter, r request) {
-				if r.URL.Path == "/same" {
-					write(w, "the same on both")
-					return
-				}
-				row.serve(w, r)
-			})
+			baseline, candidate := twoSites(t, besideSame(row.serve))
 			code, result, errOut := compared(t, baseline, candidate, []string{"/same", "/page"})
 			if code != run.ExitNo || result.Verdict != same.VerdictDifferent || result.Pages.Different != 1 || result.Pages.Same != 1 {
 				t.Fatalf("exit %d, %s, %+v: %s", code, result.Verdict, result.Pages, errOut)
@@ -253,13 +258,7 @@ func TestQuietPairsAreTheSame(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
 			t.Parallel()
-			baseline, candidate := twoSites(t, func(w http.ResponseWriter, r request) {
-				if r.URL.Path == "/same" {
-					write(w, "the same on both")
-					return
-				}
-				row.serve(w, r)
-			})
+			baseline, candidate := twoSites(t, besideSame(row.serve))
 			code, result, errOut := compared(t, baseline, candidate, []string{"/same", "/page"}, append(row.flags, "--concurrency", "1")...)
 			if code != run.ExitYes || result.Verdict != same.VerdictSame || result.Pages.Same != 2 {
 				t.Errorf("exit %d, %+v, %+v: %s", code, result.Pages, result.Shown, errOut)

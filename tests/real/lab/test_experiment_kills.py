@@ -3,12 +3,10 @@
 Three times, or PLIMSOLL_KILLS=20 times (`make test-lab-full`); PLIMSOLL_KILL_SEED=7 at other instants.
 """
 
-import contextlib
 import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.filled import Filled
+from tests.support.killing import killed
 from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
@@ -63,19 +62,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def swappiness() -> int:
     return int(Path("/proc/sys/vm/swappiness").read_text())
-
-
-def killed(words: list[str], after_s: float) -> bool:
-    """Runs plimsoll and kills it after that time; whether it still ran."""
-    process = subprocess.Popen(
-        [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(after_s)
-    still = process.poll() is None
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    return still
 
 
 def test_killed_at_random_instants_it_finishes_and_leaves_nothing(folder: Path, filled: Filled) -> None:
