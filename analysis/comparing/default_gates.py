@@ -10,6 +10,7 @@ from analysis.comparing.metrics.measure import MEASURE
 from analysis.comparing.questions import Side
 from analysis.comparing.runs import ComparedRun
 from analysis.statistics.sample import PERCENTILES, fewest
+from plimsoll.rundir.events import FELT
 from plimsoll.rundir.together import is_control
 
 _TAILS = ("p99.9", "p99")
@@ -43,6 +44,8 @@ def _metric(runs: Sequence[ComparedRun], phase: Phase) -> str | None:
         if requests >= fewest(PERCENTILES[tail]):
             return tail
     everywhere = set.intersection(*(set(each.steps) for each in levels))
+    # An upgrade is judged by how long it took; what visitors felt meanwhile has gates where it is asked for.
+    everywhere = {name for name in everywhere if not name.startswith(FELT)}
     # A step that is censored counts as its lower bound: it must not be passed over for failing.
     # What takes longest, over both sides alike: choosing by one side's figures would favour one.
     longest = [

@@ -10,6 +10,8 @@ from plimsoll.common.regularfile import lines_of_regular
 
 _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
 _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
+# Measures of what visitors felt beside an upgrade begin so, and end with who they were.
+FELT = ("outage: ", "maintenance: ", "longest gap: ", "first good page: ")
 ITERATION_FAILED = "iteration failed"
 # What a run leaves on the site, and the name by which it is found there.
 CREATED, REMOVED, RUN_NAME = "created", "removed", "run name"
