@@ -76,7 +76,7 @@ test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real pr
 	@tools/need-lab
 	@cd replay && PLIMSOLL_LAB=1 $(GO) test -count=1 ./accesslog .
 	@cd replay/k6 && $(GO) vet ./... && ../../bin/staticcheck ./... && $(GO) test ./...
-	@PLIMSOLL_LAB=1 $(VENV)/bin/pytest -n 2 --durations=10 tests/real tests/verdicts
+	@PLIMSOLL_LAB=1 tools/pytest $(VENV)/bin/pytest -n 2 --durations=10 tests/real tests/verdicts
 
 test-lab-full: test-lab ## Run also the long studies, and the two commands on bare Debian 12 and 13 (hours)
 	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 $$(grep -rl PLIMSOLL_SLOW tests --include='test_*.py')
