@@ -31,7 +31,7 @@ LONG = {
     "during_s": 30,
     "after_s": 2,
 }  # a second there is short where the processor is emulated
-PARAMETER = "/sys/module/zfs/parameters/zfs_txg_timeout"
+PARAMETERS = "/sys/module/zfs/parameters"
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes long: make test-lab-full"
@@ -169,7 +169,7 @@ def test_killed_again_and_again_it_is_finished_and_leaves_nothing(vm: ZfsVm, tmp
 def as_it_was(vm: ZfsVm) -> None:
     """No snapshot of the lab's is there, and what was tuned is back."""
     assert [name for name in snapshots(vm) if "plimsoll" in name] == []
-    assert vm.run("cat", PARAMETER).strip() == "5"
+    assert vm.run("cat", f"{PARAMETERS}/zfs_txg_timeout").strip() == "5"
     for site in SITES:
         words = ("zfs", "get", "-H", "-o", "value,source", "logbias", f"tank/lab/{site}")
         assert vm.run(*words).split() == ["latency", "default"]
@@ -225,3 +225,47 @@ def test_a_disk_that_the_lab_makes_there_is_worked_on_and_removed(
     events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
     assert max((one["bytes_per_s"] for one in events if one["event"] == at_work), default=0) > 0, events
     assert vm.left(name) == []
+
+
+def test_volumes_are_full_and_caches_cold_on_pools_made_and_found(vm: ZfsVm, tmp_path: Path) -> None:
+    name = f"cold-{os.getpid() % 10000}"
+    limits = ("cat", f"{PARAMETERS}/zfs_arc_min", f"{PARAMETERS}/zfs_arc_max")
+    before = vm.run(*limits)
+    clone = {"driver": "raft", "caches": True, "target": vm.sites["r16"]}
+    found = {"kind": "folder", "path": "/tank/r16", "dataset": "tank/lab/r16"}
+    backends = [
+        {"name": "made", "host": "vm", "disk": ZFS, "clone": clone},
+        {"name": "found", "host": "vm", "disk": found, "clone": clone},
+    ]
+    filling = {
+        "fill_percent": 30,
+        "round_s": 2,
+        "most_rounds": 5,
+        "threads": 1,
+        "backends": ["made", "found"],
+    }
+    more = {"backends": backends, "precondition": filling, "cache": "cold", "repeats": 1}
+    done = subprocess.run(
+        [*RAFT, "run", str(lab(vm, tmp_path, name, **more)), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    runs = {facts["backend"]: facts["storage"] for facts in map(facts_of, runs_of(tmp_path))}
+    assert set(runs) == {"made", "found"}
+    for storage in runs.values():
+        assert storage["precondition"]["rounds"] == 5
+        assert storage["cache"]["state"] == "cold"
+    assert "export the pool, which empties its cache" in runs["made"]["cache"]["how"]
+    assert any("(ARC) until it is empty" in step for step in runs["found"]["cache"]["how"]), runs
+    assert vm.run(*limits) == before
+    assert vm.left(name) == []
+    as_it_was(vm)
+
+
+def facts_of(run: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((run / "run.json").read_text())
+    return facts
