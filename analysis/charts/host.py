@@ -35,13 +35,15 @@ class HostLine:
 class HostStrip:
     """One row: its axis with the unit, the unit for the hover, and a line a backend.
 
-    `whole` draws a share on all of 0 to 100 %.
+    `whole` draws a share on all of 0 to 100 %. `heading` (hostile) stands above the row, where its figure
+    does not say of what it is.
     """
 
     title: str
     unit: str
     lines: Sequence[HostLine]
     whole: bool = True
+    heading: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,12 @@ def host_chart(key: str, title: str, caption: str, time: HostAxis, strips: Seque
         "rangemode": "normal",
         "zeroline": time.busy_s is not None,
     }
+    notes = _headings(strips, axes)
     if time.busy_s is not None:
-        axes |= _band(unit.of(time.busy_s), time.saturator)
+        axes |= _band(unit.of(time.busy_s))
+        notes.append(_saturator(unit.of(time.busy_s), time.saturator))
+    if notes:
+        axes["annotations"] = notes
     return Chart(key, title, caption, data, layout(x_axis, axes.pop("yaxis"), **axes), tall=len(strips) - 1)
 
 
@@ -174,9 +180,29 @@ def _axes(strips: Sequence[HostStrip]) -> Json:
     return axes
 
 
-def _band(busy: float, saturator: str) -> Json:
+def _headings(strips: Sequence[HostStrip], axes: Json) -> list[Json]:
+    found: list[Json] = []
+    for place, strip in enumerate(strips):
+        if strip.heading:
+            top = axes[f"yaxis{place + 1 if place else ''}"]["domain"][1]
+            at: Json = {
+                "xref": "paper",
+                "yref": "paper",
+                "x": 0,
+                "y": top,
+                "xanchor": "left",
+                "yanchor": "bottom",
+            }
+            found.append(at | {"showarrow": False, "text": plotly_text(strip.heading), "font": {"size": 12}})
+    return found
+
+
+def _band(busy: float) -> Json:
     band: Json = {"type": "rect", "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     look: Json = {"x0": 0, "x1": busy, "line": {"width": 0}, "fillcolor": "var(--muted)", "opacity": 0.1}
+    return {"shapes": [band | look]}
+
+
+def _saturator(busy: float, saturator: str) -> Json:
     label: Json = {"x": busy / 2, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-    text: Json = {"text": plotly_text(saturator), "font": {"size": 11, "color": "var(--muted)"}}
-    return {"shapes": [band | look], "annotations": [label | text]}
+    return label | {"text": plotly_text(saturator), "font": {"size": 11, "color": "var(--muted)"}}

@@ -53,14 +53,17 @@ class HostView:
     hosts: list[BackendHost]
     time: HostAxis
 
-    def chart(self, key: str, title: str, about: str, rows: Sequence[HostRow]) -> Chart:
-        """Return a figure of `rows`, each of which some host has."""
+    def chart(
+        self, key: str, title: str, about: str, rows: Sequence[HostRow], *, mixed: bool = False
+    ) -> Chart:
+        """Return a figure of `rows`, each of which some host has; `mixed`: of several subjects."""
         strips = [
             HostStrip(
                 row.title,
                 row.unit,
                 [_line(host.backend, host.rows[row]) for host in self.hosts if row in host.rows],
                 whole=_is_loud(row, self.hosts),
+                heading=row.said if mixed else "",
             )
             for row in rows
         ]

@@ -90,6 +90,7 @@ def moved_chart(stalls: ScenarioStalls, view: HostView, scenarios: int) -> Chart
         "What stood out on any backend, first what was farthest from its usual. All else that was observed "
         "of the host follows below.",
         rows,
+        mixed=True,
     )
 
 

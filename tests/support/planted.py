@@ -29,11 +29,12 @@ class Cause:
 
     sources: frozenset[str]
     script: str  # of shell; {s} are the seconds, $W is the site's folder
+    lasts: int = 1  # times as long as the others
     children: int = 8  # of PHP's pool
 
 
-def _cause(script: str, *sources: str, children: int = 8) -> Cause:
-    return Cause(frozenset(sources), script, children)
+def _cause(script: str, *sources: str, lasts: int = 1, children: int = 8) -> Cause:
+    return Cause(frozenset(sources), script, lasts, children)
 
 
 CAUSES: dict[str, Cause] = {
@@ -44,9 +45,11 @@ CAUSES: dict[str, Cause] = {
         "a group's dirty data",
         "writes that ZFS delayed",
     ),
-    "scrub": _cause("zpool scrub tank; sleep {s}; zpool scrub -s tank", "a scrub"),
+    "scrub": _cause("zpool scrub tank; sleep {s}; zpool scrub -s tank", "a scrub", lasts=3),
     "page-cache": _cause(
-        "dd if=/dev/zero of=$W/up/burst bs=1M count=$(({s} * 10)) conv=notrunc status=none", "dirty memory"
+        "for i in 1 2 3 4; do dd if=/dev/zero of=$W/up/burst$i bs=1M count=$(({s} * 3)) status=none & "
+        "done; wait",
+        "dirty memory",
     ),
     "row-lock": _cause(
         "mariadb --defaults-file=$W/client.cnf site "
@@ -166,7 +169,7 @@ def planting(cause: Cause, when: Sequence[tuple[int, int]]) -> str:
     """The script that does it."""
     lines = ["exec >/dev/null 2>&1", "begun=$(date +%s)", "at() { sleep $((begun + $1 - $(date +%s))); }"]
     for at_s, seconds in when:
-        lines += [f"at {at_s}", cause.script.format(s=seconds)]
+        lines += [f"at {at_s}", cause.script.format(s=seconds * cause.lasts)]
     return "\n".join([*lines, ""])
 
 

@@ -26,7 +26,7 @@ site() {
 <?php
 \$db = new mysqli('localhost', 'root', '', 'site', 0, '$W/db.sock');
 \$db->query('UPDATE counters SET hits = hits + 1 WHERE id = 1');
-file_put_contents('$W/up/' . (\$_GET['n'] ?? 0) % 50, str_repeat('x', 262144));
+file_put_contents('$W/up/' . (\$_GET['n'] ?? 0) % 50, str_repeat('x', 786432));
 echo 'ok';
 PHP
     # shellcheck disable=SC2016
