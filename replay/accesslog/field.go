@@ -55,6 +55,8 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 		return f.host(b, r)
 	case opVHost:
 		r.VHost = absent(b)
+	case opUser:
+		r.User = absent(b)
 	case opRequest:
 		f.request(b, r)
 	case opMethod:

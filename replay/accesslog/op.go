@@ -44,6 +44,7 @@ const (
 	opReferer
 	opAgent
 	opVHost
+	opUser
 	opDuration
 	opOther // a field that a replay has no use for
 )
@@ -82,6 +83,8 @@ func opOf(spec byte) opKind {
 		return opAgent
 	case 'v':
 		return opVHost
+	case 'e':
+		return opUser
 	case 'L', 'T', 'D', 'n':
 		return opDuration
 	}

@@ -20,8 +20,9 @@ type Request struct {
 
 	// Host is the client's address or name; VHost the host that was asked for. Method is as it was sent. Target is
 	// the raw request target with its query: a request line that is not method, target and protocol is all target,
-	// and Method is then nil. Protocol is HTTP/1.0, HTTP/1.1, HTTP/2 or HTTP/3. A field that the log lacks is nil.
-	Host, VHost, Method, Target, Protocol, Referer, UserAgent []byte
+	// and Method is then nil. Protocol is HTTP/1.0, HTTP/1.1, HTTP/2 or HTTP/3. User is who the server had authenticated.
+	// A field that the log lacks is nil.
+	Host, VHost, User, Method, Target, Protocol, Referer, UserAgent []byte
 }
 
 func (r *Request) reset() {
