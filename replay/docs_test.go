@@ -68,7 +68,7 @@ func TestDocumentsAndProgramAgree(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range []string{"measurement.md", "log-formats.md", "run-format.md"} {
+	for _, page := range []string{"measurement.md", "log-formats.md", "members.md", "run-format.md"} {
 		text, err := os.ReadFile(filepath.Join("../docs", page))
 		if err != nil {
 			t.Fatal(err)

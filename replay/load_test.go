@@ -57,6 +57,11 @@ func shapings(t *testing.T) map[string]shaping {
 		"Methods":        {[]string{"--methods", "GET"}, shapes},
 		"Header":         {[]string{"--header", "X-Test: 1"}, shapes},
 		"HeaderFile":     {[]string{"--header-file", writeText(t, "Cookie: secret=1\n")}, shapes},
+		"Accounts":       {membersOf(t), shapes},
+		"MembersMatch":   {append(membersOf(t)[:4], "--members-match", "^/"), shapes},
+		"MembersShare":   {append(membersOf(t), "--members-share", "0.9"), shapes},
+		"AllowLogins":    {[]string{"--allow-logins"}, not},
+		"LoginPage":      {[]string{"--login-page", "/login"}, not},
 		"Unconditional":  {[]string{"--unconditional"}, shapes},
 		"Timeout":        {[]string{"--timeout", "1s"}, shapes},
 		"IdleTimeout":    {[]string{"--idle-timeout", "1s"}, shapes},
@@ -154,6 +159,11 @@ func loadOf(t *testing.T, log string, args ...string) *record.Load {
 		t.Fatal("run.json has no load")
 	}
 	return load
+}
+
+// membersOf has the flags of a run with members, all clients of the log.
+func membersOf(t *testing.T) []string {
+	return []string{"--target", newClub(t, false).URL, "--accounts", accountsFile(t, 1), "--members-share", "1"}
 }
 
 func threeLines(target string) []string {

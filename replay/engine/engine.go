@@ -28,16 +28,17 @@ import (
 
 // Options bound what the engine does. The zero value of a field takes the default.
 type Options struct {
-	Timeout        time.Duration // start → last byte; default 30 s
-	IdleTimeout    time.Duration // how long a connection is kept open without requests; default 60 s
-	MaxConnections int           // open at once; default 10,000
-	MaxQueued      int           // requests waiting for a connection; past that they are skipped; default 100,000
-	PerClient      int           // HTTP/1.1 connections of one client; default 6
-	Warmup         time.Duration // requests due before it are marked
-	KeepGoing      bool          // continue when the target seems dead
-	StartAt        time.Time     // the start of the run, also if it is past; zero: as soon as everything is ready
-	Revalidates    *atomic.Bool  // true once the log has shown a 304, so that validators are kept; nil: they are always kept
-	Goroutines     bool          // drive plain TCP as TLS is driven, also where event loops could
+	Timeout        time.Duration              // start → last byte; default 30 s
+	IdleTimeout    time.Duration              // how long a connection is kept open without requests; default 60 s
+	MaxConnections int                        // open at once; default 10,000
+	MaxQueued      int                        // requests waiting for a connection; past that they are skipped; default 100,000
+	PerClient      int                        // HTTP/1.1 connections of one client; default 6
+	Warmup         time.Duration              // requests due before it are marked
+	KeepGoing      bool                       // continue when the target seems dead
+	StartAt        time.Time                  // the start of the run, also if it is past; zero: as soon as everything is ready
+	Revalidates    *atomic.Bool               // true once the log has shown a 304, so that validators are kept; nil: they are always kept
+	Members        map[uint32]exchange.Member // sessions by the log's client; nil: all are guests
+	Goroutines     bool                       // drive plain TCP as TLS is driven, also where event loops could
 }
 
 func (o Options) withDefaults() Options {
@@ -73,7 +74,7 @@ func New(to *target.Target, headers *wire.Headers, opts Options, rec exchange.Re
 	opts = opts.withDefaults()
 	return &Engine{opts: opts, session: &exchange.Session{
 		Target: to, Headers: headers, Timeout: opts.Timeout, Warmup: opts.Warmup, Recorder: rec,
-		Validators: exchange.NewValidators(opts.Revalidates), Health: &exchange.Health{}, Abort: abort,
+		Validators: exchange.NewValidators(opts.Revalidates), Health: &exchange.Health{}, Abort: abort, Members: opts.Members,
 	}}
 }
 

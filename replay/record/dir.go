@@ -174,6 +174,13 @@ func (d *Dir) Retried() {
 	d.mu.Unlock()
 }
 
+// SetMembers notes how many clients are logged in, with how many accounts.
+func (d *Dir) SetMembers(clients, accounts int) {
+	d.mu.Lock()
+	d.unrecorded.members = &Members{Clients: clients, Accounts: accounts}
+	d.mu.Unlock()
+}
+
 // Limited notes why the generator was the limit of what is recorded where lags do not show it: it left requests out,
 // for example.
 func (d *Dir) Limited(reason string) {

@@ -35,8 +35,10 @@ const (
 	Reused Flags = 1 << iota // the connection had been used before
 	HTTP2
 	TLS
-	Warmup // kept, but left out of every statistic
-	Queued // waited for a connection, so its lag is not the generator's
+	Warmup      // kept, but left out of every statistic
+	Queued      // waited for a connection, so its lag is not the generator's
+	Member      // went out with a member's cookies
+	SentToLogin // a member's, answered by a redirect to the login
 )
 
 // ResponseUS returns done − due, the time that a visitor waits. It takes 33 bits where both parts are saturated.

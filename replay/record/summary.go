@@ -17,6 +17,7 @@ type Summary struct {
 	Late      Statistics `json:"late_ms"` // of all, until each was submitted
 	TTFB      Statistics `json:"ttfb_ms"`
 	Grinder   Grinder    `json:"grinder"`
+	Members   *Members   `json:"members,omitempty"` // nil: all clients are guests
 
 	// Routes are the rows of the table; a reader of the directory takes them from the records.
 	Routes []RouteRow `json:"-"`
@@ -44,6 +45,14 @@ type Requests struct {
 	Unsent         uint64            `json:"unsent"`
 }
 
+// Members counts what clients sent that were logged in, without the warm-up.
+type Members struct {
+	Clients     int    `json:"clients"`  // of the log
+	Accounts    int    `json:"accounts"` // that they use
+	Requests    uint64 `json:"requests"` // sent with their cookies
+	SentToLogin uint64 `json:"sent_to_login"`
+}
+
 // Grinder is one row of The Grinder's table. Times are service times of successful requests.
 type Grinder struct {
 	Tests  uint64   `json:"tests"` // successful ones, as in The Grinder
@@ -67,6 +76,7 @@ type RouteRow struct {
 type unrecorded struct {
 	skipped         map[string]uint64
 	unsent, retried uint64
+	members         *Members
 }
 
 // summarize returns the summary of a tally; names are those of the routes.
@@ -83,6 +93,9 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		Lag:       t.lag.statistics(),
 		Late:      t.late.statistics(),
 		TTFB:      t.ttfb.statistics(),
+	}
+	if o.members != nil {
+		s.Members = &Members{o.members.Clients, o.members.Accounts, t.members, t.sentToLogin}
 	}
 	s.Requests.Total = t.sent + o.unsent
 	for reason, n := range o.skipped {

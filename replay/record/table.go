@@ -34,6 +34,10 @@ func (s Summary) WriteTable(w io.Writer) {
 		rows = append(rows, append([]string{line.name}, line.s.cells()...))
 	}
 	writeAligned(w, rows)
+	if m := s.Members; m != nil {
+		fmt.Fprintf(w, "\nMembers: %d clients with %d accounts, %d of %d requests (%s), %d sent to the login.\n",
+			m.Clients, m.Accounts, m.Requests, s.Requests.Sent-s.Requests.Warmup, share(m.Requests, s.Requests.Sent-s.Requests.Warmup), m.SentToLogin)
+	}
 	if n := s.Requests.Retried; n > 0 {
 		fmt.Fprintf(w, "\nSent again on a fresh connection, since the server closed the kept-open one: %d of %d requests (%s).\n",
 			n, s.Requests.Sent, share(n, s.Requests.Sent))

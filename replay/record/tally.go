@@ -7,6 +7,7 @@ type tally struct {
 	sent, warmup, ok, errors      uint64
 	statusMismatch, bytesMismatch uint64
 	queued                        uint64
+	members, sentToLogin          uint64
 	firstStartNS, lastDoneNS      int64 // of the measured records
 	endNS                         int64 // of all records
 	response, service             times
@@ -55,6 +56,12 @@ func (t *tally) add(r *Record) {
 	if r.TTFBUS > 0 && !r.failed() {
 		t.ttfb.add(uint64(r.TTFBUS))
 	}
+	if r.Flags&Member != 0 {
+		t.members++
+	}
+	if r.Flags&SentToLogin != 0 {
+		t.sentToLogin++
+	}
 	t.judge(r)
 	t.route(r.Route).add(r)
 }
@@ -67,6 +74,8 @@ func (t *tally) judge(r *Record) {
 	}
 	t.ok++
 	switch {
+	case r.Flags&SentToLogin != 0: // whatever the log has
+		t.statusMismatch++
 	case r.LoggedStatus == 0:
 	case r.Status != r.LoggedStatus:
 		t.statusMismatch++

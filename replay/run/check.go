@@ -26,6 +26,8 @@ type Setup struct {
 	headers *wire.Headers
 	sources target.Sources
 	routes  []route.Rule
+
+	membership *membership // nil: all clients are guests
 }
 
 // Check reads the flags and reports everything that is wrong with them at once.
@@ -66,6 +68,8 @@ func (c *Command) Check() (*Setup, error) {
 	s.plan.Methods, err = c.methods()
 	note(err)
 	s.headers, err = c.headers()
+	note(err)
+	s.membership, err = c.members(s)
 	note(err)
 	s.routes, err = route.ParseRules(c.Route)
 	note(err)

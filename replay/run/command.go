@@ -52,6 +52,12 @@ type Command struct {
 	Route          []string      `help:"Count requests whose target matches under this name." placeholder:"NAME=RE" sep:"none" group:"Requests"`
 	KeepGoing      bool          `help:"Continue when the target no longer accepts connections." group:"Requests"`
 
+	Accounts     string   `help:"Log the log's members in with the accounts of this file, NAME:PASSWORD one per line, readable only by you, and send their requests with cookies of their own." placeholder:"FILE" group:"Members"`
+	AllowLogins  bool     `help:"The target is a clone that logins may change. Needed where it is not on this machine." group:"Members"`
+	LoginPage    string   `help:"Path of the login form. Default: that of WordPress or XenForo." placeholder:"PATH" group:"Members"`
+	MembersMatch []string `help:"Clients with a request whose target matches one of these are members, too." placeholder:"RE" sep:"none" group:"Members"`
+	MembersShare float64  `help:"Share of the clients that are members, from 0 to 1, drawn by the seed instead of by what the log shows." placeholder:"S" group:"Members"`
+
 	Out        string        `help:"Folder for run directories; OUT/latest is a link to the last one." default:"results" placeholder:"DIR" group:"Results"`
 	Backend    *string       `help:"Name of the storage under the site, for reports." placeholder:"NAME" group:"Results"`
 	Repeat     *int          `help:"Number of this repeat of an experiment, from 1." placeholder:"N" group:"Results"`
@@ -123,6 +129,9 @@ func (c *Command) conclude(s Streams, dir *record.Dir, summary record.Summary, e
 		if !errors.Is(err, record.ErrGone) {
 			fmt.Fprintf(s.Out, "\nRun directory: %s\n", Printable(dir.Path()))
 		}
+	}
+	if text := membersDoubt(summary.Members); err == nil && text != "" {
+		warn(s.Err, text)
 	}
 	if err == nil && summary.GeneratorLimited {
 		warn(s.Err, summary.GeneratorLimitedReason)

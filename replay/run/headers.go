@@ -34,7 +34,7 @@ func ReadHeaders(given []string, file string) (*wire.Headers, error) {
 		lines, where = append(lines, line), append(where, place)
 	}
 	if file != "" {
-		text, err := readHeaderFile(file)
+		text, err := readSecretFile("--header-file", file)
 		wrong = append(wrong, err)
 		for i, line := range strings.Split(text, "\n") {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -49,17 +49,18 @@ func ReadHeaders(given []string, file string) (*wire.Headers, error) {
 	return own, errors.Join(wrong...)
 }
 
-func readHeaderFile(path string) (string, error) {
+// readSecretFile reads a file that a flag names, and that others cannot read.
+func readSecretFile(flag, path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("--header-file: %w", err)
+		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("--header-file %s can be read by others: restrict it with chmod 600", path)
+		return "", fmt.Errorf("%s %s can be read by others: restrict it with chmod 600", flag, path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("--header-file: %w", err)
+		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	return string(text), nil
 }

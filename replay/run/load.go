@@ -50,6 +50,9 @@ var shapings = []shaping{
 	{"burst", []string{"Burst"}, func(g given) any { return g.Burst }},
 	{"seed", []string{"Seed"}, func(g given) any { return g.Seed }},
 	{"headers", []string{"Header", "HeaderFile"}, func(g given) any { return g.setup.headers.Digests(record.Digest) }},
+	{"accounts", []string{"Accounts"}, func(g given) any { return g.setup.membership.facts() }},
+	{"members_match", []string{"MembersMatch"}, func(g given) any { return texts(g.MembersMatch) }},
+	{"members_share", []string{"MembersShare"}, func(g given) any { return orNull(g.MembersShare) }},
 	{"unconditional", []string{"Unconditional"}, func(g given) any { return g.Unconditional }},
 	{"timeout_s", []string{"Timeout"}, func(g given) any { return g.Timeout.Seconds() }},
 	{"idle_timeout_s", []string{"IdleTimeout"}, func(g given) any { return g.IdleTimeout.Seconds() }},
@@ -59,7 +62,7 @@ var shapings = []shaping{
 
 // shapeless are the flags that shape no load, by why they do not.
 var shapeless = map[string][]string{
-	"where the load goes, and what proves that it is there": {"Target", "ConnectTo", "Insecure", "SourceAddress", "Root"},
+	"where the load goes, and what proves that it is there": {"Target", "ConnectTo", "Insecure", "SourceAddress", "Root", "LoginPage", "AllowLogins"},
 	"names":                            {"Backend", "Repeat", "Route"},
 	"what is written":                  {"Out", "GrinderLog", "HDRLog"},
 	"what is shown":                    {"JSON", "Quiet"},

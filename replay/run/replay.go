@@ -20,14 +20,16 @@ type Replay struct {
 	Dir   *record.Dir
 	Watch func(r *record.Record) // is called with every record, from many goroutines; may be nil
 
-	command *Command
-	setup   *Setup
-	logs    *traffic.Logs
-	target  *target.Target
-	traffic *traffic.Traffic
-	names   *route.Namer
-	warn    io.Writer
-	closers []func()
+	command  *Command
+	setup    *Setup
+	logs     *traffic.Logs
+	target   *target.Target
+	traffic  *traffic.Traffic
+	members  map[uint32]exchange.Member // by the log's client; empty: all are guests
+	accounts int                        // that the members use
+	names    *route.Namer
+	warn     io.Writer
+	closers  []func()
 }
 
 // Prepare prepares what a checked command asks for. The caller closes the replay.
@@ -51,8 +53,14 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 		return err
 	}
 	r.closers = append(r.closers, closeTarget)
+	if err = r.logIn(ctx, s); err != nil {
+		return err
+	}
 	if r.Dir, err = c.createDir(r.setup, r.logs, r.target); err != nil {
 		return UsageError{err}
+	}
+	if r.setup.membership != nil {
+		r.Dir.SetMembers(len(r.members), r.accounts)
 	}
 	r.names = route.New(r.setup.routes)
 	r.Dir.SetRoutes(r.names.Names)
@@ -115,7 +123,7 @@ func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	c, t := r.command, r.traffic
 	e := engine.New(r.target, r.setup.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
-		Revalidates: &t.Revalidates, StartAt: r.setup.StartAt,
+		Revalidates: &t.Revalidates, Members: r.sessions(), StartAt: r.setup.StartAt,
 	}, r.recorder(), abort)
 	switch {
 	case c.Users > 0:

@@ -86,6 +86,9 @@ func (l *Loop) Send(c *exchange.Conn, shot *exchange.Shot) {
 	s := c.Link.(*socket)
 	s.shot = shot
 	s.parser.Begin(shot.Method == "HEAD")
+	if shot.IsMember() {
+		s.parser.AskTold()
+	}
 	head := shot.Head
 	if head == nil {
 		l.out = shot.AppendHTTP1(l.out[:0], l.session.Target.Host, l.session.Headers)

@@ -202,5 +202,6 @@ func (l *Life) write(c *Conn, s *Shot) {
 		s.Flags |= record.HTTP2
 	}
 	c.served++
+	s.dress()
 	l.transport.Send(c, s)
 }

@@ -33,6 +33,7 @@ type Session struct {
 	Warmup     time.Duration // shots due before it are marked
 	Recorder   Recorder
 	Validators *Validators
+	Members    map[uint32]Member // by the log's client; nil: all are guests
 	Health     *Health
 	Abort      context.Context // cancelled: what is in flight is given up
 	Unhurried  bool            // nothing is due at an instant of its own: those who send need no precedence
@@ -50,13 +51,15 @@ func (s *Session) prepare(shot *Shot) {
 		s.Validators.recall(&own.Request)
 		shot.Hit = &own
 	}
+	s.join(shot)
 }
 
 // deadlineNS returns the instant at which a shot has used up its time.
 func (s *Session) deadlineNS(shot *Shot) int64 { return shot.sinceNS() + s.Timeout.Nanoseconds() }
 
-// answered keeps what the head of an answer says for later shots: the validator of a 200.
+// answered keeps what the head of an answer says for later shots: the validator of a 200, and a member's cookies.
 func (s *Session) answered(shot *Shot, answer *wire.Response) {
+	shot.hear(answer.Told)
 	if answer.Status == 200 {
 		s.Validators.learn(&shot.Request, &answer.Version)
 	}

@@ -41,6 +41,7 @@ type Shot struct {
 
 	lateNS      int64 // from due until it was submitted, which is the generator's own
 	retried     bool
+	member      Member // nil: a guest
 	conn        *Conn
 	links[Shot] // under way, or waiting
 }

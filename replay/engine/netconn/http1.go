@@ -39,8 +39,11 @@ func (h *http1) send(s *exchange.Shot) {
 	h.mu.Lock()
 	h.shot, h.firstNS = s, 0
 	h.parser.Begin(s.Method == "HEAD")
+	if s.IsMember() {
+		h.parser.AskTold()
+	}
 	h.mu.Unlock()
-	if len(s.Target)+len(s.Referer)+len(s.UserAgent) > bigHeadBytes {
+	if len(s.Target)+len(s.Referer)+len(s.UserAgent)+len(s.Cookie) > bigHeadBytes {
 		h.unwritten.Store(true)
 		go func() {
 			h.write(s)

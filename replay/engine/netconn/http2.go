@@ -185,6 +185,9 @@ func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) {
 			st.answer.Status = status
 			st.answer.Version = wire.HTTP2Validator(f)
 			st.length = length
+			if st.shot.IsMember() {
+				st.answer.Told = wire.HTTP2Told(f)
+			}
 		}
 	}
 	h.mu.Unlock()

@@ -15,6 +15,7 @@ type head struct {
 	close   bool
 	keep    bool
 	version Validator
+	told    *Told // nil: nobody asks
 }
 
 // statusLine reads "HTTP/1.1 200 OK".
@@ -40,6 +41,9 @@ func (h *head) field(line []byte) error {
 		return fmt.Errorf("%w: header line %.40q has no colon", ErrBadResponse, line)
 	}
 	name, value := line[:colon], bytes.Trim(line[colon+1:], " \t")
+	if h.told != nil {
+		h.told.take(name, value)
+	}
 	switch len(name) { // the cheapest way past the headers that do not matter
 	case len("ETag"):
 		if bytes.EqualFold(name, []byte("ETag")) {

@@ -101,6 +101,9 @@ func (h *Headers) Each(use func(name, value string)) {
 	}
 }
 
+// Sets reports whether a header is among them, also one that takes it away.
+func (h *Headers) Sets(name string) bool { return h.replaces(name) }
+
 func (h *Headers) replaces(name string) bool {
 	return len(h.replaced) > 0 && slices.Contains(h.replaced, strings.ToLower(name))
 }

@@ -37,7 +37,8 @@ type Request struct {
 	Proto                    Protocol
 	// IfModifiedSince is set for a logged 304, which should be one again. A validator that the server sent takes precedence.
 	IfModifiedSince time.Time
-	RangeBytes      int64 // > 0 for a logged 206: asks for this many bytes from the start
+	Cookie          string // of a member; none for guests
+	RangeBytes      int64  // > 0 for a logged 206: asks for this many bytes from the start
 
 	modified, etag string // the validator to send back; see Revalidate
 }
@@ -75,6 +76,7 @@ func (r *Request) fields(own *Headers, field func(name, value string)) {
 	if r.RangeBytes > 0 {
 		add("Range", "bytes=0-"+strconv.FormatInt(r.RangeBytes-1, 10))
 	}
+	add("Cookie", r.Cookie)
 	for _, h := range own.list {
 		if h.value != "" {
 			field(h.name, h.value)

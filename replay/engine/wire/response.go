@@ -25,6 +25,7 @@ type Response struct {
 	Bytes     int64 // of the body, as they came (a chunked body's content, not its framing)
 	KeepAlive bool  // the connection may carry another request
 	Version   Validator
+	Told      *Told // nil unless it was asked for
 }
 
 // ResponseParser reads HTTP/1.x responses (RFC 9112) from bytes as they come. It keeps nothing of them but the counts,
@@ -33,6 +34,7 @@ type ResponseParser struct {
 	Response // as far as it has come
 
 	toHEAD    bool
+	asked     bool // what the head tells is kept
 	state     parserState
 	head      head
 	left      int64 // of the body, or of a chunk
@@ -58,7 +60,11 @@ const (
 func (p *ResponseParser) Begin(toHEAD bool) {
 	p.Response = Response{}
 	p.toHEAD, p.state, p.headBytes, p.line = toHEAD, inStatusLine, 0, p.line[:0]
+	p.asked = false
 }
+
+// AskTold has the parser keep what the head of the response tells. It is called after Begin.
+func (p *ResponseParser) AskTold() { p.asked = true }
 
 // Feed takes what has come. It returns how many bytes belong to the response, and whether that is whole now.
 func (p *ResponseParser) Feed(b []byte) (used int, whole bool, err error) {
@@ -135,6 +141,9 @@ func (p *ResponseParser) take(line []byte) (err error) {
 	switch p.state {
 	case inStatusLine:
 		p.head = head{length: -1}
+		if p.asked {
+			p.head.told = &Told{}
+		}
 		p.head.status, p.head.minor, err = statusLine(line)
 		p.state = inHeaders
 	case inHeaders:
@@ -173,7 +182,7 @@ func (p *ResponseParser) headEnded() {
 		return
 	}
 	conflict := h.chunked && h.length >= 0 // the connection is not to be trusted after this (RFC 9112, 6.3)
-	p.Status, p.Version = h.status, h.version
+	p.Status, p.Version, p.Told = h.status, h.version, h.told
 	p.KeepAlive = !h.close && !conflict && h.status != 101 && (h.minor >= 1 || h.keep)
 	switch {
 	case p.toHEAD || h.status == 204 || h.status == 304 || h.status == 101:

@@ -1,0 +1,171 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/members"
+	"plimsoll/replay/record"
+)
+
+// membership is what the flags on members say, checked and read; nil: all clients are guests.
+type membership struct {
+	accounts []members.Account
+	signs    members.Signs
+	login    members.Place // zero: it is looked for
+}
+
+// members reads --accounts and what goes with it. Its errors never say what the file does.
+func (c *Command) members(setup *Setup) (*membership, error) {
+	var wrong []error
+	note := func(err error) {
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	m := &membership{signs: members.Signs{Share: c.MembersShare, Seed: c.Seed}}
+	var err error
+	m.signs.Match, err = compileAll("--members-match", c.MembersMatch)
+	note(err)
+	if c.LoginPage != "" {
+		var ok bool
+		if m.login, ok = members.ParsePlace(c.LoginPage); !ok {
+			note(fmt.Errorf("--login-page %q is no path: write it as /wp-login.php or /login/", c.LoginPage))
+		}
+		m.signs.Login = m.login
+	}
+	for _, rule := range []struct {
+		broken bool
+		says   string
+	}{
+		{c.given["members-share"] && !(c.MembersShare > 0 && c.MembersShare <= 1),
+			fmt.Sprintf("--members-share: %v is out of range, give more than 0 and at most 1 (0.3 is 30 %%)", c.MembersShare)},
+		{c.MembersShare != 0 && len(c.MembersMatch) > 0, "--members-match and --members-share cannot be combined: give one of them"},
+		{c.Accounts == "" && c.MembersShare != 0, "--members-share needs --accounts"},
+		{c.Accounts == "" && len(c.MembersMatch) > 0, "--members-match needs --accounts"},
+		{c.Accounts != "" && c.Target == "", "--accounts needs --target: the embedded origin has no members"},
+		{c.Accounts != "" && setup.headers != nil && setup.headers.Sets("Cookie"),
+			"--accounts gives members cookies of their own, which a Cookie header would replace: leave it out of the headers"},
+	} {
+		if rule.broken {
+			note(errors.New(rule.says))
+		}
+	}
+	if c.Accounts == "" {
+		return nil, errors.Join(wrong...)
+	}
+	text, err := readSecretFile("--accounts", c.Accounts)
+	note(err)
+	if err == nil {
+		if m.accounts, err = members.ParseAccounts(text); err != nil {
+			for _, line := range strings.Split(err.Error(), "\n") {
+				note(fmt.Errorf("--accounts %s: %s", c.Accounts, line))
+			}
+		}
+	}
+	return m, errors.Join(wrong...)
+}
+
+// facts returns what run.json says of the accounts: neither names nor passwords.
+func (m *membership) facts() any {
+	if m == nil {
+		return nil
+	}
+	var names []string
+	for _, account := range m.accounts {
+		names = append(names, account.Name)
+	}
+	return map[string]any{"accounts": len(names), "names_sha256": record.Digest([]byte(strings.Join(names, "\n")))}
+}
+
+// logIn logs the log's members in, before any load.
+func (r *Replay) logIn(ctx context.Context, s Streams) error {
+	m := r.setup.membership
+	if m == nil {
+		return nil
+	}
+	err := r.logInAs(ctx, m, s)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return AnswerNo{ErrInterrupted}
+	case err != nil:
+		return UsageError{fmt.Errorf("--accounts %s: %w", r.command.Accounts, err)}
+	}
+	return nil
+}
+
+func (r *Replay) logInAs(ctx context.Context, m *membership, s Streams) error {
+	if !r.command.AllowLogins && !isLoopback(r.target.Addresses[0]) {
+		return fmt.Errorf("logging in changes a site, and %s is not on this machine: give --allow-logins if it is a clone that may be changed",
+			r.target.URL)
+	}
+	clients, err := r.logs.Marked(ctx, r.setup.plan, m.signs.Marks)
+	if err != nil {
+		return err
+	}
+	if len(clients) == 0 && r.setup.Shard == nil {
+		return errors.New("no client of the log shows as a member: say what shows it with --members-match RE, or draw some with --members-share 0.3")
+	}
+	site := &members.Site{
+		Target: r.target, Headers: r.setup.headers, Login: m.login, Timeout: min(r.command.Timeout, 30*time.Second),
+	}
+	if err = site.Find(ctx); err != nil {
+		return err
+	}
+	done, end := r.command.loginProgress(s, len(clients))
+	r.members, err = site.LogIn(ctx, clients, m.accounts, done)
+	end()
+	r.accounts = min(len(clients), len(m.accounts))
+	return err
+}
+
+// loginProgress shows how many clients are logged in. done is called by one goroutine at a time.
+func (c *Command) loginProgress(s Streams, clients int) (done, end func()) {
+	if c.Quiet || !IsTerminal(s.Err) {
+		return func() {}, func() {}
+	}
+	bar := progressbar.NewOptions(max(1, clients), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
+		progressbar.OptionSetDescription("Logging in"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
+		progressbar.OptionThrottle(200*time.Millisecond))
+	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
+}
+
+// sessions returns the members' sessions; nil where all clients are guests.
+func (r *Replay) sessions() map[uint32]exchange.Member {
+	if len(r.members) == 0 {
+		return nil
+	}
+	return r.members
+}
+
+// membersDoubt returns what to say after a run that did not show members' pages; "" if it did.
+func membersDoubt(m *record.Members) string {
+	switch {
+	case m == nil || m.Clients == 0:
+		return ""
+	case m.Requests == 0:
+		return "no request went out with a member's cookies: the log names another host than the one that gave them; " +
+			"give the site's own with --connect-to or --header 'Host: …' (docs/members.md)"
+	case 100*m.SentToLogin > m.Requests:
+		return fmt.Sprintf("%d of %d requests of members were sent to the login: their sessions have ended, or their accounts may not see these pages",
+			m.SentToLogin, m.Requests)
+	}
+	return ""
+}
+
+func isLoopback(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return false
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback()
+}

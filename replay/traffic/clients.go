@@ -1,0 +1,69 @@
+package traffic
+
+import (
+	"context"
+
+	"plimsoll/replay/accesslog"
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/route"
+)
+
+// Marked returns the clients of which mark says so of some request, whether that is sent or not, and that send at least
+// one request under this plan; in the order of these.
+func (l *Logs) Marked(
+	ctx context.Context, plan Plan, mark func(r *accesslog.Request, client uint32, target []byte) bool,
+) ([]uint32, error) {
+	marked := map[uint32]bool{}
+	var target []byte
+	err := l.source.Each(ctx, l.Format, nil, func(r *accesslog.Request) bool {
+		target = accesslog.Unescape(target[:0], r.Target, l.Format.TargetEscape())
+		if client := clientOf(r.Host, r.UserAgent); !marked[client] && mark(r, client, target) {
+			marked[client] = true
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	var clients []uint32
+	t := New(plan, l, nobody{}, route.New(nil))
+	t.once(func(hit *exchange.Hit) bool {
+		if marked[hit.Client] {
+			clients = append(clients, hit.Client)
+			delete(marked, hit.Client)
+		}
+		return len(marked) > 0 && ctx.Err() == nil
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return clients, t.Err()
+}
+
+// once calls use with what one loop through the log sends, until it returns false.
+func (t *Traffic) once(use func(hit *exchange.Hit) bool) {
+	t.plan.Loops = 1
+	if t.plan.Users {
+		for e := range t.shared(t.ordered()) {
+			if !use(e.Value) {
+				return
+			}
+		}
+		return
+	}
+	shots := t.Unpaced
+	if t.plan.Speed > 0 {
+		shots = t.Paced
+	}
+	for shot := range shots() {
+		if !use(shot.Hit) {
+			return
+		}
+	}
+}
+
+// nobody counts nothing.
+type nobody struct{}
+
+func (nobody) Skip(string)          {}
+func (nobody) SkipN(string, uint64) {}
