@@ -22,7 +22,7 @@ from plimsoll.common.figure import is_figure
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event, Saturation, saturation
 from plimsoll.rundir.measures import Measures
-from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
+from plimsoll.rundir.requestfile import QUEUED, SENT_TO_LOGIN, WARMUP, Records
 
 WHOLE = "whole"
 _LATEST_MS = 0xFFFF_FFFF  # 49 days
@@ -129,7 +129,8 @@ class _Columns:
         if not measured.all():
             block, due_ns = block[measured], due_ns[measured]
         whole = block["error"] == 0
-        judged = whole & (block["logged_status"] != 0)
+        sent_to_login = (block["flags"] & SENT_TO_LOGIN) != 0  # a mismatch, whatever the log has
+        judged = whole & ((block["logged_status"] != 0) | sent_to_login)
         failures = failed(block)
         took_us = narrow(block["lag_us"].astype(np.uint64) + block["total_us"])
         self.response.append(counted_us(took_us, failures, self.timeout_us))
@@ -143,7 +144,7 @@ class _Columns:
         self.route.append(block["route"].copy())
         self.failed.append(failures)
         self.judged += int(judged.sum())
-        self.mismatches += int((judged & (block["status"] != block["logged_status"])).sum())
+        self.mismatches += int((judged & (sent_to_login | (block["status"] != block["logged_status"]))).sum())
         self.body_bytes += int(np.maximum(block["bytes"], 0).sum())
 
 

@@ -13,7 +13,7 @@ from analysis.statistics.routes import RouteTotals
 from analysis.statistics.sample import Sample
 from analysis.statistics.timeline import Timeline
 from analysis.statistics.times import Microseconds, Times, narrow
-from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
+from plimsoll.rundir.requestfile import QUEUED, SENT_TO_LOGIN, WARMUP, Records
 
 
 class Collection:
@@ -88,8 +88,9 @@ class Collection:
             _column(block, name)
             for name in ("route", "status", "logged_status", "bytes", "logged_bytes", "total_us", "ttfb_us")
         )
-        judged = ~broken & (logged_status != 0)
-        same = status == logged_status
+        sent_to_login = (block["flags"] & SENT_TO_LOGIN) != 0  # a mismatch, whatever the log has
+        judged = ~broken & ((logged_status != 0) | sent_to_login)
+        same = (status == logged_status) & ~sent_to_login
         status_mismatch = judged & ~same
         bytes_mismatch = judged & same & (logged_bytes >= 0) & (body_bytes != logged_bytes)
         self.routes.add(
