@@ -70,7 +70,7 @@ func (s *session) Seen(r *wire.Request, told *wire.Told) (sentToLogin bool) {
 func (s *session) take(at *url.URL, lines []string) (kept int) {
 	for _, line := range lines {
 		c, err := http.ParseSetCookie(line)
-		if err != nil || len(c.Name)+len(c.Value) > maxCookieBytes || !s.hasRoom(c.Name+";"+c.Path) {
+		if err != nil || len(c.Name)+len(c.Value) > maxCookieBytes || !s.isOurs(c.Domain) || !s.hasRoom(c.Name+";"+c.Path) {
 			continue
 		}
 		c.Secure = false
@@ -78,6 +78,13 @@ func (s *session) take(at *url.URL, lines []string) (kept int) {
 		kept++
 	}
 	return kept
+}
+
+// isOurs reports whether a cookie of a domain is for the session's host.
+func (s *session) isOurs(domain string) bool {
+	domain = strings.ToLower(strings.TrimPrefix(domain, "."))
+	host := strings.ToLower(s.host)
+	return domain == "" || host == domain || strings.HasSuffix(host, "."+domain)
 }
 
 func (s *session) hasRoom(name string) bool {

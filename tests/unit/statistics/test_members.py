@@ -20,7 +20,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("what", "status", "logged", "flags", "mismatches"), ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(
+    ("what", "status", "logged", "flags", "mismatches"), ROWS, ids=[row[0] for row in ROWS]
+)
 def test_who_is_sent_to_the_login_is_a_mismatch(
     what: str, status: int, logged: int, flags: int, mismatches: int, tmp_path: Path
 ) -> None:
