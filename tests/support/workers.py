@@ -8,6 +8,7 @@ from xdist.scheduler import LoadScopeScheduling
 # first.
 _TOGETHER = {
     "sites": (
+        "tests/real/replay/test_members.py",
         "tests/real/scenarios/test_browser_scenario.py",
         "tests/real/scenarios/test_locust_workers.py",
         "tests/real/scenarios/test_save_article.py",
