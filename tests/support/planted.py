@@ -47,7 +47,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "scrub": _cause("zpool scrub tank; sleep {s}; zpool scrub -s tank", "a scrub", lasts=3),
     "page-cache": _cause(
-        "for i in 1 2 3 4; do dd if=/dev/zero of=$W/up/burst$i bs=1M count=$(({s} * 3)) status=none & "
+        "for i in 1 2 3 4; do dd if=/dev/zero of=$W/up/burst$i bs=1M count=$(({s} * 15)) status=none & "
         "done; wait",
         "dirty memory",
     ),
@@ -82,7 +82,7 @@ class PlantedHost:
         if known.exists():
             return
         if on_zfs:
-            disks = ("--disk", "one:1G:10M", "--disk", "two:1G:10M")
+            disks = ("--disk", "one:1G:10M", "--disk", "two:2G:40M")
             command: list[str | Path] = [
                 TOOLS / "start",
                 "--forward",

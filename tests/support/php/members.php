@@ -4,7 +4,12 @@ require '/usr/share/plimsoll/seed/wordpress.php';
 for ($n = 1; $n <= 200; $n++) {
     $name = "plimsoll-member-$n";
     if (!username_exists($name)) {
-        wp_insert_user(['user_login' => $name, 'user_pass' => 'a word for members', 'user_email' => "$name@example.org", 'role' => 'subscriber']);
+        wp_insert_user([
+            'user_login' => $name,
+            'user_pass' => 'a word for members',
+            'user_email' => "$name@example.org",
+            'role' => 'subscriber',
+        ]);
     }
 }
 echo "made\n";
