@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from analysis.report.backends import BackendRuns
 from analysis.report.stall_windows import LAG_S
 from analysis.report.stalls import BackendStalls, Sign
+from analysis.statistics.coincidence import LEAST_SLOW_MS
 from plimsoll.common.units import counted, milliseconds, significant
 
 _MOST_BESIDE = 2
@@ -39,7 +40,8 @@ def in_words(stalls: BackendStalls) -> str:
     """Return what is said of a backend's slow windows, as the rest of a sentence that began with its name."""
     if stalls.limit_ms is None:
         windows = counted(stalls.windows, "window")
-        return f"nothing stands out: hardly any of {windows} was much slower than usual."
+        noticed = f"and over {milliseconds(LEAST_SLOW_MS)}"
+        return f"nothing stands out: hardly any of {windows} was much slower than usual {noticed}."
     windows = f"{counted(stalls.slow, 'window')} of {stalls.windows:,}"
     slow = f"{windows} took over {milliseconds(stalls.limit_ms)}"
     if stalls.too_few:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEWEST_SLOW = 5  # windows: of fewer no share can be told
+LEAST_SLOW_MS = 50.0  # half of what people take for instantaneous (Nielsen, Usability Engineering, 1993)
 _SHIFTS = 1999  # drawn, where several runs are shifted by each other's side
 _SEED = 20_161_123
 _TIE = 1e-9  # statistics that are equal but for rounding
@@ -56,14 +57,15 @@ def slow_limit_ms(windows_ms: Floats) -> float | None:
     """Return from what on a window is slow, half way from the usual to the slowest; None where none is.
 
     Half way is on a log scale, from the median to the slowest hundredth (of five windows at least), rounded
-    down to a figure that people can read. Slow windows are about twice as slow as usual, or there are none.
+    down to a figure that people can read. Slow windows are about twice as slow as usual, and LEAST_SLOW_MS at
+    least: nobody notices less.
     """
     if len(windows_ms) < 2 * FEWEST_SLOW:
         return None
     usual = float(np.median(windows_ms))
     slowest = float(np.sort(windows_ms)[-max(FEWEST_SLOW, len(windows_ms) // 100)])
     middle = math.sqrt(usual * slowest)
-    return nice_below(middle) if usual > 0 and middle >= 2 * usual else None
+    return nice_below(middle) if usual > 0 and middle >= max(2 * usual, LEAST_SLOW_MS) else None
 
 
 def nice_below(value: float) -> float:

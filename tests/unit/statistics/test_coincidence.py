@@ -47,6 +47,8 @@ LIMITS: list[tuple[str, list[float], float | None]] = [
     ("windows that are all alike", [20.0] * 100, None),
     ("one stall says nothing", [20.0] * 99 + [9000.0], None),
     ("twice as slow is not slow", [20.0] * 90 + [40.0] * 10, None),
+    ("ten times as slow, and nobody notices", [3.0] * 90 + [30.0] * 10, None),
+    ("as slow as somebody may notice", [3.0] * 90 + [834.0] * 10, 50.0),
     ("no windows at all", [], None),
     ("windows that took no time", [0.0] * 100, None),
 ]
