@@ -203,7 +203,8 @@ def test_a_planted_change_is_found_and_nothing_else(
     sites[0].start()
     sites[1].start(plant(sites[1]))
     code, found = same(log_of(sites[0], tmp_path), sites, tmp_path / "results")
-    assert code == 1, (what, found["says"], found["pages"])
+    said = [(site.process and site.process.poll(), (site.root / "error.log").read_text()) for site in sites]
+    assert (code, found["reason"]) == (1, None), (what, found["says"], found["shown"][:2], said)
     assert {page["path"] for page in found["shown"]} == pages
     assert {page["kind"] for page in found["shown"]} == {kind}
     assert found["pages"]["same"] == len(TARGETS) - len(pages)
