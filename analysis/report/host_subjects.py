@@ -65,7 +65,8 @@ _PRESSURE = Subject(
 _MEMORY = Subject(
     "memory",
     "The memory",
-    "Available is what programs could still have; dirty waits to be written.",
+    "Available is what programs could still have; dirty waits to be written. From half of the kernel's limit "
+    "on, whoever writes has to wait.",
     (
         HostRow(
             "available (GiB)",
@@ -90,6 +91,17 @@ _MEMORY = Subject(
             alarm="rises",
             at=0.25,
             depth=Depth.MEMORY,
+        ),
+        replace(
+            _percent(
+                "dirty, of its limit",
+                "dirty memory, of its limit",
+                r"memory\.dirty_limit_percent",
+                20,
+                25,
+                Depth.MEMORY,
+            ),
+            near="dirty memory over {} of its limit",
         ),
         HostRow("slab (GiB)", "slab", "GiB", r"memory\.slab_bytes", 0.3, _GIB, moves=True, bad=""),
         HostRow(

@@ -1,12 +1,17 @@
 """MariaDB's counters, from SHOW GLOBAL STATUS. The account is in a file that the client reads.
 
-Where performance_schema is on and the account may read it, also what its files took.
+Where performance_schema is on and the account may read it, also what its files took. One client asks for a
+minute, so that a busy host has to start it seldom.
 """
+
+import time
+from collections.abc import Callable
 
 from lab.errors import MachineError
 from lab.machine import Machine
 from lab.observers.counters import Column, Pair, Reading, gauge, number, per, rate
-from lab.observers.observer import Observer, Say, Source
+from lab.observers.linestream import LineStream
+from lab.observers.observer import Observer, Say
 from lab.observers.settings import MariadbSettings, ObserverOptions
 
 _STATUS = "SHOW GLOBAL STATUS"
@@ -22,6 +27,15 @@ WAITS = "; ".join(
 )
 _MS_OF_PS = 1 / 1e9
 _PROBE_TIMEOUT_S = 10.0
+# One that runs in a container lives on there when the observing ends, so it must not live for ever.
+_ROUNDS = 60
+_END = "end of a round"  # no status variable: those have a tab
+# A little under a second, so that no second is left without. The client's own shell sleeps: SLEEP() would
+# be a query that the server counts, and may log as slow.
+_PAUSE = r"\! sleep 0.95 || sleep 1"
+_MOST_FIELDS = 10_000
+_LONGEST = 200
+_MOST_ERRORS = 10
 
 
 def command(settings: MariadbSettings, query: str = _STATUS) -> list[str]:
@@ -32,9 +46,20 @@ def command(settings: MariadbSettings, query: str = _STATUS) -> list[str]:
         f"--defaults-file={settings.defaults_file}",
         "--batch",
         "--skip-column-names",
+        "--unbuffered",
         "--connect-timeout=1",
         f"--execute={query}",
     ]
+
+
+def rounds(query: str) -> str:
+    """Return the statements with which one client asks again and again, a second apart. Pure."""
+    return f"{query};\nSELECT '{_END}';\n{_PAUSE}\n" * _ROUNDS
+
+
+def watching(settings: MariadbSettings, query: str) -> list[str]:
+    """Return the command that keeps a client asking, also one that found no server. Pure."""
+    return ["sh", "-c", 'while :; do "$@" 2>&1 || sleep 1; done', "sh", *command(settings, rounds(query))]
 
 
 def parse(text: str) -> dict[str, float]:
@@ -91,12 +116,69 @@ COLUMNS = (
 )
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Source | None:
+class MariadbWatch:
+    """One client that asks; a Stream."""
+
+    name = "mariadb"
+    columns: tuple[Column, ...] = COLUMNS
+
+    def __init__(
+        self,
+        machine: Machine,
+        settings: MariadbSettings,
+        query: str = _STATUS,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._stream = LineStream(self.name, machine, watching(settings, query), self.take)
+        self._echoes = {"-" * 14, *query.split("; ")}  # what a client prints around an error
+        self._now_ns = now_ns
+        self._say: Say = lambda _: None
+        self._errors = set[str]()
+        self._coming: dict[str, float] = {}
+        self._round: tuple[Reading, int] | None = None
+        self._before: tuple[Reading, int] | None = None
+
+    async def start(self, say: Say) -> None:
+        """Start the process. Raises MachineError."""
+        self._say = say
+        await self._stream.start(say)
+
+    def sample(self) -> list[float | None]:
+        """Return the figures of the last round since the last call.
+
+        After a gap a rate is that of the whole gap.
+        """
+        if self._round is None:
+            return [None] * len(COLUMNS)
+        reading, at_ns = self._round
+        before, before_ns = self._before or (None, 0)
+        pair = Pair(reading, earlier(reading, before), (at_ns - before_ns) / 1e9)
+        self._before, self._round = self._round, None
+        return [column.formula(pair) for column in COLUMNS]
+
+    async def stop(self) -> None:
+        """End the process."""
+        await self._stream.stop()
+
+    def take(self, line: str) -> None:
+        """Take a line of the client: of a round, its end, or why there is none. An error is said once."""
+        if line.rstrip("\r") == _END:
+            self._round, self._coming = (self._coming, self._now_ns()), {}
+        elif "\t" in line:
+            self._coming |= parse(line) if len(self._coming) < _MOST_FIELDS else {}
+        elif line.strip() and line not in self._echoes:
+            self._coming = {}
+            error, _, _ = line.partition(":")
+            if error not in self._errors and len(self._errors) < _MOST_ERRORS:
+                self._errors.add(error)
+                self._say(f"mariadb: {line.strip()[:_LONGEST]}")
+
+
+async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> MariadbWatch | None:
     if options.mariadb is None:
         return None
     query = f"{_STATUS}; {WAITS}" if await _tells_waits(machine, options.mariadb, say) else _STATUS
-    asked = tuple(command(options.mariadb, query))
-    return Source("mariadb", COLUMNS, lambda texts: parse(texts[0]), command=asked, earlier=earlier)
+    return MariadbWatch(machine, options.mariadb, query)
 
 
 async def _tells_waits(machine: Machine, settings: MariadbSettings, say: Say) -> bool:

@@ -13,14 +13,12 @@ Say = Callable[[str], None]
 
 @dataclass
 class Source:
-    """An observer that reads the files at `paths` or what `command` prints, and its last reading."""
+    """An observer that reads the files at `paths`, and its last reading."""
 
     name: str
     columns: tuple[Column, ...]
     read: Callable[[tuple[str, ...]], Reading]
     paths: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-    earlier: Callable[[Reading, Reading | None], Reading | None] = lambda _, before: before
     _before: Reading | None = field(default=None, init=False)
     _before_ns: int = field(default=0, init=False)
 
@@ -33,7 +31,7 @@ class Source:
         reading = self.read(tuple(text or "" for text in texts))
         if not reading:
             return [None] * len(self.columns)
-        pair = Pair(reading, self.earlier(reading, self._before), (at_ns - self._before_ns) / 1e9)
+        pair = Pair(reading, self._before, (at_ns - self._before_ns) / 1e9)
         self._before, self._before_ns = reading, at_ns
         return [column.formula(pair) for column in self.columns]
 

@@ -1,4 +1,4 @@
-"""What runs on each pool and how full it is, from `zpool status` and `zpool list`, every five seconds."""
+"""What runs on each pool and how full it is, from `zpool status` and `zpool list`, every two seconds."""
 
 import re
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from lab.observers.observer import Observer, Say
 from lab.observers.settings import ObserverOptions
 from lab.observers.watch import END, Watch, rounds
 
-EVERY_S = 5
-_REPEATED = 3 * EVERY_S  # samples: then the host has not answered for so long that nobody knows
+EVERY_S = 2
+_REPEATED = 6 * EVERY_S  # samples: then the host has not answered for so long that nobody knows
 _MOST_LINES = 10_000  # of a round
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,4})?)%?")
 # The newest first; zfs-fuse knows neither -p nor fragmentation.

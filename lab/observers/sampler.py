@@ -13,7 +13,6 @@ from lab.observers.observer import Say, Source, Stream
 from lab.observers.registry import ObserverSettings, observer
 
 _PERIOD_NS = 1_000_000_000
-_QUERY_TIMEOUT_S = 0.8  # a slow database must not delay the other observers
 
 Row = list[float | None]
 
@@ -30,9 +29,7 @@ class Sampler:
         self, machine: Machine, observed: Sequence[Source | Stream], say: Say = lambda _: None
     ) -> None:
         self._machine, self._say = machine, say
-        sources = [one for one in observed if isinstance(one, Source)]
-        self._files = [source for source in sources if not source.command]
-        self._queries = [source for source in sources if source.command]
+        self._files = [one for one in observed if isinstance(one, Source)]
         self._streams = [one for one in observed if not isinstance(one, Source)]
         self._paths = list(dict.fromkeys(path for source in self._files for path in source.paths))
         self._complained: set[str] = set()
@@ -40,7 +37,7 @@ class Sampler:
     @property
     def columns(self) -> list[str]:
         """The columns of `host.csv` after `t_ns`."""
-        observed: list[Source | Stream] = [*self._files, *self._streams, *self._queries]
+        observed: list[Source | Stream] = [*self._files, *self._streams]
         return [f"{one.name}.{column.name}" for one in observed for column in one.columns]
 
     async def run(self, file: HostCsv, run_start_ns: int, stop: asyncio.Event) -> None:
@@ -67,11 +64,9 @@ class Sampler:
 
     async def once(self) -> tuple[int, Row]:
         """Return one sample and its monotonic instant: the middle of the time that the reading took."""
-        (at_ns, row), answers = await asyncio.gather(
-            self._read_files(), asyncio.gather(*map(self._query, self._queries))
-        )
-        for figures in (*(stream.sample() for stream in self._streams), *answers):
-            row += figures
+        at_ns, row = await self._read_files()
+        for stream in self._streams:
+            row += stream.sample()
         return at_ns, row
 
     async def _read_files(self) -> tuple[int, Row]:
@@ -90,15 +85,6 @@ class Sampler:
             if texts and not any(found):
                 self._complain(source.name, f"{source.paths[0]} cannot be read here; its columns stay empty")
         return at_ns, row
-
-    async def _query(self, source: Source) -> Row:
-        before_ns = time.monotonic_ns()
-        text = None
-        try:
-            text = (await self._machine.run(source.command, timeout_s=_QUERY_TIMEOUT_S)).out
-        except MachineError as error:
-            self._complain(source.name, str(error))
-        return source.sample([text], (before_ns + time.monotonic_ns()) // 2)
 
     def _complain(self, observer: str | None, text: str) -> None:
         if (observer or "") not in self._complained:

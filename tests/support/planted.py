@@ -50,6 +50,7 @@ CAUSES: dict[str, Cause] = {
         "for i in 1 2 3 4; do dd if=/dev/zero of=$W/up/burst$i bs=1M count=$(({s} * 15)) status=none & "
         "done; wait",
         "dirty memory",
+        "dirty memory, of its limit",
     ),
     "row-lock": _cause(
         "mariadb --defaults-file=$W/client.cnf site "

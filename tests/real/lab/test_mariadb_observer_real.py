@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from lab.machine import LocalMachine
-from lab.observers import ObserverSettings, sampler_of
+from lab.observers import ObserverSettings, observer
+from lab.observers.mariadb import MariadbWatch
 from lab.observers.settings import MariadbSettings
 from tests.support.programs import need
 
@@ -32,16 +33,19 @@ class Server:
             check=True,
             capture_output=True,
         )
+        self._options = [f"--datadir={data}", *options]
+        self.start()
+
+    def start(self) -> None:
         self._process = subprocess.Popen(
             [
                 "/usr/sbin/mariadbd",
                 "--no-defaults",
                 "--user=root",
-                f"--datadir={data}",
                 f"--socket={self.socket}",
                 "--skip-networking",
-                f"--log-error={folder / 'log'}",
-                *options,
+                f"--log-error={self.folder / 'log'}",
+                *self._options,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -50,7 +54,7 @@ class Server:
             if self.sql("SELECT 1", check=False).returncode == 0:
                 return
             time.sleep(0.1)
-        raise AssertionError((folder / "log").read_text())
+        raise AssertionError((self.folder / "log").read_text())
 
     def sql(self, text: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
         words = ["/usr/bin/mariadb", "--no-defaults", f"--socket={self.socket}", "--user=root", "-e", text]
@@ -78,23 +82,53 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.stop()
 
 
-def _seen(
-    server: Server, settings: MariadbSettings, meanwhile: str
-) -> tuple[dict[str, float | None], list[str]]:
-    """The sample after some SQL, and what was said."""
+WITHOUT_RIGHTS = (
+    "mariadb: may not read performance_schema: GRANT SELECT ON performance_schema.* TO the account"
+)
+Figures = dict[str, float | None]
+_MOST_SAMPLES = 600  # a tenth of a second each
+
+
+@contextlib.asynccontextmanager
+async def _watching(settings: MariadbSettings, said: list[str]) -> AsyncIterator[MariadbWatch]:
+    machine = LocalMachine()
+    options = ObserverSettings(observe=("mariadb",), mariadb=settings)
+    watch = await observer("mariadb").prepare(machine, options, said.append)
+    assert isinstance(watch, MariadbWatch)
+    await watch.start(said.append)
+    try:
+        yield watch
+    finally:
+        await watch.stop()
+        await machine.close()
+
+
+async def _next(watch: MariadbWatch) -> Figures:
+    names = [column.name for column in watch.columns]
+    for _ in range(_MOST_SAMPLES):
+        await asyncio.sleep(0.1)
+        figures = dict(zip(names, watch.sample(), strict=True))
+        if figures["threads_running_count"] is not None:
+            return figures
+    raise AssertionError("it never answered")
+
+
+def _seen(server: Server, settings: MariadbSettings, meanwhile: str) -> tuple[Figures, list[str]]:
+    """The most of each column in the two rounds since some SQL began, and what was said."""
     said = list[str]()
 
-    async def run() -> dict[str, float | None]:
-        options = ObserverSettings(observe=("mariadb",), mariadb=settings)
-        machine = LocalMachine()
-        sampler = await sampler_of(machine, options, said.append)
-        await sampler.once()
-        server.sql(meanwhile)
-        _, row = await sampler.once()
-        await machine.close()
-        return {name.partition(".")[2]: value for name, value in zip(sampler.columns, row, strict=True)}
+    async def run() -> list[Figures]:
+        async with _watching(settings, said) as watch:
+            await _next(watch)
+            server.sql(meanwhile)
+            return [await _next(watch) for _ in range(2)]
 
-    return asyncio.run(run()), said
+    first, second = asyncio.run(run())
+    known = {name: [each[name] for each in (first, second) if each[name] is not None] for name in first}
+    return {
+        name: max((value for value in values if value is not None), default=None)
+        for name, values in known.items()
+    }, said
 
 
 WORK = "CREATE OR REPLACE TABLE test.t (v INT); " + "INSERT INTO test.t VALUES (1); " * 20
@@ -111,9 +145,7 @@ def test_an_account_without_rights_sees_all_but_the_files(server: Server) -> Non
     assert figures["row_lock_current_waits_count"] == 0
     assert figures["checkpoint_percent"] is not None
     assert figures["binlog_wait_ms"] is None
-    assert said == [
-        "mariadb: may not read performance_schema: GRANT SELECT ON performance_schema.* TO the account"
-    ]
+    assert said == [WITHOUT_RIGHTS]
 
 
 def test_one_with_them_sees_what_the_files_took(server: Server) -> None:
@@ -124,6 +156,43 @@ def test_one_with_them_sees_what_the_files_took(server: Server) -> None:
     assert figures["binlog_wait_ms"]
     assert figures["data_file_wait_ms"]
     assert said == []
+
+
+def test_a_server_that_goes_is_said_once_and_watched_again_when_it_is_back(server: Server) -> None:
+    settings, said = server.account("patient"), list[str]()
+
+    async def run() -> list[float | None]:
+        async with _watching(settings, said) as watch:
+            await _next(watch)
+            await asyncio.to_thread(server.stop)
+            await asyncio.sleep(2.5)
+            watch.sample()  # of before
+            await asyncio.sleep(1.5)
+            gone = watch.sample()
+            await asyncio.to_thread(server.start)
+            assert (await _next(watch))["queries_per_s"] is None, "its counters began at 0"
+            assert (await _next(watch))["queries_per_s"]
+            return gone
+
+    assert set(asyncio.run(run())) == {None}
+    assert len([each for each in said if "ERROR" in each]) == len(set(said) - {WITHOUT_RIGHTS}), said
+    assert any("ERROR 2002" in each for each in said)
+
+
+def test_a_client_that_was_ended_leaves_no_connection(server: Server) -> None:
+    settings, said = server.account("gone"), list[str]()
+
+    async def run() -> None:
+        async with _watching(settings, said) as watch:
+            await _next(watch)
+
+    asyncio.run(run())
+    for _ in range(_MOST_SAMPLES):
+        listed = server.sql("SHOW PROCESSLIST").stdout
+        if "gone" not in listed:
+            return
+        time.sleep(0.1)
+    raise AssertionError(listed)
 
 
 def test_a_row_that_somebody_holds_is_seen_while_it_is_held(server: Server) -> None:

@@ -144,9 +144,30 @@ def test_iowait_that_falls_is_missing_alone() -> None:
 
 
 def test_memory_is_in_bytes() -> None:
-    figures = _two("memory", [MEMINFO], [MEMINFO])
+    figures = _two("memory", [MEMINFO, ""], [MEMINFO, ""])
     assert figures["dirty_bytes"] == 628 * 1024
     assert figures["swap_used_bytes"] == 48576 * 1024
+    assert figures["dirty_limit_bytes"] is None, "a kernel that says no limit"
+    assert figures["dirty_limit_percent"] is None
+
+
+LIMITS = [
+    ("pages of 4 KiB, a little more of them free than a moment before", 4096, 1.02),
+    ("pages of 16 KiB", 16384, 1.0),
+    ("pages of 64 KiB, a little less of them free", 65536, 0.97),
+]
+
+
+@pytest.mark.parametrize(("page", "moved"), [row[1:] for row in LIMITS], ids=[row[0] for row in LIMITS])
+def test_what_may_be_dirty_is_counted_in_pages_whose_size_is_found(page: int, moved: float) -> None:
+    free_bytes = memory.parse(MEMINFO)["MemFree"]
+    vmstat = f"nr_free_pages {int(free_bytes * moved / page)}\nnr_dirty_threshold {(64 << 20) // page}\n"
+    figures = _two("memory", [MEMINFO, vmstat], [MEMINFO, vmstat])
+    assert figures["dirty_limit_bytes"] == 64 << 20
+    dirty_bytes, writing_bytes = figures["dirty_bytes"], figures["writeback_bytes"]
+    assert dirty_bytes is not None
+    assert writing_bytes is not None
+    assert figures["dirty_limit_percent"] == pytest.approx(100 * (dirty_bytes + writing_bytes) / (64 << 20))
 
 
 def test_the_arc_s_hits_are_those_of_the_second() -> None:
@@ -158,15 +179,70 @@ def test_the_arc_s_hits_are_those_of_the_second() -> None:
     assert _two("arcstats", [ARCSTATS], [ARCSTATS])["hit_percent"] is None
 
 
+class Rounds:
+    """What a client prints, round by round, and the clock of who reads it."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        settings = MariadbSettings(defaults_file="/root/lab.cnf")
+        self._watch = mariadb.MariadbWatch(FakeMachine(), settings, now_ns=lambda: self.now_ns)
+
+    def take(self, text: str, at_s: float, *, whole: bool = True) -> None:
+        self.now_ns = int(at_s * SECOND_NS)
+        for line in [*text.splitlines(), *(["end of a round"] if whole else [])]:
+            self._watch.take(line)
+
+    def figures(self) -> dict[str, float | None]:
+        return dict(zip((column.name for column in mariadb.COLUMNS), self._watch.sample(), strict=True))
+
+    def seen(self, text: str, at_s: float) -> dict[str, float | None]:
+        self.take(text, at_s)
+        return self.figures()
+
+
 def test_a_database_that_was_started_anew_has_no_rates() -> None:
-    source = Source(
-        "mariadb", mariadb.COLUMNS, lambda texts: mariadb.parse(texts[0]), earlier=mariadb.earlier
-    )
-    _named(source, [MARIADB], 1)
-    assert _named(source, [MARIADB.replace("120000", "120500")], 2)["queries_per_s"] == 500
+    client = Rounds()
+    client.seen(MARIADB, 1)
+    assert client.seen(MARIADB.replace("120000", "120500"), 2)["queries_per_s"] == 500
     anew = MARIADB.replace("Uptime\t3600", "Uptime\t2").replace("120000", "999999")
-    assert _named(source, [anew], 3)["queries_per_s"] is None
-    assert _named(source, [anew], 4)["threads_running_count"] == 4
+    assert client.seen(anew, 3)["queries_per_s"] is None
+    assert client.seen(anew, 4)["threads_running_count"] == 4
+
+
+def test_a_second_without_a_whole_round_is_empty_and_the_next_rate_is_that_of_the_gap() -> None:
+    client = Rounds()
+    client.seen(MARIADB, 1)
+    later = MARIADB.replace("120000", "120500")
+    client.take(later, 1.9, whole=False)
+    assert set(client.figures().values()) == {None}
+    assert client.seen(later, 3)["queries_per_s"] == 250
+    client.take(later.replace("120500", "120600"), 3.1)
+    client.take(later.replace("120500", "120900"), 3.8)
+    assert client.figures()["queries_per_s"] == 500, "of two rounds in a second the later one"
+
+
+def test_an_error_of_the_client_ends_the_round_and_is_said_once() -> None:
+    said = list[str]()
+    watch = mariadb.MariadbWatch(FakeMachine(), MariadbSettings(defaults_file="/root/lab.cnf"))
+    refused = "ERROR 2002 (HY000): Can't connect to local server through socket '/run/mysqld.sock' (2)"
+
+    async def run() -> list[float | None]:
+        await watch.start(said.append)
+        for line in (
+            "Queries\t7",
+            "-" * 14,
+            "SHOW GLOBAL STATUS",
+            "-" * 14,
+            refused,
+            refused,
+            "end of a round",
+        ):
+            watch.take(line)
+        await watch.stop()
+        return watch.sample()
+
+    assert set(asyncio.run(run())) == {None}
+    assert said == [f"mariadb: {refused}"]
 
 
 # As MariaDB 10.6 prints them; 10.11 has no line for the redo log.
@@ -182,12 +258,10 @@ Innodb_row_lock_time\t1500
 
 
 def test_what_mariadb_s_files_took_is_a_mean_over_the_second() -> None:
-    source = Source(
-        "mariadb", mariadb.COLUMNS, lambda texts: mariadb.parse(texts[0]), earlier=mariadb.earlier
-    )
-    _named(source, [MARIADB + FILE_WAITS], 1)
+    client = Rounds()
+    client.seen(MARIADB + FILE_WAITS, 1)
     later = FILE_WAITS.replace("\t1000", "\t1010").replace("4000000000000", "4050000000000")
-    figures = _named(source, [MARIADB + later.replace("\t1500", "\t2100")], 2)
+    figures = client.seen(MARIADB + later.replace("\t1500", "\t2100"), 2)
     assert figures["log_file_wait_ms"] == pytest.approx(5.0)
     assert figures["data_file_wait_ms"] is None, "nothing was waited for"
     assert figures["binlog_wait_ms"] is None
@@ -221,11 +295,18 @@ def test_file_waits_are_asked_for_where_they_can_be_had(
             return Done(tuple(command), status, out, err)
 
     settings = ObserverSettings(mariadb=MariadbSettings(defaults_file="/root/lab.cnf"))
-    heard = list[str]()
-    source = asyncio.run(observer("mariadb").prepare(Client(), settings, heard.append))
-    assert isinstance(source, Source)
-    assert source.command[-1].startswith("--execute=SHOW GLOBAL STATUS")
-    assert ("performance_schema" in source.command[-1]) is waits
+    heard, client = list[str](), Client()
+
+    async def run() -> None:
+        watch = await observer("mariadb").prepare(client, settings, heard.append)
+        assert isinstance(watch, mariadb.MariadbWatch)
+        await watch.start(print)
+        await watch.stop()
+
+    asyncio.run(run())
+    asked = client.ran[-1][-1]
+    assert asked.startswith("--execute=SHOW GLOBAL STATUS")
+    assert ("performance_schema" in asked) is waits
     assert heard == said
 
 
@@ -301,6 +382,7 @@ def test_no_bytes_crash_a_parser(data: bytes) -> None:
         diskstats.parse,
         mariadb.parse,
         memory.parse,
+        memory.parse_pages,
         pressure.parse,
         zpool.parse,
     ):
@@ -317,7 +399,8 @@ def test_no_bytes_crash_a_parser(data: bytes) -> None:
 def test_no_words_in_the_wrong_place_crash_one_either(words: list[str]) -> None:
     text = " ".join(words)
     for name in ("arcstats", "cpu", "diskstats", "memory"):
-        _two(name, [text], [text[::-1]])
+        files = len(_source(name).paths)
+        _two(name, [text] * files, [text[::-1]] * files)
     zpool.parse(text)
 
 

@@ -190,6 +190,20 @@ def test_what_is_there_all_the_time_does_not_stand_out(tmp_path: Path) -> None:
     assert not found.standing_out
 
 
+def test_a_small_page_cache_that_is_full_is_named_by_its_limit(tmp_path: Path) -> None:
+    """Of 16 MiB that may be dirty, the row in GiB is quiet."""
+    world = stalled_hosts.calm(2)
+    stalls = world.episodes(50, 4, 10)
+    world.held_ms = world.held_ms + 1500 * stalls
+    full = 0.1 + 0.7 * stalls
+    world.columns["memory.dirty_limit_percent"] = 100 * full
+    world.columns["memory.dirty_bytes"] = full * (16 << 20)
+    world.columns["memory.writeback_bytes"] = np.zeros(world.seconds)
+    (found,) = stalls_of_runs([write_stalled(tmp_path / "run", world)])
+    assert found.standing_out[0].row.said == "dirty memory, of its limit"
+    assert "dirty memory over 80 % of its limit" in in_words(found)
+
+
 def _every_row() -> list[HostRow]:
     return [row for subject in SUBJECTS for row in subject.rows]
 
