@@ -8,7 +8,8 @@ import http from 'k6/http';
 import { Trend } from 'k6/metrics';
 import { accessOf } from './k6/access.js';
 import { Site } from './k6/address.js';
-import { filesOf, kindOf, Pages } from './k6/pages.js';
+import { filesOf, kindOf } from './k6/files.js';
+import { Pages } from './k6/pages.js';
 import { generator, skewed } from './k6/random.js';
 import { MODELS, stages } from './k6/schedule.js';
 import { readSettings, SUMMARY } from './k6/settings.js';
@@ -24,6 +25,7 @@ if (!MODELS[model]) throw new Error(`PLIMSOLL_MODEL: must be one of ${Object.key
 const plan = MODELS[model]({ ...settings, stages: settings.stages ? stages(settings.stages) : null });
 const timeout = `${settings.timeout_s}s`;
 const access = accessOf(settings);
+const screen = { width_px: settings.viewport_px, pixel_ratio: settings.pixel_ratio };
 const listed = settings.pages ? open(settings.pages) : null;
 
 export const options = {
@@ -59,9 +61,19 @@ const bytes = new Trend('plimsoll_bytes');
 const pageResponse = new Trend('page_response', true); // due → last byte of the page itself
 const pageLoad = new Trend('page_load', true); // start → last byte of the last of its files
 
-// Once, before the first visit: the list of pages.
+// Once, before the first visit: the list of pages, and the icon that browsers ask for where a page names none. One that
+// is not there is nobody's loss, and would be an error of each visit.
 export function setup() {
   letIn();
+  return { pages: pagesOfSite(), usualIcon: settings.no_files ? null : icon() };
+}
+
+function icon() {
+  const address = `${site.origin}/favicon.ico`;
+  return follow(address, 'discovery', '0').status === 200 ? address : null;
+}
+
+function pagesOfSite() {
   const pages = new Pages(site, settings.max_pages);
   if (listed !== null) {
     listed
@@ -105,7 +117,7 @@ function letIn() {
 }
 
 // One visit: some pages, one after another, with time to think between them.
-export default function (pages) {
+export default function ({ pages, usualIcon }) {
   const n = exec.scenario.iterationInTest;
   const late_ms = plan.due_ms ? exec.scenario.progress * plan.duration_ms - plan.due_ms(n) : 0;
   if (plan.due_ms) {
@@ -119,7 +131,7 @@ export default function (pages) {
   const cached = new Set();
   for (let i = 0; i < settings.pages_per_visit; i++) {
     if (i > 0) sleep(thinking(chance));
-    read(pages[choose(chance)], cached, i === 0 ? Math.max(late_ms, 0) : 0);
+    read(pages[choose(chance)], usualIcon, cached, i === 0 ? Math.max(late_ms, 0) : 0);
   }
   if (!plan.due_ms) sleep(thinking(chance)); // in a closed loop the same visitor comes again
 }
@@ -128,7 +140,7 @@ export default function (pages) {
 const thinking = (chance) => settings.think_s * (0.5 + chance());
 
 // A page with those of its files that this visitor does not have yet.
-function read(address, cached, late_ms) {
+function read(address, usualIcon, cached, late_ms) {
   const started_ms = exec.instance.currentTestRunDuration;
   const name = address === site.front ? 'front page' : 'page';
   const page = follow(address, name, '0');
@@ -136,36 +148,44 @@ function read(address, cached, late_ms) {
   if (page.status === 200) check(page, { 'page is there': () => true }, { step: name });
   else miss(address, page, 'page', { step: name });
   if (!settings.no_files && page.status === 200 && page.body) {
-    const files = filesOf(page.body, page.url, site).filter((file) => !cached.has(file));
-    files.forEach((file) => cached.add(file));
-    fetch(files, page.url);
+    fetch(filesOf(page.body, page.url, site, screen, usualIcon), page.url, cached);
   }
   pageLoad.add(exec.instance.currentTestRunDuration - started_ms, { page: name });
 }
 
-function fetch(files, referer) {
-  if (files.length === 0) return;
-  const slots = files.map((_, i) => String(i + 1));
-  const answers = http.batch(
-    files.map((file, i) => [
-      'GET',
-      file,
-      null,
-      {
-        redirects: 0,
-        timeout,
-        responseType: 'binary',
-        tags: { name: kindOf(file), slot: slots[i] },
-        headers: { ...access.headers, Referer: referer, 'Accept-Encoding': 'gzip, deflate, br' },
-      },
-    ]),
-  );
-  answers.forEach((answer, i) => {
-    bytes.add(size(answer), { slot: slots[i] });
-    if (answer.status === 0 || answer.status >= 400) {
-      miss(files[i], answer, 'file', { step: kindOf(files[i]), kind: 'missing_file' });
-    }
-  });
+// The files that are not cached yet, and where they redirect to within the target, as the icon of WordPress does.
+function fetch(files, referer, cached) {
+  let slot = 0;
+  for (let hop = 0, next = files; hop <= MOST_HOPS; hop++) {
+    const wanted = [...new Set(next)].filter((file) => !cached.has(file));
+    if (wanted.length === 0) return;
+    wanted.forEach((file) => cached.add(file));
+    const slots = wanted.map(() => String(++slot));
+    const answers = http.batch(
+      wanted.map((file, i) => [
+        'GET',
+        file,
+        null,
+        {
+          redirects: 0,
+          timeout,
+          responseType: 'binary',
+          tags: { name: kindOf(file), slot: slots[i] },
+          headers: { ...access.headers, Referer: referer, 'Accept-Encoding': 'gzip, deflate, br' },
+        },
+      ]),
+    );
+    next = [];
+    answers.forEach((answer, i) => {
+      bytes.add(size(answer), { slot: slots[i] });
+      const led = answer.status >= 300 && answer.status < 400 && answer.headers.Location;
+      const file = led ? site.resolve(led, wanted[i]) : null;
+      if (file !== null) next.push(file);
+      if (answer.status === 0 || answer.status >= 400) {
+        miss(wanted[i], answer, 'file', { step: kindOf(wanted[i]), kind: 'missing_file' });
+      }
+    });
+  }
 }
 
 // Notes what is not there, with its address (of which the query may hold a secret): as metadata, since there may be many.

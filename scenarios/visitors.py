@@ -62,6 +62,12 @@ class Settings(ScenarioSettings):
         1.0, ge=0, le=5, description="Page i is read in proportion to 1/i^skew; 0: all equally."
     )
     no_files: bool = Field(False, description="Request pages without their styles, scripts and images.")
+    viewport_px: int = Field(
+        1366, ge=100, le=10_000, description="Width of the visitors' screens in CSS pixels, for srcset."
+    )
+    pixel_ratio: float = Field(
+        1.0, ge=0.5, le=5, description="Pixels of their screens for one of CSS: 2 on most phones."
+    )
     max_visitors: int | None = Field(
         None,
         ge=1,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.chromium import browser as browser
 from tests.support.rundir import records, traffic, write_run
 from tests.support.workers import Groups, rank
 

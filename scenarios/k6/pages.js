@@ -1,4 +1,4 @@
-// The pages of a site, and the files of a page.
+// The pages of a site.
 
 import { parseHTML } from 'k6/html';
 
@@ -8,11 +8,6 @@ const NO_VISITOR =
   /\/(wp-admin|wp-login\.php|wp-json|xmlrpc\.php|feed|install|admin\.php|logout)(\/|$)|[?&](replytocom|share|action|_wpnonce)=/i;
 const MOST_ELSEWHERE = 1000; // that are remembered
 const FEWEST_ELSEWHERE = 5; // a page that links only to itself may link to some others
-const KINDS = [
-  [/\.(css|m?js)$/i, 'css-js'],
-  [/\.(woff2?|ttf|otf|eot)$/i, 'font'],
-  [/\.(png|jpe?g|gif|webp|avif|svg|ico|bmp)$/i, 'image'],
-];
 
 // The pages that a visitor may request: in order, each once, up to `most`.
 export class Pages {
@@ -74,29 +69,4 @@ export class Pages {
     }
     return further;
   }
-}
-
-// The files of the same host that a browser fetches for a page, in the order in which it meets them.
-export function filesOf(html, address, site) {
-  const found = new Set();
-  parseHTML(html)
-    .find('link[href], script[src], img[src]')
-    .each((_, element) => {
-      const linked = element.nodeName() === 'link';
-      if (linked && !/(^|\s)(stylesheet|icon|preload|modulepreload)(\s|$)/i.test(attribute(element, 'rel'))) return;
-      const file = site.resolve(attribute(element, linked ? 'href' : 'src'), address);
-      if (file !== null && file !== address) found.add(file);
-    });
-  return [...found];
-}
-
-export function kindOf(address) {
-  const path = address.split('?')[0];
-  const known = KINDS.find(([pattern]) => pattern.test(path));
-  return known ? known[1] : 'other file';
-}
-
-function attribute(element, name) {
-  const found = element.getAttribute(name);
-  return found === undefined ? '' : String(found);
 }

@@ -25,6 +25,22 @@ final class Article
         return $blocks;
     }
 
+    /**
+     * A gallery of pictures, as the editor saves it.
+     *
+     * @param array<array{int, string, string}> $images Id, address and caption of each.
+     */
+    public function gallery(array $images): string
+    {
+        $pictures = '';
+        foreach ($images as [$id, $url, $caption]) {
+            $pictures .= "<!-- wp:image {\"id\":$id,\"sizeSlug\":\"medium\",\"linkDestination\":\"none\"} -->\n<figure class=\"wp-block-image size-medium\"><img src=\"$url\" alt=\"$caption\" class=\"wp-image-$id\"/></figure>\n<!-- /wp:image -->\n\n";
+        }
+        return "<!-- wp:gallery {\"linkTo\":\"none\"} -->\n<figure class=\"wp-block-gallery has-nested-images columns-default is-cropped\">" .
+            $pictures .
+            "</figure>\n<!-- /wp:gallery -->";
+    }
+
     private function any(): string
     {
         $throw = $this->dice->between(0, 99);

@@ -37,6 +37,8 @@ final class Posts
     private Table $meta;
     private Table $relations;
     private int $last = 0;
+    /** @var array<array{int, string, string}> What the gallery shows: id, address and caption of each picture. */
+    private array $shown = [];
     private array $used = [];
 
     public function __construct(
@@ -71,6 +73,9 @@ final class Posts
             $pictures += $use;
             $revisions += $keep;
             $this->post(Plan::instant($way - $this->dice->fraction() / $plan->posts), $use, $keep);
+        }
+        if ($plan->gallery) {
+            $this->gallery(array_slice($this->shown, 0, $plan->gallery), Plan::instant(1));
         }
     }
 
@@ -127,6 +132,23 @@ final class Posts
         );
         $this->meta->add($id, '_wp_page_template', 'default');
         $this->pages[] = $id;
+    }
+
+    /** A page that is all pictures, in front of the menu: some sites have one, and it is the one that takes long. */
+    private function gallery(array $images, int $instant): void
+    {
+        $id = $this->row(
+            [
+                'post_title' => 'All pictures',
+                'post_content' => (new Article($this->dice, $this->words))->gallery($images),
+                'post_type' => 'page',
+                'comment_status' => 'closed',
+                'ping_status' => 'closed',
+            ],
+            $instant,
+        );
+        $this->meta->add($id, '_wp_page_template', 'default');
+        array_unshift($this->pages, $id);
     }
 
     private function post(int $instant, int $pictures, int $revisions): void
@@ -215,8 +237,12 @@ final class Posts
         $this->meta->add($id, '_wp_attached_file', $meta['file']);
         $this->meta->add($id, '_wp_attachment_metadata', serialize($meta));
         $this->meta->add($id, '_wp_attachment_image_alt', $caption);
-        $shown = $meta['sizes']['large']['file'] ?? basename($meta['file']);
-        return [$id, [$id, '/wp-content/uploads/' . dirname($meta['file']) . '/' . $shown, $caption]];
+        $address = fn(string $size): string => '/wp-content/uploads/' .
+            dirname($meta['file']) .
+            '/' .
+            ($meta['sizes'][$size]['file'] ?? basename($meta['file']));
+        $this->shown[] = [$id, $address('medium'), $caption];
+        return [$id, [$id, $address('large'), $caption]];
     }
 
     /** Adds a row; what $values does not say is as for a published post. */

@@ -2,10 +2,12 @@
 
 import { fail } from 'k6';
 import { Site } from '../../scenarios/k6/address.js';
-import { filesOf, kindOf, Pages } from '../../scenarios/k6/pages.js';
+import { filesOf, kindOf } from '../../scenarios/k6/files.js';
+import { Pages } from '../../scenarios/k6/pages.js';
 import { generator, skewed } from '../../scenarios/k6/random.js';
 import { MODELS, stages } from '../../scenarios/k6/schedule.js';
 import { readSettings, seconds } from '../../scenarios/k6/settings.js';
+import { chosen, matches } from '../../scenarios/k6/srcset.js';
 
 export const options = { iterations: 1, thresholds: {} };
 
@@ -43,11 +45,86 @@ const ADDRESSES = [
 ];
 
 const HTML = `<html><head><link rel="stylesheet" href="/a.css"><link rel="alternate" href="/feed/">
-  <link rel="preload icon" href="/i.png"><script src="b.js?ver=1&amp;x=2"></script><script>1</script>
+  <link rel="preload" as="font" href="/i.woff2"><script src="b.js?ver=1&amp;x=2"></script><script>1</script>
   <script src="https://cdn.example/c.js"></script></head><body><img src="/d.jpg" loading="lazy"><img src="/d.jpg">
   <img alt="none"><img src="data:image/gif;base64,R0lGOD">
   <a href="/one/">1</a><a href="/two/?replytocom=3">2</a><a href="/wp-login.php">3</a><a href="/x.zip">4</a>
   <a href="http://elsewhere.example/">5</a><a href="/one/#again">6</a><a href="three">7</a></body></html>`;
+
+const LAPTOP = { width_px: 1366, pixel_ratio: 1 };
+const PHONE = { width_px: 400, pixel_ratio: 2 };
+const SIZES = '(max-width: 652px) 100vw, 652px';
+const WIDE = 's 300w, m 768w, l 1024w, xl 1536w';
+
+const FILES = [
+  ['the usual icon where none is named', '<p>', LAPTOP, ['/favicon.ico']],
+  [
+    'the smallest icon that is large enough, and none for the home screen',
+    `<link rel="icon" href="/16.png" sizes="16x16"><link rel="icon" href="/32.png" sizes="32x32">
+    <link rel="shortcut icon" href="/192.png" sizes="192x192"><link rel="apple-touch-icon" href="/180.png">`,
+    LAPTOP,
+    ['/32.png'],
+  ],
+  [
+    'one of another host is not asked for, and nothing in its place',
+    '<link rel="icon" href="//cdn.example/a.ico">',
+    LAPTOP,
+    [],
+  ],
+  [
+    'the script of emoji',
+    `<script>window._wpemojiSettings = {"source":{"concatemoji":"http:\\/\\/blog.example:8080\\/wp\\/emoji.js?ver=6.1"}};</script>
+    <script>x = {"concatemoji":"\\x"}</script>`,
+    LAPTOP,
+    ['/wp/emoji.js?ver=6.1', '/favicon.ico'],
+  ],
+  [
+    'the first source that fits',
+    `<picture><source srcset="/a.no" type="image/x-no"><source srcset="/narrow.webp" media="(max-width: 600px)">
+    <source srcset="/wide.webp 1x, /fine.webp 2x" type="image/webp"><img src="/old.jpg"></picture>`,
+    LAPTOP,
+    ['/wide.webp', '/favicon.ico'],
+  ],
+  [
+    'its own image where no source fits',
+    '<picture><source srcset="/a.no" type="image/x-no"><img src="/old.jpg"></picture>',
+    PHONE,
+    ['/old.jpg', '/favicon.ico'],
+  ],
+  [
+    'what is to be loaded early is chosen alike',
+    '<link rel="preload" as="image" imagesrcset="/s.jpg 300w, /m.jpg 900w" imagesizes="100vw">',
+    PHONE,
+    ['/m.jpg', '/favicon.ico'],
+  ],
+];
+
+const IMAGES = [
+  ['the smallest that fills its place', WIDE, SIZES, LAPTOP, 'm'],
+  ['more pixels on a phone', WIDE, SIZES, PHONE, 'l'],
+  ['the whole screen without sizes', WIDE, '', LAPTOP, 'xl'],
+  ['the largest where none is large enough', 's 300w', SIZES, LAPTOP, 's'],
+  ['sizes of lazy images, the first of which is not for us', WIDE, `auto, ${SIZES}`, LAPTOP, 'm'],
+  ['a sum', WIDE, 'calc(100vw - 1000px)', LAPTOP, 'm'],
+  ['what is no length is passed over', WIDE, 'min(3px, 4px), 290px', LAPTOP, 's'],
+  ['densities', 'one, two 2x, three 3x', '', PHONE, 'two'],
+  ['its own address counts as one pixel each', 'two 2x', '', LAPTOP, 'own'],
+  ['none that can be read', 'a 3h, b -2x', '', LAPTOP, 'own'],
+  ['commas in addresses', 'a,b.jpg 300w, c,d.jpg 900w', '300px', LAPTOP, 'a,b.jpg'],
+];
+
+const MEDIA = [
+  ['all', true],
+  ['only screen and (min-width: 600px)', true],
+  ['print', false],
+  ['print, (max-width: 90em)', true],
+  ['(min-width: 600px) and (max-width: 781px)', false],
+  ['(width <= 1366px)', true],
+  ['(width < 1366px)', false],
+  ['(width > 50vw)', true],
+  ['(hover: none)', false],
+  ['(min-width: calc(1px))', true],
+];
 
 export default function () {
   ADDRESSES.forEach(([why, link, address]) => same(why, site.resolve(link, at), address));
@@ -57,9 +134,18 @@ export default function () {
   const here = 'http://blog.example:8080';
   same(
     'the files of a page',
-    filesOf(HTML, `${here}/p/`, site),
-    ['/a.css', '/i.png', '/p/b.js?ver=1&x=2', '/d.jpg'].map((path) => here + path),
+    filesOf(HTML, `${here}/p/`, site, LAPTOP, null),
+    ['/a.css', '/i.woff2', '/p/b.js?ver=1&x=2', '/d.jpg'].map((path) => here + path),
   );
+  FILES.forEach(([why, html, screen, files]) =>
+    same(
+      why,
+      filesOf(html, `${here}/p/`, site, screen, `${here}/favicon.ico`),
+      files.map((path) => here + path),
+    ),
+  );
+  IMAGES.forEach(([why, srcset, sizes, screen, address]) => same(why, chosen(srcset, sizes, screen, 'own'), address));
+  MEDIA.forEach(([query, holds]) => same(query, matches(query, LAPTOP), holds));
   const pages = new Pages(site, 10);
   pages.addLinks(HTML, `${here}/p/`);
   same('the pages of a page', pages.list, [`${here}/one/`, `${here}/p/three`]);

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from playwright.sync_api import Browser
 
 from plimsoll.cli import main
-from tests.real.report.test_browser import Opened, browser  # noqa: F401 a fixture
+from tests.support.chromium import Opened
 from tests.support.comparable import write_both
 from tests.unit.comparing.test_compare_command import hostile_sides
 
@@ -21,7 +21,7 @@ def page_of(folder: Path, *sides: str | Path) -> Path:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("ratio", [1.0, 1.5])
 def test_the_page_is_drawn_and_quiet(
-    browser: Browser,  # noqa: F811
+    browser: Browser,
     tmp_path: Path,
     scheme: str,
     ratio: float,
@@ -39,7 +39,7 @@ def test_the_page_is_drawn_and_quiet(
     opened.page.close()
 
 
-def test_a_hostile_page_executes_nothing(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_a_hostile_page_executes_nothing(browser: Browser, tmp_path: Path) -> None:
     opened = Opened(browser, page_of(tmp_path, *hostile_sides(tmp_path)))
     assert opened.page.evaluate("window.owned === undefined")
     assert opened.complaints == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.real.report.test_browser import Opened, browser  # noqa: F401 a fixture
+from tests.support.chromium import Opened
 from tests.support.nights import regress, write_night
 from tests.unit.history.test_outputs import hostile_history
 
@@ -17,7 +17,7 @@ def page_of(folder: Path, history: Path) -> Path:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_is_drawn_and_quiet(browser: Browser, tmp_path: Path, scheme: str) -> None:  # noqa: F811
+def test_the_page_is_drawn_and_quiet(browser: Browser, tmp_path: Path, scheme: str) -> None:
     history = tmp_path / "history.sqlite"
     for number in range(18):
         tails = {"nvme": (50 + number % 3) * (2 if number > 13 else 1), "sata": 80 + number % 2}
@@ -32,7 +32,7 @@ def test_the_page_is_drawn_and_quiet(browser: Browser, tmp_path: Path, scheme: s
     opened.page.close()
 
 
-def test_a_hostile_page_executes_nothing(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_a_hostile_page_executes_nothing(browser: Browser, tmp_path: Path) -> None:
     opened = Opened(browser, page_of(tmp_path, hostile_history(tmp_path)))
     assert opened.page.evaluate("window.owned === undefined")
     assert opened.complaints == []

@@ -3,7 +3,7 @@
 from playwright.sync_api import Browser
 
 from analysis.report.make import Report
-from tests.real.report.test_browser import Opened, browser  # noqa: F401 a fixture
+from tests.support.chromium import Opened
 from tests.unit.report.test_report_many import many  # noqa: F401 a fixture
 
 

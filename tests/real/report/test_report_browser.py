@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from analysis.report import make_report
-from tests.real.report.test_browser import Opened, browser  # noqa: F401 a fixture
+from tests.support.chromium import Opened
 from tests.support.experiment import write_experiment
 from tests.support.rundir import records, write_run
 from tests.support.scripted_runs import add_events, write_scripted_experiment
@@ -29,7 +29,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (390, "dark")])
 def test_all_figures_are_drawn_without_a_word(
-    browser: Browser,  # noqa: F811
+    browser: Browser,
     report: Path,
     width: int,
     scheme: Any,
@@ -56,14 +56,14 @@ def test_all_figures_are_drawn_without_a_word(
     page.close()
 
 
-def test_it_prints_on_paper(browser: Browser, report: Path) -> None:  # noqa: F811
+def test_it_prints_on_paper(browser: Browser, report: Path) -> None:
     opened = Opened(browser, report, color_scheme="dark", viewport={"width": 1300, "height": 900})
     assert opened.page.pdf().startswith(b"%PDF")
     assert opened.complaints == []
     opened.page.close()
 
 
-def test_no_table_is_wider_than_the_paper(browser: Browser, report: Path) -> None:  # noqa: F811
+def test_no_table_is_wider_than_the_paper(browser: Browser, report: Path) -> None:
     opened = Opened(browser, report, viewport={"width": 718, "height": 1000})  # A4 between its margins
     opened.page.emulate_media(media="print")
     wider = """[...document.querySelectorAll("table")].filter((table) => table.offsetParent
@@ -73,7 +73,7 @@ def test_no_table_is_wider_than_the_paper(browser: Browser, report: Path) -> Non
     opened.page.close()
 
 
-def test_a_backend_is_hidden_with_bars_and_points(browser: Browser, report: Path) -> None:  # noqa: F811
+def test_a_backend_is_hidden_with_bars_and_points(browser: Browser, report: Path) -> None:
     opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
     opened.page.locator("#figure-phases-3").scroll_into_view_if_needed()
     opened.page.locator("#figure-phases-3 .legendtoggle").first.click()
@@ -82,7 +82,7 @@ def test_a_backend_is_hidden_with_bars_and_points(browser: Browser, report: Path
     opened.page.close()
 
 
-def test_nothing_of_hostile_steps_measures_and_volumes_is_executed(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_nothing_of_hostile_steps_measures_and_volumes_is_executed(browser: Browser, tmp_path: Path) -> None:
     for number in range(2):
         run = write_run(
             tmp_path / str(number),

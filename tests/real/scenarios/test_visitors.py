@@ -15,7 +15,7 @@ import pytest
 
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.paths import ROOT
-from tests.support.programs import Nginx, free_port
+from tests.support.programs import NGINX, Nginx, free_port, open_to_all
 from tests.support.sitestack import Site, eventually
 from tests.support.visitors import command, facts, nobody_came, requests, visit
 
@@ -31,7 +31,7 @@ def pages(nginx: Nginx, elsewhere: socket.socket, k6: Path) -> Nginx:
     foreign = f"http://127.0.0.1:{elsewhere.getsockname()[1]}"
     for name in ("page.html", "index.html", "one.html", "two.html"):
         (www / name).write_text(PAGE.format(foreign=foreign))
-    for name in ("style.css", "script.js", "a.png"):
+    for name in ("style.css", "script.js", "a.png", "favicon.ico"):
         (www / name).write_bytes(b"x" * 5000)
     return nginx
 
@@ -76,7 +76,7 @@ def test_k6_nginx_and_the_records_count_alike(
     assert len(records) == k6_counted(run.path) == sum(logged.values())
     assert set(logged) == {
         "/", "/one.html", "/two.html", "/style.css", "/script.js", "/a.png",
-        "/sitemap.xml", "/wp-sitemap.xml", "/feed/",
+        "/favicon.ico", "/sitemap.xml", "/wp-sitemap.xml", "/feed/",
     }  # fmt: skip
     assert logged["/"] > logged["/two.html"], "the first pages are read more often"
     assert nobody_came(elsewhere)
@@ -85,6 +85,28 @@ def test_k6_nginx_and_the_records_count_alike(
     assert (records["bytes"][(named == "image") | (named == "css-js")] == 5000).all()
     assert run.status == "complete"
     assert run.facts.loop == ("closed" if model == "ramping-vus" else "open")
+
+
+ICONS = [
+    ("one that redirects is followed, and asked for once a visit", "return 302 /icon.png;", {"/icon.png"}),
+    ("one that is not there is asked for before the visits alone", "return 404;", set[str]()),
+]
+
+
+@pytest.mark.parametrize(("answer", "led"), [row[1:] for row in ICONS], ids=[row[0] for row in ICONS])
+def test_the_icon_of_a_site_that_names_none(tmp_path: Path, k6: Path, answer: str, led: set[str]) -> None:
+    with_icon = NGINX.replace("location / {{", f"location = /favicon.ico {{{{ {answer} }}}} location / {{{{")
+    open_to_all(tmp_path)
+    served = Nginx(tmp_path, setup=with_icon)
+    done = visit(served.url, tmp_path / "results", "--rate", "5", "--pages-per-visit", "2")
+    served.stop()
+    assert done.returncode == 0, done.stderr
+    logged = targets(served)
+    run = tmp_path / "results" / "latest"
+    visits = json.loads((run / "k6-summary.json").read_text())["metrics"]["iterations"]["count"]
+    assert logged["/favicon.ico"] == (visits + 1 if led else 1)
+    assert all(logged[target] == visits + 1 for target in led)
+    assert requests(run)["errors"] == 0
 
 
 def test_due_instants_are_those_of_the_rate(pages: Nginx, tmp_path: Path) -> None:
@@ -231,5 +253,8 @@ def test_visitors_read_a_wordpress(site_block: Site, k6: Path, tmp_path: Path) -
     assert run.requests.count == k6_counted(run.path)
     assert {"front page", "page", "css-js"} <= set(run.routes)
     read = json.loads((run.path / "k6-summary.json").read_text())["setup_data"]
-    assert len(read) > 20, "the sitemap and the feed name more pages than the front page does"
-    assert all(page.startswith(site_block.url) for page in read)
+    pages = read["pages"]
+    assert len(pages) > 20, "the sitemap and the feed name more pages than the front page does"
+    assert all(page.startswith(site_block.url) for page in pages)
+    assert read["usualIcon"] == f"{site_block.url}/favicon.ico", "WordPress redirects it to its logo"
+    assert "image" in run.routes

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 from analysis.report.chromium import chromium
 from analysis.signoff.pdf import PrintingError, print_command, print_pdf
 from plimsoll.cli import main
-from tests.real.report.test_browser import MUST_RUN, Opened, browser  # noqa: F401 a fixture
+from tests.support.chromium import MUST_RUN, Opened
 from tests.support.comparable import change, runs_of, write_both
 from tests.support.paths import DOCS
 from tests.support.signing_off import BACKENDS, gates, run, signed_off
@@ -24,7 +24,7 @@ from tests.unit.comparing.test_compare_command import hostile_sides
 from tests.unit.report.test_page import HOSTILE
 
 
-def test_the_document_is_drawn_and_quiet_and_its_pdf_is_on_a4(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_the_document_is_drawn_and_quiet_and_its_pdf_is_on_a4(browser: Browser, tmp_path: Path) -> None:
     out = signed_off(tmp_path, "--signer", "A. Bell")
     opened = Opened(browser, out / "signoff.html", viewport={"width": 1200, "height": 900})
     assert opened.complaints == []
@@ -125,7 +125,7 @@ OVERLAPS = """() => {
 }"""
 
 
-def test_on_paper_figures_have_no_toolbar_nor_labels_that_overlap(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_on_paper_figures_have_no_toolbar_nor_labels_that_overlap(browser: Browser, tmp_path: Path) -> None:
     names = ("replay", "save-article", "upgrade-wordpress")
     asked = "gates:\n"
     for place, scenario in enumerate(names):
@@ -154,7 +154,7 @@ def test_on_paper_figures_have_no_toolbar_nor_labels_that_overlap(browser: Brows
     page.close()
 
 
-def test_a_hostile_document_executes_nothing(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_a_hostile_document_executes_nothing(browser: Browser, tmp_path: Path) -> None:
     sides, out = hostile_sides(tmp_path), tmp_path / "signed"
     limits = gates(tmp_path, json.dumps({"gates": [{"scenario": HOSTILE[3], "at_most_ratio": 1.1}]}))
     further = [part for name in HOSTILE for part in ("--signer", name)]

@@ -13,7 +13,7 @@ from analysis.report import make_report
 from analysis.report.picture_files import draw_pictures, picture_command, pictures_in
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError
-from tests.real.report.test_browser import Opened, browser  # noqa: F401 a fixture
+from tests.support.chromium import Opened
 from tests.support.experiment import write_experiment
 from tests.unit.report.test_comparison import figures_of, hostile_experiment
 
@@ -100,7 +100,7 @@ def test_other_formats_are_refused(small_run: Path, given: str, says: str) -> No
     assert not (small_run / "report.html").exists()
 
 
-def test_the_page_draws_its_own_figures_as_files(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_the_page_draws_its_own_figures_as_files(browser: Browser, tmp_path: Path) -> None:
     write_experiment(tmp_path / "a b", 1)
     made = make_report([tmp_path / "a b"])
     files = draw_pictures(made.path, ["svg", "png"])
@@ -123,7 +123,7 @@ def test_the_page_draws_its_own_figures_as_files(browser: Browser, tmp_path: Pat
     assert "while zfs send runs" in svg, "a figure by itself says what it is"
 
 
-def test_pictures_of_a_hostile_experiment_hold_text_only(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_pictures_of_a_hostile_experiment_hold_text_only(browser: Browser, tmp_path: Path) -> None:
     hostile_experiment(tmp_path)
     made = make_report([tmp_path], tmp_path / "report.html")
     for path in draw_pictures(made.path, ["svg"]):
@@ -132,7 +132,7 @@ def test_pictures_of_a_hostile_experiment_hold_text_only(browser: Browser, tmp_p
             assert not [name for name in element.keys() if name.lower().startswith("on")]  # noqa: SIM118
 
 
-def test_the_button_downloads_svg_by_a_plain_name(browser: Browser, tmp_path: Path) -> None:  # noqa: F811
+def test_the_button_downloads_svg_by_a_plain_name(browser: Browser, tmp_path: Path) -> None:
     write_experiment(tmp_path, 1, experiment='<b>../"Disks" & more')
     made = make_report([tmp_path])
     opened = Opened(browser, made.path, color_scheme="dark", viewport={"width": 1300, "height": 900})
