@@ -25,6 +25,8 @@ SHAPING = {
         "installer",
         "ssh_command",
         "model",
+        "viewport_px",
+        "pixel_ratio",
     ),
     *(
         "rate",
