@@ -65,8 +65,8 @@ _PRESSURE = Subject(
 _MEMORY = Subject(
     "memory",
     "The memory",
-    "Available is what programs could still have; dirty waits to be written. From half of the kernel's limit "
-    "on, whoever writes has to wait.",
+    "Available is what programs could still have; dirty waits to be written. Near the kernel's limit "
+    "whoever writes has to wait.",
     (
         HostRow(
             "available (GiB)",

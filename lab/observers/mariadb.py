@@ -1,7 +1,7 @@
 """MariaDB's counters, from SHOW GLOBAL STATUS. The account is in a file that the client reads.
 
-Where performance_schema is on and the account may read it, also what its files took. One client asks for a
-minute, so that a busy host has to start it seldom.
+Where performance_schema is on and the account may read it, also what its files took. One client asks many
+times, so that a busy host has to start it seldom.
 """
 
 import time
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from lab.errors import MachineError
 from lab.machine import Machine
 from lab.observers.counters import Column, Pair, Reading, gauge, number, per, rate
-from lab.observers.linestream import LineStream
 from lab.observers.observer import Observer, Say
 from lab.observers.settings import MariadbSettings, ObserverOptions
+from lab.observers.watch import Watch
 
 _STATUS = "SHOW GLOBAL STATUS"
 _TABLE = "performance_schema.events_waits_summary_global_by_event_name"
@@ -30,9 +30,9 @@ _PROBE_TIMEOUT_S = 10.0
 # One that runs in a container lives on there when the observing ends, so it must not live for ever.
 _ROUNDS = 60
 _END = "end of a round"  # no status variable: those have a tab
-# A little under a second, so that no second is left without. The client's own shell sleeps: SLEEP() would
-# be a query that the server counts, and may log as slow.
-_PAUSE = r"\! sleep 0.95 || sleep 1"
+# With what the answer takes on a busy host it is still under a second, so that few are left without. The
+# client's own shell sleeps: SLEEP() would be a query that the server counts, and may log as slow.
+_PAUSE = r"\! sleep 0.5 || sleep 1"
 _MOST_FIELDS = 10_000
 _LONGEST = 200
 _MOST_ERRORS = 10
@@ -53,7 +53,7 @@ def command(settings: MariadbSettings, query: str = _STATUS) -> list[str]:
 
 
 def rounds(query: str) -> str:
-    """Return the statements with which one client asks again and again, a second apart. Pure."""
+    """Return the statements with which one client asks again and again. Pure."""
     return f"{query};\nSELECT '{_END}';\n{_PAUSE}\n" * _ROUNDS
 
 
@@ -116,52 +116,23 @@ COLUMNS = (
 )
 
 
-class MariadbWatch:
-    """One client that asks; a Stream."""
+class Rounds:
+    """What a client printed: the last whole round, and errors, each of which is said once.
 
-    name = "mariadb"
-    columns: tuple[Column, ...] = COLUMNS
+    `take` gives a pair whose elapsed time is that between two rounds: after a gap a rate is that of all of it.
+    """
 
-    def __init__(
-        self,
-        machine: Machine,
-        settings: MariadbSettings,
-        query: str = _STATUS,
-        now_ns: Callable[[], int] = time.monotonic_ns,
-    ) -> None:
-        self._stream = LineStream(self.name, machine, watching(settings, query), self.take)
+    def __init__(self, query: str = _STATUS, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self.say: Say = lambda _: None
         self._echoes = {"-" * 14, *query.split("; ")}  # what a client prints around an error
         self._now_ns = now_ns
-        self._say: Say = lambda _: None
         self._errors = set[str]()
         self._coming: dict[str, float] = {}
         self._round: tuple[Reading, int] | None = None
         self._before: tuple[Reading, int] | None = None
 
-    async def start(self, say: Say) -> None:
-        """Start the process. Raises MachineError."""
-        self._say = say
-        await self._stream.start(say)
-
-    def sample(self) -> list[float | None]:
-        """Return the figures of the last round since the last call.
-
-        After a gap a rate is that of the whole gap.
-        """
-        if self._round is None:
-            return [None] * len(COLUMNS)
-        reading, at_ns = self._round
-        before, before_ns = self._before or (None, 0)
-        pair = Pair(reading, earlier(reading, before), (at_ns - before_ns) / 1e9)
-        self._before, self._round = self._round, None
-        return [column.formula(pair) for column in COLUMNS]
-
-    async def stop(self) -> None:
-        """End the process."""
-        await self._stream.stop()
-
-    def take(self, line: str) -> None:
-        """Take a line of the client: of a round, its end, or why there is none. An error is said once."""
+    def add(self, line: str) -> None:
+        """Take a line: of a round, its end, or why there is none."""
         if line.rstrip("\r") == _END:
             self._round, self._coming = (self._coming, self._now_ns()), {}
         elif "\t" in line:
@@ -171,7 +142,29 @@ class MariadbWatch:
             error, _, _ = line.partition(":")
             if error not in self._errors and len(self._errors) < _MOST_ERRORS:
                 self._errors.add(error)
-                self._say(f"mariadb: {line.strip()[:_LONGEST]}")
+                self.say(f"mariadb: {line.strip()[:_LONGEST]}")
+
+    def take(self) -> Pair:
+        """Return the round that came since the last call; an empty one where none did."""
+        if self._round is None:
+            return Pair({}, None, 1.0)
+        reading, at_ns = self._round
+        before, before_ns = self._before or (None, 0)
+        self._before, self._round = self._round, None
+        return Pair(reading, earlier(reading, before), (at_ns - before_ns) / 1e9)
+
+
+class MariadbWatch(Watch):
+    """One client that asks; a Stream."""
+
+    def __init__(self, machine: Machine, settings: MariadbSettings, query: str = _STATUS) -> None:
+        self._rounds = Rounds(query)
+        super().__init__("mariadb", COLUMNS, machine, watching(settings, query), self._rounds, "the client")
+
+    async def start(self, say: Say) -> None:
+        """Start the process. Raises MachineError."""
+        self._rounds.say = say
+        await super().start(say)
 
 
 async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> MariadbWatch | None:

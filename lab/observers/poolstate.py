@@ -13,7 +13,7 @@ from lab.observers.settings import ObserverOptions
 from lab.observers.watch import END, Watch, rounds
 
 EVERY_S = 2
-_REPEATED = 6 * EVERY_S  # samples: then the host has not answered for so long that nobody knows
+_REPEATED = 15  # samples: then the host has not answered for so long that nobody knows
 _MOST_LINES = 10_000  # of a round
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,4})?)%?")
 # The newest first; zfs-fuse knows neither -p nor fragmentation.

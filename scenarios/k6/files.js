@@ -8,7 +8,7 @@ const ICON = /(^|\s)icon(\s|$)/i;
 const WANTED_ICON_PX = 32; // of a tab, on a screen of two pixels to a point
 // What <picture> may offer; browsers pass over other types.
 const IMAGE_TYPE = /^(image\/(avif|jxl|webp|jpeg|png|gif|apng|svg\+xml|x-icon|bmp))?$/i;
-// WordPress loads this script where the browser lacks an emoji, as all of Windows lack flags.
+// WordPress loads this script where the browser lacks an emoji.
 const EMOJI_SCRIPT = /"(?:concatemoji|twemoji|wpemoji)":("(?:[^"\\]|\\.)*")/g;
 const KINDS = [
   [/\.(css|m?js)$/i, 'css-js'],
@@ -55,10 +55,9 @@ function image(element, screen) {
   if (parent && parent.nodeName() === 'picture') {
     for (const child of parent.children()) {
       const source = attributes(child, ['srcset', 'sizes', 'media', 'type']);
-      if (child.nodeName() !== 'source' || !source.srcset) continue;
-      if (IMAGE_TYPE.test(source.type) && (!source.media || matches(source.media, screen))) {
-        return chosen(source.srcset, source.sizes, screen, src);
-      }
+      const fits = IMAGE_TYPE.test(source.type) && (!source.media || matches(source.media, screen));
+      const address = child.nodeName() === 'source' && fits ? chosen(source.srcset, source.sizes, screen) : null;
+      if (address) return address;
     }
   }
   return srcset ? chosen(srcset, sizes, screen, src) : src;

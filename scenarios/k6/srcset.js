@@ -1,5 +1,6 @@
 // Which image of a `srcset` a browser takes: https://html.spec.whatwg.org/multipage/images.html. The choice among those
-// that would do is the browser's; Chromium takes the smallest that has enough pixels, else the largest. A `screen` has `width_px`, as CSS counts, and `pixel_ratio`.
+// that would do is the browser's; Chromium takes the smallest that has enough pixels, else the largest. A `screen` has
+// `width_px`, as CSS counts, and `pixel_ratio`.
 
 const CANDIDATE = /[\s,]*(\S*[^\s,])(?:\s+([^,]*))?(?:,|$)/g;
 const LENGTH = /^([+-]?[0-9.]+)(px|em|rem|vw)$/i;
@@ -15,7 +16,8 @@ const LIMITS = {
 const EM_PX = 16; // of media queries and `sizes`, whatever the page's font
 const ANY = { all: true, screen: true };
 
-// Returns the address, `fallback` where the set names none.
+// Returns the address; null where the set names none. An image's own address (`fallback`) counts as one of one pixel for
+// each of CSS.
 export function chosen(srcset, sizes, screen, fallback = null) {
   const width_px = slot(sizes, screen);
   const offered = candidates(srcset, width_px);

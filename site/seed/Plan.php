@@ -17,7 +17,7 @@ final class Plan
         public readonly int $images,
         public readonly int $categories,
         public readonly int $tags,
-        public readonly int $gallery,
+        public readonly int $gallery_images,
     ) {}
 
     /** @param int $bytes What `large` is to exceed. */
@@ -38,7 +38,7 @@ final class Plan
             images: (int) (200 * $times),
             categories: 25,
             tags: (int) (400 * max(0.1, min($times, 10))),
-            gallery: 'small' === $size ? 0 : min(100, (int) (200 * $times)), // pictures on one page
+            gallery_images: 'small' === $size ? 0 : min(100, (int) (200 * $times)), // pictures on one page
         );
     }
 

@@ -74,8 +74,8 @@ final class Posts
             $revisions += $keep;
             $this->post(Plan::instant($way - $this->dice->fraction() / $plan->posts), $use, $keep);
         }
-        if ($plan->gallery) {
-            $this->gallery(array_slice($this->shown, 0, $plan->gallery), Plan::instant(1));
+        if ($plan->gallery_images) {
+            $this->gallery(array_slice($this->shown, 0, $plan->gallery_images), Plan::instant(1));
         }
     }
 

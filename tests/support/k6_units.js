@@ -92,6 +92,12 @@ const FILES = [
     ['/old.jpg', '/favicon.ico'],
   ],
   [
+    'a source alone, however fine, and not beside it what older browsers get',
+    '<picture><source srcset="/fine.jpg 3x"><img src="/old.jpg"></picture>',
+    LAPTOP,
+    ['/fine.jpg', '/favicon.ico'],
+  ],
+  [
     'what is to be loaded early is chosen alike',
     '<link rel="preload" as="image" imagesrcset="/s.jpg 300w, /m.jpg 900w" imagesizes="100vw">',
     PHONE,

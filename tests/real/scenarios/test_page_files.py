@@ -30,6 +30,7 @@ SOURCES = {
         '<source srcset="{0}-l" media="(min-width: 37.6em)">'
     ),
     "none": '<source srcset="{0}-p" media="print">',
+    "fine-only": '<source srcset="{0}-fine 3x">',
 }
 SCREENS = [
     ("a laptop", 1366, 1.0),
@@ -68,26 +69,27 @@ def _page() -> str:
     return "\n".join([HEAD, *images, *pictures, "</body></html>"])
 
 
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, _Server)
+        self.server.asked.add(self.path)
+        body = self.server.page.encode() if self.path == "/" else b""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html" if body else "image/png")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
 class _Server(ThreadingHTTPServer):
     """Serves the page, and for all else an empty answer; `asked` are the paths."""
 
     def __init__(self, page: str) -> None:
-        self.asked = set[str]()
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(handler) -> None:  # noqa: N805
-                body = page.encode() if handler.path == "/" else b""
-                self.asked.add(handler.path)
-                handler.send_response(200)
-                handler.send_header("Content-Type", "text/html" if body else "image/png")
-                handler.send_header("Content-Length", str(len(body)))
-                handler.end_headers()
-                handler.wfile.write(body)
-
-            def log_message(handler, *_: object) -> None:  # noqa: N805
-                """Say nothing."""
-
-        super().__init__(("127.0.0.1", 0), Handler)
+        self.page, self.asked = page, set[str]()
+        super().__init__(("127.0.0.1", 0), _Handler)
 
 
 @pytest.fixture

@@ -90,6 +90,7 @@ def test_k6_nginx_and_the_records_count_alike(
 ICONS = [
     ("one that redirects is followed, and asked for once a visit", "return 302 /icon.png;", {"/icon.png"}),
     ("one that is not there is asked for before the visits alone", "return 404;", set[str]()),
+    ("nor is one of another host an error", "return 302 http://127.0.0.1:9/icon.png;", set[str]()),
 ]
 
 

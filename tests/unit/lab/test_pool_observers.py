@@ -290,7 +290,7 @@ def test_a_state_is_repeated_until_nobody_knows_any_more() -> None:
     assert taker.take().now == {}
     for each in ["tank\tONLINE\t81\t37", *MIRROR.split("\n"), END, "tank\tONLINE\t99\t37"]:
         taker.add(each)
-    for _ in range(12):
+    for _ in range(15):
         assert taker.take().gauge("tank capacity") == 81, "a round that is not whole does not count"
     assert taker.take().now == {}
 
