@@ -119,7 +119,7 @@ COLUMNS = (
 class Rounds:
     """What a client printed: the last whole round, and errors, each of which is said once.
 
-    `take` gives a pair whose elapsed time is that between two rounds: after a gap a rate is that of all of it.
+    `take` gives a pair whose elapsed time is that between two rounds: after a gap a rate is that of the gap.
     """
 
     def __init__(self, query: str = _STATUS, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
