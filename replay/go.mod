@@ -5,6 +5,7 @@ go 1.24.0
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.2.0
 	github.com/alecthomas/kong v1.17.0
+	github.com/andybalholm/brotli v1.2.0
 	github.com/klauspost/compress v1.18.2
 	github.com/schollz/progressbar/v3 v3.18.0
 	github.com/therootcompany/xz v1.0.1

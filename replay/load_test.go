@@ -62,6 +62,8 @@ func shapings(t *testing.T) map[string]shaping {
 		"MembersShare":   {append(membersOf(t), "--members-share", "0.9"), shapes},
 		"AllowLogins":    {[]string{"--allow-logins"}, not},
 		"LoginPage":      {[]string{"--login-page", "/login"}, not},
+		"AllowWrites":    {[]string{"--allow-writes"}, not},
+		"ReplaceField":   {[]string{"--replace-field", "phone=0"}, shapes},
 		"Unconditional":  {[]string{"--unconditional"}, shapes},
 		"Timeout":        {[]string{"--timeout", "1s"}, shapes},
 		"IdleTimeout":    {[]string{"--idle-timeout", "1s"}, shapes},

@@ -197,6 +197,12 @@ func records(t *testing.T, out string) []record.Record {
 // noSecrets looks for cookies and passwords in all that a run wrote.
 func noSecrets(t *testing.T, out, printed string) {
 	t.Helper()
+	nothingOf(t, out, printed, password, cookie, "t0ken")
+}
+
+// nothingOf looks for secrets in all that a run wrote.
+func nothingOf(t *testing.T, out, printed string, secrets ...string) {
+	t.Helper()
 	texts := map[string]string{"the terminal": printed}
 	_ = filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
@@ -206,7 +212,7 @@ func noSecrets(t *testing.T, out, printed string) {
 		return err
 	})
 	for where, text := range texts {
-		for _, secret := range []string{password, cookie, "t0ken"} {
+		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s shows %s", where, secret)
 			}

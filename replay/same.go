@@ -141,7 +141,7 @@ func (c *sameCmd) check() (*samePlan, error) {
 func (c *sameCmd) headers(file string) (headers http.Header, digests map[string]string, err error) {
 	headers = http.Header{
 		"User-Agent": {"Mozilla/5.0 (compatible; plimsoll same/" + run.Version + ")"},
-		"Accept":     {"*/*"}, "Accept-Encoding": {same.AcceptEncoding},
+		"Accept":     {"*/*"}, "Accept-Encoding": {"gzip"},
 	}
 	digests = map[string]string{}
 	var wrong []error

@@ -19,6 +19,9 @@ const (
 	rejectText    = 512      // bytes of a rejected line that are kept
 )
 
+// textWithheld stands for a rejected line of a recording, which may hold a password where nobody can find it any more.
+const textWithheld = "(not shown: a recording may hold passwords)"
+
 // chunk is a stretch of one file that ends with a line, and what was parsed of it.
 type chunk struct {
 	text      []byte
@@ -185,9 +188,11 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 			c.requests = c.requests[:len(c.requests)-1]
 		}
 		if len(c.rejects) < maxRejects {
-			c.rejects = append(c.rejects, Reject{
-				File: c.file, Line: number, Text: bytes.Clone(clip(line, rejectText)), Mismatch: reject.Clone(),
-			})
+			text := bytes.Clone(clip(line, rejectText))
+			if f.hasBodies {
+				text = []byte(textWithheld)
+			}
+			c.rejects = append(c.rejects, Reject{File: c.file, Line: number, Text: text, Mismatch: reject.Clone()})
 		}
 	}
 	c.arena = f.arena

@@ -102,6 +102,7 @@ func openReader(name string, r io.Reader) (*openFile, error) {
 		o.Close()
 		return nil, err
 	}
+	o.buffer = asLog(o.buffer)
 	return o, nil
 }
 
@@ -135,6 +136,8 @@ func (o *openFile) broken(err error) error {
 			o.name, ErrDictionary, maxDictionaryBytes>>20, unpack)
 	}
 	switch {
+	case errors.Is(err, ErrTruncated), errors.Is(err, ErrRecording):
+		return fmt.Errorf("%s %w", o.name, err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, xz.ErrBuf):
 		return fmt.Errorf("%s %w: its compressed data ends too early: copy it again", o.name, ErrTruncated)
 	case errors.Is(err, xz.ErrMemlimit):

@@ -27,7 +27,12 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 	if !ok {
 		return f.noDelimiter(o, pos, r)
 	}
-	text := trimSpace(line[pos:min(end, len(line))])
+	text := line[pos:min(end, len(line))]
+	if o.kind == opBody { // white space belongs to it
+		r.Body = absent(text)
+		return end, ""
+	}
+	text = trimSpace(text)
 	if o.kind == opVHost {
 		text = wholeHost(text, line[pos:])
 	}
@@ -101,6 +106,12 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 			f.have.add('T')
 		}
 		return ""
+	case opBodyType:
+		r.BodyType = absent(b)
+	case opBodyBytes:
+		if n, ok := parseUint(b); ok && n <= math.MaxInt64 {
+			r.BodyBytes = int64(n)
+		}
 	}
 	f.have.add(o.spec)
 	return ""

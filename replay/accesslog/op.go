@@ -6,9 +6,11 @@ import (
 )
 
 // specifiers are all that may follow a percent sign.
-const specifiers = "xtdveChrmUqHsbRuKkMLTDn^~"
+//
+// %B, %Y and %l are ours: the body of the request, its content type and its length. goaccess has no use for them.
+const specifiers = "xtdveChrmUqHsbRuKkMLTDnBYl^~"
 
-const specifierList = "%x %t %d %v %e %C %h %r %m %U %q %H %s %b %R %u %K %k %M %L %T %D %n %^ %~"
+const specifierList = "%x %t %d %v %e %C %h %r %m %U %q %H %s %b %R %u %K %k %M %L %T %D %n %B %Y %l %^ %~"
 
 // op is one step of a program.
 type op struct {
@@ -46,6 +48,9 @@ const (
 	opVHost
 	opUser
 	opDuration
+	opBody
+	opBodyType
+	opBodyBytes
 	opOther // a field that a replay has no use for
 )
 
@@ -87,6 +92,12 @@ func opOf(spec byte) opKind {
 		return opUser
 	case 'L', 'T', 'D', 'n':
 		return opDuration
+	case 'B':
+		return opBody
+	case 'Y':
+		return opBodyType
+	case 'l':
+		return opBodyBytes
 	}
 	return opOther
 }
@@ -129,6 +140,7 @@ func (p *program) derive() {
 			}
 		})
 	}
+	each(func(o op) { p.hasBodies = p.hasBodies || o.kind == opBody })
 	if _, ok := presetNamed(p.name); !ok {
 		each(func(o op) {
 			if o.kind == opDuration && o.spec != 'D' {

@@ -98,6 +98,14 @@ var presets = []preset{
 		date: "%s", time: "%s", dateTime: "%s", resolution: time.Microsecond, logTime: Finished, escape: EscapeNone,
 		zeroStatus: true, clientKey: "request.client_ip",
 	},
+	{
+		// Ours: what nginx writes by the log_format of docs/record.md, and what GoReplay's files and HAR are read as.
+		name: "RECORDING", log: `{ "time": "%x.%^", "client": "%h", "user": "%e", "method": "%m", "host": "%v", "target": "%U", ` +
+			`"protocol": "%H", "status": "%s", "bytes": "%b", "duration": "%T", "referer": "%R", "agent": "%u", ` +
+			`"type": "%Y", "length": "%l", "body": "%B" }`,
+		date: "%s", time: "%s", dateTime: "%s", resolution: time.Millisecond, logTime: Finished, escape: EscapeNone,
+		zeroStatus: true,
+	},
 }
 
 // Presets returns the names of the formats that are known, sorted.

@@ -9,6 +9,8 @@ type Request struct {
 	DurationNS int64
 	// Bytes is the size of the response as logged, in bytes; -1 where the format has no %b. A %b of "-" is 0.
 	Bytes int64
+	// BodyBytes is the length of the request's body as its headers had it, in bytes; -1 where the log does not say.
+	BodyBytes int64
 	// Line is the line's number in its file, from 1. Read sets it; Parse leaves it alone.
 	Line uint64
 	// File is the file's index in the Source. Read sets it; Parse leaves it alone.
@@ -23,8 +25,10 @@ type Request struct {
 	// and Method is then nil. Protocol is HTTP/1.0, HTTP/1.1, HTTP/2 or HTTP/3. User is who the server had authenticated.
 	// A field that the log lacks is nil.
 	Host, VHost, User, Method, Target, Protocol, Referer, UserAgent []byte
+	// Body is the request's body, and BodyType its content type, where the log is a recording. Both may hold secrets.
+	Body, BodyType []byte
 }
 
 func (r *Request) reset() {
-	*r = Request{DurationNS: -1, Bytes: -1, Line: r.Line, File: r.File}
+	*r = Request{DurationNS: -1, Bytes: -1, BodyBytes: -1, Line: r.Line, File: r.File}
 }

@@ -123,4 +123,14 @@ var samples = []sample{
 			`{"ts":1760100939.5,"request":{"method":"GET","uri":"/"},"status":200}`,
 		},
 	},
+	{
+		preset: "RECORDING", newer: true, valid: 3, failed: 2, why: "bodies with what JSON escapes, null, nothing; a line cut off, one without a client",
+		lines: []string{
+			`{"time":"1760100936.756","client":"198.51.100.9","user":"","method":"POST","host":"www.example.com","target":"/wp-comments-post.php","protocol":"HTTP/1.1","status":"302","bytes":"0","duration":"0.120","referer":"https://www.example.com/?p=1","agent":"Mozilla/5.0","type":"application/x-www-form-urlencoded","length":"44","body":"comment=Na+\"so\"+was%21&comment_post_ID=1\u0000\u000d\u000a"}`,
+			`{"time":"1760100937.001","client":"198.51.100.9","user":"","method":"GET","host":"www.example.com","target":"/","protocol":"HTTP/2.0","status":"200","bytes":"17","duration":"0.003","referer":"","agent":"","type":"","length":"","body":""}`,
+			`{"time":1760100938.25,"client":"2001:db8::1","method":"HEAD","target":"/","status":0,"body":null}`,
+			`{"time":"1760100939.000","client":"198.51.100.9","method":"POST","target":"/login","body":"pwd=hun`,
+			`{"time":"1760100939.000","method":"POST","target":"/login"}`,
+		},
+	},
 }

@@ -21,6 +21,7 @@ var (
 	ErrBinary     = errors.New("is not text")
 	ErrTruncated  = errors.New("is truncated")
 	ErrDictionary = errors.New("is compressed with a large dictionary")
+	ErrRecording  = errors.New("cannot be read")
 	ErrReadTwice  = errors.New("can be read only once")
 )
 

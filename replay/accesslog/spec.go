@@ -61,6 +61,7 @@ type program struct {
 	strictHosts  bool
 	vhostIsLabel bool   // %v names a router, a balancer or a bucket, not the host that was asked for
 	zeroStatus   bool   // status 0 is a request that was given up, not a mistake
+	hasBodies    bool   // some field is the body of the request
 	clientKey    string // in JSON: the key whose client takes precedence; "" for none
 }
 
@@ -78,6 +79,9 @@ func (f *Format) Resolution() time.Duration { return f.resolution }
 
 // LogTime returns the instant of a request that Request.TimeNS stands for.
 func (f *Format) LogTime() LogTime { return f.logTime }
+
+// HasBodies reports whether the log is a recording: it has the bodies of requests.
+func (f *Format) HasBodies() bool { return f.hasBodies }
 
 // Escape returns how the server escaped the fields that clients can write into its log.
 func (f *Format) Escape() Escape { return f.escape }

@@ -152,7 +152,8 @@ func (e *Engine) prepared(shots iter.Seq[*exchange.Shot]) iter.Seq[*exchange.Sho
 		var room []byte
 		for s := range shots {
 			s.Key = exchange.Key{Client: s.Client, Host: s.Host}
-			if !e.session.Target.TLS && s.IfModifiedSince.IsZero() && e.session.Members[s.Hit.Client] == nil {
+			if !e.session.Target.TLS && s.IfModifiedSince.IsZero() && s.Body == "" &&
+				e.session.Members[s.Hit.Client] == nil {
 				if cap(room)-len(room) < roomLeast {
 					room = make([]byte, 0, roomBytes)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
+	"plimsoll/replay/forms"
 )
 
 // Bounds of one client's cookies, near those of browsers and of what servers take.
@@ -25,8 +26,11 @@ type session struct {
 	jar   *cookiejar.Jar
 
 	mu         sync.Mutex
+	guest      bool            // is not logged in
+	forms      *forms.Rules    // nil: this client sends no bodies, and needs no tokens
 	known      map[string]bool // the cookies that were taken, by name and path
 	everywhere string          // the host that all requests have, whatever the log says; "": they have their own
+	pages      []*page         // that had tokens or may have them, the last one first
 }
 
 func newSession(host, everywhere string, login Place) *session {
@@ -61,6 +65,7 @@ func (s *session) Cookie(r *wire.Request) string {
 func (s *session) Seen(r *wire.Request, told *wire.Told) (sentToLogin bool) {
 	if at := s.place(r); at != nil {
 		s.take(at, told.SetCookie)
+		s.turn(r.Target, told)
 	}
 	return s.login.leadsHere(r.Target, told.Location)
 }

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
+	"plimsoll/replay/forms"
 	"plimsoll/replay/record"
 	"plimsoll/replay/route"
 	"plimsoll/replay/traffic"
@@ -70,6 +71,8 @@ func (c *Command) Check() (*Setup, error) {
 	s.headers, err = c.headers()
 	note(err)
 	s.membership, err = c.members(s)
+	note(err)
+	s.plan.Forms, err = forms.ParseRules(c.ReplaceField)
 	note(err)
 	s.routes, err = route.ParseRules(c.Route)
 	note(err)

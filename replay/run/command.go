@@ -41,7 +41,7 @@ type Command struct {
 	To       string        `help:"Only requests logged before this time." placeholder:"T" group:"How much"`
 	Include  []string      `help:"Only requests whose target matches one of these regular expressions." placeholder:"RE" sep:"none" group:"How much"`
 	Exclude  []string      `help:"No requests whose target matches one of these." placeholder:"RE" sep:"none" group:"How much"`
-	Methods  []string      `help:"Methods to send. Methods other than GET and HEAD may change the site; they are sent with an empty body." default:"GET,HEAD" group:"How much"`
+	Methods  []string      `help:"Methods to send. Methods other than GET and HEAD may change the site. They carry the body that a recording has of them, else an empty one." default:"GET,HEAD" group:"How much"`
 
 	Header         []string      `help:"Send this header with each request, in place of the log's. An empty value removes it." placeholder:"'K: V'" sep:"none" group:"Requests"`
 	HeaderFile     string        `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
@@ -51,6 +51,9 @@ type Command struct {
 	MaxConnections int           `help:"Connections open at once, at most the limit of open files. Requests beyond that wait: they count as queued, and the wait counts in their response time. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
 	Route          []string      `help:"Count requests whose target matches under this name." placeholder:"NAME=RE" sep:"none" group:"Requests"`
 	KeepGoing      bool          `help:"Continue when the target no longer accepts connections." group:"Requests"`
+
+	AllowWrites  bool     `help:"The target is a clone that requests may change. Needed for methods other than GET and HEAD, where it is not on this machine." group:"Requests"`
+	ReplaceField []string `help:"Send this value in the fields of this name, a regular expression, of recorded bodies." placeholder:"FIELD=VALUE" sep:"none" group:"Requests"`
 
 	Accounts     string   `help:"Log the log's members in with the accounts of this file, NAME:PASSWORD one per line, readable only by you, and send their requests with cookies of their own." placeholder:"FILE" group:"Members"`
 	AllowLogins  bool     `help:"The target is a clone that logins may change. Needed where it is not on this machine." group:"Members"`

@@ -33,6 +33,7 @@ var shapings = []shaping{
 	{"strict_hosts", []string{"StrictHosts"}, func(g given) any { return g.logs.Format.Spec().StrictHosts }},
 	{"log_times_are", []string{"LogTime"}, func(g given) any { return g.logs.TimesAre() }},
 	{"methods", []string{"Methods"}, func(g given) any { return slices.Sorted(maps.Keys(g.setup.plan.Methods)) }},
+	{"replace_fields", []string{"ReplaceField"}, func(g given) any { return g.setup.plan.Forms.Names() }},
 	{"include", []string{"Include"}, func(g given) any { return texts(g.Include) }},
 	{"exclude", []string{"Exclude"}, func(g given) any { return texts(g.Exclude) }},
 	{"from", []string{"From"}, func(g given) any { return record.Instant{Time: g.setup.plan.From} }},
@@ -62,7 +63,7 @@ var shapings = []shaping{
 
 // shapeless are the flags that shape no load, by why they do not.
 var shapeless = map[string][]string{
-	"where the load goes, and what proves that it is there": {"Target", "ConnectTo", "Insecure", "SourceAddress", "Root", "LoginPage", "AllowLogins"},
+	"where the load goes, and what proves that it is there": {"Target", "ConnectTo", "Insecure", "SourceAddress", "Root", "LoginPage", "AllowLogins", "AllowWrites"},
 	"names":                            {"Backend", "Repeat", "Route"},
 	"what is written":                  {"Out", "GrinderLog", "HDRLog"},
 	"what is shown":                    {"JSON", "Quiet"},

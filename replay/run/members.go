@@ -11,7 +11,6 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/members"
 	"plimsoll/replay/record"
 )
@@ -136,14 +135,6 @@ func (c *Command) loginProgress(s Streams, clients int) (done, end func()) {
 		progressbar.OptionSetDescription("Logging in"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
 		progressbar.OptionThrottle(200*time.Millisecond))
 	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
-}
-
-// sessions returns the members' sessions; nil where all clients are guests.
-func (r *Replay) sessions() map[uint32]exchange.Member {
-	if len(r.members) == 0 {
-		return nil
-	}
-	return r.members
 }
 
 // membersDoubt returns what to say after a run that did not show members' pages; "" if it did.

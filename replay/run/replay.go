@@ -26,6 +26,7 @@ type Replay struct {
 	target   *target.Target
 	traffic  *traffic.Traffic
 	members  map[uint32]exchange.Member // by the log's client; empty: all are guests
+	sessions map[uint32]exchange.Member // those of members, and of guests who send forms; nil: none
 	accounts int                        // that the members use
 	names    *route.Namer
 	warn     io.Writer
@@ -53,7 +54,13 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 		return err
 	}
 	r.closers = append(r.closers, closeTarget)
+	if err = r.mayWrite(); err != nil {
+		return err
+	}
 	if err = r.logIn(ctx, s); err != nil {
+		return err
+	}
+	if err = r.joinSenders(ctx); err != nil {
 		return err
 	}
 	if r.Dir, err = c.createDir(r.setup, r.logs, r.target); err != nil {
@@ -123,7 +130,7 @@ func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	c, t := r.command, r.traffic
 	e := engine.New(r.target, r.setup.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
-		Revalidates: &t.Revalidates, Members: r.sessions(), StartAt: r.setup.StartAt,
+		Revalidates: &t.Revalidates, Members: r.sessions, StartAt: r.setup.StartAt,
 	}, r.recorder(), abort)
 	switch {
 	case c.Users > 0:

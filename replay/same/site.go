@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"plimsoll/replay/coding"
 	"plimsoll/replay/engine/target"
 )
 
@@ -81,11 +82,8 @@ func addressOf(scheme, host, path string) *url.URL {
 	return u
 }
 
-// Errors of answers.
-var (
-	ErrTooLarge = errors.New("larger than --max-bytes")
-	ErrCoding   = errors.New("is not in the content-encoding that it names")
-)
+// ErrTooLarge says that a body is larger than what is compared.
+var ErrTooLarge = errors.New("larger than --max-bytes")
 
 // Get asks for a target once, and follows nothing. It returns an answer, whatever comes.
 func (s *Site) Get(ctx context.Context, path string) *Answer {
@@ -115,7 +113,7 @@ func (s *Site) Get(ctx context.Context, path string) *Answer {
 func (s *Site) read(answer *Answer, response *http.Response) error {
 	sent := &counted{from: response.Body, most: s.how.MostBytes}
 	defer func() { answer.Sent = sent.bytes }()
-	body, known, err := unpacked(response.Header.Get("Content-Encoding"), sent)
+	body, known, err := coding.Unpacked(response.Header.Get("Content-Encoding"), sent)
 	if err != nil {
 		return err
 	}
@@ -146,8 +144,8 @@ func (s *Site) explain(ctx context.Context, err error, sent int64) error {
 		return errTimeout{s.how.Timeout, sent}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errNoAnswer{"the server refuses connections"}
-	case errors.Is(err, ErrCoding):
-		return fmt.Errorf("the body %w", ErrCoding)
+	case errors.Is(err, coding.ErrBroken):
+		return fmt.Errorf("the body %w", coding.ErrBroken)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		if sent > 0 {
 			return fmt.Errorf("the connection ended in the body, after %d bytes", sent)

@@ -40,6 +40,17 @@ func (l *Logs) Marked(
 	return clients, t.Err()
 }
 
+// Senders returns the clients of which the logs have a body that this plan sends, and that send at least one request.
+func (l *Logs) Senders(ctx context.Context, plan Plan) ([]uint32, error) {
+	if !l.Format.HasBodies() {
+		return nil, nil
+	}
+	return l.Marked(ctx, plan, func(r *accesslog.Request, _ uint32, _ []byte) bool {
+		method := methodOf(r.Method)
+		return len(r.Body) > 0 && carries(method) && plan.Methods[method]
+	})
+}
+
 // once calls use with what one loop through the log sends, until it returns false.
 func (t *Traffic) once(use func(hit *exchange.Hit) bool) {
 	t.plan.Loops = 1

@@ -3,6 +3,8 @@ package traffic
 import (
 	"regexp"
 	"time"
+
+	"plimsoll/replay/forms"
 )
 
 // Plan selects requests of the logs and sets their pace.
@@ -22,7 +24,8 @@ type Plan struct {
 	From, To         time.Time // of the log; zero: no bound
 	Include, Exclude []*regexp.Regexp
 	Methods          map[string]bool
-	Unconditional    bool // 304s and 206s are sent as plain requests
+	Forms            forms.Rules // of what requests carry
+	Unconditional    bool        // 304s and 206s are sent as plain requests
 }
 
 // Expected returns how long the run will take and how many requests it will send, as far as the counts of the logs

@@ -11,6 +11,7 @@ import (
 	"plimsoll/replay/engine"
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/wire"
+	"plimsoll/replay/forms"
 	"plimsoll/replay/record"
 	"plimsoll/replay/route"
 	"plimsoll/replay/schedule"
@@ -137,11 +138,34 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, s
 			h.RangeBytes = r.Bytes
 		}
 	}
+	if skip = t.load(h, r); skip != "" {
+		return h, skip
+	}
 	if skip = h.Unsafe(); skip == "" && !wire.IsAuthority(h.Host) {
 		skip = wire.SkipHeader
 	}
 	return h, skip
 }
+
+// load gives a request the body that was recorded, without its secrets, or returns why that cannot be sent. HTTP/1.1
+// carries it: frames of HTTP/2 would have to wait for the server's windows.
+func (t *Traffic) load(h *exchange.Hit, r *accesslog.Request) (skip string) {
+	if !carries(h.Method) || len(r.Body) == 0 && r.BodyBytes <= 0 {
+		return ""
+	}
+	if r.BodyBytes >= 0 && r.BodyBytes != int64(len(r.Body)) {
+		return forms.SkipPartial
+	}
+	body, skip := t.plan.Forms.Clean(string(r.BodyType), r.Body)
+	h.Body, h.BodyType = body.Text, body.Type
+	if h.Proto == wire.HTTP2 {
+		h.Proto = wire.HTTP11
+	}
+	return skip
+}
+
+// carries reports whether requests of a method have bodies.
+func carries(method string) bool { return method != "GET" && method != "HEAD" }
 
 // methodOf returns a method as a text; those of nearly all requests take no memory.
 func methodOf(b []byte) string {

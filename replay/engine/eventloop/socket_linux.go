@@ -87,7 +87,7 @@ func (l *Loop) Send(c *exchange.Conn, shot *exchange.Shot) {
 	s.shot = shot
 	s.parser.Begin(shot.Method == "HEAD")
 	if shot.IsMember() {
-		s.parser.AskTold()
+		s.parser.AskTold(shot.ReadsPages())
 	}
 	head := shot.Head
 	if head == nil {

@@ -40,10 +40,10 @@ func (h *http1) send(s *exchange.Shot) {
 	h.shot, h.firstNS = s, 0
 	h.parser.Begin(s.Method == "HEAD")
 	if s.IsMember() {
-		h.parser.AskTold()
+		h.parser.AskTold(s.ReadsPages())
 	}
 	h.mu.Unlock()
-	if len(s.Target)+len(s.Referer)+len(s.UserAgent)+len(s.Cookie) > bigHeadBytes {
+	if len(s.Target)+len(s.Referer)+len(s.UserAgent)+len(s.Cookie)+len(s.Body) > bigHeadBytes {
 		h.unwritten.Store(true)
 		go func() {
 			h.write(s)

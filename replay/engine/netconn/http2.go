@@ -186,7 +186,7 @@ func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) {
 			st.answer.Version = wire.HTTP2Validator(f)
 			st.length = length
 			if st.shot.IsMember() {
-				st.answer.Told = wire.HTTP2Told(f)
+				st.answer.Told = wire.HTTP2Told(f, st.shot.ReadsPages())
 			}
 		}
 	}
@@ -209,6 +209,7 @@ func (h *http2Side) onData(f *http2.DataFrame) {
 	}
 	if st := h.streams[f.StreamID]; st != nil {
 		st.answer.Bytes += int64(len(f.Data()))
+		st.answer.Told.Keep(f.Data())
 		st.unackedIn += size
 		if st.unackedIn > wire.HTTP2StreamWindow/4 && !f.StreamEnded() {
 			h.frames.Widen(f.StreamID, st.unackedIn)

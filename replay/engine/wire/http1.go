@@ -1,7 +1,9 @@
 package wire
 
-// AppendHTTP1 appends the whole request in the format of HTTP/1.x. A method other than GET and HEAD has an empty body.
-// site is the target's host.
+import "strconv"
+
+// AppendHTTP1 appends the whole request in the format of HTTP/1.x. A method other than GET and HEAD has a body, if it is
+// an empty one. site is the target's host.
 func (r *Request) AppendHTTP1(b []byte, site string, own *Headers) []byte {
 	b = append(b, r.Method...)
 	b = append(b, ' ')
@@ -23,7 +25,10 @@ func (r *Request) AppendHTTP1(b []byte, site string, own *Headers) []byte {
 		b = append(b, "Connection: close\r\n"...)
 	}
 	if r.Method != "GET" && r.Method != "HEAD" {
-		b = append(b, "Content-Length: 0\r\n"...)
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, int64(len(r.Body)), 10)
+		b = append(b, "\r\n"...)
 	}
-	return append(b, "\r\n"...)
+	b = append(b, "\r\n"...)
+	return append(b, r.Body...)
 }

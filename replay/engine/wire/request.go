@@ -38,6 +38,7 @@ type Request struct {
 	// IfModifiedSince is set for a logged 304, which should be one again. A validator that the server sent takes precedence.
 	IfModifiedSince time.Time
 	Cookie          string // of a member; none for guests
+	Body, BodyType  string // what it carries, and the content type of that
 	RangeBytes      int64  // > 0 for a logged 206: asks for this many bytes from the start
 
 	modified, etag string // the validator to send back; see Revalidate
@@ -65,6 +66,9 @@ func (r *Request) fields(own *Headers, field func(name, value string)) {
 	add("User-Agent", r.UserAgent)
 	add("Accept", "*/*")
 	add("Referer", r.Referer)
+	if r.Body != "" {
+		add("Content-Type", r.BodyType)
+	}
 	add("Accept-Encoding", acceptEncoding)
 	switch {
 	case r.modified != "" || r.etag != "":

@@ -35,6 +35,7 @@ type ResponseParser struct {
 
 	toHEAD    bool
 	asked     bool // what the head tells is kept
+	askedPage bool // and the body, where it is a page
 	state     parserState
 	head      head
 	left      int64 // of the body, or of a chunk
@@ -60,11 +61,12 @@ const (
 func (p *ResponseParser) Begin(toHEAD bool) {
 	p.Response = Response{}
 	p.toHEAD, p.state, p.headBytes, p.line = toHEAD, inStatusLine, 0, p.line[:0]
-	p.asked = false
+	p.asked, p.askedPage = false, false
 }
 
-// AskTold has the parser keep what the head of the response tells. It is called after Begin.
-func (p *ResponseParser) AskTold() { p.asked = true }
+// AskTold has the parser keep what the head of the response tells, and with page also the body of an HTML page. It is
+// called after Begin.
+func (p *ResponseParser) AskTold(page bool) { p.asked, p.askedPage = true, page }
 
 // Feed takes what has come. It returns how many bytes belong to the response, and whether that is whole now.
 func (p *ResponseParser) Feed(b []byte) (used int, whole bool, err error) {
@@ -74,11 +76,13 @@ func (p *ResponseParser) Feed(b []byte) (used int, whole bool, err error) {
 			return len(b) - len(rest), true, nil
 		case inRest:
 			p.Bytes += int64(len(rest))
+			p.Told.Keep(rest)
 			return len(b), false, nil
 		case inBody, inChunk:
 			n := min(p.left, int64(len(rest)))
 			p.Bytes += n
 			p.left -= n
+			p.Told.Keep(rest[:n])
 			rest = rest[n:]
 			if p.left > 0 {
 				return len(b), false, nil
@@ -142,7 +146,7 @@ func (p *ResponseParser) take(line []byte) (err error) {
 	case inStatusLine:
 		p.head = head{length: -1}
 		if p.asked {
-			p.head.told = &Told{}
+			p.head.told = &Told{wantsPage: p.askedPage}
 		}
 		p.head.status, p.head.minor, err = statusLine(line)
 		p.state = inHeaders

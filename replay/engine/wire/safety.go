@@ -19,7 +19,7 @@ func (r *Request) Unsafe() string {
 		return SkipMethod
 	case r.Target == "" || !isVisible(r.Target) || r.Method == "CONNECT":
 		return SkipTarget
-	case !isHost(r.Host) || !isFieldValue(r.UserAgent) || !isFieldValue(r.Referer):
+	case !isHost(r.Host) || !isFieldValue(r.UserAgent) || !isFieldValue(r.Referer) || !isFieldValue(r.BodyType):
 		return SkipHeader
 	}
 	return ""

@@ -16,6 +16,24 @@ const (
 type Told struct {
 	Location  string
 	SetCookie []string
+	Page      []byte // what came of an HTML page, packed as Coding says; nil: none was asked for, or it is too long
+	Coding    string
+
+	wantsPage bool // and the answer may be one
+}
+
+// maxPageBytes bounds what is kept of a page, packed as it came.
+const maxPageBytes = 1 << 20
+
+// Keep keeps a part of the body, where the answer is a page that is wanted. Nil keeps nothing.
+func (t *Told) Keep(b []byte) {
+	switch {
+	case t == nil || !t.wantsPage:
+	case len(t.Page)+len(b) > maxPageBytes:
+		t.Page, t.wantsPage = nil, false
+	default:
+		t.Page = append(t.Page, b...)
+	}
 }
 
 // take keeps a header, if it is one of these, within bounds and without control characters.
@@ -28,12 +46,20 @@ func (t *Told) take(name, value []byte) {
 		t.Location = string(value)
 	case bytes.EqualFold(name, []byte("Set-Cookie")) && len(t.SetCookie) < maxCookiesTold:
 		t.SetCookie = append(t.SetCookie, string(value))
+	case bytes.EqualFold(name, []byte("Content-Encoding")):
+		t.Coding = string(value)
+	case bytes.EqualFold(name, []byte("Content-Type")):
+		t.wantsPage = t.wantsPage && hasPrefixFold(value, "text/html")
 	}
 }
 
-// HTTP2Told returns what the headers of an HTTP/2 response tell.
-func HTTP2Told(f *http2.MetaHeadersFrame) *Told {
-	told := &Told{}
+func hasPrefixFold(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && bytes.EqualFold(b[:len(prefix)], []byte(prefix))
+}
+
+// HTTP2Told returns what the headers of an HTTP/2 response tell. With page, an HTML page is kept as it comes.
+func HTTP2Told(f *http2.MetaHeadersFrame, page bool) *Told {
+	told := &Told{wantsPage: page}
 	for _, field := range f.RegularFields() {
 		told.take([]byte(field.Name), []byte(field.Value))
 	}

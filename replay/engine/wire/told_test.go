@@ -26,7 +26,7 @@ func TestTold(t *testing.T) {
 	} {
 		var p ResponseParser
 		p.Begin(false)
-		p.AskTold()
+		p.AskTold(false)
 		if _, whole, err := p.Feed([]byte(c.head + end)); err != nil || !whole {
 			t.Errorf("%s: %v, %v", c.why, whole, err)
 			continue
@@ -48,7 +48,7 @@ func TestNobodyPaysForWhatNobodyAsks(t *testing.T) {
 		t.Errorf("%v allocations, %v", allocations, p.Told)
 	}
 	p.Begin(false)
-	p.AskTold()
+	p.AskTold(false)
 	_, _, _ = p.Feed(answer)
 	p.Begin(false)
 	if _, _, _ = p.Feed(answer); p.Told != nil {

@@ -2,7 +2,10 @@
 
 declare(strict_types=1);
 
-/** The board: index.php, index.php?forums/3/page-2, index.php?threads/12/page-5, index.php?login, index.php?logout. */
+/**
+ * The board: index.php, index.php?forums/3/page-2, index.php?threads/12/page-5, index.php?threads/12/add-reply,
+ * index.php?login, index.php?logout.
+ */
 
 namespace Forum;
 
@@ -19,7 +22,15 @@ function answer(array $config, string $route): array
     if (preg_match('~^(forums|threads)/(\d{1,9})(?:/page-(\d{1,6}))?/?$~', $route, $parts)) {
         $page = (int) ($parts[3] ?? 1);
         $board = new Board($db);
-        return $parts[1] === 'forums' ? $board->threads((int) $parts[2], $page) : $board->posts((int) $parts[2], $page);
+        if ($parts[1] === 'forums') {
+            return $board->threads((int) $parts[2], $page);
+        }
+        $answer = $board->posts((int) $parts[2], $page);
+        $answer['body'] .= (new Replies($db))->form((int) $parts[2]);
+        return $answer;
+    }
+    if (preg_match('~^threads/(\d{1,9})/add-reply/?$~', $route, $parts)) {
+        return reply($db, (int) $parts[1]);
     }
     return match ($route) {
         '' => (new Board($db))->index(),
@@ -70,6 +81,18 @@ function login(Database $db): array
         "<label>Password <input name=\"password\" type=\"password\" autocomplete=\"current-password\"></label>\n" .
         "<button>Log in</button>\n</form>\n";
     return ['title' => 'Log in', 'body' => $form];
+}
+
+/** @return array{title: string, body: string} */
+function reply(Database $db, int $threadId): array
+{
+    header('Cache-Control: private, no-store');
+    if ($_SERVER['REQUEST_METHOD'] !== 'POST') {
+        throw new Problem('There is no such page.', 404);
+    }
+    $id = (new Replies($db))->add($threadId, $_POST['_xfToken'] ?? null, $_POST['message'] ?? null);
+    header("Location: index.php?threads/$threadId#post-$id", true, 303);
+    return ['title' => 'Posted', 'body' => ''];
 }
 
 /** @return array{title: string, body: string} */

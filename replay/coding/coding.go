@@ -1,4 +1,5 @@
-package same
+// Package coding unpacks bodies that came in a content-encoding (RFC 9110, 8.4.1).
+package coding
 
 import (
 	"bufio"
@@ -7,20 +8,21 @@ import (
 	"io"
 	"strings"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 )
 
-// AcceptEncoding is what is asked for: browsers ask for it, too, and all of it can be unpacked.
-const AcceptEncoding = "gzip"
+// ErrBroken says that a body is not in the content-encoding that it names.
+var ErrBroken = errors.New("is not in the content-encoding that it names")
 
 // mostWindowBytes is how much memory a body may ask for to be unpacked: what browsers allow zstd (RFC 9659).
 const mostWindowBytes = 8 << 20
 
-// unpacked returns a body without its content-encoding, and whether that is one that can be unpacked; if it is not, the
+// Unpacked returns a body without its content-encoding, and whether that is one that can be unpacked; if it is not, the
 // body is returned as it is.
-func unpacked(coding string, body io.Reader) (plain io.ReadCloser, known bool, err error) {
+func Unpacked(coding string, body io.Reader) (plain io.ReadCloser, known bool, err error) {
 	buffered := bufio.NewReader(body)
 	if _, err := buffered.Peek(1); errors.Is(err, io.EOF) { // nothing is packed there
 		return io.NopCloser(buffered), true, nil
@@ -32,6 +34,8 @@ func unpacked(coding string, body io.Reader) (plain io.ReadCloser, known bool, e
 		plain, err = gzip.NewReader(buffered)
 	case "deflate":
 		plain, err = zlib.NewReader(buffered)
+	case "br":
+		plain = io.NopCloser(brotli.NewReader(buffered))
 	case "zstd":
 		var z *zstd.Decoder
 		z, err = zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(mostWindowBytes))
@@ -60,5 +64,5 @@ func (c codedBody) Read(p []byte) (int, error) {
 
 // notCoded is for errors that do not come from the connection, which knows its own.
 func notCoded(err error) error {
-	return fmt.Errorf("%w: %w", ErrCoding, err)
+	return fmt.Errorf("%w: %w", ErrBroken, err)
 }

@@ -1,0 +1,202 @@
+package forms
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/url"
+	"strings"
+)
+
+// Reasons for not sending a request with a body, as in summary.json under "skipped".
+const (
+	SkipPartial  = "body_not_recorded" // or not the whole of it
+	SkipKind     = "body_unreadable"   // no form and no JSON, so that secrets in it are not found
+	SkipPassword = "password_in_body"
+)
+
+// The kinds of bodies that are read.
+const (
+	urlencoded  = "application/x-www-form-urlencoded"
+	multiparted = "multipart/form-data"
+	jsonText    = "application/json"
+)
+
+// Body is what a request carries.
+type Body struct {
+	Type string // the content type, written anew
+	Text string
+}
+
+// errPassword says that a body has a password.
+var errPassword = errors.New("a password")
+
+// Clean returns a recorded body without its secrets, or why it is not sent. Tokens are empty in it.
+func (r Rules) Clean(contentType string, text []byte) (b Body, skip string) {
+	edited, kind, err := edit(contentType, text, func(name, value string) (string, error) {
+		switch verdict, to := r.judge(name, value); verdict {
+		case refuse:
+			return "", errPassword
+		case replace:
+			return to, nil
+		}
+		return value, nil
+	})
+	switch {
+	case errors.Is(err, errPassword):
+		return Body{}, SkipPassword
+	case err != nil:
+		return Body{}, SkipKind
+	}
+	return Body{kind, edited}, ""
+}
+
+// Exchange returns a body with the tokens that current knows in place of those that are empty.
+func (r Rules) Exchange(b Body, current func(name string) (string, bool)) string {
+	edited, _, err := edit(b.Type, []byte(b.Text), func(name, value string) (string, error) {
+		if value == "" && r.isToken(name) {
+			if token, ok := current(name); ok {
+				return token, nil
+			}
+		}
+		return value, nil
+	})
+	if err != nil {
+		return b.Text
+	}
+	return edited
+}
+
+// change returns the value that a field is to have.
+type change func(name, value string) (string, error)
+
+// edit changes the fields of a body. It returns the body, and its content type as it is to be sent.
+func edit(contentType string, text []byte, to change) (edited, kind string, err error) {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return "", "", err
+	}
+	switch {
+	case kind == urlencoded:
+		edited, err = editPairs(string(text), to)
+		return edited, kind, err
+	case kind == multiparted && params["boundary"] != "":
+		edited, err = editParts(text, params["boundary"], to)
+		return edited, mime.FormatMediaType(kind, map[string]string{"boundary": params["boundary"]}), err
+	case kind == jsonText || strings.HasSuffix(kind, "+json"):
+		edited, err = editJSON(text, to)
+		return edited, kind, err
+	}
+	return "", "", errors.New("neither a form nor JSON")
+}
+
+// editPairs changes a=b&c=d. What stays is as it was, byte for byte.
+func editPairs(text string, to change) (string, error) {
+	pairs := strings.Split(text, "&")
+	for i, pair := range pairs {
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(rawName)
+		value, err2 := url.QueryUnescape(rawValue)
+		if err != nil || err2 != nil {
+			return "", errors.New("an escape that is none")
+		}
+		changed, err := to(name, value)
+		if err != nil {
+			return "", err
+		}
+		if changed != value {
+			pairs[i] = rawName + "=" + url.QueryEscape(changed)
+		}
+	}
+	return strings.Join(pairs, "&"), nil
+}
+
+// editParts changes the parts of a form with files (RFC 7578); the files stay.
+func editParts(text []byte, boundary string, to change) (string, error) {
+	reader := multipart.NewReader(bytes.NewReader(text), boundary)
+	var out strings.Builder
+	writer := multipart.NewWriter(&out)
+	if err := writer.SetBoundary(boundary); err != nil {
+		return "", err
+	}
+	for {
+		part, err := reader.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			err = writer.Close()
+			return out.String(), err
+		}
+		if err != nil {
+			return "", err
+		}
+		content, err := io.ReadAll(part)
+		if err != nil {
+			return "", err
+		}
+		if part.FileName() == "" {
+			changed, err := to(part.FormName(), string(content))
+			if err != nil {
+				return "", err
+			}
+			content = []byte(changed)
+		}
+		into, err := writer.CreatePart(part.Header)
+		if err == nil {
+			_, err = into.Write(content)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// editJSON changes the texts and numbers in a JSON text, by the names of their members.
+func editJSON(text []byte, to change) (string, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return "", err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return "", errors.New("more than one JSON text")
+	}
+	value, err := editValue("", value, to)
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err = encoder.Encode(value)
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+func editValue(name string, value any, to change) (any, error) {
+	var err error
+	switch v := value.(type) {
+	case string:
+		return to(name, v)
+	case json.Number:
+		changed, err := to(name, v.String())
+		if err != nil || changed == v.String() {
+			return v, err
+		}
+		return changed, nil
+	case []any:
+		for i := range v {
+			if v[i], err = editValue(name, v[i], to); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for member := range v {
+			if v[member], err = editValue(member, v[member], to); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,146 @@
+"""What visitors post is recorded by nginx as docs/record.md has it, replayed, and in the database: each once."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.support.programs import NGINX, Nginx, open_to_all
+from tests.support.sitestack import Site
+
+Replayed = Callable[..., subprocess.CompletedProcess[str]]
+PASSWORD = "a word for members"  # noqa: S105 (of an account that this test makes)
+COMMENT = 'A comment with "quotes", ümlauts & more.'
+REPLY = "A reply of the recording.\nOn two lines."
+THREAD = "/forum/index.php?threads/1"
+
+
+def recording_format() -> str:
+    """The `log_format` of docs/record.md, as it stands there."""
+    text = (ROOT / "docs" / "record.md").read_text()
+    found = re.search(r"log_format recording [^;]*;", text)
+    assert found
+    return found.group()
+
+
+@pytest.fixture
+def proxy(site_block: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    """An nginx in front of the site that records."""
+    root = tmp_path_factory.mktemp("proxy")
+    open_to_all(root.parent)
+    begin, _, rest = NGINX.partition("  log_format")
+    rest = rest[rest.index("client_body_temp_path") :]
+    shape = recording_format().replace("{", "{{").replace("}", "}}")
+    place = f"location / {{{{ proxy_pass {site_block.url}; proxy_set_header Host $http_host; }}}}"
+    rest = re.sub(r"location / \{\{.*?\}\}", lambda _: place, rest)
+    server = Nginx(root, setup=f"{begin}  {shape}\n  access_log {{root}}/recording.log recording;\n  {rest}")
+    yield server
+    server.stop()
+
+
+def field(page: str, name: str) -> str:
+    """The value of a page's field."""
+    found = re.search(rf'name="{name}" value="([^"]*)"', page)
+    assert found, page
+    return found.group(1)
+
+
+@pytest.fixture
+def member(site_block: Site) -> Iterator[str]:
+    """A member of the forum with a password of this test's."""
+    hashed = site_block.on(
+        "php", "php8.2", "-r", f"echo password_hash('{PASSWORD}', PASSWORD_BCRYPT, ['cost' => 4]);"
+    )
+    (row,) = site_block.sql("SELECT name, password FROM member WHERE member_id = 2", "forum")
+    site_block.sql(f"UPDATE member SET password = '{hashed}' WHERE member_id = 2", "forum")  # noqa: S608
+    yield row[0]
+    site_block.sql(f"UPDATE member SET password = '{row[1]}' WHERE member_id = 2", "forum")  # noqa: S608
+    site_block.sql("DELETE FROM session WHERE member_id = 2", "forum")
+
+
+def comments(site: Site) -> list[list[str]]:
+    return site.sql(
+        "SELECT comment_author, comment_author_email FROM wp_comments "
+        "WHERE comment_content LIKE 'A comment with %more.'"
+    )
+
+
+def replies(site: Site) -> list[list[str]]:
+    return site.sql(
+        "SELECT member_id, thread_id FROM post WHERE message LIKE 'A reply of the recording.%lines.'", "forum"
+    )
+
+
+def remove(site: Site) -> None:
+    site.sql("DELETE FROM wp_comments WHERE comment_content LIKE 'A comment with %more.'")
+    site.sql("DELETE FROM post WHERE message LIKE 'A reply of the recording.%lines.'", "forum")
+
+
+def test_a_comment_and_a_reply_are_replayed_once_each(
+    site_block: Site, proxy: Nginx, member: str, replay: Replayed, tmp_path: Path
+) -> None:
+    (post,) = site_block.sql(
+        "SELECT ID FROM wp_posts WHERE post_type = 'post' AND post_status = 'publish' "
+        "AND comment_status = 'open' ORDER BY ID LIMIT 1"
+    )
+    site = Site(site_block.name, proxy.url, site_block.folder)
+    guest, writer = site.browser(), site.browser()
+
+    # What people do, once: a guest comments, and a member logs in and replies.
+    assert guest.ask(f"/?p={post[0]}").status in {200, 301}
+    form = {"author": "Anna", "email": "anna@site.example", "url": "", "comment": COMMENT}
+    said = guest.ask("/wp-comments-post.php", form | {"comment_post_ID": post[0], "comment_parent": "0"})
+    assert said.status == 302, said.text
+    login = writer.ask("/forum/index.php?login")
+    form = {"_xfToken": field(login.text, "_xfToken"), "name": member, "password": PASSWORD}
+    assert writer.ask("/forum/index.php?login", form).status == 303
+    token = field(writer.ask(THREAD).text, "_xfToken")
+    assert writer.ask(f"{THREAD}/add-reply", {"_xfToken": token, "message": REPLY}).status == 303
+    assert (len(comments(site_block)), len(replies(site_block))) == (1, 1)
+
+    # The clone is from before that.
+    remove(site_block)
+    site_block.sql("DELETE FROM session WHERE member_id = 2", "forum")
+    recording = proxy.log.with_name("recording.log")
+    lines = recording.read_text().splitlines()
+    assert len(lines) == 6
+    assert all(json.loads(line)["client"] == "127.0.0.1" for line in lines)
+    # The two are one browser in this test; their lines say which of them it was.
+    parted = [line.replace('"agent":"', f'"agent":"{"guest" if n < 2 else "member"} ') for n, line in enumerate(lines)]
+    recording.write_text("\n".join(parted) + "\n")
+
+    listed = tmp_path / "accounts"
+    listed.write_text(f"{member}:{PASSWORD}\n")
+    listed.chmod(0o600)
+    members = ["--accounts", str(listed), "--members-match", "^/forum/", "--login-page", "/forum/index.php?login"]
+    done = replay(str(recording), "--target", site_block.url, "--methods", "GET,POST", *members)
+    assert done.returncode == 0, done.stderr
+
+    assert comments(site_block) == [["Anna", comments(site_block)[0][1]]]
+    assert comments(site_block)[0][1].endswith("@example.invalid")
+    assert replies(site_block) == [["2", "1"]]
+    summary = json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())
+    assert summary["requests"]["skipped"] == {"password_in_body": 1}
+    assert summary["requests"]["errors"] == summary["requests"]["status_mismatch"] == 0
+    written = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    for secret in (PASSWORD, "anna@site", COMMENT[:10], REPLY[:10], token, "forum_session"):
+        assert not [text for text in written if secret.encode() in text], secret
+        assert secret not in done.stdout + done.stderr
+    remove(site_block)
+
+
+def test_without_post_nothing_is_written(
+    site_block: Site, proxy: Nginx, replay: Replayed, tmp_path: Path
+) -> None:
+    browser = Site(site_block.name, proxy.url, site_block.folder).browser()
+    browser.ask("/")
+    browser.ask("/wp-comments-post.php", {"comment": COMMENT, "comment_post_ID": "999999999"})
+    done = replay(str(proxy.log.with_name("recording.log")), "--target", site_block.url)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())
+    assert summary["requests"]["skipped"] == {"method_not_allowed": 1}
+    assert comments(site_block) == []
