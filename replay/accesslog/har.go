@@ -26,19 +26,20 @@ type harEntry struct {
 	Response struct {
 		Status   int
 		BodySize int64
+		Content  struct{ MimeType string }
 	} `json:"response"`
 }
 
 type harPair struct{ Name, Value, FileName string }
 
-// harLines reads the entries of an archive one by one. Requests to other hosts than the first one's are left out: a
-// browser's archive has fonts and counters of third parties, which a clone does not serve.
+// harLines reads the entries of an archive one by one. Requests to other hosts than the page's are left out: a browser's
+// archive has fonts and counters of third parties, which a clone does not serve.
 func harLines(text *bufio.Reader) func() ([]byte, error) {
 	if bom, _ := text.Peek(3); string(bom) == "\ufeff" {
 		_, _ = text.Discard(3)
 	}
 	decoder := json.NewDecoder(text)
-	entered, count, host := false, 0, ""
+	entered, count, site := false, 0, harSite{}
 	return func() ([]byte, error) {
 		if !entered {
 			if err := enterEntries(decoder); err != nil {
@@ -61,7 +62,7 @@ func harLines(text *bufio.Reader) func() ([]byte, error) {
 		if json.Unmarshal(raw, &entry) != nil {
 			return unreadable, nil
 		}
-		return entry.line(&host), nil
+		return entry.line(&site), nil
 	}
 }
 
@@ -95,16 +96,30 @@ func enterEntries(decoder *json.Decoder) error {
 	return err
 }
 
-// line returns an entry as a line of a log. host is that of the first one.
-func (e *harEntry) line(host *string) []byte {
+// harSite is the host whose requests count: that of the first answer which is no redirect, as from example.com to
+// www.example.com. The redirects before it count, too.
+type harSite struct {
+	host  string
+	found bool
+}
+
+// has reports whether a request to a host counts.
+func (s *harSite) has(host string, status int) bool {
+	if !s.found {
+		s.host, s.found = host, status < 300 || status > 399
+	}
+	return strings.EqualFold(host, s.host)
+}
+
+// isOfSite is false for what the browser itself asks about a certificate.
+func (e *harEntry) isOfSite() bool {
+	return !strings.HasPrefix(e.Response.Content.MimeType, "application/ocsp")
+}
+
+// line returns an entry as a line of a log.
+func (e *harEntry) line(site *harSite) []byte {
 	address, target, ok := splitURL(e.Request.URL)
-	if !ok {
-		return leftOut
-	}
-	if *host == "" {
-		*host = address
-	}
-	if !strings.EqualFold(address, *host) {
+	if !ok || !e.isOfSite() || !site.has(address, e.Response.Status) {
 		return leftOut
 	}
 	r := recorded{

@@ -15,6 +15,8 @@ import (
 
 // harFile has what browsers write: other hosts, addresses that are none, bodies as text and as fields, what was cut off.
 const harFile = "\ufeff" + ` {"log":{"version":"1.2","creator":{"name":"WebInspector"},"pages":[{"id":"page_1"}],"entries":[
+{"startedDateTime":"2026-11-20T10:00:00+01:00","time":9,"request":{"method":"GET","url":"http://ocsp.example","httpVersion":"http/1.0","headers":[]},"response":{"status":200,"bodySize":0,"content":{"mimeType":"application/ocsp-response"}}},
+{"startedDateTime":"2026-11-20T10:00:00+01:00","time":9,"request":{"method":"GET","url":"http://old.example","httpVersion":"http/1.0","headers":[]},"response":{"status":301,"bodySize":0}},
 {"startedDateTime":"2026-11-20T10:00:00.250+01:00","time":120.5,"request":{"method":"GET","url":"https://Site.example/?p=1#top","httpVersion":"h2","headers":[{"name":"User-Agent","value":"Mozilla/5.0 \"x\""},{"name":"Cookie","value":"a=1; wordpress_logged_in_abc=anna%7C1"}],"bodySize":0},"response":{"status":200,"bodySize":5120}},
 {"startedDateTime":"2026-11-20T10:00:00.300+01:00","time":-1,"request":{"method":"GET","url":"https://fonts.example/a.woff2","httpVersion":"h2","headers":[]},"response":{"status":200,"bodySize":1}},
 {"startedDateTime":"2026-11-20T10:00:00.300+01:00","time":0,"request":{"method":"GET","url":"data:image/png;base64,AAAA","httpVersion":"","headers":[]},"response":{"status":200,"bodySize":1}},
@@ -94,11 +96,12 @@ func TestRecordingsAreReadAsLogs(t *testing.T) {
 		failed, ignored uint64
 	}{
 		{"an archive of a browser", "site.har", harFile, []string{
+			`1795165200009 9 0.0.0.0  old.example GET / HTTP/1.0 301 0  "" -1`,
 			`1795165200370 120 0.0.0.0 member Site.example GET /?p=1 HTTP/2 200 5120  "" -1`,
 			`1795165205080 80 0.0.0.0  site.example POST /wp-comments-post.php HTTP/1.1 302 0 ` + form + ` "comment=é" 9`,
 			`1795165206080 80 0.0.0.0  site.example POST /reply HTTP/1.1 0 -1 ` + form + ` "message=a+b%26c&tags%5B%5D=x" -1`,
 			`1795165207080 80 0.0.0.0  site.example POST /upload HTTP/1.1 200 2  "" 900000`,
-		}, 1, 2},
+		}, 1, 3},
 		{"a file of GoReplay", "requests_0.gor", gorFile1, gor, 2, 0},
 		{"packed, and under any name", "requests", packed.String(), gor, 2, 0},
 	} {
@@ -112,12 +115,25 @@ func TestRecordingsAreReadAsLogs(t *testing.T) {
 	}
 }
 
+// TestGoReplaysOwnFile reads what GoReplay 1.3.2 wrote of six requests by curl:
+// goreplay --input-raw 127.0.0.1:PORT --input-raw-track-response --input-raw-realip-header X-Real-IP --output-file requests.gor
+func TestGoReplaysOwnFile(t *testing.T) {
+	got, totals := shown(t, "testdata/goreplay-1.3.gor")
+	if len(got) != 6 || totals.Failed != 0 || totals.Bytes != 2*138 {
+		t.Errorf("%+v\n%s", totals, strings.Join(got, "\n"))
+	}
+	const reply = ` 0 127.0.0.1  127.0.0.1:18099 POST /reply HTTP/1.1 302 0 application/x-www-form-urlencoded "comment=hi+1&email=a@b.c&_xfToken=x" 35`
+	if !strings.HasSuffix(got[1], reply) || !strings.Contains(got[2], `\r\n\r\nhällo\r\n--`) {
+		t.Errorf("%s\n%s", got[1], got[2])
+	}
+}
+
 func TestRecordingsThatEndInTheMiddle(t *testing.T) {
 	for _, c := range []struct {
 		why, text, says string
 		kind            error
 	}{
-		{"an archive", harFile[:len(harFile)-150], "is truncated: this HTTP Archive ends in the middle, after 5 requests", ErrTruncated},
+		{"an archive", harFile[:len(harFile)-150], "is truncated: this HTTP Archive ends in the middle, after 7 requests", ErrTruncated},
 		{"one without requests", `{"log":{"entries":{}}}`, "cannot be read: this HTTP Archive is none after 0 requests (log.entries is missing)", ErrRecording},
 		{"one with a mistake", `{"log":{"entries":[{"a":1}, nonsense]}}`, "cannot be read: this HTTP Archive is none after 1 requests", ErrRecording},
 	} {

@@ -1,4 +1,4 @@
-"""What visitors post is recorded by nginx as docs/record.md has it, replayed, and in the database: each once."""
+"""What visitors post is recorded as docs/record.md has it, replayed, and in the database: each once."""
 
 import json
 import re
@@ -110,13 +110,15 @@ def test_a_comment_and_a_reply_are_replayed_once_each(
     assert len(lines) == 6
     assert all(json.loads(line)["client"] == "127.0.0.1" for line in lines)
     # The two are one browser in this test; their lines say which of them it was.
-    parted = [line.replace('"agent":"', f'"agent":"{"guest" if n < 2 else "member"} ') for n, line in enumerate(lines)]
+    agent = '"agent":"'
+    parted = [line.replace(agent, agent + ("guest " if n < 2 else "member ")) for n, line in enumerate(lines)]
     recording.write_text("\n".join(parted) + "\n")
 
     listed = tmp_path / "accounts"
     listed.write_text(f"{member}:{PASSWORD}\n")
     listed.chmod(0o600)
-    members = ["--accounts", str(listed), "--members-match", "^/forum/", "--login-page", "/forum/index.php?login"]
+    members = ["--accounts", str(listed), "--members-match", "^/forum/"]
+    members += ["--login-page", "/forum/index.php?login"]
     done = replay(str(recording), "--target", site_block.url, "--methods", "GET,POST", *members)
     assert done.returncode == 0, done.stderr
 
