@@ -42,21 +42,19 @@ final class Replies
     private function insert(int $threadId, int $memberId, string $message): int
     {
         $thread =
-            $this->db->row('SELECT board_id, title, post_count FROM thread WHERE thread_id = ? FOR UPDATE', [$threadId]) ??
-            throw new Problem('There is no such thread.', 404);
+            $this->db->row('SELECT board_id, title, post_count FROM thread WHERE thread_id = ? FOR UPDATE', [
+                $threadId,
+            ]) ?? throw new Problem('There is no such thread.', 404);
         $now = time();
         $id = 1 + (int) $this->db->value('SELECT MAX(post_id) FROM post FOR UPDATE');
         $this->db->run(
             'INSERT INTO post (post_id, thread_id, member_id, posted_at, position, message) VALUES (?, ?, ?, ?, ?, ?)',
             [$id, $threadId, $memberId, $now, $thread['post_count'], $message],
         );
-        $this->db->run('INSERT INTO search_index (post_id, board_id, posted_at, title, message) VALUES (?, ?, ?, ?, ?)', [
-            $id,
-            $thread['board_id'],
-            $now,
-            $thread['title'],
-            $message,
-        ]);
+        $this->db->run(
+            'INSERT INTO search_index (post_id, board_id, posted_at, title, message) VALUES (?, ?, ?, ?, ?)',
+            [$id, $thread['board_id'], $now, $thread['title'], $message],
+        );
         $this->db->run('UPDATE thread SET post_count = post_count + 1, last_post_at = ? WHERE thread_id = ?', [
             $now,
             $threadId,

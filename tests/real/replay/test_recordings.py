@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.support.paths import ROOT
 from tests.support.programs import NGINX, Nginx, open_to_all
@@ -69,6 +70,15 @@ def comments(site: Site) -> list[list[str]]:
     )
 
 
+def open_post(site: Site) -> str:
+    """An article that takes comments."""
+    (row,) = site.sql(
+        "SELECT ID FROM wp_posts WHERE post_type = 'post' AND post_status = 'publish' "
+        "AND comment_status = 'open' ORDER BY ID LIMIT 1"
+    )
+    return row[0]
+
+
 def replies(site: Site) -> list[list[str]]:
     return site.sql(
         "SELECT member_id, thread_id FROM post WHERE message LIKE 'A reply of the recording.%lines.'", "forum"
@@ -83,17 +93,14 @@ def remove(site: Site) -> None:
 def test_a_comment_and_a_reply_are_replayed_once_each(
     site_block: Site, proxy: Nginx, member: str, replay: Replayed, tmp_path: Path
 ) -> None:
-    (post,) = site_block.sql(
-        "SELECT ID FROM wp_posts WHERE post_type = 'post' AND post_status = 'publish' "
-        "AND comment_status = 'open' ORDER BY ID LIMIT 1"
-    )
+    post = open_post(site_block)
     site = Site(site_block.name, proxy.url, site_block.folder)
     guest, writer = site.browser(), site.browser()
 
     # What people do, once: a guest comments, and a member logs in and replies.
-    assert guest.ask(f"/?p={post[0]}").status in {200, 301}
+    assert guest.ask(f"/?p={post}").status in {200, 301}
     form = {"author": "Anna", "email": "anna@site.example", "url": "", "comment": COMMENT}
-    said = guest.ask("/wp-comments-post.php", form | {"comment_post_ID": post[0], "comment_parent": "0"})
+    said = guest.ask("/wp-comments-post.php", form | {"comment_post_ID": post, "comment_parent": "0"})
     assert said.status == 302, said.text
     login = writer.ask("/forum/index.php?login")
     form = {"_xfToken": field(login.text, "_xfToken"), "name": member, "password": PASSWORD}
@@ -132,6 +139,31 @@ def test_a_comment_and_a_reply_are_replayed_once_each(
     for secret in (PASSWORD, "anna@site", COMMENT[:10], REPLY[:10], token, "forum_session"):
         assert not [text for text in written if secret.encode() in text], secret
         assert secret not in done.stdout + done.stderr
+    remove(site_block)
+
+
+def test_what_a_browser_archived_is_replayed(
+    site_block: Site, browser: Browser, replay: Replayed, tmp_path: Path
+) -> None:
+    archive = tmp_path / "visit.har"
+    context = browser.new_context(record_har_path=archive, record_har_content="omit")
+    page = context.new_page()
+    page.goto(f"{site_block.url}/?p={open_post(site_block)}")
+    page.fill("#comment", COMMENT)
+    page.fill("#author", "Anna")
+    page.fill("#email", "anna@site.example")
+    page.click("#submit")
+    page.wait_for_load_state()
+    context.close()  # writes the archive
+    assert len(comments(site_block)) == 1
+    remove(site_block)
+
+    done = replay(str(archive), "--target", site_block.url, "--methods", "GET,POST", "--speed", "2")
+    assert done.returncode == 0, done.stderr
+    assert [row[0] for row in comments(site_block)] == ["Anna"]
+    assert comments(site_block)[0][1].endswith("@example.invalid")
+    summary = json.loads((tmp_path / "results" / "latest" / "summary.json").read_text())
+    assert summary["requests"]["errors"] == 0
     remove(site_block)
 
 
