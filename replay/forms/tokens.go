@@ -39,13 +39,13 @@ func ReadTokens(page []byte, target string) Tokens {
 		case html.StartTagToken, html.SelfClosingTagToken:
 			switch tag := tokens.Token(); tag.Data {
 			case "form":
-				action = targetOf(target, attribute(tag, "action"))
+				action = targetOf(target, Attribute(tag, "action"))
 			case "input":
-				if name := attribute(tag, "name"); tokenName.MatchString(name) {
-					found.add(token{action, name, attribute(tag, "value")})
+				if name := Attribute(tag, "name"); tokenName.MatchString(name) {
+					found.add(token{action, name, Attribute(tag, "value")})
 				}
 			case "html":
-				found.add(token{"", "_xfToken", attribute(tag, "data-csrf")})
+				found.add(token{"", "_xfToken", Attribute(tag, "data-csrf")})
 			}
 		}
 	}
@@ -99,7 +99,8 @@ func targetOf(target, address string) string {
 	return to.RequestURI()
 }
 
-func attribute(tag html.Token, name string) string {
+// Attribute returns the value of an attribute of a tag; "" where it has none of this name.
+func Attribute(tag html.Token, name string) string {
 	for _, a := range tag.Attr {
 		if a.Key == name {
 			return a.Val

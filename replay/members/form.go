@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"plimsoll/replay/forms"
 )
 
 // Bounds of a form: a login has a handful of fields.
@@ -43,10 +45,10 @@ func readForm(page []byte) (form, bool) {
 				if f, ok := now.done(); ok {
 					return f, true
 				}
-				now = &reading{form: form{action: attribute(tag, "action"), hidden: url.Values{}},
-					post: strings.EqualFold(attribute(tag, "method"), "post")}
+				now = &reading{form: form{action: forms.Attribute(tag, "action"), hidden: url.Values{}},
+					post: strings.EqualFold(forms.Attribute(tag, "method"), "post")}
 			case tag.Data == "input" && now != nil:
-				now.input(attribute(tag, "type"), attribute(tag, "name"), attribute(tag, "value"))
+				now.input(forms.Attribute(tag, "type"), forms.Attribute(tag, "name"), forms.Attribute(tag, "value"))
 			}
 		}
 	}
@@ -94,13 +96,4 @@ func (f *form) filled(account Account) string {
 	values.Set(f.name, account.Name)
 	values.Set(f.password, account.password)
 	return values.Encode()
-}
-
-func attribute(tag html.Token, name string) string {
-	for _, a := range tag.Attr {
-		if a.Key == name {
-			return a.Val
-		}
-	}
-	return ""
 }
