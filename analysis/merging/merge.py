@@ -14,6 +14,7 @@ from analysis.merging.ending import Ending, endings_of
 from analysis.merging.events import copy_events
 from analysis.merging.folder import appearing
 from analysis.merging.instances import instance_of, limited_reason
+from analysis.merging.members import members_of
 from analysis.merging.order import done_ns, in_order, window_of
 from analysis.merging.shard import ShardRun, open_shards
 from analysis.statistics.summary import summarise
@@ -152,6 +153,8 @@ def _complete(
     requests["unsent"] = left
     requests["total"] = None if left is None else requests["total"] + left
     requests["retried"] = sum(one.counts.retried for one in shards if one.counts)
+    if members := members_of(shards):
+        summary["members"] = members.model_dump()
     summary["instances"] = [one.model_dump(mode="json", by_alias=True) for one in instances]
     replace_json(path, summary)
     read.all_of_it()

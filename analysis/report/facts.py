@@ -30,6 +30,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("speed", None if facts.from_log else _speed(facts.speed, facts.loop)),
         ("seed", None if facts.seed is None else str(facts.seed)),
         ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
+        ("members", _members(run)),
         ("sent again", _sent_again(run)),
         ("took", seconds(run.elapsed_s)),
         ("command", " ".join(facts.command)),
@@ -93,6 +94,19 @@ def _speed(speed: str | None, loop: str) -> str | None:
         return None
     named = {"1": "1 (recorded pace)", "max": "max (as fast as it goes)"}.get(speed, speed)
     return named + (", closed loop" if loop == "closed" else ", open loop")
+
+
+def _members(run: MeasuredRun) -> str | None:
+    summary = run.directory.summary
+    if not summary or not (members := summary.members):
+        return None
+    who = "how many is not known"
+    if members.clients is not None and members.accounts is not None:
+        who = f"{counted(members.clients, 'client')} with {counted(members.accounts, 'account')}"
+    requests = run.statistics.requests
+    said = f"{who}: {members.requests:,} of {counted(requests, 'request')}"
+    said += f" ({share(members.requests, requests)})" if requests else ""
+    return said + (f", {members.sent_to_login:,} sent to the login" if members.sent_to_login else "")
 
 
 def _sent_again(run: MeasuredRun) -> str | None:

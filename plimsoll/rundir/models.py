@@ -373,6 +373,15 @@ class Instance(_Model):
     clock: ClockState | None = None
 
 
+class MemberCounts(_Model):
+    """What clients sent that were logged in, without the warm-up; None is what nobody knows."""
+
+    clients: Count | None = None
+    accounts: Count | None = None
+    requests: Count = 0
+    sent_to_login: Count = 0
+
+
 class Summary(_Model):
     """`summary.json`: only what cannot be computed again from the records.
 
@@ -385,4 +394,5 @@ class Summary(_Model):
     requests: RequestCounts = RequestCounts()
     duration_s: Seconds | None = None
     measures: dict[str, MeasureSummary] = {}
+    members: MemberCounts | None = None
     instances: list[Instance] = []

@@ -38,6 +38,7 @@ def instance(
     unsent: int = 0,
     sent: int | None = None,
     still: bool = True,
+    members: dict[str, int] | None = None,
     **facts: Any,
 ) -> Path:
     """Write one; `shard` changes keys of its `shard`. One that says `running` has no summary, as if killed.
@@ -48,7 +49,9 @@ def instance(
     sent, skipped = len(table) if sent is None else sent, skipped or {}
     total = sent + unsent + sum(skipped.values())
     requests = {"total": total, "sent": sent, "unsent": unsent, "skipped": skipped, "retried": 1}
-    summary = None if facts.get("status") == "running" else {"requests": requests}
+    summary: dict[str, Any] | None = {"requests": requests} | ({"members": members} if members else {})
+    if facts.get("status") == "running":
+        summary = None
     keys = {"started_at": START, "shard": shard_facts(index, **(shard or {})), **facts}
     write_run(path, table, summary=summary, **keys)
     if summary is None:

@@ -253,6 +253,29 @@ def test_requests_that_were_sent_again_are_said(
         assert says in text, what
 
 
+@pytest.mark.parametrize(
+    ("what", "members", "fact"),
+    [
+        ("all are guests", None, ""),
+        (
+            "as summary.json counts them",
+            {"clients": 220, "accounts": 200, "requests": 500, "sent_to_login": 0},
+            "220 clients with 200 accounts: 500 of 2,000 requests (25 %)<",
+        ),
+        (
+            "who lost their sessions, of a merged run whose instances did not all say how many they had",
+            {"clients": None, "accounts": None, "requests": 500, "sent_to_login": 7},
+            "how many is not known: 500 of 2,000 requests (25 %), 7 sent to the login<",
+        ),
+    ],
+)
+def test_members_are_said(tmp_path: Path, what: str, members: dict[str, int] | None, fact: str) -> None:
+    summary = {"requests": {"sent": 2000}} | ({"members": members} if members else {})
+    text = page(measured(write_run(tmp_path / "run", records(2000), summary=summary)))
+    assert (">members<" in text) is bool(fact), what
+    assert fact in text, what
+
+
 def test_what_was_corrected_in_the_log_is_said(tmp_path: Path) -> None:
     log = {"path": "access.log", "lines": 2000, "valid": 2000, "strays": 2}
     pauses = {"shortened": 3, "cut_s": 259_200.0}
