@@ -9,7 +9,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,8 @@ import yaml
 
 from tests.support.killing import killed
 from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
 from tests.support.sitestack import eventually
-from tests.support.zfsvm import SITES, ZfsVm, log_of, started, stop
+from tests.support.zfsvm import SITES, ZfsVm, log_of
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 KILLS = 5
@@ -36,14 +35,6 @@ PARAMETERS = "/sys/module/zfs/parameters"
 pytestmark = pytest.mark.skipif(
     os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes long: make test-lab-full"
 )
-
-
-@pytest.fixture(scope="session")
-def vm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZfsVm]:
-    need(REPLAY)
-    machine = started(tmp_path_factory.mktemp("zfs-vm"))
-    yield machine
-    stop(machine)
 
 
 def lab(vm: ZfsVm, folder: Path, name: str, **more: Any) -> Path:

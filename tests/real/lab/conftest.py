@@ -1,0 +1,16 @@
+"""The machine with OpenZFS that the tests of this folder share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.programs import REPLAY, need
+from tests.support.zfsvm import ZfsVm, started, stop
+
+
+@pytest.fixture(scope="session")
+def vm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZfsVm]:
+    need(REPLAY)
+    machine = started(tmp_path_factory.mktemp("zfs-vm"))
+    yield machine
+    stop(machine)
