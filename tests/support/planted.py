@@ -47,7 +47,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "scrub": _cause("zpool scrub tank; sleep {s}; zpool scrub -s tank || true", "a scrub", lasts=3),
     "page-cache": _cause(
-        "for i in 1 2 3 4; do dd if=/dev/zero of=$W/up/burst$i bs=1M count=$(({s} * 15)) status=none & "
+        "for i in 1 2 3 4; do dd if=/dev/zero of=$W/up/burst$i bs=1M count=$(({s} * 4)) status=none & "
         "done; wait",
         "dirty memory",
         "dirty memory, of its limit",
@@ -83,7 +83,7 @@ class PlantedHost:
         if known.exists():
             return
         if on_zfs:
-            disks = ("--disk", "one:1G:10M", "--disk", "two:2G:40M")
+            disks = ("--disk", "one:1G:10M", "--disk", "two:2G:10M")
             command: list[str | Path] = [
                 TOOLS / "start",
                 "--forward",
