@@ -54,9 +54,24 @@ NO_DAEMON = '[ "$1" = info ] && { echo "Cannot connect to the Docker daemon" >&2
 NOT_MINE = '[ "$1" = info ] && { echo "permission denied while trying to connect" >&2; exit 1; }; exit 0'
 NEITHER = "exit 1"
 
+
+def daemon_of(says: str) -> str:
+    """The `docker` of a daemon that says this of itself."""
+    return f'[ "$1" != info ] || echo "{says}"'
+
+
+PLAIN = daemon_of("Debian GNU/Linux 12 (bookworm) [name=seccomp,profile=default]")
+ROOTLESS = daemon_of("Debian GNU/Linux 12 (bookworm) [name=seccomp,profile=builtin name=rootless]")
+REMAPPED = daemon_of("Debian GNU/Linux 12 (bookworm) [name=seccomp,profile=builtin name=userns]")
+DESKTOP = daemon_of("Docker Desktop [name=seccomp,profile=unconfined]")
+
 NEEDS: list[tuple[str, dict[str, str], list[str]]] = [
     ("all is there", {"docker": GOOD}, []),
     ("Compose is the older program", {"docker": NO_PLUGIN, "docker_compose": GOOD}, []),
+    ("a daemon as most are", {"docker": PLAIN}, []),
+    ("a daemon without root", {"docker": ROOTLESS}, ["this machine's own network"]),
+    ("a daemon whose root is another user", {"docker": REMAPPED}, ["this machine's own network"]),
+    ("a daemon in a machine of its own", {"docker": DESKTOP}, ["this machine's own network"]),
     ("nothing is there", {}, ["Docker is not installed", "Compose is not installed"]),
     ("Compose alone", {"docker_compose": GOOD}, ["Docker is not installed"]),
     ("no Compose", {"docker": NO_PLUGIN}, ["Compose is not installed"]),
