@@ -14,6 +14,7 @@ from plimsoll.common.hostile import printable
 
 _COMMANDS = {
     "compare": "analysis.comparing.command:compare",
+    "doctor": "plimsoll.doctor.command:doctor",
     "export": "analysis.exporting.command:export",
     "fileio": "lab.fileio.command:fileio",
     "init-clone": "scenarios.init_clone:init_clone",

@@ -22,6 +22,7 @@ type cli struct {
 	Import  run.Import       `cmd:"" help:"Make a run directory of what access logs with durations say was served."`
 	Origin  originCmd        `cmd:"" help:"Serve the targets of a log: real files of the logged sizes, and the logged status for all others."`
 	Same    sameCmd          `cmd:"" help:"Compare two sites, page by page, over the requests of a log."`
+	Lag     lagCmd           `cmd:"" help:"Measure how late this machine wakes a thread that sends. Sends nothing."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
 
