@@ -27,6 +27,7 @@ _COMMANDS = {
     "report": "analysis.report.command:report",
     "scenario": "scenarios.command:scenario",
     "schedule": "lab.timers.command:schedule",
+    "schema": "plimsoll.schema:schema",
     "signoff": "analysis.signoff.command:signoff",
 }
 

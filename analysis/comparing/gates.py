@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from analysis.comparing.metrics.metric import Limit, Metric
-from analysis.comparing.metrics.registry import metric_of
+from analysis.comparing.metrics.registry import METRICS, metric_of
 from plimsoll.common.hostile import printable
 from plimsoll.common.problems import Location
 from plimsoll.common.yamlfile import read_model
@@ -37,7 +37,9 @@ class Gate(_Model):
         "whole", description="`before`, `during` or `after` the saturator, or the `whole` run."
     )
     metric: Annotated[str, AfterValidator(_known_metric)] = Field(
-        "p99.9", description="The figure that is limited: one of the metrics below."
+        "p99.9",
+        description="The figure that is limited: one of the metrics below.",
+        examples=[name for metric in METRICS for name in metric.names],
     )
     at_most_ratio: float | None = Field(
         None,

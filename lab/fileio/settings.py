@@ -3,10 +3,10 @@
 from collections.abc import Hashable
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from lab.names.model import StrictModel
-from plimsoll.common.sizes import read_size
+from plimsoll.common.sizes import AS_SIZE
 from plimsoll.common.units import counted
 
 Test = Literal["rndrd", "seqrd", "rndwr", "seqwr", "rndrw"]
@@ -60,7 +60,7 @@ class Matrix(StrictModel):
     threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(once)] = Field(
         THREADS, min_length=1, description="Numbers of threads."
     )
-    file_size: Annotated[int, BeforeValidator(read_size), AfterValidator(_whole)] = Field(
+    file_size: Annotated[int, AS_SIZE, AfterValidator(_whole)] = Field(
         2 << 30, gt=0, le=1 << 50, description="Total size of all test files."
     )
     time_s: int = Field(30, ge=1, le=86_400, description="Seconds to measure each cell.")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from plimsoll.common.sizes import read_size
+from plimsoll.common.sizes import AS_SIZE
 
 
 def on_off(value: object) -> object:
@@ -18,9 +18,7 @@ def _power_of_two(value: int) -> int:
     return value
 
 
-RecordSize = Annotated[
-    int, BeforeValidator(read_size), Field(ge=512, le=16 << 20), AfterValidator(_power_of_two)
-]
+RecordSize = Annotated[int, AS_SIZE, Field(ge=512, le=16 << 20), AfterValidator(_power_of_two)]
 Compression = Annotated[
     str,
     BeforeValidator(on_off),

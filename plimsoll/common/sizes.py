@@ -31,4 +31,7 @@ def read_size(value: object) -> object:
     return parse_size(value) if isinstance(value, str) else value
 
 
-Size = Annotated[int, BeforeValidator(read_size), Field(ge=0, le=LARGEST_BYTES)]
+# In an annotation: text is read as a size; the JSON Schema says so.
+_Written = Annotated[str, Field(pattern=r"^\s*[0-9]{1,15}\s?([KMGTkmgt]?([Ii]?[Bb])?)\s*$")]
+AS_SIZE = BeforeValidator(read_size, json_schema_input_type=int | _Written)
+Size = Annotated[int, AS_SIZE, Field(ge=0, le=LARGEST_BYTES)]

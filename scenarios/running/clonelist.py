@@ -24,10 +24,19 @@ _HEAD = """\
 """
 
 
+def _or_url(schema: dict[str, Any]) -> None:
+    """Let the JSON Schema say that an entry may be its base URL alone."""
+    keys = dict(schema)
+    schema.clear()
+    schema |= {
+        "anyOf": [keys, {"type": "string", "description": keys["properties"]["target"]["description"]}]
+    }
+
+
 class Clone(BaseModel):
     """One clone: its base URL alone, or with further keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_or_url)
 
     target: BaseUrl = Field(description="Base URL of the clone.")
     name: str | None = Field(None, max_length=80, description="What it is called.")
@@ -57,7 +66,7 @@ class SiteConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    clones: list[Clone] = []
+    clones: list[Clone] = Field([], description="The clones, each its base URL alone, or keys of its own.")
 
     def of(self, target: str, connect_to: str | None) -> Clone | None:
         """Return the entry that gives leave; of several the one that says most."""
