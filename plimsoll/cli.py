@@ -17,6 +17,7 @@ _COMMANDS = {
     "doctor": "plimsoll.doctor.command:doctor",
     "export": "analysis.exporting.command:export",
     "fileio": "lab.fileio.command:fileio",
+    "init": "plimsoll.init.command:init",
     "init-clone": "scenarios.init_clone:init_clone",
     "hosts": "lab.hosts.command:hosts",
     "lab": "lab.experiment.lab_command:lab",
