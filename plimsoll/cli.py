@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from plimsoll import __version__
 from plimsoll.common.errors import PlimsollError
@@ -14,6 +15,7 @@ from plimsoll.common.hostile import printable
 
 _COMMANDS = {
     "compare": "analysis.comparing.command:compare",
+    "completion": "plimsoll.completion:completion",
     "doctor": "plimsoll.doctor.command:doctor",
     "export": "analysis.exporting.command:export",
     "fileio": "lab.fileio.command:fileio",
@@ -54,6 +56,11 @@ class _Plimsoll(click.Group):
         module, _, name = _COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return names without what they do: to know that, every command would have to be loaded."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in names] or click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

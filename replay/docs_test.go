@@ -20,7 +20,7 @@ func TestCommandsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"", "run", "parse", "import", "origin", "same", "lag"} {
+	for _, command := range []string{"", "run", "parse", "import", "origin", "same", "lag", "completion"} {
 		args := []string{"--help"}
 		if command != "" {
 			args = []string{command, "--help"}

@@ -21,7 +21,7 @@ var house = [][]string{
 	{"engine"},
 	{"engine/eventloop", "engine/netconn"},
 	{"engine/exchange"},
-	{"accesslog", "coding", "engine/punctual", "engine/target", "engine/wire", "forms", "origin", "record", "route", "schedule"},
+	{"accesslog", "coding", "completion", "engine/punctual", "engine/target", "engine/wire", "forms", "origin", "record", "route", "schedule"},
 }
 
 // importEdge is one import of a package of ours by another.

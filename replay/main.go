@@ -17,13 +17,15 @@ func main() {
 
 // cli is the command line: one field per command. Each of them has a method Run.
 type cli struct {
-	Run     run.Command      `cmd:"" help:"Replay access logs against a server and measure its response times."`
-	Parse   parseCmd         `cmd:"" help:"Read access logs and print one JSON object per request, or totals."`
-	Import  run.Import       `cmd:"" help:"Make a run directory of what access logs with durations say was served."`
-	Origin  originCmd        `cmd:"" help:"Serve the targets of a log: real files of the logged sizes, and the logged status for all others."`
-	Same    sameCmd          `cmd:"" help:"Compare two sites, page by page, over the requests of a log."`
-	Lag     lagCmd           `cmd:"" help:"Measure how late this machine wakes a thread that sends. Sends nothing."`
-	Version kong.VersionFlag `help:"Print the version and exit."`
+	Run        run.Command      `cmd:"" help:"Replay access logs against a server and measure its response times."`
+	Parse      parseCmd         `cmd:"" help:"Read access logs and print one JSON object per request, or totals."`
+	Import     run.Import       `cmd:"" help:"Make a run directory of what access logs with durations say was served."`
+	Origin     originCmd        `cmd:"" help:"Serve the targets of a log: real files of the logged sizes, and the logged status for all others."`
+	Same       sameCmd          `cmd:"" help:"Compare two sites, page by page, over the requests of a log."`
+	Lag        lagCmd           `cmd:"" help:"Measure how late this machine wakes a thread that sends. Sends nothing."`
+	Completion completionCmd    `cmd:"" help:"Print the script that completes commands and flags in bash, zsh or fish."`
+	Reference  referenceCmd     `cmd:"" hidden:"" help:"Print all commands and flags as JSON."`
+	Version    kong.VersionFlag `help:"Print the version and exit."`
 }
 
 // runMain parses the command line, runs the command and returns the exit code.
