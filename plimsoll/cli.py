@@ -10,12 +10,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from plimsoll import __version__
-from plimsoll.common.errors import PlimsollError
+from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
+from plimsoll.config.defaults import WITHOUT_DEFAULTS, config_file, default_map, defaults, read_file
 
 _COMMANDS = {
     "compare": "analysis.comparing.command:compare",
     "completion": "plimsoll.completion:completion",
+    "config": "plimsoll.config.command:config",
     "doctor": "plimsoll.doctor.command:doctor",
     "export": "analysis.exporting.command:export",
     "fileio": "lab.fileio.command:fileio",
@@ -56,6 +58,18 @@ class _Plimsoll(click.Group):
         module, _, name = _COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and give it the defaults that plimsoll.toml and the environment set."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command and not ctx.resilient_parsing and name not in WITHOUT_DEFAULTS:
+            section = read_file().get(name, {})
+            if not isinstance(section, dict):
+                raise SettingsError(f"{config_file()}: {name}: must be a table: [{name}]")
+            ctx.default_map = {name: default_map(defaults(command, name, section), name)}
+        return name, command, rest
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return names without what they do: to know that, every command would have to be loaded."""

@@ -1,0 +1,1 @@
+"""Defaults of options from `plimsoll.toml` and the environment, and `plimsoll config`, which shows them."""
