@@ -1,14 +1,25 @@
-"""The settings in examples/ are right: the pages open with them."""
+"""What is in examples/ is right: the pages open with it. Jobs of examples/ci have a test of their own."""
 
+import os
+import re
+import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from analysis.comparing.gates import read_gates
 from lab.experiment.settings import read_lab
+from lab.hosts.settings import read_hosts
 from tests.support.paths import ROOT
 
-LABS = sorted(path for path in (ROOT / "examples").glob("*.yml") if path.name != "gates.yml")
+EXAMPLES = ROOT / "examples"
+LABS = sorted(path for path in EXAMPLES.rglob("*.yml") if "\nbackends:" in path.read_text(encoding="utf-8"))
+GATES = sorted(EXAMPLES.rglob("*gates.yml"))
+INDEX = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+# Which test holds what else is there.
+ELSEWHERE = {"README.md", "ci", "k6-operator", "locust-workers", "systemd", "access.log", "site.log.gz"}
+ELSEWHERE |= {"record_access_log.py", "record_site_log.py"}
 
 
 @pytest.mark.parametrize("path", LABS, ids=lambda path: path.stem)
@@ -16,5 +27,63 @@ def test_an_example_of_lab_yml_has_no_problem(path: Path) -> None:
     assert read_lab(path).backends
 
 
-def test_the_gates_have_no_problem() -> None:
-    assert read_gates(ROOT / "examples" / "gates.yml").gates
+@pytest.mark.parametrize("path", GATES, ids=lambda path: path.stem)
+def test_gates_have_no_problem(path: Path) -> None:
+    assert read_gates(path).gates
+
+
+def test_gates_are_of_scenarios_that_the_experiment_has() -> None:
+    lab = read_lab(EXAMPLES / "move-to-nvme.yml")
+    judged = {gate.scenario for gate in read_gates(EXAMPLES / "move-to-nvme-gates.yml").gates}
+    assert judged <= {choice.called for choice in lab.scenarios}
+
+
+def test_the_hosts_of_many_machines() -> None:
+    folder = EXAMPLES / "many-machines"
+    hosts = {host.name: host.address for host in read_hosts(folder / "hosts.yml")}
+    for host in read_lab(folder / "lab.yml").hosts:
+        assert hosts[host.name] == host.address
+
+
+def test_every_example_is_checked_and_in_the_index() -> None:
+    there = {path.name for path in EXAMPLES.iterdir() if not path.name.startswith((".", "__"))}
+    checked = {path.relative_to(EXAMPLES).parts[0] for path in [*LABS, *GATES]} | {"before-after-from-logs"}
+    assert there == checked | ELSEWHERE
+    linked = {link.split("/")[0] for link in re.findall(r"\]\(([^)]+)\)", INDEX)}
+    assert there - linked <= {
+        "README.md",
+        "access.log",
+        "site.log.gz",
+        "record_access_log.py",
+        "record_site_log.py",
+    }
+    links = re.findall(r"\]\(([^)]+)\)", INDEX)
+    assert [link for link in links if not (EXAMPLES / link).exists()] == []
+
+
+def test_before_and_after_from_logs(tmp_path: Path) -> None:
+    lines = []
+    for hour in range(4 * 24):
+        at = datetime(2026, 11, 7, tzinfo=UTC) + timedelta(hours=hour)
+        lines += [
+            f'10.0.0.1 - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET / HTTP/1.1" 200 512 {took}\n'
+            for took in (80, 90)
+        ]
+    (tmp_path / "access.log").write_text("".join(lines), encoding="utf-8")
+    ran = subprocess.run(
+        [EXAMPLES / "before-after-from-logs", "2026-11-08", "2026-11-09", tmp_path / "access.log"],
+        cwd=ROOT,
+        env=os.environ | {"OUT": str(tmp_path / "results"), "FORMAT": '%h %^[%d:%t %^] "%r" %s %b %L'},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert ran.returncode == 3, ran.stderr
+    assert "\nINCONCLUSIVE: " in ran.stdout
+    assert "a verdict takes 14" in " ".join(ran.stdout.split())
+
+
+def test_before_and_after_says_what_it_takes() -> None:
+    ran = subprocess.run([EXAMPLES / "before-after-from-logs"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "before-after-from-logs: DAY-BEFORE DAY-AFTER LOG...\n")
