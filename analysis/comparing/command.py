@@ -12,6 +12,7 @@ from analysis.comparing.page import comparison_page
 from analysis.comparing.text import lines
 from analysis.comparing.weeks import compare_weeks, weeks_of
 from analysis.report.shell import write_page
+from analysis.statistics.localhours import UTC
 from plimsoll.common.errors import OutputError
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
@@ -23,6 +24,12 @@ _PATH = click.Path(path_type=Path)
 @click.option("--baseline", metavar="NAME", help="Take the runs of this backend as the baseline.")
 @click.option("--candidate", metavar="NAME", help="Take the runs of this backend as the candidate.")
 @click.option("--gates", metavar="FILE", type=_PATH, help="The limits (docs/compare.md). Default: see there.")
+@click.option(
+    "--time-zone",
+    "zone",
+    metavar="ZONE",
+    help="Hours of the week of imported access logs, such as Europe/Berlin.  [default: UTC]",
+)
 @click.option("--html", metavar="FILE", type=_PATH, help="Write the comparison as a page, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 @progress_option
@@ -31,6 +38,7 @@ def compare(
     baseline: str | None,
     candidate: str | None,
     gates: Path | None,
+    zone: str | None,
     html: Path | None,
     as_json: bool,
     progress: bool | None,
@@ -59,9 +67,11 @@ def compare(
         if gates is not None or html is not None:
             raise click.UsageError("imported access logs are compared without --gates and --html")
         with progress_bar("reading", "requests", is_shown(progress)) as advance:
-            judged = compare_weeks(*weeks, advance)
+            judged = compare_weeks(*weeks, advance, zone or UTC)
         click.echo(json.dumps(judged.as_json(), indent=2) if as_json else "\n".join(judged.lines()))
         sys.exit(judged.exit_code)
+    if zone is not None:
+        raise click.UsageError("--time-zone: belongs to imported access logs, and not all of the runs are")
     with progress_bar("reading", "requests", is_shown(progress)) as advance:
         found = compare_sides(paths, baseline, candidate, gates, advance)
     if html is not None:

@@ -7,6 +7,7 @@ disks, and says so.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -14,7 +15,10 @@ from analysis.comparing.comparison import EXIT_CODES, Progress
 from analysis.comparing.decision import Outcome, overall
 from analysis.comparing.gates import RATIO
 from analysis.comparing.sides import OpenedSide, open_sides
+from analysis.statistics.coarseness import COARSE
 from analysis.statistics.failures import counted_us, failed, timeout_us
+from analysis.statistics.localhours import DAY_HOURS, UTC, WEEK_HOURS, local_hours, time_zone
+from analysis.statistics.served import HOUR_NS
 from analysis.statistics.standardised import LEAST_IN_CELL, Ratio, ServedRequests, Standardised, standardise
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
@@ -28,9 +32,8 @@ JUDGED = ("p99", "p99.9")
 _CONFIDENCE = 0.95
 _MORE_FAILURES = 0.01
 _LEAST_KEPT = 0.8  # of the requests of a side: of fewer, the mix is another site's
-_HOUR_NS, _DAY_HOURS, _WEEK_HOURS = 3_600_000_000_000, 24, 168
 _MOST_ROUTES = 1 << 12
-_HOW_WRITTEN = ("log_format", "log_times_are", "log_time_zone", "include", "exclude", "timeout_s")
+HOW_WRITTEN = ("log_format", "log_times_are", "log_time_zone", "include", "exclude", "timeout_s")
 
 CLAIM = (
     "The weeks are compared, over one mix of routes and hours of the week. They were no experiment: "
@@ -138,8 +141,13 @@ def weeks_of(
     return sides if runs and all(run.facts.from_log for run in runs) else None
 
 
-def compare_weeks(before: OpenedSide, after: OpenedSide, progress: Progress = lambda *_: None) -> Weeks:
-    """Judge the weeks `after` against those `before`. Raises RunDirectoryError."""
+def compare_weeks(
+    before: OpenedSide, after: OpenedSide, progress: Progress = lambda *_: None, zone: str = UTC
+) -> Weeks:
+    """Judge the weeks `after` against those `before`, by hours of `zone`.
+
+    Raises RunDirectoryError, and SettingsError where there is no such zone.
+    """
     total, read = sum(run.requests.count for side in (before, after) for run in side.runs), 0
 
     def advance(records: int) -> None:
@@ -148,24 +156,27 @@ def compare_weeks(before: OpenedSide, after: OpenedSide, progress: Progress = la
         progress(read, total)
 
     routes: dict[str, int] = {}
-    requests = (_served(before, routes, advance), _served(after, routes, advance))
+    clock = time_zone(zone)
+    requests = (_served(before, routes, clock, advance), _served(after, routes, clock, advance))
     # both quantiles may err, so each gets half
     found = standardise(*requests, SHOWN, (1 - _CONFIDENCE) / len(JUDGED))
     return Weeks((before.name, after.name), found, list(_reasons((before, after), requests, found)))
 
 
-def _served(side: OpenedSide, routes: dict[str, int], advance: Callable[[int], None]) -> ServedRequests:
+def _served(
+    side: OpenedSide, routes: dict[str, int], clock: ZoneInfo, advance: Callable[[int], None]
+) -> ServedRequests:
     """Read all requests of a side; `routes` numbers their names for both sides."""
     parts: list[ServedRequests] = []
     for run in side.runs:
-        began_ns = _began_ns(run)
+        began = began_ns(run)
         numbers = [
             routes.setdefault(run.route_name(at), len(routes)) for at in range(max(len(run.routes), 1))
         ]
         number = np.array(numbers, dtype=np.int64)
         for block in run.requests.blocks():
             measured = block[(block["flags"] & WARMUP) == 0]
-            hours = (began_ns + measured["due_ns"]) // _HOUR_NS
+            hours = local_hours((began + measured["due_ns"]) // HOUR_NS, clock)
             route = number[np.minimum(measured["route"], len(number) - 1)]
             failures = failed(measured)
             response_us = measured["lag_us"] + measured["total_us"]
@@ -173,8 +184,8 @@ def _served(side: OpenedSide, routes: dict[str, int], advance: Callable[[int], N
                 ServedRequests(
                     counted_us(response_us, failures, timeout_us(run.facts)),
                     failures,
-                    hours % _WEEK_HOURS * _MOST_ROUTES + np.minimum(route, _MOST_ROUTES - 1),
-                    hours // _DAY_HOURS,
+                    hours % WEEK_HOURS * _MOST_ROUTES + np.minimum(route, _MOST_ROUTES - 1),
+                    hours // DAY_HOURS,
                 )
             )
             advance(len(block))
@@ -186,7 +197,8 @@ def _served(side: OpenedSide, routes: dict[str, int], advance: Callable[[int], N
     )
 
 
-def _began_ns(run: RunDirectory) -> int:
+def began_ns(run: RunDirectory) -> int:
+    """Return when an imported log begins, since 1970. Raises RunDirectoryError where it does not say."""
     if run.facts.started_at is None:
         raise RunDirectoryError(f"{run.path}: does not say when its log begins: import the log again")
     return round(run.facts.started_at.timestamp() * 1e6) * 1000
@@ -204,7 +216,7 @@ def _reasons(
         )
         yield from (f"{side.name}: {each.why}" for each in side.unreadable)
     settings = [run.facts.load.settings if run.facts.load else {} for side in sides for run in side.runs]
-    for key in _HOW_WRITTEN:
+    for key in HOW_WRITTEN:
         if any(each.get(key) != settings[0].get(key) for each in settings):
             yield f"The logs were not read in the same way: {key} differs. Import both alike."
     if len(np.intersect1d(requests[0].days, requests[1].days)) > 1:
@@ -225,7 +237,14 @@ def _reasons(
             f"{_percent(found.after.failed_share)} of the requests of {sides[1].name} failed, "
             f"and {_percent(found.before.failed_share)} of those of {sides[0].name}: find out why."
         )
+    finest_us = max(min(run.facts.finest_us for run in side.runs) for side in sides)
     for name in JUDGED:
+        times = [side.quantiles_ms[name] for side in (found.before, found.after)]
+        if any(ms is not None and ms * 1000 < COARSE * finest_us for ms in times):
+            yield (
+                f"The durations of a log are multiples of {milliseconds(finest_us / 1000)}, too coarse for a "
+                f"{name} as short: write it with finer ones ($request_time of nginx, %D of Apache)."
+            )
         if found.ratios[name].estimate is None:
             fewest = count(round(min(found.before.effective, found.after.effective)))
             yield (

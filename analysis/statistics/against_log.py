@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.statistics.coarseness import COARSE
 from analysis.statistics.failures import counted_us, failed, timeout_us
 from analysis.statistics.sample import PERCENTILES, Sample
 from analysis.statistics.times import Microseconds
@@ -22,7 +23,6 @@ from plimsoll.rundir.requestfile import WARMUP
 
 QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 APART = 2.0  # a quantile that differs by more than this factor is spoken of
-_COARSE = 10  # times what the log's durations are multiples of: below, a ratio is of the rounding
 _LINE_BITS = 48
 _NO_FILE = 0xFFFF
 _LEAST_REQUESTS = 1000  # of a route, to stand by itself
@@ -118,9 +118,7 @@ class LoggedTimes:
             took_us[at : at + len(block)] = block["total_us"]
             at += len(block)
         order = np.argsort(lines, kind="stable")
-        finest = run.facts.scenario_settings.get("durations_multiple_of_us")
-        known = isinstance(finest, int | float) and 0 < finest <= 1e6
-        return cls(lines[order], took_us[order], log_sums(run.facts), float(finest) if known else 1.0)  # type: ignore[arg-type]
+        return cls(lines[order], took_us[order], log_sums(run.facts), run.facts.finest_us)
 
     def hold(self, run: RunDirectory) -> HeldRun | None:
         """Hold a replay against this log; None where it replayed none of it, or all was warm-up."""
@@ -187,7 +185,7 @@ class LoggedTimes:
         return Held(name, logged.n, int(failures.sum()), logged_ms, replayed_ms, ratios, curve)
 
     def _ratio(self, logged_ms: float | None, replayed_ms: float | None) -> float | None:
-        if logged_ms is None or replayed_ms is None or logged_ms * 1000 < _COARSE * self.finest_us:
+        if logged_ms is None or replayed_ms is None or logged_ms * 1000 < COARSE * self.finest_us:
             return None
         return replayed_ms / logged_ms
 

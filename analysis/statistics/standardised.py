@@ -38,7 +38,7 @@ class ServedRequests:
     """Requests of one side, shape (n,) each.
 
     `took_us` is the time as it counts, `cell` a number that is the same on both sides, `day` counts from
-    1970-01-01 UTC.
+    1970-01-01.
     """
 
     took_us: Microseconds
@@ -149,7 +149,7 @@ class _Weighted:
             kept_share=len(self.cell) / max(len(self.side.cell), 1),
             effective=effective,
             failed_share=float(weights[self.failed].sum()) / whole if whole else 0.0,
-            quantiles_ms=_quantiles_ms(self.took_us, weights, wanted, effective, failed_from),
+            quantiles_ms=weighted_quantiles_ms(self.took_us, weights, wanted, effective, failed_from),
         )
 
     def table(self) -> tuple[Integers, Integers, Integers, Floats]:
@@ -166,9 +166,13 @@ class _Weighted:
         return day, cell, bins, number.astype(np.float64)
 
 
-def _quantiles_ms(
+def weighted_quantiles_ms(
     took_us: Microseconds, weights: Floats, wanted: Sequence[str], effective: float, failed_from: int | None
 ) -> dict[str, float | None]:
+    """Return the quantiles `wanted`; None of too few requests, and where it is a failure's.
+
+    `took_us` and `weights` have shape (n,); of requests that are alike together, the weight is that of all.
+    """
     order = np.argsort(took_us, kind="stable")
     below = np.cumsum(weights[order])
     found: dict[str, float | None] = {}

@@ -301,6 +301,13 @@ class RunFacts(_Model):
         """True where this is no load test, but what an access log says was served."""
         return self.program.name == FROM_LOG
 
+    @property
+    def finest_us(self) -> float:
+        """What all durations of an imported log are multiples of; 1 where that is not known."""
+        found = self.scenario_settings.get("durations_multiple_of_us")
+        known = isinstance(found, int | float) and not isinstance(found, bool) and 0 < found <= 1e6
+        return float(found) if known else 1.0  # type: ignore[arg-type]
+
 
 # What the lab writes into run.json after a run: absent where no lab was.
 LAB_KEYS = ("experiment", "factors", "storage", "phases", "together")

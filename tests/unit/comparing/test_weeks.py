@@ -1,55 +1,19 @@
 """`plimsoll compare` of imported access logs: weeks before a move against weeks after it."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from analysis.comparing.weeks import CLAIM
 from plimsoll.cli import main
-from tests.support.rundir import records, write_run
+from tests.support.rundir import write_run
+from tests.support.servedlogs import DAY_NS, MONDAY, day, imported, table
 
-BEFORE, AFTER = datetime(2026, 10, 5, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC)  # Mondays
-DAY_NS, PER_DAY = 86_400_000_000_000, 4800
-PAGE, IMAGE = 0, 1
-
-
-def table(days: int, images: float, factor: float, seed: int, failures: float = 0.0) -> np.ndarray:
-    """Requests evenly over all hours: images take a twentieth of what pages take."""
-    random = np.random.default_rng(seed)
-    count = days * PER_DAY
-    is_image = random.random(count) < images
-    took = random.lognormal(11, 0.8, count) * np.where(is_image, 0.05, 1) * factor
-    return records(
-        count,
-        due_ns=np.arange(count) * (DAY_NS // PER_DAY),
-        total_us=took.astype("u4"),
-        route=np.where(is_image, IMAGE, PAGE),
-        status=np.where(random.random(count) < failures, 503, 200),
-        logged_status=0,
-        logged_bytes=-1,
-    )
-
-
-def imported(path: Path, began: datetime, requests: np.ndarray, log_format: str = "F", **facts: Any) -> Path:
-    settings = {"timeout_s": 60.0, "log_format": log_format, "log_times_are": "finished"}
-    return write_run(
-        path / "run",
-        requests,
-        summary={"requests": {"sent": len(requests)}},
-        **{
-            "scenario": "accesslog",
-            "backend": path.name,
-            "program": {"name": "accesslog", "version": "0.1.0"},
-            "started_at": f"{began:%Y-%m-%dT%H:%M:%S.%fZ}",
-            "load": {"digest": "0" * 64, "settings": settings},
-            **facts,
-        },
-    ).parent
+BEFORE, AFTER = MONDAY, day(28)
 
 
 def compare(*words: str | Path) -> Result:
@@ -101,6 +65,11 @@ def test_the_text_says_what_is_compared_and_what_it_does_not_claim(tmp_path: Pat
         ),
         ("an import that was cut off", {"status": "interrupted"}, "is interrupted: import its log again"),
         ("the same days", {"started_at": f"{BEFORE:%Y-%m-%dT%H:%M:%S.%fZ}"}, "requests of the same days"),
+        (
+            "durations of whole seconds",
+            {"scenario_settings": {"durations_multiple_of_us": 1e6}},
+            "are multiples of 1 s, too coarse for a p99 as short",
+        ),
         ("another site", {"routes": ["blog", "shop"]}, "Only 0 % of the requests of before have their like"),
     ],
 )
@@ -132,6 +101,23 @@ def test_several_runs_of_a_side_are_its_weeks_and_routes_go_by_name(tmp_path: Pa
     told = compare(tmp_path / "before", after, "--json")
     assert told.exit_code == 0, told.output
     assert json.loads(told.output)["baseline"]["days"] == 14
+
+
+def test_hours_are_those_of_a_time_zone_whose_clocks_change(tmp_path: Path) -> None:
+    """Pages at Berlin's noon and images else, before and after its clocks went back: by UTC few are alike."""
+    before, after = table(14, 0.5, 1.0, 1), table(14, 0.5, 1.0, 2)
+    for requests, ahead in ((before, 2), (after, 1)):
+        requests["route"] = (requests["due_ns"] // (DAY_NS // 24) + ahead) % 24 != 12
+    paths = imported(tmp_path / "before", BEFORE, before), imported(tmp_path / "after", AFTER, after)
+    for words, cells in (((), 154), (("--time-zone", "Europe/Berlin"), 168)):
+        said = json.loads(compare(*paths, "--json", *words).output)
+        assert said["cells"] == cells, said["reasons"]
+
+
+def test_there_is_no_such_zone(tmp_path: Path) -> None:
+    told = compare(*sides(tmp_path, 1, 0.5, 1.0), "--time-zone", "Mars/Olympus")
+    assert told.exit_code == 2
+    assert "Mars/Olympus is no time zone" in told.output
 
 
 def test_gates_and_a_page_are_not_for_logs(tmp_path: Path) -> None:
