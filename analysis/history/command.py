@@ -27,7 +27,7 @@ from analysis.history.store import History, history
 from analysis.history.text import lines, news
 from analysis.history.tonight import judge_tonight
 from plimsoll.common.durations import parse_duration_s
-from plimsoll.common.errors import HistoryError, OutputError
+from plimsoll.common.errors import HistoryError, OutputError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.news.channels import channel_options, open_channels
@@ -61,6 +61,12 @@ def _duration(_: click.Context, __: click.Parameter, text: str) -> float:
     callback=_duration,
     help="A newest night that began longer ago than this cannot be judged.",
 )
+@click.option(
+    "--time-zone",
+    "zone",
+    metavar="ZONE",
+    help="Days of imported access logs begin by this zone, such as Europe/Berlin.  [default: UTC]",
+)
 @click.option("--tell-once", is_flag=True, help="End with 1 only in the night that reports a change.")
 @click.option("--junit", "junit_file", metavar="FILE", type=_PATH, help="Write JUnit XML.")
 @click.option("--markdown", "markdown_file", metavar="FILE", type=_PATH, help="Write a summary in Markdown.")
@@ -79,6 +85,7 @@ def regress(
     new: bool,
     gates: Path | None,
     stale_after_s: float,
+    zone: str | None,
     tell_once: bool,
     junit_file: Path | None,
     markdown_file: Path | None,
@@ -115,15 +122,18 @@ def regress(
     terms = Terms(datetime.now(UTC), stale_after_s, tell_once)
     _check_place(file, new, bool(runs))
     selected = select_readable(runs) if runs else None
+    if zone is not None and not (selected and any(run.facts.from_log for run in selected.runs)):
+        raise SettingsError("--time-zone: belongs to imported access logs, and there is none among RUNS")
     with history(file) as kept:
-        intake = None if selected is None else _taken_in(kept, selected, is_shown(progress))
+        intake = None if selected is None else _taken_in(kept, selected, is_shown(progress), zone)
         with kept.transaction():  # a change that is noted as reported has its message
             names = kept.experiments() if intake is None else intake.experiments
             idle = deciding.carry_out(kept, names, limits)
             judged = [found for name in names if (found := judge_tonight(kept, name, limits, terms))]
-            for each in judged:
+            for each in (one for last in judged for one in (*last.earlier, last)):
                 if each.has_news:
                     announce(kept, _key(each), _message(each), list(channels))
+        empty = [] if judged else [f"{printable(name, 80)}: no day of its log is over yet" for name in names]
         documents.write(judged)
         problems = deliver(kept, channels)
         pruned = None if keep_raw_days is None else prune(kept, keep_raw_days, force, dry_run)
@@ -131,13 +141,13 @@ def regress(
         click.echo(json.dumps(as_json(judged), indent=2, allow_nan=False))
     else:
         click.echo("\n".join(lines(judged)))
-    _report(intake, [*idle, *problems], pruned, dry_run)
-    sys.exit(EXIT_CODES[overall(judged)])
+    _report(intake, [*idle, *empty, *problems], pruned, dry_run)
+    sys.exit(EXIT_CODES["unjudged" if empty else overall(judged)])
 
 
-def _taken_in(kept: History, selected: RunSelection, shown: bool) -> IntakeResult:
+def _taken_in(kept: History, selected: RunSelection, shown: bool, zone: str | None) -> IntakeResult:
     with progress_bar("reading", "runs", shown) as advance:
-        return add_runs(kept, selected, advance)
+        return add_runs(kept, selected, advance, zone)
 
 
 @dataclass(frozen=True)

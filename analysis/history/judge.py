@@ -55,6 +55,7 @@ def judge(
         decisions=list(past.decisions),
         tell_once=terms is not None and terms.tell_once,
         is_stale=bool(stale),
+        daily=past.daily,
     )
     return judgement, [*look.reported, *failures.reported]
 

@@ -72,7 +72,8 @@ class Judgement:
     """One experiment's last night, judged. `unjudged` says why it cannot be; `notes` forbid nothing.
 
     `decisions` are those that somebody took; `is_stale`: a newer night is overdue; `findings` are the
-    gatekeeper's on tonight's runs, beside those of the nights before.
+    gatekeeper's on tonight's runs, beside those of the nights before. `daily`: its nights are days of access
+    logs; `earlier` are days that were added along with it, and had news.
     """
 
     experiment: str
@@ -87,6 +88,18 @@ class Judgement:
     tell_once: bool = False
     is_stale: bool = False
     findings: list[NightFinding] = field(default_factory=list)
+    daily: bool = False
+    earlier: list["Judgement"] = field(default_factory=list)
+
+    @property
+    def unit(self) -> str:
+        """What its nights are."""
+        return "day" if self.daily else "night"
+
+    @property
+    def last(self) -> str:
+        """What the last of them is called."""
+        return "that day" if self.daily else "tonight"
 
     @property
     def news(self) -> list[SeriesResult]:

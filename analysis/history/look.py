@@ -167,7 +167,8 @@ class Look:
             return "known", known
         needed = rules.nights_needed(series)
         if needed:
-            return "young", f"{counted(needed, 'more night')} until changes are reported"
+            more = counted(needed, f"more {'day' if series.daily else 'night'}")
+            return "young", f"{more} until changes are reported"
         return "steady", ""
 
     def _biggest(self, series: NightSeries, which: dict[int, Change]) -> str:

@@ -24,10 +24,10 @@ def markdown(judgements: Sequence[Judgement]) -> str:
 def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
     for each in judgements:
         name = f"{markdown_text(each.experiment)}, " if each.experiment else ""
-        yield f"## {name}{markdown_text(title(each))} (night {each.nights:,})"
+        yield f"## {name}{markdown_text(title(each))} ({each.unit} {each.nights:,})"
         yield ""
         if each.series:
-            yield from _row("", "series", "tonight", "before", "effect", "nights", "")
+            yield from _row("", "series", each.last, "before", "effect", f"{each.unit}s", "")
             yield "| --- | --- | ---: | ---: | ---: | ---: | --- |"
             for one in each.series:
                 bold = each.is_red(one) or one.state in ("recovered", "missing")
@@ -42,7 +42,7 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
                 )
             yield ""
         if each.gates:
-            yield from _row("baseline", "gate", "effect", "limit", "nights", "")
+            yield from _row("baseline", "gate", "effect", "limit", f"{each.unit}s", "")
             yield "| --- | --- | ---: | ---: | ---: | --- |"
             for gate in each.gates:
                 outcome = (

@@ -58,8 +58,10 @@ def _series(judgement: Judgement) -> Table:
         )
         for each in judgement.series
     ]
-    caption = "Each series: its last night, and the level of the nights before it since the last change."
-    return Table("Tonight", caption, ["series", "", "tonight", "before", "effect", "nights", ""], rows)
+    unit, last = judgement.unit, judgement.last
+    caption = f"Each series: its last {unit}, and the level of the {unit}s before it since the last change."
+    columns = ["series", "", last, "before", "effect", f"{unit}s", ""]
+    return Table(last.capitalize(), caption, columns, rows)
 
 
 def _gates(judgement: Judgement) -> Table | None:
@@ -80,8 +82,10 @@ def _gates(judgement: Judgement) -> Table | None:
         for each in judgement.gates
     ]
     first, last = judgement.baseline[0].name, judgement.baseline[-1].name
-    caption = f"The last nights against the baseline's, {first} to {last}. A night is one value."
-    return Table("Against the baseline", caption, ["gate", "verdict", "effect", "limit", "nights", ""], rows)
+    unit = judgement.unit
+    caption = f"The last {unit}s against the baseline's, {first} to {last}. A {unit} is one value."
+    columns = ["gate", "verdict", "effect", "limit", f"{unit}s", ""]
+    return Table("Against the baseline", caption, columns, rows)
 
 
 def _decisions(judgement: Judgement) -> Table | None:
@@ -112,4 +116,6 @@ def _missing(judgement: Judgement) -> Table | None:
     rows = [found[key] for key in sorted(found, reverse=True)]
     more = f" The last {_LAST} of {len(rows)}." if len(rows) > _LAST else ""
     caption = f"They are in no series, and the figures mark them.{more}"
-    return Table("Nights without a figure", caption, ["night", "series", "why"], rows[:_LAST])
+    unit = judgement.unit
+    title = f"{unit.capitalize()}s without a figure"
+    return Table(title, caption, [unit, "series", "why"], rows[:_LAST])

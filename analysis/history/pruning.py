@@ -1,13 +1,15 @@
 """Removes raw data of runs whose figures the history holds."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from analysis.history.baseline import baseline_nights
+from analysis.history.logdigest import log_identity
+from analysis.history.logstore import LogStore
 from analysis.history.night import identity_of, instant
 from analysis.history.rows import RunRow
 from analysis.history.store import History
@@ -29,16 +31,22 @@ class PruningResult:
 def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> PruningResult:
     """Remove the run directories that began more than `keep_days` days ago. Raises OutputError.
 
-    Those of every experiment's newest night and of its baseline stay unless `forced`. What is
-    reached by a link, lies outside its folder, or is not the run that the history knows, always stays.
+    Of imported logs it takes those that end so long ago: the history has all of their hours. Those of every
+    experiment's newest night and of its baseline stay unless `forced`. What is reached by a link, lies
+    outside its folder, or is not the run that the history knows, always stays.
     """
     before = instant(datetime.now(UTC) - timedelta(days=keep_days))
-    old = [run for run in history.runs() if run.readable and not run.pruned and run.started_at < before]
+    logs = LogStore(history)
+    marks: list[tuple[RunRow, Callable[[int], None]]] = [
+        *((run, history.mark_pruned) for run in history.runs()),
+        *((log, logs.mark_pruned) for log in logs.directories()),
+    ]
+    old = [(run, mark) for run, mark in marks if run.readable and not run.pruned and run.started_at < before]
     safe = set() if forced else _safe_nights(history)
     removed: list[str] = []
     spared: list[str] = []
     total = 0
-    for run in old:
+    for run, mark in old:
         path = Path(run.path)
         if not path.exists():
             continue
@@ -48,11 +56,11 @@ def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> Pr
             spared.append(f"{run.path}: {why}")
             continue
         if not dry_run:
-            _remove(history, run, path)
+            _remove(run, path, mark)
         removed.append(run.path)
         total += run.size_bytes
     if not dry_run:
-        _finish_removals(history.runs())
+        _finish_removals([run for run, _ in marks if run.root])
     return PruningResult(removed, total, spared)
 
 
@@ -73,18 +81,19 @@ def _reasons_to_spare(run: RunRow, path: Path) -> Iterator[str]:
         yield f"is not in {root}, where it was found"
         return
     try:
-        if identity_of(read_facts(path)) != run.identity:
+        facts = read_facts(path)
+        if run.identity not in (identity_of(facts), log_identity(facts)):
             yield "is another run than the one that the history knows"
     except RunDirectoryError as error:
         yield str(error)
 
 
-def _remove(history: History, run: RunRow, path: Path) -> None:
+def _remove(run: RunRow, path: Path, mark: Callable[[int], None]) -> None:
     """Remove one. Hidden first, so that what a crash leaves is no run any more, and is found again."""
     hidden = path.with_name(f".{path.name}{_GONE}")
     try:
         path.rename(hidden)
-        history.mark_pruned(run.id)
+        mark(run.id)
         shutil.rmtree(hidden)
     except OSError as error:
         raise OutputError(f"{path}: cannot be removed: {error.strerror}; see who owns it") from None

@@ -25,7 +25,8 @@ Values = NDArray[np.float64]
 def is_of(row: ChangeRow, series: NightSeries) -> bool:
     """Return whether `row` was reported of `series`, which may have been another percentile then."""
     key = series.key
-    return (row.group, row.phase) == (key.group, key.phase) and (row.metric == ERROR_SHARE) == series.shares
+    same = row.metric == key.metric if series.daily else (row.metric == ERROR_SHARE) == series.shares
+    return (row.group, row.phase) == (key.group, key.phase) and same
 
 
 def recoveries(
@@ -88,7 +89,8 @@ class _Episode:
         self._good: Values = values[(places >= edge) & ~since][-_GOOD:]
         self._after: Values = values[since]
         self.places: list[int] = places[since].tolist()
-        same = row.metric == series.key.metric or not len(self._good)
+        # Another baseline gives days other values, so that what was reported of them is no level of theirs.
+        same = (row.metric == series.key.metric and not series.daily) or not len(self._good)
         self._level = series.scale(row.before) if same else float(self._good.mean())
 
     def split(self, start: int) -> tuple[Values, Values]:

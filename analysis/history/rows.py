@@ -143,7 +143,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class Past:
-    """All that the history knows of one experiment, the oldest first; `changes` were reported before."""
+    """All that the history knows of one experiment, the oldest first; `changes` were reported before.
+
+    `daily`: its nights are days of access logs.
+    """
 
     experiment: str
     nights: Sequence[NightRow]
@@ -152,3 +155,4 @@ class Past:
     error_shares: Sequence[tuple[int, float]]
     changes: Sequence[ChangeRow]
     decisions: Sequence[Decision] = ()
+    daily: bool = False

@@ -122,6 +122,42 @@ MIGRATIONS = (
             accepted_at, '', ''
         FROM change WHERE accepted_at IS NOT NULL GROUP BY experiment, accepted_at ORDER BY accepted_at;
     """,
+    """
+    CREATE TABLE log (                     -- an imported access log; each of its days is a night with one run
+        id INTEGER PRIMARY KEY,
+        identity TEXT NOT NULL UNIQUE,
+        experiment TEXT NOT NULL,          -- whose days they are
+        backend TEXT NOT NULL,             -- empty where it has no name
+        first_us INTEGER NOT NULL,         -- its first request, since 1970-01-01 UTC
+        last_us INTEGER NOT NULL,
+        requests INTEGER NOT NULL,
+        unfit TEXT NOT NULL,               -- JSON: why nothing can be decided by it; empty list: it is fit
+        facts TEXT NOT NULL,               -- JSON: run.json, without the command
+        path TEXT NOT NULL,
+        root TEXT NOT NULL,                -- the folder that it was found in
+        stamp TEXT NOT NULL,               -- tells whether the directory changed since
+        bytes INTEGER NOT NULL,
+        pruned_at TEXT
+    );
+    CREATE INDEX log_of_experiment ON log (experiment);
+    CREATE TABLE hour (                    -- what a log says was served in an hour
+        log INTEGER NOT NULL REFERENCES log (id) ON DELETE CASCADE,
+        hour INTEGER NOT NULL,             -- since 1970-01-01 UTC
+        requests INTEGER NOT NULL,
+        failed INTEGER NOT NULL,
+        refused INTEGER NOT NULL,          -- answered with a status from 400 on, and no failure
+        times BLOB NOT NULL,               -- every time by route, packed (analysis/statistics/served.py)
+        UNIQUE (log, hour)
+    );
+    CREATE TABLE route (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE
+    );
+    CREATE TABLE time_zone (               -- by which the days of an experiment begin
+        experiment TEXT PRIMARY KEY,
+        name TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 VERSION = len(MIGRATIONS)
 

@@ -61,15 +61,17 @@ def select_runs(paths: Sequence[Path]) -> RunSelection:
                     unreadable.append(str(error))
                     continue
                 runs.setdefault(found.path, found)
-                nights.setdefault(found.night.key, found.night)
+                if not facts.from_log:  # the nights of a log are its days
+                    nights.setdefault(found.night.key, found.night)
     return RunSelection(list(runs.values()), list(nights.values()), unreadable)
 
 
 def night_of(path: Path, facts: RunFacts) -> NightFacts:
     """Return of which night the run at `path` is.
 
-    Runs of one experiment's folder are one night; others go by the UTC day on which they began. Raises
-    RunDirectoryError where it does not say when it began.
+    Runs of one experiment's folder are one night; others go by the UTC day on which they began. An imported
+    access log has many nights: its first day stands for them. Raises RunDirectoryError where it does not say
+    when it began.
     """
     if facts.started_at is None:
         raise RunDirectoryError(f"{path}: does not say when it began, so it has no place in a history")
@@ -77,6 +79,8 @@ def night_of(path: Path, facts: RunFacts) -> NightFacts:
     folder = runs.parent if runs.name == RUNS_FOLDER else None
     experiment, planned = (facts.experiment.name, facts.experiment.of) if facts.experiment else ("", None)
     began = instant(facts.started_at)
+    if facts.from_log:
+        return NightFacts(NightKey(f"days of {facts.scenario}", began[:10]), began, None, str(runs))
     if folder is None:
         day = NightKey(experiment, began[:10])
         return NightFacts(day, f"{began[:10]}T00:00:00.000000Z", planned, str(runs))

@@ -58,11 +58,16 @@ class NightValue:
 
 @dataclass(frozen=True)
 class NightSeries:
-    """A series over all nights of its experiment since it began; `unit` is empty for a share."""
+    """A series over all nights of its experiment since it began; `unit` is empty for a share.
+
+    `daily`: its nights are days of access logs, of which each percentile is a series of its own. Else there
+    is one series of times a phase, which may have been of another percentile before.
+    """
 
     key: SeriesKey
     unit: str
     nights: list[NightValue]
+    daily: bool = False
 
     @property
     def shares(self) -> bool:
@@ -111,9 +116,13 @@ def _tails(past: Past) -> Iterator[NightSeries]:
         fit = [run for run in past.runs if run.group == (scenario, backend) and run.is_fit]
         there = {run.night for run in fit}
         recent = {night.id for night in past.nights[-_SETTLED:]} & there or there
-        metric = _chosen(metrics, [run for run in fit if run.night in recent], units, phase)
-        key = SeriesKey(past.experiment, scenario, backend, phase, metric)
-        yield NightSeries(key, units[metric], _nights(past, key, metrics[metric]))
+        settled = [run for run in fit if run.night in recent]
+        chosen = [each for each in PERCENTILES if each in _common(metrics, settled, phase)]
+        if not past.daily:
+            chosen = [_chosen(metrics, settled, units, phase)]
+        for metric in chosen:
+            key = SeriesKey(past.experiment, scenario, backend, phase, metric)
+            yield NightSeries(key, units[metric], _nights(past, key, metrics[metric]), past.daily)
 
 
 def _error_shares(past: Past) -> Iterator[NightSeries]:
@@ -125,21 +134,14 @@ def _error_shares(past: Past) -> Iterator[NightSeries]:
             shares[run.scenario, run.backend][run_id] = share
     for (scenario, backend), values in sorted(shares.items()):
         key = SeriesKey(past.experiment, scenario, backend, "whole", ERROR_SHARE)
-        yield NightSeries(key, "", _nights(past, key, values))
+        yield NightSeries(key, "", _nights(past, key, values), past.daily)
 
 
 def _chosen(
     metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], units: dict[str, str], phase: str
 ) -> str:
-    """Return the highest percentile that most runs have; else what takes longest; else the median.
-
-    A run has one that is censored too: a night of failures does not make another figure the one to watch.
-    """
-    ids = {run.id for run in runs}
-    censored = {name: {run.id for run in runs if (phase, name) in run.censored} for name in metrics}
-    common = [
-        name for name, values in metrics.items() if 2 * len(ids & (values.keys() | censored[name])) > len(ids)
-    ] or list(metrics)
+    """Return the highest percentile that most runs have; else what takes longest; else the median."""
+    common = _common(metrics, runs, phase)
     for tail in _TAILS:
         if tail in common:
             return tail
@@ -147,6 +149,18 @@ def _chosen(
     if measures:
         return max(measures, key=lambda name: fmean(map(math.log, metrics[name].values())))
     return common[0]
+
+
+def _common(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], phase: str) -> list[str]:
+    """Return the figures that most runs have; all where there is none of them.
+
+    A run has one that is censored too: a night of failures does not make another figure the one to watch.
+    """
+    ids = {run.id for run in runs}
+    censored = {name: {run.id for run in runs if (phase, name) in run.censored} for name in metrics}
+    return [
+        name for name, values in metrics.items() if 2 * len(ids & (values.keys() | censored[name])) > len(ids)
+    ] or list(metrics)
 
 
 def _nights(past: Past, key: SeriesKey, values: dict[int, float]) -> list[NightValue]:

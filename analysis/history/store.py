@@ -72,15 +72,15 @@ class History:
             "planned = max(coalesce(planned, 0), excluded.planned), path = excluded.path "
             "WHERE excluded.planned IS NOT NULL",
             (
-                *map(_text, (night.key.experiment, night.key.name)),
+                *map(utf8, (night.key.experiment, night.key.name)),
                 night.started_at,
                 night.planned,
-                _text(night.path),
+                utf8(night.path),
             ),
         )
         found = self.connection.execute(
             "SELECT id FROM night WHERE experiment = ? AND name = ?",
-            (_text(night.key.experiment), _text(night.key.name)),
+            (utf8(night.key.experiment), utf8(night.key.name)),
         ).fetchone()
         return int(found["id"])
 
@@ -93,7 +93,7 @@ class History:
                 (run, name, metric, ms, "ms", 0) for metric, ms in phase.times_ms.items() if ms is not None
             ]
             rows += [
-                (run, name, _text(MEASURE + step), one.median, _text(one.unit), 1 + one.measure)
+                (run, name, utf8(MEASURE + step), one.median, utf8(one.unit), 1 + one.measure)
                 for step, one in phase.steps.items()
                 if one.median is not None
             ]
@@ -302,13 +302,13 @@ class History:
                 "INSERT INTO decision (experiment, kind, name, night, made_at, made_by, note) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
-                    _text(experiment),
+                    utf8(experiment),
                     decision.kind,
-                    _text(decision.name),
+                    utf8(decision.name),
                     decision.night,
                     decision.at,
-                    _text(decision.by),
-                    _text(decision.note),
+                    utf8(decision.by),
+                    utf8(decision.note),
                 ),
             )
 
@@ -348,21 +348,21 @@ def _columns(run: RunDigest) -> list[object]:
         )
     events = [[event.t_ns, event.name, event.phase, event.further] for event in run.events]
     return [
-        _text(facts.scenario),
-        _text(run.backend),
-        None if facts.repeat is None else _text(str(facts.repeat)),
+        utf8(facts.scenario),
+        utf8(run.backend),
+        None if facts.repeat is None else utf8(str(facts.repeat)),
         instant(facts.started_at) if facts.started_at else "",
         run.status,
         int(facts.generator_limited),
         json.dumps(list(run.unfit)),
-        _text(facts.program.name),
-        None if facts.program.version is None else _text(facts.program.version),
+        utf8(facts.program.name),
+        None if facts.program.version is None else utf8(facts.program.version),
         facts.host.model_dump_json(),
         facts.model_copy(update={"command": []}).model_dump_json(),
         json.dumps(events),
         whole,
-        _text(run.path),
-        _text(run.root),
+        utf8(run.path),
+        utf8(run.root),
         run.stamp,
         run.size_bytes,
         None if run.observation is None else observation_text(run.observation),
@@ -371,9 +371,7 @@ def _columns(run: RunDigest) -> list[object]:
 
 def _bounds(phase: PhaseLevels) -> dict[str, float | None]:
     """Return the lower bounds of the figures of a phase that are censored, by metric."""
-    steps = {
-        _text(MEASURE + name): step.at_least for name, step in phase.steps.items() if step.median is None
-    }
+    steps = {utf8(MEASURE + name): step.at_least for name, step in phase.steps.items() if step.median is None}
     return phase.at_least_ms | steps
 
 
@@ -388,6 +386,6 @@ def _censored_names(whole: str) -> frozenset[tuple[str, str]]:
     return frozenset((phase, metric) for phase, bounds in phases.items() for metric in bounds)
 
 
-def _text(text: str) -> str:
+def utf8(text: str) -> str:
     """Return `text` without what no UTF-8 has (halves of pairs, from names that are no text)."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -143,10 +143,12 @@ def lines(judgements: Sequence[Judgement]) -> Iterator[str]:
 
 def _one(judgement: Judgement) -> Iterator[str]:
     name = f"{judgement.experiment}, " if judgement.experiment else ""
-    yield _safe(f"{_HEADLINES[judgement.verdict]}: {name}{title(judgement)}, night {judgement.nights:,}.")
+    yield _safe(
+        f"{_HEADLINES[judgement.verdict]}: {name}{title(judgement)}, {judgement.unit} {judgement.nights:,}."
+    )
     if judgement.series:
         yield ""
-        heading = ["", "series", "tonight", "before", "effect", "nights", ""]
+        heading = ["", "series", judgement.last, "before", "effect", f"{judgement.unit}s", ""]
         rows = [
             [
                 state(each),
@@ -164,7 +166,7 @@ def _one(judgement: Judgement) -> Iterator[str]:
         yield ""
         first, last = judgement.baseline[0], judgement.baseline[-1]
         nights = f"{first.name} … {last.name}"
-        heading = ["baseline", "gate", "effect", "limit", "nights"]
+        heading = ["baseline", "gate", "effect", "limit", f"{judgement.unit}s"]
         rows = [
             [
                 each.verdict.outcome,
@@ -176,7 +178,7 @@ def _one(judgement: Judgement) -> Iterator[str]:
             for each in judgement.gates
         ]
         yield from _table([heading, *rows], left=(0, 1))
-        yield from _wrapped(f"The baseline is {nights}, {counted(len(judgement.baseline), 'night')}.")
+        yield from _wrapped(f"The baseline is {nights}, {counted(len(judgement.baseline), judgement.unit)}.")
         said = [
             each.verdict.says
             for each in judgement.gates

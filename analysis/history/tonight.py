@@ -1,16 +1,19 @@
 """The last night of an experiment, from the history to a judgement whose news the history remembers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
 from analysis.comparing.gates import Gates
 from analysis.comparing.runs import ComparedRun
 from analysis.history.baseline import compared_runs
+from analysis.history.changes import LOOK_BACK
 from analysis.history.circumstances import circumstances, runs_around_news
+from analysis.history.daily import renew_days
 from analysis.history.evidence import NightRun, findings_of_night, rows_before, with_findings
 from analysis.history.judge import judge
 from analysis.history.judgement import Judgement, Terms
+from analysis.history.logstore import LogStore
 from analysis.history.rows import Past, RunRow
 from analysis.history.series import PERCENTILES
 from analysis.history.store import History
@@ -25,16 +28,70 @@ def judge_tonight(
     without Otava.
     """
     with history.transaction():
+        renew_days(history, experiment)
         past = past_of(history, experiment)
         if not past.nights:
             return None
-        past = _looked_at(history, past, gates is None or gates.answers)
-        compared = {run.id: history.load(run) for run in compared_runs(past.nights, past.runs)}
-        judgement, changes = judge(past, compared, gates, terms)
-        history.note_changes(experiment, changes)
+        earlier: list[Judgement] = []
+        if past.daily:
+            earlier = _caught_up(history, past, gates)
+            past = replace(past, changes=history.changes(experiment))
+        else:
+            past = _looked_at(history, past, gates is None or gates.answers)
+        judgement = _judged(history, past, gates, terms)
     around = runs_around_news(past.runs, judgement.series)
     loaded = {group: (history.load(before), history.load(last)) for group, (before, last) in around.items()}
-    return replace(judgement, notes=[*judgement.notes, *circumstances(loaded)])
+    notes = [*judgement.notes, *_told(earlier), *circumstances(loaded)]
+    return replace(judgement, notes=notes, earlier=earlier)
+
+
+def _judged(history: History, past: Past, gates: Gates | None, terms: Terms | None) -> Judgement:
+    """Judge the last night of `past`; the history notes what is reported."""
+    compared = {run.id: history.load(run) for run in compared_runs(past.nights, past.runs)}
+    judgement, changes = judge(past, compared, gates, terms)
+    history.note_changes(past.experiment, changes)
+    return judgement
+
+
+def _caught_up(history: History, past: Past, gates: Gates | None) -> list[Judgement]:
+    """Judge the days that came along with the last one, in order, as if each had come by itself.
+
+    So a log of many weeks tells what it would have told day by day. Return those with news.
+    """
+    seen = max((at for at, night in enumerate(past.nights) if night.findings is not None), default=-1)
+    first = max(seen + 1, len(past.nights) - LOOK_BACK)
+    found = []
+    for count in range(first + 1, len(past.nights)):
+        changes = history.changes(past.experiment)
+        judgement = _judged(history, past_until(replace(past, changes=changes), count), gates, None)
+        if judgement.news or judgement.recovered:
+            found.append(judgement)
+    for night in past.nights:
+        if night.findings is None:
+            history.note_findings(night.id, [])
+    return found
+
+
+def past_until(past: Past, count: int) -> Past:
+    """Return what was known after the first `count` nights."""
+    nights = past.nights[:count]
+    ids = {night.id for night in nights}
+    runs = [run for run in past.runs if run.night in ids]
+    mine = {run.id for run in runs}
+    return replace(
+        past,
+        nights=nights,
+        runs=runs,
+        figures=[row for row in past.figures if row.run in mine],
+        error_shares=[row for row in past.error_shares if row[0] in mine],
+    )
+
+
+def _told(earlier: Iterable[Judgement]) -> Iterator[str]:
+    """Yield what was found on days that came along with the last one, a sentence each (hostile)."""
+    for judgement in earlier:
+        for each in (*judgement.news, *judgement.recovered):
+            yield f"{judgement.night.name}: {each.series.key.name} {each.says}"
 
 
 def _looked_at(history: History, past: Past, answers: bool) -> Past:
@@ -69,4 +126,5 @@ def past_of(history: History, experiment: str) -> Past:
         error_shares=list(history.error_shares(experiment)),
         changes=history.changes(experiment),
         decisions=history.decisions(experiment),
+        daily=LogStore(history).time_zone(experiment) is not None,
     )

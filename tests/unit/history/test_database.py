@@ -274,6 +274,40 @@ def test_a_history_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> 
             assert kept.connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
+def test_the_version_before_access_logs_loses_nothing(tmp_path: Path) -> None:
+    """Every row of every table is there as it was, and nights go on as before."""
+    nights = [write_night(tmp_path, at, {"nvme": 50.0 * (2 if at > 13 else 1)}) for at in range(18)]
+    file, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
+    for night in nights:
+        code = regress(file, night, *(["--set-baseline", "latest"] if night == nights[9] else [])).exit_code
+    assert code == 1
+    with sqlite3.connect(old) as connection:
+        for script in MIGRATIONS[:2]:
+            for statement in schema._statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 2")
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        connection.execute("ATTACH ? AS new", (str(file),))
+        for table in tables:
+            connection.execute(f"INSERT INTO main.{table} SELECT * FROM new.{table}")  # noqa: S608 our own names
+    connection.close()
+    before = _rows(old, tables)
+    assert all(before[name] for name in ("night", "run", "phase", "figure", "change", "decision"))
+    with history(old) as kept:
+        assert kept.connection.execute("PRAGMA user_version").fetchone()[0] == VERSION
+        assert kept.connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert _rows(old, tables) == before
+    assert regress(old, "--json").stdout == regress(file, "--json").stdout
+
+
+def _rows(file: Path, tables: list[str]) -> dict[str, list[tuple[object, ...]]]:
+    connection = sqlite3.connect(file)
+    found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
+    connection.close()
+    return found
+
+
 def _zeros(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[4096 : len(data) - 4096] = bytes(len(data) - 8192)
