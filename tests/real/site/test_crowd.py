@@ -1,4 +1,4 @@
-"""10,000 users at once on the small site: each of them is let in, and has an answer or waits for it at the end."""
+"""10,000 users at once on the small site: each is let in, and has an answer or waits for it at the end."""
 
 import json
 import signal
