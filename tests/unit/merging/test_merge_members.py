@@ -26,7 +26,7 @@ def shards(
             table["flags"][:10] |= MEMBER
             table["flags"][:3] |= WARMUP
             table["flags"][7:10] |= SENT_TO_LOGIN
-        status = {"status": "running"} if killed and index == OF - 1 else {}
+        status: dict[str, Any] = {"status": "running"} if killed and index == OF - 1 else {}
         instance(folder / str(index), index, table, members=own, **status)
 
 
