@@ -10,7 +10,7 @@ import { Trend } from 'k6/metrics';
 import { accessOf } from './k6/access.js';
 import { Site } from './k6/address.js';
 import { publicPages } from './k6/author.js';
-import { openEditor, publish, saveAgain, write } from './k6/editor.js';
+import { openEditor, publish, saveAgain, write, writeOn } from './k6/editor.js';
 import { requireFiles, watchFiles } from './k6/missing.js';
 import { generator } from './k6/random.js';
 import { readSettings, SUMMARY } from './k6/settings.js';
@@ -104,7 +104,13 @@ class Day {
       ['log in', async () => this.logIn()],
       ['dashboard', async () => this.go(`${site.front}wp-admin/index.php`, 'dashboard')],
       ['open editor', async () => this.timed('editor_ready', () => openEditor(this))],
-      ['write', async () => write(this, title(this.iteration), paragraphs(this.iteration))],
+      [
+        'write',
+        async () => {
+          await write(this, title(this.iteration), paragraphs(this.iteration));
+          await writeOn(this, settings.think_s);
+        },
+      ],
       [
         'publish',
         async () =>
@@ -112,7 +118,13 @@ class Day {
             article = await publish(this);
           }),
       ],
-      ['save again', async () => this.timed('save', () => saveAgain(this, 'One more thought, after a second look.'))],
+      [
+        'save again',
+        async () => {
+          await writeOn(this, settings.think_s);
+          await this.timed('save', () => saveAgain(this, 'One more thought, after a second look.'));
+        },
+      ],
       [
         'view article',
         async () => {

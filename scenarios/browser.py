@@ -1,6 +1,5 @@
 """An author's day in a real browser: browser.js on k6, with the Chromium that the system has."""
 
-import io
 import os
 import secrets
 import shlex
@@ -11,8 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
-from PIL import Image
 from pydantic import AfterValidator, Field, model_validator
 
 from plimsoll.common.errors import PlimsollError
@@ -29,6 +26,7 @@ from scenarios.running.runname import run_name
 from scenarios.running.session import facts, run_directory
 from scenarios.running.settings import WordpressSettings
 from scenarios.running.targets import resolved
+from scenarios.wordpress.snapshot import snapshot
 
 ABOUT = {
     "does": "spends an author's day in a real browser: read, log in, write, save, upload (k6, Chromium)",
@@ -73,6 +71,9 @@ class Settings(WordpressSettings):
     )
     client_key: Annotated[Path | None, AfterValidator(_no_certificate)] = Field(
         None, description="Not available: Chromium takes no certificate from a file."
+    )
+    think_s: float = Field(
+        0.0, ge=0, le=3600, description="Seconds of writing on before publishing and before saving again."
     )
     chromium: Path | None = Field(None, description="Path of the browser; default: the system's Chromium.")
     no_screenshots: bool = Field(False, description="Take no screenshots of the first day's steps.")
@@ -122,7 +123,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
     directory = run_directory(settings.out, "browser")
     with tempfile.TemporaryDirectory(prefix="plimsoll-browser-") as scratch:
         image, browser = Path(scratch) / "photograph.jpg", Path(scratch) / "chromium"
-        image.write_bytes(photograph(settings.seed))
+        image.write_bytes(snapshot(settings.seed))
         browser.write_text(confined(chromium, resolver_rules(settings.target, settings.connect_to)))
         browser.chmod(0o700)
         name = run_name(datetime.now(UTC), secrets.randbits(32))
@@ -215,23 +216,3 @@ def chromium_version(program: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
     return printable(said.strip(), 100) or "unknown"
-
-
-def photograph(seed: int, width: int = 1600, height: int = 1067) -> bytes:
-    """Return a JPEG of a seeded landscape with the grain of a photograph: about half a megabyte. Pure."""
-    chance = np.random.default_rng(seed)
-    rows = np.linspace(0.0, 1.0, height)[:, None]
-    columns = np.linspace(0.0, 1.0, width)[None, :]
-    hills = (
-        0.5 + 0.1 * np.sin(columns * chance.uniform(4, 12)) + 0.05 * np.sin(columns * chance.uniform(20, 40))
-    )
-    land = rows > hills
-    colours = [
-        np.where(land, base_land, base_sky + 60 * rows)
-        for base_sky, base_land in ((90, 60), (140, 110), (200, 50))
-    ]
-    picture = np.stack([np.broadcast_to(colour, (height, width)) for colour in colours], axis=2)
-    grained = picture + chance.normal(0, 12, picture.shape)
-    file = io.BytesIO()
-    Image.fromarray(np.clip(grained, 0, 255).astype(np.uint8)).save(file, "JPEG", quality=88)
-    return file.getvalue()

@@ -4,6 +4,7 @@ import { Trouble } from './trouble.js';
 
 const TITLE = '.editor-post-title__input';
 const SAVE = '#publish:not(.disabled)'; // the editor ignores its button while it saves a draft of its own accord
+const WORDS_EACH_MS = 2000;
 const CLASSIC_TITLE = '#titlewrap #title';
 
 // Opens the editor and waits until one could type.
@@ -55,6 +56,23 @@ export async function write(day, title, paragraphs) {
   for (const paragraph of paragraphs) {
     await page.keyboard.press('Enter');
     await page.keyboard.type(paragraph);
+  }
+}
+
+// Goes on writing for some seconds, a few words at a time.
+export async function writeOn({ page, classic }, seconds) {
+  const until = Date.now() + seconds * 1000;
+  while (Date.now() < until) {
+    await page.evaluate((inForm) => {
+      if (inForm) {
+        document.querySelector('#content').value += ' And so on.';
+        return;
+      }
+      const last = wp.data.select('core/block-editor').getBlocks().pop();
+      const content = `${last.attributes.content} And so on.`;
+      wp.data.dispatch('core/block-editor').updateBlockAttributes(last.clientId, { content });
+    }, classic);
+    await page.waitForTimeout(Math.min(WORDS_EACH_MS, Math.max(until - Date.now(), 0)));
   }
 }
 

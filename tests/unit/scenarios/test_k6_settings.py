@@ -3,12 +3,13 @@
 import json
 import re
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from scenarios import browser, visitors
-from scenarios.browser import NoBrowserError, chromium_program, confined, photograph, resolver_rules
+from scenarios.browser import NoBrowserError, chromium_program, confined, resolver_rules
 from scenarios.defaults import script_defaults
 from scenarios.registry import scenarios
 from scenarios.running.credentials import Credentials
@@ -16,6 +17,7 @@ from scenarios.running.errors import SettingsError
 from scenarios.running.options import validated
 from scenarios.running.stages import Stage, parse_stages
 from scenarios.visitors import check_pages, expected
+from scenarios.wordpress.snapshot import snapshot
 
 TARGET = "http://127.0.0.1:8080"
 
@@ -194,6 +196,8 @@ def test_a_browser_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_photograph_is_the_same_for_each_seed() -> None:
-    assert photograph(1, 160, 107) == photograph(1, 160, 107)
-    assert photograph(1, 160, 107) != photograph(2, 160, 107)
-    assert photograph(1, 160, 107).startswith(b"\xff\xd8\xff")
+    of = partial(snapshot, width=160, height=107)
+    assert of(1) == of(1)
+    assert of(1) != of(2)
+    assert of(1, 1) != of(1, 2), "an article's own"
+    assert of(1).startswith(b"\xff\xd8\xff")
