@@ -4,27 +4,46 @@ Through the classic editor's forms or the block editor's REST requests, whicheve
 """
 
 import time
-from typing import Literal
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from scenarios.running.errors import StepFailedError
+from scenarios.running.errors import SettingsError, StepFailedError
+from scenarios.running.headless import Say
 from scenarios.running.hooks import locustfile, runs
 from scenarios.running.recognition import Trouble, trouble, words
 from scenarios.running.reply import Reply
 from scenarios.wordpress.account import expect_logged_in, with_login
-from scenarios.wordpress.articles import article, revised
+from scenarios.wordpress.articles import Article, article, revised
 from scenarios.wordpress.author import Author, AuthorSettings
 from scenarios.wordpress.blocks import BlockEditor
 from scenarios.wordpress.classic import FORM, ClassicEditor
 from scenarios.wordpress.editor import Editor
+from scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
 from scenarios.wordpress.forms import form_at
+from scenarios.wordpress.profile import Profile, nearest, read_profile, recorded, version_of
+from scenarios.wordpress.snapshot import snapshot
 
 ABOUT = {
     "does": "logs in, writes an article of up to 100 KB, publishes it and saves it again and again",
     "needs": "an author's account on WordPress",
     "changes": "adds articles and revisions",
 }
+
+
+_DIFFERENT = 4  # photographs of a run; each gets a name of its own on the site
+
+
+def _readable(path: Path | None) -> Path | None:
+    if path is not None:
+        try:
+            read_profile(path)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+    return path
 
 
 class Settings(AuthorSettings):
@@ -46,7 +65,24 @@ class Settings(AuthorSettings):
     editor: Literal["auto", "classic", "blocks"] = Field(
         "auto", description="Editor to use: classic, blocks, or the one that the site shows."
     )
-    think_s: float = Field(0.0, ge=0, le=3600, description="Seconds to wait before each save.")
+    think_s: float = Field(
+        0.0,
+        ge=0,
+        le=3600,
+        description="Seconds of writing before publishing and before each save.",
+    )
+    editor_profile: Annotated[Path | None, AfterValidator(_readable)] = Field(
+        None,
+        description="YAML file of what the block editor asks for besides (docs/block-editor.md); default: as "
+        "recorded of the site's version of WordPress.",
+    )
+
+    def kept(self) -> dict[str, Any]:
+        """Return the settings for `run.json`: all but paths of this machine."""
+        kept = super().kept()
+        return {name: value for name, value in kept.items() if name != "editor_profile"} | {
+            "own_editor_profile": self.editor_profile is not None
+        }
 
 
 class SaveArticle(Author):
@@ -55,28 +91,82 @@ class SaveArticle(Author):
     scenario = "save-article"
     settings_type = Settings
 
+    @classmethod
+    def prepare(cls, settings: Any, say: Say) -> None:
+        """Make the photographs, where a profile wants some."""
+        own = settings.editor_profile
+        profiles = [read_profile(own)] if own else recorded().values()
+        if settings.editor != "classic" and any(profile.image.share for profile in profiles):
+            for number in range(min(settings.planned or _DIFFERENT, _DIFFERENT)):
+                _photograph(settings.seed, number + 1)
+
+    def begin(self) -> None:
+        """Log in; nothing of the editor is in this user's cache."""
+        super().begin()
+        self._beside = SameVisitor(self.settings, self._sent, self.site)
+        own = self.settings.editor_profile
+        self._profile = read_profile(own) if own else None
+        self._has_files = False
+
+    def end(self, well: bool) -> None:
+        """Delete what was made as the settings say. Raises StepFailedError."""
+        try:
+            super().end(well)
+        finally:
+            self._beside.close()
+
     def work(self, number: int) -> None:
         """Open the editor, publish an article, read it, save it again and again."""
         settings = self.settings
-        editor = self._open()
+        page, editor = self._open()
         text = article(settings.seed, number, settings.size_bytes).named(self.run_name)
-        self.pause(settings.think_s)
-        editor.autosave(text)
-        for version in range(settings.saves + 1):
-            if version:
-                self.pause(settings.think_s)
-                text = revised(text, settings.seed, number, version)
-            started_ns = time.monotonic_ns()
-            (editor.save if version else editor.publish)(text)
-            if editor.post is not None:
-                self.created(editor.post)
-            editor.read_back(text)
-            self.measure("article saved", (time.monotonic_ns() - started_ns) / 1e6)
-            if not version and editor.link:
-                self.site.get_page("view", editor.link)
+        with self._traffic(page, editor, number) as traffic:
+            traffic.writing(text)
+            self.pause(settings.think_s)
+            if not traffic.written():
+                editor.autosave(text)
+            text = self._finished(text, traffic, number)
+            for version in range(settings.saves + 1):
+                if version:
+                    text = revised(text, settings.seed, number, version)
+                    traffic.writing(text)
+                    self.pause(settings.think_s)
+                    traffic.written()
+                started_ns = time.monotonic_ns()
+                (editor.save if version else editor.publish)(text)
+                if editor.post is not None:
+                    self.created(editor.post)
+                editor.read_back(text)
+                self.measure("article saved", (time.monotonic_ns() - started_ns) / 1e6)
+                traffic.saved(first=not version)
+                if not version and editor.link:
+                    self.site.get_page("view", editor.link)
+            traffic.leave()
 
-    def _open(self) -> Editor:
-        """Open the editor for a new article, and return it: the classic one or the block editor."""
+    def _traffic(self, page: Reply, editor: Editor, number: int) -> EditorTraffic:
+        """Return the editor's own requests for this article, the first of them sent: none but of blocks."""
+        settings, profile = self.settings, Profile()
+        if isinstance(editor, BlockEditor) and editor.post is not None:
+            profile = self._profile or nearest(version_of(page.text), recorded())
+        chance = f"editor {settings.seed} {number}"
+        traffic = EditorTraffic(profile, editor, page, self.rest, self._beside, chance)
+        traffic.open(files=profile.files == "always" or (profile.files == "first" and not self._has_files))
+        self._has_files = True
+        return traffic
+
+    def _finished(self, text: Article, traffic: EditorTraffic, number: int) -> Article:
+        """Return the article as it is published: with categories and an image, where it gets some."""
+        name = f"photograph-{number}-{self.run_name}.jpg"
+        seed = self.settings.seed
+        picture = traffic.picture(
+            name, lambda: _photograph(seed, (number - 1) % _DIFFERENT + 1), self.created
+        )
+        text = replace(text, categories=traffic.categories())
+        traffic.before_publishing()
+        return text.illustrated(picture) if picture else text
+
+    def _open(self) -> tuple[Reply, Editor]:
+        """Open the editor for a new article; return its page and it: the classic or the block editor."""
         path = "wp-admin/post-new.php"
         if self.settings.editor == "classic":
             path += "?classic-editor"  # the plugin of that name offers both
@@ -99,7 +189,12 @@ class SaveArticle(Author):
             editor = BlockEditor(self.rest, page)
         if editor.post is not None:
             self.created(editor.post)
-        return editor
+        return page, editor
+
+
+@cache
+def _photograph(seed: int, number: int) -> bytes:
+    return snapshot(seed, number)
 
 
 def _is_editor(reply: Reply) -> Trouble | None:

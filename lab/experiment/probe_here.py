@@ -28,7 +28,10 @@ _ROOM_BYTES = 1 << 30
 _OF_READING = re.compile(r"--(?:date-format|time-format|datetime-format|tz|config)")
 _NO_FORMAT = re.compile(r"replay: (.+?): no known format matches")
 _ALONE = {"--strict-hosts", "--allow-rejects"}
-_FILES = ("pages", "images", "installer", "ssh_key", "ssh_known_hosts", "chromium", "site_config")
+_FILES = (
+    *("pages", "images", "installer", "editor_profile"),
+    *("ssh_key", "ssh_known_hosts", "chromium", "site_config"),
+)
 
 
 def probe_here(lab: Lab) -> list[str]:

@@ -45,6 +45,7 @@ class Sent:
     error: str
     detail: str
     server_cpu_ms: float | None
+    due_ns: int = 0  # of the monotonic clock; 0: due when it started
 
 
 @dataclass
@@ -123,13 +124,15 @@ class SiteClient:
         check: Check = trouble,
         each: Chunk | None = None,
         headers: dict[str, str] | None = None,
+        due_ns: int = 0,
         **body: Any,
     ) -> Reply:
         """Send one request (`data=`, `files=` or `json=` as in requests) and return the whole reply.
 
         Redirects are not followed. A trouble found by `check`, or a missing response, makes the request an
         error and raises StepFailedError. `each` takes the body piece by piece, with the instant of each; the
-        reply's body is then empty, except that of an error.
+        reply's body is then empty, except that of an error. `due_ns` (monotonic) is when it was due; 0: when
+        it starts.
         """
         url = self.url(step, path, base)
         request = self._session.prepare_request(requests.Request(method, url, headers=headers, **body))
@@ -156,6 +159,7 @@ class SiteClient:
             error=found.kind if found else "none",
             detail=found.detail if found else "",
             server_cpu_ms=reply.server_cpu_ms if reply else None,
+            due_ns=due_ns,
         )
         self._report(sent)
         if found or reply is None:

@@ -167,7 +167,8 @@ class Session:
     def _write_down(self, sent: Sent, response_time: float, iteration: int, client: int) -> None:
         self.writer.request(
             Request(
-                due_ns=max(self.writer.since_start_ns(sent.start_ns), 0),
+                due_ns=max(self.writer.since_start_ns(sent.due_ns or sent.start_ns), 0),
+                lag_us=(sent.start_ns - sent.due_ns) // 1000 if sent.due_ns else 0,
                 total_us=round(response_time * 1000),
                 route=sent.step,
                 status=sent.status,

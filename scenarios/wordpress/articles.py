@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import escape
 
 
 def _listed(text: str) -> list[str]:
@@ -49,11 +50,12 @@ class Block:
     kind: str
     html: str
     inner: str
+    attributes: str = ""  # JSON, with a blank before it
 
     @property
     def block(self) -> str:
         """The part as the block editor writes it."""
-        return f"<!-- wp:{self.kind} -->\n{self.inner}\n<!-- /wp:{self.kind} -->"
+        return f"<!-- wp:{self.kind}{self.attributes} -->\n{self.inner}\n<!-- /wp:{self.kind} -->"
 
     @property
     def size_bytes(self) -> int:
@@ -62,16 +64,32 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """An image in the site's library; its address is the site's own word."""
+
+    number: int
+    address: str
+
+
+@dataclass(frozen=True)
 class Article:
-    """A title, its parts, and a sentence that only this version of it has."""
+    """A title, its parts, a sentence that only this version of it has, and its categories (none: unsaid)."""
 
     title: str
     parts: tuple[Block, ...]
     mark: str
+    categories: tuple[int, ...] = ()
 
     def named(self, run: str) -> "Article":
         """The article with the name of a run at the end of its title, by which it is found on the site."""
         return replace(self, title=f"{self.title} {run}")
+
+    def illustrated(self, picture: Picture) -> "Article":
+        """The article with an image above its text, as the block editor puts it in."""
+        image = f'<img src="{escape(picture.address)}" alt="" class="wp-image-{picture.number}"/>'
+        figure = f'<figure class="wp-block-image size-full">{image}</figure>'
+        attributes = f' {{"id":{picture.number},"sizeSlug":"full","linkDestination":"none"}}'
+        return replace(self, parts=(Block("image", figure, figure, attributes), *self.parts))
 
     def html(self) -> str:
         """The article as the classic editor sends it."""

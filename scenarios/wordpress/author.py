@@ -15,6 +15,7 @@ from scenarios.wordpress.account import log_in
 from scenarios.wordpress.leftovers import KINDS
 from scenarios.wordpress.rest import Rest
 
+Made = tuple[str, int]  # kind and number
 # No later iteration of the same account can do better.
 _FOR_GOOD = ("no_permission", "login_failed")
 
@@ -43,13 +44,13 @@ class Author(ScenarioUser):
         self.run_name = self.session.run_name
         self.who = credentials(self.settings)
         self.rest = Rest(self.site, self.who)
-        self._of_iteration: list[int] = []
-        self._succeeded: list[int] = []
-        self._failed: list[int] = []
+        self._of_iteration: list[Made] = []
+        self._succeeded: list[Made] = []
+        self._failed: list[Made] = []
         log_in(self.site, self.who)
 
     def iterate(self, number: int) -> None:
-        """Do the work, and note its posts as those of a good or a failed iteration."""
+        """Do the work, and note what it made as that of a good or a failed iteration."""
         self._of_iteration = []
         try:
             self.work(number)
@@ -66,11 +67,12 @@ class Author(ScenarioUser):
         """Do iteration `number`. Raises StepFailedError."""
         raise NotImplementedError
 
-    def created(self, number: int) -> None:
-        """Note what this iteration created, here and in the run's events."""
-        if number not in self._of_iteration:
-            self._of_iteration.append(number)
-            self._event(CREATED, number)
+    def created(self, number: int, kind: str | None = None) -> None:
+        """Note what this iteration created, here and in the run's events; `kind` as a rule its own."""
+        made = kind or self.kind, number
+        if made not in self._of_iteration:
+            self._of_iteration.append(made)
+            self._event(CREATED, made)
 
     def pause(self, seconds: float) -> None:
         """Pause, but only until the run ends."""
@@ -79,25 +81,25 @@ class Author(ScenarioUser):
             seconds -= 0.2
 
     def end(self, well: bool) -> None:
-        """Delete posts as the settings say. Raises StepFailedError, after trying all, if one remains."""
-        numbers = {
+        """Delete what was made as the settings say. Raises StepFailedError, after all, if one remains."""
+        made = {
             "always": self._succeeded + self._failed,
             "failed": self._failed if well else self._succeeded + self._failed,
             "never": [],
         }[self.settings.clean_up]
         last: StepFailedError | None = None
-        for number in numbers:
+        for kind, number in made:
             try:
-                path = f"wp/v2/{KINDS[self.kind]}/{number}"
+                path = f"wp/v2/{KINDS[kind]}/{number}"
                 self.rest.send(CLEAN_UP, "DELETE", path, query={"force": "true"})
-                self._event(REMOVED, number)
+                self._event(REMOVED, (kind, number))
             except StepFailedError as error:
                 last = error
         if last:
             raise last
 
-    def _event(self, event: str, number: int) -> None:
-        writer = self.session.writer
+    def _event(self, event: str, made: Made) -> None:
+        (kind, number), writer = made, self.session.writer
         writer.event(
-            event, kind=self.kind, id=number, run=self.run_name, iteration=self.iteration, client=self.number
+            event, kind=kind, id=number, run=self.run_name, iteration=self.iteration, client=self.number
         )

@@ -2,6 +2,7 @@
 
 import re
 
+from scenarios.running.client import SiteClient
 from scenarios.running.recognition import Trouble
 from scenarios.running.reply import Reply
 from scenarios.wordpress.articles import Article
@@ -24,15 +25,20 @@ class BlockEditor:
         rest.root = root_in(page)
         rest.renew()
 
-    def autosave(self, article: Article) -> None:
+    def autosave(self, article: Article, *, through: SiteClient | None = None, due_ns: int = 0) -> None:
         """Keep the draft, where there is one."""
         if self.post is not None:
             path = f"wp/v2/posts/{self.post}/autosaves"
-            self._rest.send("autosave", "POST", path, json=self._edits(article) | {"id": self.post})
+            status = "publish" if self.link else "draft"
+            sent = self._edits(article) | {"excerpt": "", "status": status}
+            self._rest.send("autosave", "POST", path, json=sent, through=through, due_ns=due_ns)
 
     def publish(self, article: Article) -> None:
         """Publish it."""
-        self._send("publish", article, {"status": "publish"})
+        further: dict[str, object] = {"status": "publish"}
+        if article.categories:
+            further["categories"] = list(article.categories)
+        self._send("publish", article, further)
 
     def save(self, article: Article) -> None:
         """Save the published article again."""

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from scenarios.running.client import SiteClient
 from scenarios.running.recognition import Trouble
 from scenarios.wordpress.articles import Article
 
@@ -12,8 +13,11 @@ class Editor(Protocol):
     post: int | None
     link: str
 
-    def autosave(self, article: Article) -> None:
-        """Save the draft, as the editor does by itself while its user writes."""
+    def autosave(self, article: Article, *, through: SiteClient | None = None, due_ns: int = 0) -> None:
+        """Save the draft, as the editor does by itself while its user writes.
+
+        `through`: another client of the same visitor; `due_ns` as in `SiteClient.send`.
+        """
 
     def publish(self, article: Article) -> None:
         """Publish it."""

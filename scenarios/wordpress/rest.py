@@ -55,12 +55,14 @@ class Rest:
         query: Mapping[str, str] | None = None,
         json: Any = None,
         check: Check | None = None,
+        through: SiteClient | None = None,
+        **further: Any,
     ) -> Reply:
-        """Send one request and return its reply, whose body is a JSON object.
+        """Send one request and return its reply, whose body is a JSON object unless `check` wants another.
 
         PUT and DELETE go as a POST that says so, as the editor sends them: many proxies let no other through.
-        A nonce that has expired is renewed and the request sent once more; both are recorded. Raises
-        StepFailedError.
+        A nonce that has expired is renewed and the request sent once more; both are recorded. `through` is
+        another client of the same visitor, to send it with. Raises StepFailedError.
         """
         if not self._nonce:
             self.renew()
@@ -70,7 +72,7 @@ class Rest:
             headers["X-HTTP-Method-Override"], method = method, "POST"
 
         def once() -> Reply:
-            return self._site.send(
+            return (through or self._site).send(
                 step,
                 method,
                 address,
@@ -78,6 +80,7 @@ class Rest:
                 headers=headers | {"X-WP-Nonce": self._nonce},
                 json=json,
                 check=check or is_object,
+                **further,
             )
 
         return twice(once, self.renew)

@@ -50,10 +50,10 @@ def test_articles_are_published_saved_again_and_read_back(site: Site, tmp_path: 
         "view": 3,
         "save": 6,
         "read back": 9,
-        "clean up": 3,
+        "clean up": 3 + run.steps["upload image"],
     }
     assert {step: run.steps[step] for step in expected} == expected
-    assert len(run.steps) <= 10
+    assert len(run.steps) <= 18
     assert run.iterations == {1, 2, 3}
     assert run.summary["measures"]["article saved"]["count"] == 9
     assert run.summary["measures"]["server cpu: publish"]["count"] == 3
@@ -104,6 +104,45 @@ def test_what_was_written_is_in_the_database(site: Site, tmp_path: Path) -> None
         " AND post_name NOT LIKE '%autosave%'"
     )
     assert int(revisions[0][0]) >= 2, "each save left a revision"
+
+
+def test_an_image_and_categories_are_in_the_database_and_are_cleaned_up(
+    site_block: Site, tmp_path: Path
+) -> None:
+    site, profile = site_block, tmp_path / "profile.yml"
+    asks = "['GET wp/v2/categories?per_page=100&_fields=id']"
+    profile.write_text(f"categories: {{share: 1, asks: {asks}}}\nimage: {{share: 1}}\nleaving: true\n")
+    options = ("--iterations", "1", "--saves", "1", "--editor-profile", str(profile))
+    run = ran("save-article", site.url, tmp_path / "results", *options)
+    assert run.code == 0, run.said
+    assert (run.steps["upload image"], run.steps["choose categories"], run.steps["leave editor"]) == (1, 1, 1)
+    made = {event["kind"]: event["id"] for event in run.events if event["event"] == "created"}
+    assert made.keys() == {"post", "media"}
+    shown = f"ID = {int(made['post'])} AND post_content LIKE '%wp-image-{int(made['media'])}%'"
+    assert site.sql(f"SELECT COUNT(*) FROM wp_posts WHERE {shown}") == [["1"]]  # noqa: S608
+    chosen = site.sql(
+        "SELECT COUNT(*) FROM wp_term_relationships JOIN wp_term_taxonomy USING (term_taxonomy_id)"  # noqa: S608
+        f" WHERE taxonomy = 'category' AND object_id = {int(made['post'])}"
+    )
+    assert int(chosen[0][0]) >= 1
+    locks = site.sql(
+        "SELECT COUNT(*) FROM wp_postmeta WHERE meta_key = '_edit_lock'"  # noqa: S608
+        f" AND post_id = {int(made['post'])} AND meta_value > UNIX_TIMESTAMP() - 140"
+    )
+    assert locks == [["0"]], "the lock is released: it counts as old"
+
+    line = [str(PLIMSOLL), "scenario", "clean-up", str(run.directory), "--target", site.url, "--yes"]
+    done = subprocess.run(
+        [*line, "--i-may-change-this-site"],
+        env=scenario.account(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    of = f"ID IN ({int(made['post'])}, {int(made['media'])})"
+    assert site.sql(f"SELECT COUNT(*) FROM wp_posts WHERE {of}") == [["0"]]  # noqa: S608
 
 
 def test_several_authors_write_each_article_once(site_classic: Site, tmp_path: Path) -> None:
@@ -192,7 +231,9 @@ def test_what_the_site_throws_away_is_noticed(site: Site, tmp_path: Path) -> Non
         run = ran("save-article", site.url, tmp_path, "--iterations", "2", "--saves", "1")
     assert run.code == 1
     assert ("read back", "check_failed") in run.errors
-    assert run.steps["clean up"] == 2, "what a failed iteration made is taken away"
+    assert run.steps["clean up"] == 2 + run.steps["upload image"], (
+        "what a failed iteration made is taken away"
+    )
     assert not [e for e in run.events if e["event"] == "clean-up failed"]
 
 

@@ -27,6 +27,7 @@ SHAPING = {
         "model",
         "viewport_px",
         "pixel_ratio",
+        "editor_profile",
     ),
     *(
         "rate",

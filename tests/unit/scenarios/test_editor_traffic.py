@@ -1,0 +1,258 @@
+"""What the editor asks for by itself: against a small WordPress of ours, which answers what it is asked."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+import gevent
+import pytest
+
+from scenarios.running.client import Sent, SiteClient
+from scenarios.running.credentials import Credentials
+from scenarios.running.settings import ScenarioSettings
+from scenarios.wordpress.articles import Article, Picture, article
+from scenarios.wordpress.blocks import BlockEditor
+from scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
+from scenarios.wordpress.profile import Profile
+from scenarios.wordpress.rest import Rest
+
+EDITOR = """<html><head>
+<link rel="stylesheet" href="/a.css"><link rel="preload" href="/unused.woff2">
+<script src="/a.js?ver=1"></script><script src="/a.js?ver=1"></script><script src="http://elsewhere.example/b.js">
+</script></head><body class="block-editor-page branch-6-1"><img src="/c.png"><img src="http://[bad/">
+<script>window.heartbeatSettings = {"ajaxurl":"x","nonce":"beat1"};
+initializeEditor( 'editor', "post", 7, {"postLock":{"isLocked":false,"activePostLock":"100:2"},
+"postLockUtils":{"nonce":"n","unlockNonce":"unlock1","ajaxUrl":"x"}} );
+createRootURLMiddleware( "ROOT" )</script></body></html>"""
+
+
+@dataclass
+class Asked:
+    """What a site was asked, and what else than usual it answers: status and data, by method and path."""
+
+    requests: list[tuple[str, str, bytes]] = field(default_factory=list)
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+
+    def kinds(self) -> Counter[str]:
+        return Counter(f"{method} {path.removeprefix('/wp-json')}" for method, path, _ in self.requests)
+
+    def forms(self, path: str) -> list[dict[str, str]]:
+        """The fields of the forms that came."""
+        return [
+            {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
+            for _, asked, body in self.requests
+            if asked == path
+        ]
+
+
+class _WordPress(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    asked: Asked
+
+    def _any(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.asked.requests.append((self.command, self.path, body))
+        status, data = self.asked.answers.get(f"{self.command} {self.path}", (200, {}))
+        if "rest-nonce" in self.path:
+            data = "abcdef"
+        elif b"action=heartbeat" in body and not data:
+            beats = sum(b"action=heartbeat" in sent for _, _, sent in self.asked.requests)
+            data = {"server_time": 1, "wp-refresh-post-lock": {"new_lock": f"{100 + beats}:2"}}
+        text = data.encode() if isinstance(data, str) else json.dumps(data).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_POST = do_OPTIONS = _any  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@dataclass
+class Desk:
+    """An author in the editor of such a site."""
+
+    asked: Asked
+    sent: list[Sent]
+    site: SiteClient
+    beside: SameVisitor
+    rest: Rest
+    page: Any
+    editor: BlockEditor
+
+    def traffic(self, profile: dict[str, Any], chance: str = "1") -> EditorTraffic:
+        of = Profile.model_validate(profile)
+        return EditorTraffic(of, self.editor, self.page, self.rest, self.beside, chance)
+
+    def errors(self) -> list[tuple[str, str]]:
+        return [(one.step, one.error) for one in self.sent if one.error != "none"]
+
+
+@contextmanager
+def at_desk(answers: dict[str, tuple[int, Any]]) -> Iterator[Desk]:
+    asked, sent = Asked(answers=answers), list[Sent]()
+    handler = type("Handler", (_WordPress,), {"asked": asked})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        answers["GET /wp-admin/post-new.php"] = (200, EDITOR.replace("ROOT", f"{url}/wp-json/"))
+        settings = ScenarioSettings(target=url)
+        site = SiteClient(settings, sent.append)
+        beside = SameVisitor(settings, sent.append, site)
+        rest = Rest(site, Credentials("author", "x"))
+        page = site.get("open editor", "wp-admin/post-new.php")
+        editor = BlockEditor(rest, page)
+        asked.requests.clear()
+        try:
+            yield Desk(asked, sent, site, beside, rest, page, editor)
+        finally:
+            site.close()
+            beside.close()
+            server.shutdown()
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with at_desk({}) as found:
+        yield found
+
+
+def until(holds: Any) -> None:
+    """Let greenlets work until it holds; the test's own time-out ends what never does."""
+    with gevent.Timeout(60):
+        while not holds():
+            gevent.sleep(0.01)
+
+
+def text() -> Article:
+    return article(1, 1, 1_000)
+
+
+def test_the_opening_asks_for_what_the_profile_lists_and_for_files_once(desk: Desk) -> None:
+    desk.traffic({"opening": ["GET wp/v2/blocks", "OPTIONS wp/v2/posts/{post}"]}).open(files=True)
+    assert desk.asked.kinds() == {
+        "GET /wp/v2/blocks": 1,
+        "OPTIONS /wp/v2/posts/7": 1,
+        "GET /a.css": 1,
+        "GET /a.js?ver=1": 1,
+        "GET /c.png": 1,
+    }
+
+
+def test_an_empty_profile_asks_for_nothing_at_all(desk: Desk) -> None:
+    with desk.traffic({}) as traffic:
+        traffic.open(files=False)
+        traffic.writing(text())
+        assert traffic.picture("a.jpg", lambda: b"", lambda *_: None) is None
+        assert traffic.categories() == ()
+        traffic.before_publishing()
+        traffic.saved(first=True)
+        assert not traffic.written()
+        traffic.leave()
+    assert desk.asked.requests == []
+
+
+def test_heartbeats_renew_the_lock_and_the_end_releases_the_newest(desk: Desk) -> None:
+    with desk.traffic({"heartbeat_s": 1, "leaving": True}) as traffic:
+        until(lambda: len(desk.asked.requests) >= 2)
+        until(lambda: sum(one.step == "heartbeat" for one in desk.sent) >= 2)
+        traffic.leave()
+    forms = desk.asked.forms("/wp-admin/admin-ajax.php")
+    assert [form["data[wp-refresh-post-lock][lock]"] for form in forms[:2]] == ["100:2", "101:2"]
+    assert {form["_nonce"] for form in forms[:2]} == {"beat1"}
+    last = desk.asked.requests[-1][2]
+    for part in (b"wp-remove-post-lock", b"unlock1", b"102:2", b'name="post_ID"'):
+        assert part in last
+    first, second = [one for one in desk.sent if one.step == "heartbeat"][:2]
+    assert 0 < first.due_ns <= first.start_ns
+    assert second.due_ns - (first.start_ns + 1000 * first.total_us) >= 1_000_000_000, "after the answer"
+
+
+def test_what_is_being_written_is_kept_and_nothing_after(desk: Desk) -> None:
+    with desk.traffic({"autosave_s": 1}) as traffic:
+        traffic.writing(text())
+        until(lambda: any(one.step == "autosave" for one in desk.sent))
+        assert traffic.written()
+        kept = len(desk.asked.requests)
+        gevent.sleep(1.2)  # the next one would be due
+        assert len(desk.asked.requests) == kept
+    sent = json.loads(desk.asked.requests[0][2])
+    assert (sent["status"], sent["title"]) == ("draft", text().title)
+
+
+def test_a_heartbeat_takes_the_nonce_that_the_site_gives_for_an_old_one() -> None:
+    expired = (200, {"nonces_expired": True, "heartbeat_nonce": "beat2", "server_time": 1})
+    with at_desk({"POST /wp-admin/admin-ajax.php": expired}) as desk:
+        with desk.traffic({"heartbeat_s": 1}):
+            until(lambda: len(desk.asked.requests) >= 2)
+        assert [form["_nonce"] for form in desk.asked.forms("/wp-admin/admin-ajax.php")[:2]] == [
+            "beat1",
+            "beat2",
+        ]
+        assert ("heartbeat", "nonce_expired") in desk.errors()
+
+
+REFUSED = {
+    "code": "rest_forbidden",
+    "message": "Sorry, you are not allowed to do that.",
+    "data": {"status": 403},
+}
+ANSWERS = [
+    ("a list", 200, [], None),
+    ("what this account may not have", 403, REFUSED, None),
+    ("what this version does not have", 404, REFUSED | {"code": "rest_no_route"}, None),
+    ("no longer logged in", 401, REFUSED | {"code": "rest_not_logged_in"}, "no_permission"),
+    ("a page of another program", 404, "<h1>Not found</h1>", "http_error"),
+    ("noise before the answer", 200, "<b>Notice</b>: noise {}", "check_failed"),
+    ("a fatal error", 200, "<b>Fatal error</b>: Uncaught Error", "php_fatal"),
+    ("a server in trouble", 500, REFUSED, "no_permission"),
+]
+
+
+@pytest.mark.parametrize(("why", "status", "data", "error"), ANSWERS)
+def test_a_refusal_is_an_answer_and_the_article_goes_on(
+    why: str, status: int, data: Any, error: str | None
+) -> None:
+    with at_desk({"GET /wp-json/wp/v2/settings": (status, data)}) as desk:
+        desk.traffic({"panel": ["GET wp/v2/settings"]}).before_publishing()
+        assert desk.errors() == ([("ask to publish", error)] if error else []), why
+
+
+def test_categories_are_chosen_from_the_list_the_same_for_each_seed() -> None:
+    listed = (200, [{"id": 3}, {"id": 5}, {"id": 8}, {"id": "9"}, "hostile", {"id": True}])
+    wanted = {"categories": {"share": 1, "most": 2, "asks": ["GET wp/v2/categories?per_page=100"]}}
+    with at_desk({"GET /wp-json/wp/v2/categories?per_page=100": listed}) as desk:
+        chosen = {desk.traffic(wanted, str(n)).categories() for n in range(20)}
+        assert desk.traffic(wanted, "4").categories() == desk.traffic(wanted, "4").categories()
+    assert {len(one) for one in chosen} == {1, 2}
+    assert {number for one in chosen for number in one} == {3, 5, 8}
+
+
+def test_an_image_is_uploaded_noted_and_put_in() -> None:
+    made: list[tuple[int, str]] = []
+    uploaded = (201, {"id": 31, "source_url": 'https://site.example/a"b.jpg'})
+    with at_desk({"POST /wp-json/wp/v2/media": uploaded}) as desk:
+        wanted = {"image": {"share": 1, "asks": ["GET wp/v2/media/{media}?context=view"]}}
+        picture = desk.traffic(wanted).picture("a.jpg", lambda: b"\xff\xd8", lambda *one: made.append(one))
+        assert made == [(31, "media")]
+        assert b'filename="a.jpg"' in desk.asked.requests[0][2]
+        assert desk.asked.kinds()["GET /wp/v2/media/31?context=view"] == 1
+    assert picture == Picture(31, 'https://site.example/a"b.jpg')
+    whole = text().illustrated(picture).blocks()
+    assert whole.startswith('<!-- wp:image {"id":31,"sizeSlug":"full","linkDestination":"none"} -->\n<figure')
+    assert 'src="https://site.example/a&quot;b.jpg"' in whole, "what the site says stays within its quotes"
+
+
+def test_an_article_goes_on_without_an_image_that_was_refused() -> None:
+    with at_desk({"POST /wp-json/wp/v2/media": (403, REFUSED)}) as desk:
+        wanted = {"image": {"share": 1, "asks": []}}
+        assert desk.traffic(wanted).picture("a.jpg", lambda: b"", lambda *_: None) is None
+        assert desk.errors() == [("upload image", "no_permission")]
