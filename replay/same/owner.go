@@ -17,6 +17,10 @@ type ownLinks struct {
 	links  *regexp.Regexp
 }
 
+// ids finds what feeds and WordPress's REST interface call a post by. It is an address that leads nobody anywhere: that
+// at which the post was once written, which a clone under another name keeps, or has rewritten with all others.
+var ids = regexp.MustCompile(`(<guid isPermaLink="false">|"guid":\{"rendered":")https?:(//|\\/\\/)[^/\\<"]+`)
+
 // newOwnLinks takes a base URL's scheme and its host, with its port where that is not the scheme's own.
 func newOwnLinks(scheme, host string) *ownLinks {
 	name, port, err := net.SplitHostPort(host)
@@ -37,9 +41,12 @@ func newOwnLinks(scheme, host string) *ownLinks {
 	return &ownLinks{scheme, regexp.MustCompile(`(?i)(https?(?::|%3A))?(//|\\/\\/|%2F%2F)` + written)}
 }
 
-// normalise returns a text in which links to the side itself name no host, and no scheme where it is the side's own.
-// A longer name that only begins like the side's own stays.
+// normalise returns a text in which links to the side itself name no host, and no scheme where it is the side's own;
+// nor do the ids of posts. A longer name that only begins like the side's own stays.
 func (o *ownLinks) normalise(text []byte) []byte {
+	if bytes.Contains(text, []byte("guid")) {
+		text = ids.ReplaceAll(text, []byte("${1}site:${2}"+ownSite))
+	}
 	var out []byte
 	done := 0
 	for _, at := range o.links.FindAllSubmatchIndex(text, -1) {
