@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processlist import ProcessList
 from tests.support.sitestack import Site
 
 MEMBERS = 200
@@ -42,12 +43,16 @@ def facts(results: Path) -> dict[str, int]:
     return found
 
 
-def holds_no_secret(folder: Path, done: subprocess.CompletedProcess[str], words: list[str]) -> None:
-    """No cookie and no password is in what was printed or written."""
+def holds_no_secret(
+    folder: Path, done: subprocess.CompletedProcess[str], listed: ProcessList, words: list[str]
+) -> None:
+    """No cookie and no password is in what was printed or written, or in the list of processes meanwhile."""
     for path in folder.rglob("*"):
         if path.is_file():
             assert not [word for word in words if word.encode() in path.read_bytes()], path
     assert not [word for word in words if word in done.stdout + done.stderr]
+    assert any(b"--accounts" in shown for shown in listed.shown), "the replay was in the list"
+    assert not [word for word in words if any(word.encode() in shown for shown in listed.shown)]
 
 
 def test_wordpress_serves_200_members_their_own_pages(
@@ -57,7 +62,8 @@ def test_wordpress_serves_200_members_their_own_pages(
     log = log_of(tmp_path / "access.log", ["/", "/wp-admin/profile.php"])
     listed = accounts(tmp_path / "accounts", "plimsoll-member-", 1)
     before = hits(site_block)
-    done = replay(str(log), "--target", site_block.url, "--rate", "20", "--accounts", str(listed))
+    with ProcessList() as processes:
+        done = replay(str(log), "--target", site_block.url, "--rate", "20", "--accounts", str(listed))
     assert done.returncode == 0, done.stderr
     found = facts(tmp_path / "results")
     assert found == {"clients": MEMBERS, "accounts": MEMBERS, "requests": 2 * MEMBERS, "sent_to_login": 0}
@@ -68,7 +74,8 @@ def test_wordpress_serves_200_members_their_own_pages(
         "WHERE m.meta_key = 'session_tokens' AND u.user_login LIKE 'plimsoll-member-%'"
     )
     assert sessions == [[str(MEMBERS)]]
-    holds_no_secret(tmp_path / "results", done, [PASSWORD, "wordpress_logged_in", "wordpress_sec"])
+    words = [PASSWORD, "wordpress_logged_in", "wordpress_sec"]
+    holds_no_secret(tmp_path / "results", done, processes, words)
     site_block.php("members_gone.php")
 
 
@@ -83,7 +90,9 @@ def test_the_forum_serves_200_members(site_block: Site, replay: Replayed, tmp_pa
     listed = accounts(tmp_path / "accounts", "member", 2)
     rules = ["--members-share", "1", "--login-page", "/forum/index.php?login"]
     before = hits(site_block)
-    done = replay(str(log), "--target", site_block.url, "--rate", "40", "--accounts", str(listed), *rules)
+    load = ["--rate", "40", "--accounts", str(listed), *rules]
+    with ProcessList() as processes:
+        done = replay(str(log), "--target", site_block.url, *load)
     assert done.returncode == 0, done.stderr
     found = facts(tmp_path / "results")
     # With a share of 1 the guests of this log are members, too, by the same accounts.
@@ -91,7 +100,7 @@ def test_the_forum_serves_200_members(site_block: Site, replay: Replayed, tmp_pa
     assert hits(site_block) == before
     sessions = site_block.sql(f"SELECT COUNT(DISTINCT member_id) FROM session WHERE {ids}", "forum")  # noqa: S608
     assert sessions == [[str(MEMBERS)]]
-    holds_no_secret(tmp_path / "results", done, [PASSWORD, "forum_session"])
+    holds_no_secret(tmp_path / "results", done, processes, [PASSWORD, "forum_session"])
     site_block.sql(f"UPDATE member SET password = '{kept[0]}' WHERE {ids}", "forum")  # noqa: S608
     site_block.sql(f"DELETE FROM session WHERE {ids}", "forum")  # noqa: S608
 
