@@ -16,8 +16,9 @@ DATE_FORMAT ?=
 TIME_FORMAT ?=
 SPEED  ?= 1
 OUT    ?= results
+LIMITS ?=
 ARGS   ?=
-GIVEN  := LOG TARGET FORMAT DATE_FORMAT TIME_FORMAT SPEED OUT
+GIVEN  := LOG TARGET FORMAT DATE_FORMAT TIME_FORMAT SPEED OUT LIMITS
 
 help: ## This text
 	@echo "Plimsoll: what happens to the slowest request in a thousand when the storage changes."
@@ -34,7 +35,7 @@ build: ## Build bin/replay
 	@tools/need-go $(GO)
 	@cd replay && $(GO) build -o ../$(BIN) .
 
-replay: build $(VENV)/.runtime ## Replay an access log and write a report: LOG= [TARGET= FORMAT= SPEED= OUT= ARGS=]
+replay: build $(VENV)/.runtime ## Replay an access log and write a report: LOG= [TARGET= FORMAT= SPEED= OUT= LIMITS= ARGS=]
 	@if [ -z "$$LOG" ]; then echo "make replay: say which log: make replay LOG=access.log (try LOG=examples/access.log)" >&2; exit 2; fi
 	@trap : INT; before=$$(readlink "$$OUT/latest"); \
 	set -- --speed "$$SPEED" --out "$$OUT"; \
@@ -42,6 +43,7 @@ replay: build $(VENV)/.runtime ## Replay an access log and write a report: LOG= 
 	[ -z "$$FORMAT" ] || set -- "$$@" --format "$$FORMAT"; \
 	[ -z "$$DATE_FORMAT" ] || set -- "$$@" --date-format "$$DATE_FORMAT"; \
 	[ -z "$$TIME_FORMAT" ] || set -- "$$@" --time-format "$$TIME_FORMAT"; \
+	set -f; for limit in $$LIMITS; do set -- "$$@" --fail-over "$$limit"; done; set +f; \
 	$(FILES) "$$LOG" $(BIN) run "$$@" $(ARGS); code=$$?; \
 	if [ "$$(readlink "$$OUT/latest")" != "$$before" ]; then $(VENV)/bin/plimsoll report "$$OUT/latest" || exit; fi; \
 	exit $$code

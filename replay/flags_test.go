@@ -37,6 +37,13 @@ var senseless = []struct {
 	{"no time to answer", "--timeout 0", "--timeout: 0 is out of range, give 0.001 to 3600 seconds"},
 	{"longer than a record can hold", "--timeout 2h", "--timeout: 7200 is out of range"},
 	{"no time to be idle", "--idle-timeout 0", "--idle-timeout: 0 is out of range"},
+	{"a limit of no figure", "--fail-over p98=1s", `--fail-over "p98=1s": "p98" is no figure`},
+	{"a limit beyond the time-out", "--fail-over p99=45s", `--fail-over "p99=45s": a request that takes 30s has failed`},
+	{"to end a run that has no limits", "--abort-on-fail", "--abort-on-fail needs a limit"},
+	{"grace without an end", "--abort-after 5s", "--abort-after is only for --abort-on-fail"},
+	{"a grace backwards", "--fail-over p99=1s --abort-on-fail --abort-after=-5s", "--abort-after: -5 is out of range"},
+	{"users without number of requests", "--users 5 --fail-over p99=1s --abort-on-fail", "--abort-on-fail needs a run that has so many requests at most"},
+	{"loops without one", "--loops 0 --duration 9s --fail-over p99=1s --abort-on-fail", "--abort-on-fail needs a run that has so many requests at most"},
 	{"a repeat before the first", "--repeat 0", "--repeat: 0 is out of range"},
 	{"two paces", "--speed max --rate 5", "--rate and --speed cannot be combined"},
 	{"a pace for users", "--users 5 --rate 5", "--rate and --users cannot be combined"},
@@ -87,7 +94,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 func checkAllAtOnce(t *testing.T, log string) {
 	t.Helper()
 	args := "--rate 0 --speed 0 --users 0 --connections 0 --max-connections 0 --limit=-1 --duration=-1s --loops=-1 --warmup=-1s " +
-		"--ramp-up=-1s --timeout 0 --idle-timeout 0 --repeat 0 --backend= --methods F* --target x --out= --from x --include ( --route x --header x"
+		"--ramp-up=-1s --timeout 0 --idle-timeout 0 --repeat 0 --backend= --methods F* --target x --out= --from x --include ( --route x --header x --fail-over p98=1s"
 	_, _, errOut := call(append([]string{"run", log, "--quiet"}, strings.Fields(args)...)...)
 	for word := range strings.FieldsSeq(args) {
 		if flag, _, _ := strings.Cut(word, "="); strings.HasPrefix(flag, "--") && !strings.Contains(errOut, strings.TrimPrefix(flag, "--")) {

@@ -70,6 +70,9 @@ func shapings(t *testing.T) map[string]shaping {
 		"MaxConnections": {[]string{"--max-connections", "28"}, shapes},
 		"Route":          {[]string{"--route", "all=."}, not},
 		"KeepGoing":      {[]string{"--keep-going"}, not},
+		"FailOver":       {[]string{"--fail-over", "max=29s"}, not},
+		"AbortOnFail":    {[]string{"--fail-over", "max=29s", "--abort-on-fail"}, not},
+		"AbortAfter":     {[]string{"--fail-over", "max=29s", "--abort-on-fail", "--abort-after", "1s"}, not},
 		"Out":            {nil, not}, // it is another one in every row
 		"Backend":        {[]string{"--backend", "two"}, not},
 		"Repeat":         {[]string{"--repeat", "2"}, not},

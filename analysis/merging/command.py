@@ -13,7 +13,7 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import count, plain_ms
 from plimsoll.rundir.jsonfile import read_json
-from plimsoll.rundir.models import Instance, RunFacts
+from plimsoll.rundir.models import Instance, LimitVerdict, RunFacts
 from plimsoll.rundir.names import SUMMARY_FILE
 
 _HEAD = f"{'instance':<34} {'status':<11} {'sent':>11} {'unsent':>11} {'lag p99.9 ms':>12} {'p99.9 ms':>11}"
@@ -39,7 +39,8 @@ def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | N
         plimsoll merge host1/0 host2/1 host3/2 host4/3 --out results/merged
         plimsoll merge shards --out results/merged --json | jq .instances
 
-    Exit codes: 0 the run is complete; 1 merged, but it is not complete; 2 nothing was merged.
+    Exit codes: 0 the run is complete, within its limits; 1 merged, but it is not, or is over one; 2 nothing
+    was merged; 3 it is complete, but a limit could not be judged.
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("merging", "records read", is_shown(progress)) as advance:
         run = merge_shards(shards, out, advance)
@@ -49,7 +50,16 @@ def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | N
     else:
         click.echo("\n".join([*instance_lines(summary["instances"]), "", *outcome_lines(out)]))
     _report(run.facts, as_json)
-    raise SystemExit(0 if run.facts.status == "complete" else 1)
+    limits = [LimitVerdict.model_validate(one) for one in summary.get("limits", [])]
+    for one in limits:
+        click.echo(printable(f"limit {one.limit}: {one.outcome}: {one.says}", 1000), err=as_json)
+    raise SystemExit(_exit_code(run.facts.status, {one.outcome for one in limits}))
+
+
+def _exit_code(status: str, outcomes: set[str]) -> int:
+    if status != "complete" or "exceeded" in outcomes:
+        return 1
+    return 3 if "not judged" in outcomes else 0
 
 
 def _report(facts: RunFacts, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from analysis.merging.ending import Ending, endings_of
 from analysis.merging.events import copy_events
 from analysis.merging.folder import appearing
 from analysis.merging.instances import instance_of, limited_reason
+from analysis.merging.limits import judge, limits_of
 from analysis.merging.members import members_of
 from analysis.merging.order import done_ns, in_order, window_of
 from analysis.merging.shard import ShardRun, open_shards
@@ -156,13 +157,17 @@ def _complete(
     if members := members_of(shards):
         summary["members"] = members.model_dump()
     summary["instances"] = [one.model_dump(mode="json", by_alias=True) for one in instances]
-    replace_json(path, summary)
-    read.all_of_it()
     open_loop = run.facts.loop == "open"
     lag_ms, response_ms = (_least(summary[key]) if open_loop else None for key in ("lag_ms", "response_ms"))
     limited = limited_reason(instances, shards, lag_ms, response_ms)
     status, reason = ending.outcome(endings)
+    limits = limits_of([one.facts.limits or [] for one in shards])
+    if verdicts := [judge(limit, summary, status, limited is not None) for limit in limits]:
+        summary["limits"] = [verdict.model_dump() for verdict in verdicts]
+    replace_json(path, summary)
+    read.all_of_it()
     run.update(
+        limits=limits or None,
         status=status,
         reason=_harmless(reason),
         generator_limited=limited is not None,

@@ -30,6 +30,7 @@ def cautions_of(run: MeasuredRun) -> list[Caution]:
         Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
         for finding in log_findings([run.evidence], "the target", scenario)
     ]
+    found += _judged(run)
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)
 
@@ -37,6 +38,16 @@ def cautions_of(run: MeasuredRun) -> list[Caution]:
 def said_alone(finding: Finding, run: MeasuredRun) -> str:
     """Return the sentence where no other run is about: it needs no name."""
     return finding.sentence.replace(f"{run.evidence.name} ", "The run ", 1)
+
+
+def _judged(run: MeasuredRun) -> list[Caution]:
+    """Return the limits of `bin/replay run --fail-over` that were not kept."""
+    levels = {"exceeded": Severity.BAD, "not judged": Severity.WARN}
+    return [
+        Caution(levels[one.outcome], f"Limit {one.limit} {one.outcome}: {one.says}.")
+        for one in (run.directory.summary.limits if run.directory.summary else [])
+        if one.outcome in levels
+    ]
 
 
 def _killed(run: MeasuredRun) -> list[Caution]:

@@ -30,6 +30,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("speed", None if facts.from_log else _speed(facts.speed, facts.loop)),
         ("seed", None if facts.seed is None else str(facts.seed)),
         ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
+        ("limits", _limits(run)),
         ("members", _members(run)),
         ("sent again", _sent_again(run)),
         ("took", seconds(run.elapsed_s)),
@@ -94,6 +95,12 @@ def _speed(speed: str | None, loop: str) -> str | None:
         return None
     named = {"1": "1 (recorded pace)", "max": "max (as fast as it goes)"}.get(speed, speed)
     return named + (", closed loop" if loop == "closed" else ", open loop")
+
+
+def _limits(run: MeasuredRun) -> str | None:
+    facts, summary = run.directory.facts, run.directory.summary
+    outcomes = {one.limit: one.outcome for one in summary.limits} if summary else {}
+    return "; ".join(f"{limit} {outcomes.get(limit, 'not judged')}" for limit in facts.limits or [])
 
 
 def _members(run: MeasuredRun) -> str | None:

@@ -72,6 +72,8 @@ class ReplayOptions(StrictModel):
                 "--backend",
             ):
                 raise ValueError(f"{flag}: the lab sets this; leave it out")
+            if flag.split("=")[0] in ("--fail-over", "--abort-on-fail", "--abort-after"):
+                raise ValueError(f"{flag}: an experiment is judged by its gates.yml; leave it out")
         return value
 
 

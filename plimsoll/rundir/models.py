@@ -294,6 +294,7 @@ class RunFacts(_Model):
     phases: PhaseLengths | None = None
     together: Together | None = None
     shard: Shard | None = None
+    limits: list[str] | None = None
     merged: Merged | None = None
 
     @property
@@ -312,7 +313,7 @@ class RunFacts(_Model):
 # What the lab writes into run.json after a run: absent where no lab was.
 LAB_KEYS = ("experiment", "factors", "storage", "phases", "together")
 # What is absent from run.json, rather than null, where it has no meaning.
-OPTIONAL_KEYS = (*LAB_KEYS, "load", "log_pauses", "shard", "merged")
+OPTIONAL_KEYS = (*LAB_KEYS, "load", "log_pauses", "shard", "limits", "merged")
 
 
 class RequestCounts(_Model):
@@ -389,6 +390,14 @@ class MemberCounts(_Model):
     sent_to_login: Count = 0
 
 
+class LimitVerdict(_Model):
+    """What became of a limit that the run was to keep, and why (hostile)."""
+
+    limit: str
+    outcome: Literal["kept", "exceeded", "not judged"]
+    says: str
+
+
 class Summary(_Model):
     """`summary.json`: only what cannot be computed again from the records.
 
@@ -402,4 +411,5 @@ class Summary(_Model):
     duration_s: Seconds | None = None
     measures: dict[str, MeasureSummary] = {}
     members: MemberCounts | None = None
+    limits: list[LimitVerdict] = []
     instances: list[Instance] = []

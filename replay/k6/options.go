@@ -24,8 +24,9 @@ type options struct {
 	key     string // the same for the same options
 }
 
-// Flags of `bin/replay run` that a script cannot set: k6 has a progress bar and a summary of its own.
-var reservedFlags = []string{"quiet", "json", "root"}
+// Flags of `bin/replay run` that a script cannot set: k6 has a progress bar and a summary of its own, and thresholds that
+// end a test.
+var reservedFlags = []string{"quiet", "json", "root", "abortOnFail", "abortAfter"}
 
 // readOptions makes a JavaScript object into a command line. Values are checked later, by the command itself.
 func readOptions(value sobek.Value) (*options, error) {

@@ -75,6 +75,9 @@ func (i *instance) run(log *openLog) (record.Summary, string, error) {
 	if err == nil && summary.Status != record.Complete {
 		err = plainError("the run is " + string(summary.Status) + ": " + summary.Reason)
 	}
+	if err == nil {
+		err = run.LimitsError(summary.Limits)
+	}
 	return summary, replay.Dir.Path(), err
 }
 

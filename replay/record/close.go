@@ -51,15 +51,6 @@ func (d *Dir) finish(status Status, reason string) error {
 		return nil
 	}
 	os.Remove(d.file(reserveName))
-	summaryErr := replaceJSON(d.file("summary.json"), d.summary)
-	if summaryErr != nil && status == Complete {
-		status, reason = Failed, summaryErr.Error()
-	}
-	d.summary.Status, d.summary.Reason = status, reason
-	d.run.Status, d.run.Reason = status, textOrNull(reason)
-	if d.run.EndedAt.IsZero() { // else it is the end of a run that was
-		d.run.EndedAt = Instant{d.now()}
-	}
 	if d.summary.GeneratorLimited { // late, by the records
 		d.summary.GeneratorLimitedReason += processorTimeNow().stolenSince(d.processor)
 	}
@@ -68,6 +59,17 @@ func (d *Dir) finish(status Status, reason string) error {
 	}
 	if d.limited != "" {
 		d.summary.GeneratorLimited, d.summary.GeneratorLimitedReason = true, d.limited
+	}
+	d.summary.Status = status
+	d.summary.Limits = d.tally.verdicts(&d.summary)
+	summaryErr := replaceJSON(d.file("summary.json"), d.summary)
+	if summaryErr != nil && status == Complete {
+		status, reason = Failed, summaryErr.Error()
+	}
+	d.summary.Status, d.summary.Reason = status, reason
+	d.run.Status, d.run.Reason = status, textOrNull(reason)
+	if d.run.EndedAt.IsZero() { // else it is the end of a run that was
+		d.run.EndedAt = Instant{d.now()}
 	}
 	d.run.GeneratorLimited = d.summary.GeneratorLimited
 	d.run.GeneratorLimitedReason = textOrNull(d.summary.GeneratorLimitedReason)

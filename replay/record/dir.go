@@ -11,6 +11,7 @@ import (
 type Options struct {
 	GrinderLog bool // grinder-0-data.log
 	HDRLog     bool // latency.hlog
+	Limits     []Limit
 
 	create func(path string) (file, error) // tests inject failing disks
 	now    func() time.Time                // and a clock
@@ -72,7 +73,7 @@ func Create(path string, run Run, opts Options) (*Dir, error) {
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{}),
 		names:      func() []string { return nil },
 		unrecorded: unrecorded{skipped: map[string]uint64{}},
-		tally:      tally{timeout: run.Load.timeout()},
+		tally:      tally{timeout: run.Load.timeout(), limits: counting(opts.Limits)},
 	}
 	if err := d.open(opts); err != nil {
 		d.flush.closeFiles()

@@ -51,6 +51,7 @@ type Run struct {
 	Load                   *Load    `json:"load,omitempty"`
 	LogPauses              *Pauses  `json:"log_pauses,omitempty"`
 	Shard                  *Shard   `json:"shard,omitempty"`
+	Limits                 []string `json:"limits,omitempty"` // that the run is to keep, as they were given
 
 	Settings map[string]any `json:"scenario_settings,omitempty"`
 }

@@ -18,6 +18,7 @@ type Summary struct {
 	TTFB      Statistics `json:"ttfb_ms"`
 	Grinder   Grinder    `json:"grinder"`
 	Members   *Members   `json:"members,omitempty"` // nil: all clients are guests
+	Limits    []Verdict  `json:"limits,omitempty"`  // nil: none was given
 
 	// Routes are the rows of the table; a reader of the directory takes them from the records.
 	Routes []RouteRow `json:"-"`

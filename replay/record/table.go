@@ -38,6 +38,12 @@ func (s Summary) WriteTable(w io.Writer) {
 		fmt.Fprintf(w, "\nMembers: %d clients with %d accounts, %d of %d requests (%s), %d sent to the login.\n",
 			m.Clients, m.Accounts, m.Requests, s.Requests.Sent-s.Requests.Warmup, share(m.Requests, s.Requests.Sent-s.Requests.Warmup), m.SentToLogin)
 	}
+	if len(s.Limits) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, v := range s.Limits {
+		fmt.Fprintf(w, "Limit %s %s: %s.\n", v.Limit, v.Outcome, v.Says)
+	}
 	if n := s.Requests.Retried; n > 0 {
 		fmt.Fprintf(w, "\nSent again on a fresh connection, since the server closed the kept-open one: %d of %d requests (%s).\n",
 			n, s.Requests.Sent, share(n, s.Requests.Sent))

@@ -15,6 +15,7 @@ type tally struct {
 	routes                        []aggregate
 	silence                       silence
 	timeout                       time.Duration // of a request; 0: nobody knows it
+	limits                        []counted
 }
 
 // aggregate is what The Grinder's table says of one route.
@@ -38,6 +39,11 @@ func (t *tally) add(r *Record) {
 		t.firstStartNS = start
 	}
 	t.lastDoneNS = max(t.lastDoneNS, r.DoneNS())
+	for i := range t.limits {
+		if t.limits[i].breaks(r) {
+			t.limits[i].broken++
+		}
+	}
 	if !r.failed() {
 		t.response.add(r.ResponseUS())
 		t.service.add(uint64(r.TotalUS))

@@ -29,6 +29,7 @@ type Setup struct {
 	routes  []route.Rule
 
 	membership *membership // nil: all clients are guests
+	limits     []record.Limit
 }
 
 // Check reads the flags and reports everything that is wrong with them at once.
@@ -75,6 +76,8 @@ func (c *Command) Check() (*Setup, error) {
 	s.plan.Forms, err = forms.ParseRules(c.ReplaceField)
 	note(err)
 	s.routes, err = route.ParseRules(c.Route)
+	note(err)
+	s.limits, err = c.limits()
 	note(err)
 	return s, errors.Join(wrong...)
 }
@@ -124,6 +127,7 @@ func (c *Command) checkNumbers() error {
 		{"ramp-up", c.RampUp.Seconds(), 0, 0, " seconds"},
 		{"timeout", c.Timeout.Seconds(), 0.001, 3600, " seconds"}, // a record holds 71 minutes
 		{"idle-timeout", c.IdleTimeout.Seconds(), 0.001, 0, " seconds"},
+		{"abort-after", c.AbortAfter.Seconds(), 0, 0, " seconds"},
 	} {
 		if n.value == 0 && !c.given[n.flag] {
 			continue

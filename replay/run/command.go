@@ -61,6 +61,10 @@ type Command struct {
 	MembersMatch []string `help:"Clients with a request whose target matches one of these are members, too." placeholder:"RE" sep:"none" group:"Members"`
 	MembersShare float64  `help:"Share of the clients that are members, from 0 to 1, drawn by the seed instead of by what the log shows." placeholder:"S" group:"Members"`
 
+	FailOver    []string      `help:"Limit of this run: p50, p90, p95, p99, p99.9, p99.99 or max of the response time, or errors, the share of requests that failed. Exit code 1 over it, 3 where that cannot be judged." placeholder:"FIGURE=LIMIT" group:"Limits"`
+	AbortOnFail bool          `help:"End the run as soon as it cannot keep a limit any more, whatever is still to come." group:"Limits"`
+	AbortAfter  time.Duration `help:"With --abort-on-fail: not before this time. Default: ${default}." default:"10s" placeholder:"D" group:"Limits"`
+
 	Out        string        `help:"Folder for run directories; OUT/latest is a link to the last one." default:"results" placeholder:"DIR" group:"Results"`
 	Backend    *string       `help:"Name of the storage under the site, for reports." placeholder:"NAME" group:"Results"`
 	Repeat     *int          `help:"Number of this repeat of an experiment, from 1." placeholder:"N" group:"Results"`
@@ -92,8 +96,10 @@ func (c *Command) Help() string {
   replay run access.log --target https://shop.example --connect-to 10.0.0.5:443
   replay run access.log --target http://10.0.0.5 --speed max --connections 64
   replay run access.log --target http://10.0.0.5 --users 10000 --duration 10m
+  replay run access.log --target http://10.0.0.5 --fail-over p99.9=800ms --fail-over errors=0.1%
 
-Exit codes: 0 the replay is complete; 1 it was interrupted or failed; 2 the command line or a file is wrong.`
+Exit codes: 0 the replay is complete, within all limits; 1 it is over one, was interrupted or failed; 2 the command line
+or a file is wrong; 3 it is complete, but a limit could not be judged.`
 }
 
 // Run replays the logs, from the command line to the summary.
@@ -118,6 +124,9 @@ func (c *Command) Run(s Streams) error {
 	if err == nil {
 		err = statusError(summary.Status, summary.Reason)
 	}
+	if err == nil {
+		err = LimitsError(summary.Limits)
+	}
 	return c.conclude(s, replay.Dir, summary, err)
 }
 
@@ -133,10 +142,10 @@ func (c *Command) conclude(s Streams, dir *record.Dir, summary record.Summary, e
 			fmt.Fprintf(s.Out, "\nRun directory: %s\n", Printable(dir.Path()))
 		}
 	}
-	if text := membersDoubt(summary.Members); err == nil && text != "" {
+	if text := membersDoubt(summary.Members); summary.Status == record.Complete && text != "" {
 		warn(s.Err, text)
 	}
-	if err == nil && summary.GeneratorLimited {
+	if summary.Status == record.Complete && summary.GeneratorLimited {
 		warn(s.Err, summary.GeneratorLimitedReason)
 	}
 	return err

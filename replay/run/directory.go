@@ -55,6 +55,9 @@ func (c *Command) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*
 		Logs:    l.Facts(),
 		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(), Load: load,
 	}
+	for _, limit := range setup.limits {
+		run.Limits = append(run.Limits, limit.String())
+	}
 	if to.ConnectTo != "" {
 		run.Target.ConnectTo = &to.ConnectTo
 	}
@@ -70,7 +73,7 @@ func (c *Command) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*
 	if err != nil {
 		return nil, err
 	}
-	dir, err := record.Create(path, run, record.Options{GrinderLog: c.GrinderLog, HDRLog: c.HDRLog})
+	dir, err := record.Create(path, run, record.Options{GrinderLog: c.GrinderLog, HDRLog: c.HDRLog, Limits: setup.judged()})
 	if err != nil {
 		return nil, err
 	}

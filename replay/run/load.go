@@ -68,7 +68,8 @@ var shapeless = map[string][]string{
 	"what is written":                  {"Out", "GrinderLog", "HDRLog"},
 	"what is shown":                    {"JSON", "Quiet"},
 	"when to give up, before any load": {"AllowRejects"},
-	"when to give up, without a target: then the run has failed": {"KeepGoing"},
+	"when to give up, without a target: then the run has failed":       {"KeepGoing"},
+	"what is judged, and when to give up: then the run is interrupted": {"FailOver", "AbortOnFail", "AbortAfter"},
 }
 
 // load returns all that shapes the load of a run. It is the same for all instances that share one.

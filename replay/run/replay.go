@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -84,6 +85,11 @@ func (r *Replay) doubt() {
 	if text := r.command.filesDoubt(requests); text != "" {
 		doubts = append(doubts, text)
 	}
+	for _, limit := range r.setup.limits {
+		if text := limit.Doubt(r.mostRequests()); text != "" {
+			doubts = append(doubts, text)
+		}
+	}
 	for _, text := range doubts {
 		warn(r.warn, text)
 	}
@@ -112,6 +118,9 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		case <-stop.Done():
 		}
 	}()
+	if r.command.AbortOnFail {
+		go r.watchLimits(stop, failed)
+	}
 	garbagePercent := punctual.RareCollections
 	if r.command.Users > 0 {
 		garbagePercent = punctual.SmallHeap
@@ -176,6 +185,8 @@ func (r *Replay) status(o engine.Outcome) (record.Status, string) {
 	switch {
 	case o.Cause == ErrInterrupted:
 		return record.Interrupted, fmt.Sprintf("interrupted, with %d requests unsent", o.Unsent)
+	case errors.As(o.Cause, new(overLimit)):
+		return record.Interrupted, fmt.Sprintf("%s, with %d requests unsent", o.Cause, o.Unsent)
 	case o.Cause != nil:
 		return record.Failed, o.Cause.Error()
 	case r.Dir.Live().Sent == 0:

@@ -176,6 +176,11 @@ def test_what_is_wrong_is_said_with_its_line_and_key(what: str, text: str, said:
             "{scenario: replay, options: {log: a, flags: [--target=http://b]}}",
             "the lab sets this",
         ),
+        (
+            "a replay with limits of its own",
+            "{scenario: replay, options: {log: a, flags: [--fail-over=p99=1s]}}",
+            "--fail-over=p99=1s: an experiment is judged by its gates.yml; leave it out",
+        ),
     ],
 )
 def test_options_of_scenarios_are_checked_by_the_scenarios(what: str, scenario: str, said: str) -> None:

@@ -98,11 +98,30 @@ def test_a_log_is_named_as_it_is_called(project: Path) -> None:
         assert (ran.returncode, arguments(project, "replay")[5:]) == (0, expected), (case, ran.stderr)
 
 
+def test_each_limit_is_a_flag_of_its_own(project: Path) -> None:
+    for name in ("a.log", "p99.9=1s", "errors=1%"):  # no pattern is looked up among files
+        (project / name).touch()
+    for case, given, expected in (
+        ("one", "p99.9=800ms", ["--fail-over", "p99.9=800ms"]),
+        (
+            "several",
+            " p99.9=800ms  errors=0.1%",
+            ["--fail-over", "p99.9=800ms", "--fail-over", "errors=0.1%"],
+        ),
+        ("no pattern", "p*=* errors=?%", ["--fail-over", "p*=*", "--fail-over", "errors=?%"]),
+        ("none", "", []),
+    ):
+        ran = make(project, "replay", "LOG=a.log", f"LIMITS={given}")
+        said = arguments(project, "replay")
+        assert (ran.returncode, said[5:]) == (0, [*expected, "a.log"]), (case, ran.stderr)
+
+
 def test_nothing_that_is_given_is_executed(project: Path) -> None:
     for line in (
         ["replay", "LOG="],
         ["replay", "LOG=a.log", "FORMAT="],
         ["replay", "LOG=a.log", "OUT="],
+        ["replay", "LOG=a.log", "LIMITS="],
         ["report", "DIR="],
         ["signoff", "GATES=gates.yml", "BASELINE="],
         ["signoff", "GATES=gates.yml", "BASELINE=old", "CANDIDATE="],
