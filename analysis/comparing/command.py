@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from analysis.comparing.comparison import compare as compare_sides
+from analysis.comparing.documents import Documents, document_options
 from analysis.comparing.gates import read_gates
 from analysis.comparing.page import comparison_page
 from analysis.comparing.text import lines
@@ -31,6 +32,7 @@ _PATH = click.Path(path_type=Path)
     help="Hours of the week of imported access logs, such as Europe/Berlin.  [default: UTC]",
 )
 @click.option("--html", metavar="FILE", type=_PATH, help="Write the comparison as a page, too.")
+@document_options
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 @progress_option
 def compare(
@@ -40,6 +42,8 @@ def compare(
     gates: Path | None,
     zone: str | None,
     html: Path | None,
+    junit_file: Path | None,
+    markdown_file: Path | None,
     as_json: bool,
     progress: bool | None,
 ) -> None:
@@ -55,17 +59,21 @@ def compare(
     Examples:
         plimsoll compare results/one-machine-20261121T040512Z --baseline rotating --candidate nvme
         plimsoll compare results/before results/after --gates gates.yml --html comparison.html
+        plimsoll compare results/before results/after --junit compare.xml --markdown compare.md
         plimsoll compare results/before results/after --json | jq .verdict
     """  # noqa: D301 \b is click's: keep these lines as they are
     if len(paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
     if html is not None and html.is_dir():
         raise OutputError(f"{html}: is a directory; give the name of a file with --html")
+    documents = Documents("compare", junit_file, markdown_file)
     if gates is not None:
         read_gates(gates)  # a wrong one is told before anything is read
     if (weeks := weeks_of(paths, baseline, candidate)) is not None:
-        if gates is not None or html is not None:
-            raise click.UsageError("imported access logs are compared without --gates and --html")
+        if gates is not None or html is not None or documents.wanted:
+            raise click.UsageError(
+                "imported access logs are compared without --gates, --html, --junit and --markdown"
+            )
         with progress_bar("reading", "requests", is_shown(progress)) as advance:
             judged = compare_weeks(*weeks, advance, zone or UTC)
         click.echo(json.dumps(judged.as_json(), indent=2) if as_json else "\n".join(judged.lines()))
@@ -76,6 +84,7 @@ def compare(
         found = compare_sides(paths, baseline, candidate, gates, advance)
     if html is not None:
         write_page(html, comparison_page(found), "--html")
+    documents.write(found)
     if as_json:
         click.echo(json.dumps(found.as_json(), indent=2, allow_nan=False))
     else:

@@ -14,6 +14,7 @@ from analysis.history.text import (
     title,
 )
 from plimsoll.common.hostile import markdown_text
+from plimsoll.common.markdown import heading, row
 
 
 def markdown(judgements: Sequence[Judgement]) -> str:
@@ -27,13 +28,12 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
         yield f"## {name}{markdown_text(title(each))} ({each.unit} {each.nights:,})"
         yield ""
         if each.series:
-            yield from _row("", "series", each.last, "before", "effect", f"{each.unit}s", "")
-            yield "| --- | --- | ---: | ---: | ---: | ---: | --- |"
+            yield from heading(["", "series"], [each.last, "before", "effect", f"{each.unit}s"], [""])
             for one in each.series:
                 bold = each.is_red(one) or one.state in ("recovered", "missing")
                 mark = f"**{state(one)}**" if bold else state(one)
                 figures = (figure(one, one.tonight), figure(one, one.level), against(one))
-                yield from _row(
+                yield row(
                     mark,
                     markdown_text(one.series.key.name),
                     *figures,
@@ -42,8 +42,7 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
                 )
             yield ""
         if each.gates:
-            yield from _row("baseline", "gate", "effect", "limit", f"{each.unit}s", "")
-            yield "| --- | --- | ---: | ---: | ---: | --- |"
+            yield from heading(["baseline", "gate"], ["effect", "limit", f"{each.unit}s"], [""])
             for gate in each.gates:
                 outcome = (
                     f"**{gate.verdict.outcome}**" if gate.verdict.outcome == "FAIL" else gate.verdict.outcome
@@ -52,7 +51,7 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
                 says = "" if gate.verdict.outcome == "PASS" else markdown_text(gate.verdict.says)
                 nights = f"{gate.nights[0]} v {gate.nights[1]}"
                 effect = gate_effect(gate, gate.verdict.estimate)
-                yield from _row(outcome, markdown_text(gate.name), effect, limit, nights, says)
+                yield row(outcome, markdown_text(gate.name), effect, limit, nights, says)
             yield ""
         for problem in each.unjudged:
             yield f"- Cannot be judged: {markdown_text(problem, 1000)}"
@@ -65,7 +64,3 @@ def _all(judgements: Sequence[Judgement]) -> Iterator[str]:
             yield f"- Decided: {markdown_text(decided, 1000)}"
         if each.unjudged or each.findings or each.notes or each.decisions:
             yield ""
-
-
-def _row(*cells: str) -> Iterator[str]:
-    yield f"| {' | '.join(cells)} |"

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from analysis.comparing.documents import Documents, document_options
 from analysis.comparing.text import lines
 from analysis.signoff.make import SignOffOptions, sign_off
 from analysis.signoff.manifest import PAGE, PDF
@@ -59,6 +60,7 @@ class _SignOff(click.Command):
     type=_PATH,
     help="Hold the replays against their log, which plimsoll import accesslog made DIR of.",
 )
+@document_options
 @click.option("--json", "as_json", is_flag=True, help="Print signoff.json.")
 @progress_option
 def signoff(
@@ -72,6 +74,8 @@ def signoff(
     key: Path | None,
     same: Path | None,
     against_log: Path | None,
+    junit_file: Path | None,
+    markdown_file: Path | None,
     as_json: bool,
     progress: bool | None,
 ) -> None:
@@ -92,11 +96,13 @@ def signoff(
     """  # noqa: D301 \b is click's: keep these lines as they are
     if len(paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
+    documents = Documents("signoff", junit_file, markdown_file)
     options = SignOffOptions(
         paths, gates, out, baseline, candidate, question, signers, key, same, against_log
     )
     shown = is_shown(progress)
     made = sign_off(options, lambda what, unit: progress_bar(what, unit, shown))
+    documents.write(made.found)
     if made.without_pdf:
         click.echo(f"plimsoll signoff: without a PDF: {printable(made.without_pdf)}; print {PAGE}.", err=True)
     if as_json:

@@ -27,7 +27,7 @@ def test_limits_are_judged_as_in_go(case: dict[str, Any]) -> None:
     ("why", "limit"), [("Go's units together", "p99=1m1.5s"), ("microseconds", "p99=61500000us")]
 )
 def test_times_are_read_as_go_writes_them(why: str, limit: str) -> None:
-    summary = {
+    summary: dict[str, Any] = {
         "requests": {"sent": 100, "warmup": 0, "failures": 0},
         "response_ms": {"p99": 61_500.0},
         "service_ms": {},
