@@ -17,7 +17,7 @@ var house = [][]string{
 	{"k6"},
 	{"."}, // the command bin/replay
 	{"run", "same"},
-	{"members", "traffic"},
+	{"live", "members", "traffic"},
 	{"engine"},
 	{"engine/eventloop", "engine/netconn"},
 	{"engine/exchange"},

@@ -73,6 +73,8 @@ func shapings(t *testing.T) map[string]shaping {
 		"FailOver":       {[]string{"--fail-over", "max=29s"}, not},
 		"AbortOnFail":    {[]string{"--fail-over", "max=29s", "--abort-on-fail"}, not},
 		"AbortAfter":     {[]string{"--fail-over", "max=29s", "--abort-on-fail", "--abort-after", "1s"}, not},
+		"Metrics":        {[]string{"--metrics", freeAddress(t)}, not},
+		"MetricsRemote":  {[]string{"--metrics", freeAddress(t), "--metrics-remote"}, not},
 		"Out":            {nil, not}, // it is another one in every row
 		"Backend":        {[]string{"--backend", "two"}, not},
 		"Repeat":         {[]string{"--repeat", "2"}, not},

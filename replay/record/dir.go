@@ -49,6 +49,7 @@ type Dir struct {
 	processor  processorTime // at the start
 	limited    string        // why the generator was the limit, where the records do not show it
 	judge      func(Requests) string
+	observe    func([]Record) // what is written; may be nil
 	closed     bool
 	summary    Summary
 	closeErr   error
@@ -194,6 +195,14 @@ func (d *Dir) Limited(reason string) {
 func (d *Dir) LimitedIf(judge func(Requests) string) {
 	d.mu.Lock()
 	d.judge = judge
+	d.mu.Unlock()
+}
+
+// Observe has a function see all records as they are written, in the goroutine that writes them. It must be set before
+// the first of them is added, and keep none.
+func (d *Dir) Observe(observe func([]Record)) {
+	d.mu.Lock()
+	d.observe = observe
 	d.mu.Unlock()
 }
 

@@ -122,7 +122,7 @@ func (d *Dir) flushOnce() {
 	f := &d.flush
 	f.blocks = d.queue.take(f.blocks[:0])
 	d.mu.Lock()
-	names, started := d.names, d.started
+	names, started, observe := d.names, d.started, d.observe
 	events, rejects := d.events, d.rejects
 	d.events, d.rejects = nil, nil
 	d.mu.Unlock()
@@ -148,6 +148,9 @@ func (d *Dir) flushOnce() {
 			d.tally.add(&records[i])
 		}
 		d.tallyMu.Unlock()
+		if observe != nil {
+			observe(records)
+		}
 	}
 	d.writeShape()
 	d.queue.giveBack(f.blocks)

@@ -97,7 +97,7 @@ func (l Limit) share() float64 { return l.percent / 100 }
 
 // breaks reports whether a request counts against the limit, whatever the generator's own lateness added to it.
 func (l Limit) breaks(r *Record) bool {
-	if r.failed() {
+	if r.Failed() {
 		return true
 	}
 	late := uint64(r.LagUS)

@@ -44,7 +44,7 @@ func (t *tally) add(r *Record) {
 			t.limits[i].broken++
 		}
 	}
-	if !r.failed() {
+	if !r.Failed() {
 		t.response.add(r.ResponseUS())
 		t.service.add(uint64(r.TotalUS))
 	} else {
@@ -59,7 +59,7 @@ func (t *tally) add(r *Record) {
 		t.lag.add(uint64(r.LagUS))
 		t.late.add(uint64(r.LagUS))
 	}
-	if r.TTFBUS > 0 && !r.failed() {
+	if r.TTFBUS > 0 && !r.Failed() {
 		t.ttfb.add(uint64(r.TTFBUS))
 	}
 	if r.Flags&Member != 0 {

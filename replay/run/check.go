@@ -53,6 +53,7 @@ func (c *Command) Check() (*Setup, error) {
 	note(c.checkFiles())
 	note(c.checkTarget())
 	note(c.checkOut())
+	note(c.checkMetrics())
 	s.plan.From, err = parseInstant("--from", c.From)
 	note(err)
 	s.plan.To, err = parseInstant("--to", c.To)

@@ -65,14 +65,16 @@ type Command struct {
 	AbortOnFail bool          `help:"End the run as soon as it cannot keep a limit any more, whatever is still to come." group:"Limits"`
 	AbortAfter  time.Duration `help:"With --abort-on-fail: not before this time. Default: ${default}." default:"10s" placeholder:"D" group:"Limits"`
 
-	Out        string        `help:"Folder for run directories; OUT/latest is a link to the last one." default:"results" placeholder:"DIR" group:"Results"`
-	Backend    *string       `help:"Name of the storage under the site, for reports." placeholder:"NAME" group:"Results"`
-	Repeat     *int          `help:"Number of this repeat of an experiment, from 1." placeholder:"N" group:"Results"`
-	Warmup     time.Duration `help:"Mark requests due before this time, and leave them out of the results." placeholder:"D" group:"Results"`
-	GrinderLog bool          `help:"Also write The Grinder's data log." group:"Results"`
-	HDRLog     bool          `name:"hdr-log" help:"Also write an HdrHistogram log." group:"Results"`
-	JSON       bool          `help:"Print the summary as JSON." group:"Results"`
-	Quiet      bool          `help:"Show no progress." group:"Results"`
+	Out           string        `help:"Folder for run directories; OUT/latest is a link to the last one." default:"results" placeholder:"DIR" group:"Results"`
+	Backend       *string       `help:"Name of the storage under the site, for reports." placeholder:"NAME" group:"Results"`
+	Repeat        *int          `help:"Number of this repeat of an experiment, from 1." placeholder:"N" group:"Results"`
+	Warmup        time.Duration `help:"Mark requests due before this time, and leave them out of the results." placeholder:"D" group:"Results"`
+	GrinderLog    bool          `help:"Also write The Grinder's data log." group:"Results"`
+	HDRLog        bool          `name:"hdr-log" help:"Also write an HdrHistogram log." group:"Results"`
+	Metrics       string        `help:"Show the run to Prometheus while it lasts, at this address under /metrics." placeholder:"HOST:PORT" group:"Results"`
+	MetricsRemote bool          `help:"With --metrics: on an address that other machines reach, too." group:"Results"`
+	JSON          bool          `help:"Print the summary as JSON." group:"Results"`
+	Quiet         bool          `help:"Show no progress." group:"Results"`
 
 	given map[string]bool // the flags on the command line, by name
 }

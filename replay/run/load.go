@@ -66,7 +66,7 @@ var shapeless = map[string][]string{
 	"where the load goes, and what proves that it is there": {"Target", "ConnectTo", "Insecure", "SourceAddress", "Root", "LoginPage", "AllowLogins", "AllowWrites"},
 	"names":                            {"Backend", "Repeat", "Route"},
 	"what is written":                  {"Out", "GrinderLog", "HDRLog"},
-	"what is shown":                    {"JSON", "Quiet"},
+	"what is shown":                    {"JSON", "Quiet", "Metrics", "MetricsRemote"},
 	"when to give up, before any load": {"AllowRejects"},
 	"when to give up, without a target: then the run has failed":       {"KeepGoing"},
 	"what is judged, and when to give up: then the run is interrupted": {"FailOver", "AbortOnFail", "AbortAfter"},

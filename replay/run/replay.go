@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 
 	"plimsoll/replay/engine"
 	"plimsoll/replay/engine/exchange"
@@ -31,6 +32,7 @@ type Replay struct {
 	accounts int                        // that the members use
 	names    *route.Namer
 	warn     io.Writer
+	listener net.Listener // for live figures; nil: they are not wanted
 	closers  []func()
 }
 
@@ -46,6 +48,12 @@ func Prepare(ctx context.Context, c *Command, setup *Setup, s Streams) (*Replay,
 
 func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 	c := r.command
+	if r.listener, err = c.listen(); err != nil {
+		return err
+	}
+	if r.listener != nil {
+		r.closers = append(r.closers, func() { _ = r.listener.Close() })
+	}
 	if r.logs, err = c.openLogs(ctx, s, c.Quiet); err != nil {
 		return err
 	}
@@ -75,6 +83,7 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 	r.traffic = traffic.New(r.setup.plan, r.logs, r.Dir, r.names)
 	r.Dir.LimitedIf(c.waitedForFiles)
 	r.doubt()
+	r.show(s.Err)
 	return nil
 }
 
