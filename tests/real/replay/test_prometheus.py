@@ -1,4 +1,4 @@
-"""What --metrics shows, scraped by a real Prometheus: every query of the Grafana dashboard finds its figures."""
+"""What --metrics shows, scraped by a real Prometheus: every query of the dashboard finds its figures."""
 
 import json
 import math
