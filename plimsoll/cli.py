@@ -33,6 +33,7 @@ _COMMANDS = {
     "scenario": "scenarios.command:scenario",
     "schedule": "lab.timers.command:schedule",
     "schema": "plimsoll.schema:schema",
+    "serve": "plimsoll.serving.command:serve",
     "signoff": "analysis.signoff.command:signoff",
 }
 

@@ -76,7 +76,7 @@ def read_events(path: Path) -> EventsFile:
     unreadable = 0
     try:
         for line in lines_of_regular(path, _LARGEST_BYTES, _LONGEST_BYTES):
-            if event := _event(line):
+            if event := parsed_event(line):
                 events.append(event)
             elif line.endswith(b"\n") and line.strip():
                 unreadable += 1
@@ -173,7 +173,8 @@ def _is_count(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
-def _event(line: bytes) -> Event | None:
+def parsed_event(line: bytes) -> Event | None:
+    """Return the event that a line holds; None where it holds none. Pure."""
     try:
         value = json.loads(line)
         t_ns, name, phase = value["t_ns"], value["event"], value.get("phase")

@@ -1,0 +1,358 @@
+"""The addresses of the application. It only reads: nothing that a browser asks for changes the folder."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from analysis.report.cautions import cautions_of
+from analysis.report.charts import run_charts
+from analysis.report.differences import differences_table
+from analysis.report.facts import facts_of
+from analysis.report.headline import big_figures, footnote, sentence
+from analysis.report.own_figures import own_bigs, own_sentence
+from analysis.report.tables import measure_table, percentile_table, route_table, status_table
+from lab.experiment.folder import ExperimentFolder
+from lab.experiment.status.look import Watch
+from lab.experiment.status.text import lines
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.severity import gravest_first
+from plimsoll.serving.catalogue import Catalogue
+from plimsoll.serving.choice import SORTS, Choice, chosen, values_of
+from plimsoll.serving.following import Following, Viewer
+from plimsoll.serving.guard import COOKIE, LOGIN, Guard
+from plimsoll.serving.inside import lies_inside, opened_inside
+from plimsoll.serving.items import Document, ExperimentItem, Kind, newest_first
+from plimsoll.serving.livecharts import live_charts
+from plimsoll.serving.measuring import Measuring
+from plimsoll.serving.nights import Experiment, read_nights
+from plimsoll.serving.pages import asset, page, sandboxed
+from plimsoll.serving.sidebyside import NO_VERDICT, differences_of, side_by_side
+from plimsoll.serving.token import is_same, session_of
+
+_LARGEST_PAGE_BYTES = 128 << 20
+_LARGEST_FORM_BYTES = 4096
+_WRONG_TOKEN_S = 1.0
+_LOOK_S = 1.0
+_PAGES: dict[str, tuple[Kind, str, str]] = {
+    "comparisons": (
+        "comparison",
+        "Comparisons",
+        "Pages of plimsoll compare --html in this folder. To see two runs side by side, pick them.",
+    ),
+    "sign-offs": ("sign-off", "Sign-offs", "Documents of plimsoll signoff in this folder."),
+    "reports": ("report", "Reports", "Pages of plimsoll report in this folder."),
+}
+
+
+@dataclass
+class Application:
+    """The pages over one folder."""
+
+    root: Path
+    token: str | None = None
+    catalogue: Catalogue = field(init=False)
+    measuring: Measuring = field(init=False)
+    following: Following = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.catalogue, self.measuring = Catalogue(self.root), Measuring(self.root)
+        self.following = Following(self.catalogue)
+
+    def app(self, names: frozenset[str] = frozenset()) -> ASGIApp:
+        """Return the application behind its guard. `names` are its own beside localhost and IP addresses."""
+        routes = [
+            Route("/", self.runs),
+            Route("/runs/{key}", self.run),
+            Route("/runs/{key}/report", self.report),
+            Route("/live", self.live),
+            Route("/live/stream", self.stream),
+            Route("/compare", self.compare),
+            Route("/experiments", self.experiments),
+            Route("/experiments/{key}", self.experiment),
+            Route("/nights", self.nights),
+            *(Route(f"/{name}", self.documents) for name in _PAGES),
+            Route("/documents/{key}", self.document),
+            Route("/documents/{key}/pdf", self.pdf),
+            Route("/static/{name}", self.static),
+            Route(LOGIN, self.login_form),
+            Route(LOGIN, self.login, methods=["POST"]),
+        ]
+        handlers: Any = {HTTPException: _not_there, PlimsollError: _unreadable}
+        return Guard(Starlette(routes=routes, exception_handlers=handlers), names, self.token)
+
+    def runs(self, request: Request) -> Response:
+        """The list of runs, with search and filters."""
+        contents, choice = self.catalogue.contents(), Choice.of(request.query_params)
+        everything = newest_first(list(contents.runs.values()))
+        return page(
+            "runs.html",
+            scripts=["runs.js"],
+            here="runs",
+            folder=str(self.root),
+            listed=chosen(everything, choice),
+            choice=choice,
+            values=values_of(everything),
+            orders={name: title for name, (title, _) in SORTS.items()},
+            running=contents.running(),
+            left_out=contents.left_out,
+            any=bool(everything),
+        )
+
+    def run(self, request: Request) -> Response:
+        """One run: its figures as the report has them, or where to see it live."""
+        contents = self.catalogue.contents()
+        item = _found(contents.runs, request)
+        shared = {"item": item, "experiment": contents.around(item), "here": "runs"}
+        if item.status == "running" or item.damage:
+            return page("run.html", run=None, trouble=item.damage, **shared)
+        try:
+            run = self.measuring.measured([self.catalogue.path(item)])[0]
+        except PlimsollError as error:
+            return page("run.html", run=None, trouble=str(error), **shared)
+        bigs = own_bigs(run)
+        tables = [percentile_table(run), route_table(run), measure_table(run), status_table(run)]
+        return page(
+            "run.html",
+            run_charts([run]),
+            run=run,
+            trouble=None,
+            bigs=bigs or big_figures(run),
+            sentence=own_sentence(run) or sentence(run),
+            footnote="" if bigs else footnote(run),
+            cautions=gravest_first(cautions_of(run)),
+            tables=[table for table in tables if table],
+            facts=facts_of(run),
+            **shared,
+        )
+
+    def report(self, request: Request) -> Response:
+        """The report of a run: the one beside it, else one that is made now and kept nowhere."""
+        contents = self.catalogue.contents()
+        item = _found(contents.runs, request)
+        if written := contents.report_of(item):
+            return self._document(written)
+        return sandboxed(self.measuring.report(self.catalogue.path(item)))
+
+    def live(self, request: Request) -> Response:
+        """What runs now, or the run that was picked."""
+        picked = request.query_params.get("run", "")
+        if picked and picked not in self.catalogue.contents().runs:
+            raise HTTPException(404)
+        return page(
+            "live.html",
+            here="live",
+            scripts=["plotly.js", "live.js"],
+            data={"picked": picked, "charts": {chart.key: chart.as_json() for chart in live_charts()}},
+            live=live_charts(),
+            picked=picked,
+        )
+
+    async def stream(self, request: Request) -> Response:
+        """One message a second, as server-sent events."""
+        viewer = Viewer(request.query_params.get("run", ""))
+
+        async def messages() -> AsyncIterator[str]:
+            while True:
+                message = await run_in_threadpool(self.following.look, viewer)
+                yield f"data: {json.dumps(message, allow_nan=False)}\n\n"
+                await asyncio.sleep(_LOOK_S)
+
+        return StreamingResponse(messages(), media_type="text/event-stream")
+
+    def compare(self, request: Request) -> Response:
+        """Two runs side by side."""
+        contents = self.catalogue.contents()
+        keys = list(dict.fromkeys(request.query_params.getlist("run")))
+        if len(keys) != 2:
+            return page(
+                "compare.html", here="runs", status=400, trouble=f"Pick two runs: {len(keys)} were picked."
+            )
+        if not all(key in contents.runs for key in keys):
+            raise HTTPException(404)
+        items = newest_first([contents.runs[key] for key in keys])[::-1]
+        try:
+            first, second = self.measuring.measured([self.catalogue.path(item) for item in items])
+        except PlimsollError as error:
+            return page("compare.html", here="runs", status=409, trouble=str(error))
+        return page(
+            "compare.html",
+            run_charts([first, second]),
+            here="runs",
+            trouble=None,
+            items=items,
+            runs=[first, second],
+            cautions=[NO_VERDICT, *differences_of(first, second)],
+            table_of=side_by_side(first, second),
+            differences=differences_table([first, second]),
+        )
+
+    def experiments(self, request: Request) -> Response:
+        """The experiments of the folder."""
+        contents = self.catalogue.contents()
+        words = request.query_params.get("q", "")[:200].casefold().split()
+        found = sorted(contents.experiments.values(), key=lambda each: each.changed_at, reverse=True)
+        return page(
+            "experiments.html",
+            here="experiments",
+            words=" ".join(words),
+            experiments=[
+                (each, len(contents.inside(each)), contents.report_of(each))
+                for each in found
+                if all(word in f"{each.name}\n{each.place}".casefold() for word in words)
+            ],
+        )
+
+    def experiment(self, request: Request) -> Response:
+        """One experiment: what it does or did, and its runs."""
+        contents = self.catalogue.contents()
+        item = _found(contents.experiments, request)
+        return page(
+            "experiment.html",
+            here="experiments",
+            item=item,
+            status_lines=self._status(item),
+            runs=contents.inside(item),
+            report=contents.report_of(item),
+        )
+
+    def _status(self, item: ExperimentItem) -> list[str]:
+        folder = self.catalogue.path(item)
+        if not all(lies_inside(self.root, path) for path in folder.glob("*.json*")):
+            return ["a file of this experiment leads out of the folder that is served"]
+        try:
+            return lines(Watch(ExperimentFolder(folder)).look())
+        except (PlimsollError, OSError) as error:
+            return [str(error)]
+
+    def nights(self, request: Request) -> Response:
+        """The histories of the folder, and pages of nights in it."""
+        contents = self.catalogue.contents()
+        found: list[tuple[str, list[Experiment], str | None]] = []
+        for each in contents.histories.values():
+            try:
+                found.append((str(each.place), read_nights(self.catalogue.path(each)), None))
+            except PlimsollError as error:
+                found.append((str(each.place), [], str(error)))
+        charts = [one.chart for _, experiments, _ in found for one in experiments if one.chart]
+        return page(
+            "nights.html", charts, here="nights", histories=found, documents=contents.of_kind("nights")
+        )
+
+    def documents(self, request: Request) -> Response:
+        """Comparisons, sign-offs or reports: the pages that lie in the folder."""
+        name = request.url.path.strip("/")
+        kind, title, about = _PAGES[name]
+        words = request.query_params.get("q", "")[:200].casefold().split()
+        verdict = request.query_params.get("verdict", "")
+        found = self.catalogue.contents().of_kind(kind)
+        return page(
+            "documents.html",
+            here=name,
+            title=title,
+            about=about,
+            words=" ".join(words),
+            verdict=verdict,
+            verdicts=sorted({each.verdict for each in found if each.verdict}),
+            documents=[
+                (each, self._pdf_of(each) is not None)
+                for each in found
+                if all(word in f"{each.title}\n{each.place}".casefold() for word in words)
+                and verdict in ("", each.verdict)
+            ],
+        )
+
+    def document(self, request: Request) -> Response:
+        """A page that lies in the folder, in a sandbox."""
+        return self._document(_found(self.catalogue.contents().documents, request))
+
+    def pdf(self, request: Request) -> Response:
+        """The PDF of a sign-off, to be saved."""
+        text = self._pdf_of(_found(self.catalogue.contents().documents, request))
+        if text is None:
+            raise HTTPException(404)
+        return Response(
+            text,
+            media_type="application/pdf",
+            headers={"content-disposition": 'attachment; filename="signoff.pdf"'},
+        )
+
+    def _document(self, item: Document) -> Response:
+        text = self._read(item.place)
+        if text is None:
+            raise HTTPException(404)
+        return sandboxed(text)
+
+    def _pdf_of(self, item: Document) -> bytes | None:
+        return self._read(item.place.with_suffix(".pdf")) if item.kind == "sign-off" else None
+
+    def _read(self, place: Any) -> bytes | None:
+        try:
+            with opened_inside(self.root, place) as file:
+                text = file.read(_LARGEST_PAGE_BYTES + 1)
+        except OSError:
+            return None
+        return None if len(text) > _LARGEST_PAGE_BYTES else text
+
+    def static(self, request: Request) -> Response:
+        """Our scripts and style sheets."""
+        found = asset(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        return found
+
+    def login_form(self, _: Request) -> Response:
+        """Where the token is asked for."""
+        if self.token is None:
+            return RedirectResponse("/", 303)
+        return page("login.html", here="", trouble=None)
+
+    async def login(self, request: Request) -> Response:
+        """Take the token, and give the browser a session."""
+        given = await _form_token(request)
+        if self.token is None or not is_same(given, self.token):
+            await asyncio.sleep(_WRONG_TOKEN_S)
+            return page("login.html", here="", status=403, trouble="That is not the token.")
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(COOKIE, session_of(self.token), httponly=True, samesite="strict", path="/")
+        return answer
+
+
+async def _form_token(request: Request) -> str:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LARGEST_FORM_BYTES:
+            raise HTTPException(413)
+    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=4)
+    return fields.get("token", [""])[0].strip()
+
+
+def _found(items: dict[str, Any], request: Request) -> Any:
+    found = items.get(request.path_params["key"])
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def _not_there(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    text = {404: "There is no such page in this folder.", 405: "That cannot be asked for."}.get(
+        status, "That went wrong."
+    )
+    return page("trouble.html", here="", status=status, text=text)
+
+
+def _unreadable(_: Request, error: Exception) -> Response:
+    return page("trouble.html", here="", status=409, text=str(error))
