@@ -14,7 +14,7 @@ from plimsoll.common.units import at_least, counted, milliseconds, seconds, sign
 from plimsoll.serving.catalogue import Catalogue
 from plimsoll.serving.growing import Growing, Look, event_text
 from plimsoll.serving.inside import lies_inside
-from plimsoll.serving.items import Contents, ExperimentItem, RunItem
+from plimsoll.serving.items import Contents, ExperimentItem, RunItem, newest_first
 from plimsoll.serving.seconds import KEPT_S, Point
 
 Json = dict[str, Any]
@@ -51,6 +51,7 @@ class Following:
             message: Json = {
                 "running": [{"key": run.key, "name": _name(run)} for run in running],
                 "begun": begun,
+                "last": _ended(last) if (last := _last(contents)) else None,
                 "run": None,
             }
             if viewer.run is not None:
@@ -118,6 +119,11 @@ class Following:
             del self._growing[next(iter(self._growing))]
         if not running:
             self._watches.clear()
+
+
+def _last(contents: Contents) -> RunItem | None:
+    """Return the run that began last, of those that have ended."""
+    return next((run for run in newest_first(list(contents.runs.values())) if run.status != "running"), None)
 
 
 def _name(run: RunItem) -> str:

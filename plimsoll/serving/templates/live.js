@@ -176,12 +176,13 @@
   }
 
   function take(message) {
-    const { run, begun, running } = message;
+    const { run, begun, running, last } = message;
     if (begun) {
       seconds.clear();
     }
     if (run === null) {
-      say("Nothing runs. This page waits for the next run.");
+      const before = last && { text: `The last one: ${last.text}`, href: `/runs/${encodeURIComponent(last.key)}` };
+      say("Nothing runs. This page waits for the next run.", before ?? undefined);
     } else if (run.trouble) {
       say(run.trouble);
     } else {

@@ -161,7 +161,7 @@ def test_a_browser_is_open_before_a_run_through_it_and_for_the_next(
     monkeypatch.setattr("plimsoll.serving.catalogue._FRESH_S", 0.0)
     monkeypatch.setattr("plimsoll.serving.growing._AGAIN_S", 0.0)
     following, viewer = Following(Catalogue(tmp_path)), Viewer()
-    assert following.look(viewer) == {"running": [], "begun": False, "run": None}
+    assert following.look(viewer) == {"running": [], "begun": False, "last": None, "run": None}
 
     run = _running(tmp_path / "attempts" / "1" / "run", records(100), scenario="replay", backend="nvme")
     first = following.look(viewer)
@@ -183,6 +183,8 @@ def test_a_browser_is_open_before_a_run_through_it_and_for_the_next(
     (found,) = Catalogue(tmp_path).contents().runs.values()
     assert (ended["key"], ended["text"].partition(",")[0]) == (found.key, "replay: nvme: complete")
     assert following.look(viewer)["run"]["ended"]["key"] == found.key
+    late = following.look(Viewer())
+    assert (late["run"], late["last"]["key"]) == (None, found.key), "who comes too late is told of it"
 
     _running(tmp_path / "next", records(10), started_s=1.0, scenario="download", backend="sata")
     third = following.look(viewer)
