@@ -68,6 +68,7 @@ class EditorTraffic:
         self._draft: Article | None = None
         self._lock, self._beat = _found(_LOCK, page), _found(_HEARTBEAT, page)
         self._kept = False  # whether this draft has been autosaved
+        self._asked: set[Ask] = set()
 
     def __enter__(self) -> Self:
         opened_ns = time.monotonic_ns()
@@ -137,8 +138,8 @@ class EditorTraffic:
         return self._kept
 
     def before_publishing(self) -> None:
-        """Ask for what the panel wants that asks whether to publish."""
-        self._answers("ask to publish", self._profile.panel)
+        """Ask for what the panel wants that asks whether to publish, and the editor does not have yet."""
+        self._answers("ask to publish", [ask for ask in self._profile.panel if ask not in self._asked])
 
     def saved(self, *, first: bool) -> None:
         """Ask for what the editor wants once the article is published, or saved again."""
@@ -207,6 +208,7 @@ class EditorTraffic:
     def _answers(self, step: str, asks: Iterable[Ask], media: int | None = None) -> list[tuple[Ask, Reply]]:
         """Ask for all of `asks`, up to six at a time, and return what was answered."""
         asks = tuple(asks)
+        self._asked.update(asks)
         post = self._editor.post
         replies = self._at_once(
             [partial(self._try, step, ask.method, ask.of(post, media), check=_answered) for ask in asks]
