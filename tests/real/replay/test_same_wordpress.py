@@ -33,7 +33,7 @@ def test_a_quiet_pair_is_the_same(site_block: Site, tmp_path: Path, what: str, h
     log.write_text("".join(line.format(target) for target in TARGETS))
     given.write_text("".join(f"{header}\n" for header in ["Accept: */*", *headers]))
     given.chmod(0o600)
-    command = [need(REPLAY), "same", str(log), "--baseline", "http://www.example.org", "--candidate"]
+    command = [need(REPLAY), "same", str(log), "--baseline", "http://www.site.example", "--candidate"]
     command += ["http://clone.example", "--header-file", str(given), "--json", "--quiet", "--timeout", "120s"]
     for side in ("baseline", "candidate"):
         command += [f"--{side}-connect-to", site_block.url.removeprefix("http://")]

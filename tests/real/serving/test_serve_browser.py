@@ -177,6 +177,7 @@ def test_two_runs_are_picked_and_compared_by_keyboard(browser: Browser, served: 
         page.keyboard.press("Space")
     assert page.inner_text("#picked") == "Two are picked."
     page.keyboard.press("Enter")
+    page.wait_for_url("**/compare?**")
     tab.drawn()
     assert page.locator("thead").first.inner_text().split("\t")[1:] == ["sata", "nvme", "second ÷ first"]
     assert page.locator(".js-plotly-plot .main-svg").count() >= 5
