@@ -88,7 +88,8 @@ def replies(site: Site) -> list[list[str]]:
 
 def remove(site: Site) -> None:
     site.sql("DELETE FROM wp_comments WHERE comment_content LIKE 'A comment with %more.'")
-    site.sql("DELETE FROM post WHERE message LIKE 'A reply of the recording.%lines.'", "forum")
+    for table in ("search_index", "post"):
+        site.sql(f"DELETE FROM {table} WHERE message LIKE 'A reply of the recording.%lines.'", "forum")  # noqa: S608
 
 
 @pytest.fixture(autouse=True)

@@ -123,7 +123,7 @@ def test_there_is_no_such_zone(tmp_path: Path) -> None:
 def test_gates_and_a_page_are_not_for_logs(tmp_path: Path) -> None:
     told = compare(*sides(tmp_path, 1, 0.5, 1.0), "--html", tmp_path / "page.html")
     assert told.exit_code == 2
-    assert "without --gates and --html" in told.output
+    assert "without --gates, --html, --junit and --markdown" in told.output
 
 
 def test_a_log_and_a_load_test_are_not_of_one_load(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ GATES = sorted(EXAMPLES.rglob("*gates.yml"))
 INDEX = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 # Which test holds what else is there.
 ELSEWHERE = {"README.md", "ci", "k6-operator", "locust-workers", "systemd", "access.log", "site.log.gz"}
-ELSEWHERE |= {"record_access_log.py", "record_site_log.py"}
+ELSEWHERE |= {"grafana", "record_access_log.py", "record_site_log.py"}
 
 
 @pytest.mark.parametrize("path", LABS, ids=lambda path: path.stem)
