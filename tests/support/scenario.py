@@ -131,8 +131,7 @@ def changed(path: Path, text: str) -> Iterator[None]:
     """
     before = path.read_bytes() if path.exists() else None
     try:
-        path.write_text(text)
-        os.chown(path, *_owner(path.parent))
+        _replace(path, text.encode())
         if before is not None:
             time.sleep(2.5)
         yield
@@ -140,8 +139,16 @@ def changed(path: Path, text: str) -> Iterator[None]:
         if before is None:
             path.unlink(missing_ok=True)
         else:
-            path.write_bytes(before)
+            _replace(path, before)
             time.sleep(2.5)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Give a file other content at once: PHP never reads half of it."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    os.chown(new, *_owner(path if path.exists() else path.parent))
+    new.replace(path)
 
 
 def plugin(folder: Path, code: str) -> AbstractContextManager[None]:
