@@ -1,7 +1,6 @@
 """News to a webhook. Its URL is a secret."""
 
 import json
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,6 +10,7 @@ import requests
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
+from plimsoll.common.secretline import secret_line
 from plimsoll.news import notification
 from plimsoll.news.notification import Channel, ChannelKind, Message, NotDeliveredError
 
@@ -49,7 +49,7 @@ def post_webhook(url: str, message: Message) -> None:
 
 def _url(file: Path | None, environment: Mapping[str, str]) -> str | None:
     where = URL_NAME if file is None else f"--webhook-file: {file}"
-    url = environment.get(URL_NAME, "") if file is None else _secret(file)
+    url = environment.get(URL_NAME, "") if file is None else secret_line("--webhook-file", file)
     if not url and file is None:
         return None
     try:
@@ -62,18 +62,6 @@ def _url(file: Path | None, environment: Mapping[str, str]) -> str | None:
     if not well:
         raise SettingsError(f"{where}: must hold one URL that begins with https:// or http://")
     return url
-
-
-def _secret(path: Path) -> str:
-    """Return the first line of `path`. Raises SettingsError if others may read it, or it cannot be read."""
-    try:
-        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise SettingsError(f"--webhook-file: {path} is open to others; run: chmod 600 {path}")
-        return path.read_text(encoding="utf-8").partition("\n")[0].strip()
-    except OSError as error:
-        raise SettingsError(f"--webhook-file: {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"--webhook-file: {path} is no UTF-8 text") from None
 
 
 def _open(file: Path | None, environment: Mapping[str, str]) -> Channel | None:
