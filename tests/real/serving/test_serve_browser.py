@@ -179,7 +179,8 @@ def test_two_runs_are_picked_and_compared_by_keyboard(browser: Browser, served: 
     page.keyboard.press("Enter")
     page.wait_for_url("**/compare?**")
     tab.drawn()
-    assert page.locator("thead").first.inner_text().split("\t")[1:] == ["sata", "nvme", "second ÷ first"]
+    columns = page.locator("thead").first.inner_text().rstrip().split("\t")
+    assert columns[1:] == ["sata", "nvme", "second ÷ first"]
     assert page.locator(".js-plotly-plot .main-svg").count() >= 5
     assert page.pdf().startswith(b"%PDF")
     assert tab.complaints == []
