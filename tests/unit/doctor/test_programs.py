@@ -50,7 +50,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("use", [*CONTRIBUTORS, "bench", "site", "qemu"])
+@pytest.mark.parametrize("use", [*sorted(CONTRIBUTORS), "bench", "site", "qemu"])
 def test_the_shell_and_python_miss_the_same(use: str, bare: Path, tmp_path: Path) -> None:
     script = tmp_path / "tools" / "missing"
     script.parent.mkdir()
