@@ -194,9 +194,9 @@ def test_a_volume_that_is_full_by_itself_fails_its_runs_and_says_why(existing: P
     assert (ext4 / "others").stat().st_size == 250 * MIB
 
 
-def destroyed() -> bool:
-    command = ["zpool", "destroy", f"{NAME}-tank"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+def destroyed(pool: str) -> bool:
+    subprocess.run(["zpool", "destroy", pool], capture_output=True, check=False)
+    return subprocess.run(["zpool", "list", pool], capture_output=True, check=False).returncode != 0
 
 
 def test_a_cache_that_others_share_is_not_emptied(tmp_path: Path, nginx: Nginx) -> None:
@@ -218,7 +218,7 @@ def test_a_cache_that_others_share_is_not_emptied(tmp_path: Path, nginx: Nginx) 
             "cache: cold cannot be brought about on pool: others share the pool's cache (ARC)" in done.stdout
         )
     finally:
-        wait_for("the pool is gone, which zfs-fuse may call busy at first", destroyed)
+        wait_for("the pool is gone, which zfs-fuse may call busy at first", lambda: destroyed(f"{NAME}-tank"))
         if started:
             pid = int(daemon.read_text())
             os.kill(pid, signal.SIGTERM)
