@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.runfacts import RunFacts
 from scenarios.k6.access import script_access
 from scenarios.k6.build import k6_program
 from scenarios.k6.run import Job, Progress, Say, run_k6

@@ -8,8 +8,8 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.directory import RunDirectory, read_facts
 from plimsoll.rundir.discovery import is_run, runs_folder, runs_in
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import RUNS_FOLDER
+from plimsoll.rundir.runfacts import RunFacts
 
 
 @dataclass(frozen=True)

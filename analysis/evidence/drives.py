@@ -6,7 +6,7 @@ from analysis.evidence.drive_facts import Disk, disks_of
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.run import RunEvidence
 from plimsoll.common.units import counted, listed
-from plimsoll.rundir.models import Storage
+from plimsoll.rundir.runfacts import Storage
 
 _WORN_PERCENT = 100
 _TEMPERATURE = "temperature"

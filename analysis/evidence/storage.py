@@ -7,7 +7,7 @@ from analysis.evidence.drive_facts import summed_up
 from analysis.evidence.finding import Finding, FindingKind
 from analysis.evidence.run import RunEvidence
 from plimsoll.common.units import listed
-from plimsoll.rundir.models import Storage, TunedValue
+from plimsoll.rundir.runfacts import Storage, TunedValue
 
 _COLD = ("cold", "default")  # by default caches are emptied too, as far as that touches nobody else's
 _OF_ONE = re.compile(r"(disks|datasets)\.(.+)\.([a-z0-9_]+)")

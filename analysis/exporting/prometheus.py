@@ -17,7 +17,7 @@ from analysis.statistics.run import Progress, RunStatistics, measure
 from analysis.statistics.sample import Sample
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.discovery import name_of
-from plimsoll.rundir.models import MeasureSummary
+from plimsoll.rundir.summary import MeasureSummary
 
 # 1-2-5 from a half to a hundred: fine where pages are answered, coarse where nobody waits any more.
 BOUNDS_S = (

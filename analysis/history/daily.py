@@ -18,7 +18,7 @@ from analysis.history.night import NightFacts, NightKey, RunDigest, instant
 from analysis.history.store import History
 from analysis.statistics.localhours import UTC, local_hours, time_zone
 from analysis.statistics.standarddays import DayFigures, Reference, ServedDay
-from plimsoll.rundir.models import ExperimentRun, Load, RunFacts, Storage
+from plimsoll.rundir.runfacts import ExperimentRun, Load, RunFacts, Storage
 
 VERSION = 1  # of how days are figured; another figures all anew
 

@@ -19,7 +19,7 @@ from analysis.comparing.weeks import HOW_WRITTEN
 from analysis.statistics.localhours import DAY_HOURS, HOUR_S, local_hours
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import significant
-from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.runfacts import RunFacts
 
 REFERENCE_DAYS = 28  # each day of the week four times
 MORE_FAILED = 0.01  # of a day's requests, over the usual: its failures would be the level

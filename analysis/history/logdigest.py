@@ -16,8 +16,8 @@ from analysis.statistics.failures import CLIENT_ERROR, counted_us, failed, timeo
 from analysis.statistics.served import HOUR_NS, Served, alike, hours_of, packed, unpacked
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.requestfile import WARMUP, Records
+from plimsoll.rundir.runfacts import RunFacts
 
 
 @dataclass(frozen=True)

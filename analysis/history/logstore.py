@@ -11,7 +11,7 @@ from analysis.history.rows import RunRow
 from analysis.history.schema import transaction
 from analysis.history.store import History, now, utf8
 from analysis.statistics.served import Served, unpacked
-from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.runfacts import RunFacts
 
 NO_NIGHT = -1
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from analysis.comparing.levels import Levels
 from analysis.evidence.run import Observation
 from plimsoll.rundir.events import Event
-from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.runfacts import RunFacts
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.discovery import is_run, place_of, runs_in, subfolders
 from plimsoll.rundir.jsonfile import read_json
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import EXPERIMENT_FILE, RUNS_FOLDER
+from plimsoll.rundir.runfacts import RunFacts
 
 _STAMP = re.compile(r"(\d{8}T\d{6})Z$")
 

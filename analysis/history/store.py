@@ -17,9 +17,9 @@ from analysis.history.rows import ChangeRow, Decision, FigureRow, NightFinding, 
 from analysis.history.schema import open_database, transaction
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import REQUESTS_FILE
 from plimsoll.rundir.requestfile import RequestFile
+from plimsoll.rundir.runfacts import RunFacts
 
 _LAST_RUNS = 100
 _CHANGE = (

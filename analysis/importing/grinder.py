@@ -20,8 +20,8 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
 from plimsoll.rundir.errorkinds import error_number
 from plimsoll.rundir.folders import directory_name, new_directory, point_latest
-from plimsoll.rundir.models import GeneratorHost, Program, RunFacts, RunTarget
 from plimsoll.rundir.requestfile import RECORD, REUSED, Records
+from plimsoll.rundir.runfacts import GeneratorHost, Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter, Status
 
 _MS_NS, _MS_US, _LARGEST_US = 1_000_000, 1000, 0xFFFF_FFFF

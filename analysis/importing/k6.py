@@ -11,7 +11,7 @@ from analysis.importing.lines import ImportingError, ending_of, lines_of
 from analysis.importing.result import ImportResult
 from analysis.statistics.summary import summarise
 from plimsoll.rundir.folders import directory_name, new_directory, point_latest
-from plimsoll.rundir.models import GeneratorHost, Program, RunFacts, RunTarget
+from plimsoll.rundir.runfacts import GeneratorHost, Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter, Status
 
 REMEDY = "raise the executor's maxVUs, or lower its rate"

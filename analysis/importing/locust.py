@@ -15,8 +15,8 @@ from analysis.statistics.summary import summarise
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
 from plimsoll.rundir.folders import directory_name, new_directory, point_latest
-from plimsoll.rundir.models import GeneratorHost, Program, RunFacts, RunTarget
 from plimsoll.rundir.requestfile import Records
+from plimsoll.rundir.runfacts import GeneratorHost, Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter, Status
 
 _MOST_NAMED = 20

@@ -8,7 +8,7 @@ from typing import Literal
 from analysis.merging.shard import ShardRun
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import milliseconds
-from plimsoll.rundir.models import Remark, Shard
+from plimsoll.rundir.runfacts import Remark, Shard
 
 _MICROSECOND = timedelta(microseconds=1)
 _SLACK = timedelta(milliseconds=100)  # between the start that was given and the clock when it had come

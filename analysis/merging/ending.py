@@ -8,7 +8,7 @@ from typing import Literal
 from analysis.merging.shard import ShardRun
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import count, counted
-from plimsoll.rundir.models import Remark, Shard
+from plimsoll.rundir.runfacts import Remark, Shard
 
 Status = Literal["complete", "interrupted", "failed"]
 # Reasons of the engine's own: what it skips so was in the schedule, and so is in `planned`.

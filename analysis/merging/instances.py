@@ -11,8 +11,8 @@ from analysis.statistics.lateness import is_late
 from analysis.statistics.sample import Sample
 from analysis.statistics.times import Microseconds, Times, narrow
 from plimsoll.common.units import significant
-from plimsoll.rundir.models import Instance, InstanceTimes
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, RequestFile
+from plimsoll.rundir.summary import Instance, InstanceTimes
 
 # As the programs that generate load judge themselves (docs/run-format.md, generator_limited).
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from analysis.merging.shard import ShardRun
-from plimsoll.rundir.models import MemberCounts
 from plimsoll.rundir.requestfile import MEMBER, SENT_TO_LOGIN, WARMUP
+from plimsoll.rundir.summary import MemberCounts
 
 
 def members_of(shards: Sequence[ShardRun]) -> MemberCounts | None:

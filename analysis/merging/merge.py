@@ -25,9 +25,9 @@ from plimsoll.common.redaction import redacted
 from plimsoll.common.severity import gravest_first
 from plimsoll.rundir.errorkinds import error_number
 from plimsoll.rundir.jsonfile import read_json
-from plimsoll.rundir.models import Merged, Remark, RunFacts
 from plimsoll.rundir.names import REJECTS_FILE, SUMMARY_FILE
 from plimsoll.rundir.requestfile import Records
+from plimsoll.rundir.runfacts import Merged, Remark, RunFacts
 from plimsoll.rundir.writer import RunWriter
 
 Progress = Callable[[int, int], None]

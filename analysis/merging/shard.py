@@ -8,9 +8,10 @@ from pathlib import Path
 from plimsoll.common.errors import NoRequestsError, RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory, is_killed, read_facts, read_summary
 from plimsoll.rundir.discovery import runs_in
-from plimsoll.rundir.models import RequestCounts, RunFacts, Summary
 from plimsoll.rundir.recordsum import records_sha256
 from plimsoll.rundir.requestfile import RequestFile
+from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.summary import RequestCounts, Summary
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.together import together_of
 from plimsoll.common.units import ABSENT, counted, seconds, share
-from plimsoll.rundir.models import ExperimentRun, LogPauses, Storage
+from plimsoll.rundir.runfacts import ExperimentRun, LogPauses, Storage
 
 _GIB = 1 << 30
 

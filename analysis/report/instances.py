@@ -4,7 +4,8 @@ from analysis.report.cautions import Caution
 from analysis.report.measured_run import MeasuredRun
 from analysis.report.tables import Row, Table
 from plimsoll.common.units import ABSENT, count, milliseconds, plain_ms
-from plimsoll.rundir.models import ClockState, Instance
+from plimsoll.rundir.runfacts import ClockState
+from plimsoll.rundir.summary import Instance
 
 _COLUMNS = ["", "machine", "segment", "sent", "unsent", "status", "lag p99.9", "started", "clock"]
 

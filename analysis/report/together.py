@@ -6,7 +6,7 @@ from analysis.report.cautions import Caution
 from analysis.report.measured_run import MeasuredRun
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import seconds
-from plimsoll.rundir.models import Companion, Together
+from plimsoll.rundir.runfacts import Companion, Together
 
 _SLACK_S = 1.0
 

@@ -14,7 +14,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import count, counted
 from plimsoll.rundir.jsonfile import read_json
-from plimsoll.rundir.models import RunTarget
+from plimsoll.rundir.runfacts import RunTarget
 
 RESULT = "same.json"
 _FRESH = timedelta(days=7)

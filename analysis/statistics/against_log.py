@@ -18,8 +18,8 @@ from analysis.statistics.sample import PERCENTILES, Sample
 from analysis.statistics.times import Microseconds
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.requestfile import WARMUP
+from plimsoll.rundir.runfacts import RunFacts
 
 QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 APART = 2.0  # a quantile that differs by more than this factor is spoken of

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.statistics.times import NEVER_US, Microseconds
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.requestfile import Records
+from plimsoll.rundir.runfacts import RunFacts
 
 CLIENT_ERROR, TOO_MANY, SERVER_ERROR = 400, 429, 500
 

@@ -7,8 +7,8 @@ from analysis.statistics.run import RunStatistics, measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.units import hours_minutes
 from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.fields import FORMAT
 from plimsoll.rundir.measures import Measures
-from plimsoll.rundir.models import FORMAT
 from plimsoll.rundir.writer import Unsent
 
 _TIMES = ("response", "service", "lag", "ttfb")

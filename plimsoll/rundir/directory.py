@@ -20,8 +20,8 @@ from plimsoll.common.problems import sentence_of
 from plimsoll.common.regularfile import check_regular
 from plimsoll.common.units import counted
 from plimsoll.rundir.events import Event, read_events
+from plimsoll.rundir.fields import FORMAT
 from plimsoll.rundir.jsonfile import read_json
-from plimsoll.rundir.models import FORMAT, RunFacts, Summary
 from plimsoll.rundir.names import (
     ERRORS_FILE,
     EVENTS_FILE,
@@ -32,6 +32,8 @@ from plimsoll.rundir.names import (
     SUMMARY_FILE,
 )
 from plimsoll.rundir.requestfile import RequestFile
+from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.summary import Summary
 
 # The writer flushes once a second, so a file that has been still for this long has no writer any more.
 KILLED_AFTER_S = 10.0

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from plimsoll.rundir.models import Load
+from plimsoll.rundir.runfacts import Load
 
 
 def load_of(settings: Mapping[str, Any]) -> Load:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from plimsoll.common.units import counted
-from plimsoll.rundir.models import Summary
 from plimsoll.rundir.recordsum import RecordSum
 from plimsoll.rundir.requestfile import WARMUP, RequestFile
+from plimsoll.rundir.summary import Summary
 
 _SHOWN_DIGITS = 12
 

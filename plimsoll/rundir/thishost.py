@@ -4,7 +4,7 @@ import os
 import platform
 from pathlib import Path
 
-from plimsoll.rundir.models import GeneratorHost
+from plimsoll.rundir.runfacts import GeneratorHost
 
 
 def this_host() -> GeneratorHost:

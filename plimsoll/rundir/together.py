@@ -1,6 +1,6 @@
 """Runs that loaded one clone at the same time, as an entry of lab.yml with `together` has them. Pure."""
 
-from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.runfacts import RunFacts
 
 CONTROL = "download"  # should take as long whatever the storage is
 

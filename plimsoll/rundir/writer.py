@@ -17,7 +17,6 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
 from plimsoll.rundir.errorkinds import NAMES
 from plimsoll.rundir.measures import Measures
-from plimsoll.rundir.models import OPTIONAL_KEYS, RunFacts
 from plimsoll.rundir.names import (
     ERRORS_FILE,
     EVENTS_FILE,
@@ -30,6 +29,7 @@ from plimsoll.rundir.request import Request
 from plimsoll.rundir.requestfile import RECORD, Records
 from plimsoll.rundir.requestwriter import RequestWriter
 from plimsoll.rundir.reserve import Reserve
+from plimsoll.rundir.runfacts import OPTIONAL_KEYS, RunFacts
 from plimsoll.rundir.silence import Silence
 from plimsoll.rundir.thishost import this_host
 

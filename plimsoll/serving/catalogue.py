@@ -12,7 +12,6 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.figure import is_figure
 from plimsoll.rundir.directory import is_killed, read_facts
 from plimsoll.rundir.jsonfile import read_json
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import (
     EXPERIMENT_FILE,
     FACTS_FILE,
@@ -21,6 +20,7 @@ from plimsoll.rundir.names import (
     REQUESTS_FILE,
     SUMMARY_FILE,
 )
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.serving.documents import HEAD_BYTES, recognised
 from plimsoll.serving.inside import lies_inside, opened_inside
 from plimsoll.serving.items import Contents, Document, ExperimentItem, HistoryItem, Item, RunItem

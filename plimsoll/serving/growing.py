@@ -14,9 +14,9 @@ from lab.experiment.status.tail import Tail
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.events import Event, Span, parsed_event, spans
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE, REQUESTS_FILE
 from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.serving.hostnow import HostLine, HostNow
 from plimsoll.serving.inside import lies_inside
 from plimsoll.serving.seconds import KEPT_S, Point, Seconds

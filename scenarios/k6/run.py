@@ -26,8 +26,8 @@ from analysis.statistics.summary import summarise
 from plimsoll.common.redaction import redacted
 from plimsoll.rundir.events import RUN_NAME
 from plimsoll.rundir.folders import point_latest
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import K6_LOG_FILE, K6_SUMMARY_FILE
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter, Status
 from scenarios.k6.scratch import scratch_folder
 

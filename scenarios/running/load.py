@@ -6,7 +6,7 @@ from typing import Any
 
 from plimsoll import __version__
 from plimsoll.rundir.load import digest_of, load_of
-from plimsoll.rundir.models import Load
+from plimsoll.rundir.runfacts import Load
 from scenarios.running.access import ACCESS_FILES
 from scenarios.running.settings import IteratedSettings, ScenarioSettings
 

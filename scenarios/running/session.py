@@ -20,8 +20,8 @@ from plimsoll.common.errors import OutputError
 from plimsoll.common.redaction import redacted_command
 from plimsoll.rundir.events import ITERATION_FAILED, RUN_NAME
 from plimsoll.rundir.folders import directory_name, new_directory
-from plimsoll.rundir.models import Program, RunFacts, RunTarget
 from plimsoll.rundir.request import Request
+from plimsoll.rundir.runfacts import Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter, Status
 from scenarios.running.client import Sent
 from scenarios.running.errors import StepFailedError

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from analysis.statistics.summary import summarise
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.requestfile import RECORD, WARMUP, Records
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
 
 BEFORE_S, DURING_S, AFTER_S = 20.0, 40.0, 20.0

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from analysis.statistics.summary import summarise
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.requestfile import RECORD
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
 from tests.support.experiment import rewrite
 

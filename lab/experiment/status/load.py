@@ -13,9 +13,9 @@ from lab.experiment.status.model import LoadFigures
 from lab.experiment.status.tail import Tail
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import read_facts
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.names import REQUESTS_FILE
 from plimsoll.rundir.requestfile import WARMUP, Records
+from plimsoll.rundir.runfacts import RunFacts
 
 _OVER_S = 10  # seconds that requests a second are a mean of
 _FLUSHED_S = 1  # writers hand records over once a second

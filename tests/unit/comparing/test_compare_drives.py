@@ -11,7 +11,7 @@ from analysis.evidence.drive_facts import disks_of, summed_up
 from analysis.evidence.finding import FindingKind
 from analysis.report.make import make_report
 from plimsoll.common.severity import Severity
-from plimsoll.rundir.models import Storage
+from plimsoll.rundir.runfacts import Storage
 from tests.support.comparable import change, judged, runs_of, write_both
 from tests.unit.report.test_comparison import text_of
 

@@ -18,7 +18,7 @@ from analysis.history.night import NightFacts, NightKey
 from analysis.history.store import history
 from analysis.history.tonight import judge_tonight
 from analysis.statistics.served import alike
-from plimsoll.rundir.models import RunFacts
+from plimsoll.rundir.runfacts import RunFacts
 from tests.support.nights import OLD_IS_FINE, regress
 from tests.support.servedlogs import DAY_NS, day, imported, table
 

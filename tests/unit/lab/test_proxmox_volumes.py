@@ -18,7 +18,7 @@ from lab.facts import read_facts
 from lab.proxmox.storages import KINDS, dataset_of, folder_of, is_of_node, storage_facts
 from lab.proxmox.volumes import volumes_of
 from plimsoll.common.differences import differing
-from plimsoll.rundir.models import Storage
+from plimsoll.rundir.runfacts import Storage
 from tests.support.fakemachine import FakeMachine
 from tests.support.proxmox_guest import Vm
 from tests.support.proxmox_server import SECRET, TOKEN_ID, ProxmoxServer, proxmox_server

@@ -16,8 +16,8 @@ from analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.request import Request
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.merging.merge import merge
-from plimsoll.rundir.models import Merged
+from plimsoll.rundir.runfacts import Merged
 from tests.support.rundir import records, write_run
 from tests.support.sharded import START, instance
 

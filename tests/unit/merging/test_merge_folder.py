@@ -18,8 +18,8 @@ from analysis.merging.order import in_order
 from analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.requestfile import RECORD, RequestFile
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
 from tests.support.paths import ROOT
 from tests.support.rundir import header, records, write_run

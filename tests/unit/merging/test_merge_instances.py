@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from analysis.merging.merge import merge
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.models import Summary
+from plimsoll.rundir.summary import Summary
 from tests.support.rundir import records
 from tests.support.sharded import OF, all_of_them, instance
 

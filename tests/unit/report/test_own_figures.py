@@ -11,8 +11,8 @@ from analysis.report import make_report
 from analysis.report.own_figures import own_bigs, own_line, own_sentence
 from analysis.statistics.outcome import outcome_lines
 from analysis.statistics.summary import summarise
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.request import Request
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
 from tests.support.scripted_runs import add_events
 

@@ -17,9 +17,9 @@ from plimsoll.common.errors import OutputError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import spans
 from plimsoll.rundir.folders import directory_name, new_directory, point_latest
-from plimsoll.rundir.models import Program, RunFacts, RunTarget
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
+from plimsoll.rundir.runfacts import Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter
 from tests.support.paths import FIXTURES, ROOT
 

@@ -9,8 +9,8 @@ from analysis.importing.deposit import Deposit
 from analysis.importing.k6_assembler import K6Assembler
 from analysis.importing.k6_reader import K6Reader
 from analysis.statistics.summary import summarise
-from plimsoll.rundir.models import RunFacts
 from plimsoll.rundir.request import Request
+from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
 from scenarios.k6.run import Job, Samples, arguments, ending, environment, last_error, status_and_reason
 from scenarios.running.errors import SettingsError

@@ -12,7 +12,7 @@ from analysis.statistics.run import measure
 from analysis.statistics.sample import P99, P999, Sample
 from analysis.statistics.times import NEVER_US, Times
 from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.models import Load, RunFacts
+from plimsoll.rundir.runfacts import Load, RunFacts
 from tests.support.rundir import records, write_run
 
 RULE = [
