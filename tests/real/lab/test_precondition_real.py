@@ -195,8 +195,9 @@ def test_a_volume_that_is_full_by_itself_fails_its_runs_and_says_why(existing: P
 
 
 def destroyed(pool: str) -> bool:
-    subprocess.run(["zpool", "destroy", pool], capture_output=True, check=False)
-    return subprocess.run(["zpool", "list", pool], capture_output=True, check=False).returncode != 0
+    destroy, look = ["zpool", "destroy", pool], ["zpool", "list", pool]
+    subprocess.run(destroy, capture_output=True, check=False)
+    return subprocess.run(look, capture_output=True, check=False).returncode != 0
 
 
 def test_a_cache_that_others_share_is_not_emptied(tmp_path: Path, nginx: Nginx) -> None:
