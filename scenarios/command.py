@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from analysis.statistics.outcome import outcome_lines
+from plimsoll.common.livefigures import LiveFigures, metrics_params
 from plimsoll.common.progress import is_shown, progress_bar
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import SUMMARY_FILE
@@ -75,9 +76,14 @@ def list_(as_json: bool) -> None:
 def _command(entry: Scenario) -> click.Command:
     module = entry.load()
 
-    def call(as_json: bool, progress: bool | None, **options: Any) -> None:
+    def call(
+        as_json: bool, progress: bool | None, metrics: str | None, metrics_remote: bool, **options: Any
+    ) -> None:
         settings = validated(module.Settings, options)
-        with progress_bar(entry.name, "iterations", is_shown(progress)) as advance:
+        if metrics:
+            settings.out.mkdir(parents=True, exist_ok=True)
+        live = LiveFigures(metrics, metrics_remote).of(settings.out, _say)
+        with live, progress_bar(entry.name, "iterations", is_shown(progress)) as advance:
             directory, well = module.run(settings, advance, _say)
         _print_outcome(directory, as_json)
         raise SystemExit(0 if well else 1)
@@ -93,6 +99,7 @@ def _command(entry: Scenario) -> click.Command:
                 default=None,
                 help="Show a progress bar on standard error. Default: when that is a terminal.",
             ),
+            *metrics_params(),
         ],
         short_help=entry.does,
         help=_help(entry),

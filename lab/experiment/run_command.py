@@ -28,6 +28,7 @@ from lab.experiment.status.news import phase_changes
 from lab.experiment.volume_choice import left_out
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
+from plimsoll.common.livefigures import LiveFigures, metrics_options
 from plimsoll.common.progress import is_shown, progress_option
 from plimsoll.common.units import counted
 from plimsoll.news.channels import channel_options
@@ -56,6 +57,7 @@ from scenarios.registry import scenario
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 @progress_option
+@metrics_options
 @channel_options
 @click.pass_context
 def run(
@@ -67,6 +69,8 @@ def run(
     extend: bool,
     as_json: bool,
     progress: bool | None,
+    metrics: str | None,
+    metrics_remote: bool,
     **channels: Any,
 ) -> None:
     """Run an experiment: clone the site onto each backend, run every scenario there, and write the report.
@@ -85,7 +89,8 @@ def run(
     cannot start.
     """  # noqa: D301 \b is click's: keep these lines as they are
     try:
-        result = _carried_out(file, _Start(resume, retry_set_aside, extend), progress, channels)
+        live = LiveFigures(metrics, metrics_remote)
+        result = _carried_out(file, _Start(resume, retry_set_aside, extend), live, progress, channels)
     except PlimsollError as error:
         if as_json:
             click.echo(result_of(error).model_dump_json(indent=2))
@@ -112,7 +117,11 @@ class _Start:
 
 
 def _carried_out(
-    file: Path | None, start: _Start, progress: bool | None, channels: Mapping[str, Any]
+    file: Path | None,
+    start: _Start,
+    live: LiveFigures,
+    progress: bool | None,
+    channels: Mapping[str, Any],
 ) -> RunResult:
     """Carry the experiment out and write its report. Raises PlimsollError where it cannot begin or go on."""
     folder, lab = _begun(file, start.extend) if start.goes_on else _new(file)
@@ -130,7 +139,8 @@ def _carried_out(
     try:
         notices = open_notices(lab.notify, lab.name, folder.path, channels, _say)
         fancy = is_shown(progress) and sys.stderr.isatty()
-        with notices.around(), shown_beside(lambda: Watch(folder), fancy, phase_changes):
+        beside = shown_beside(lambda: Watch(folder), fancy, phase_changes)
+        with live.of(folder.path, _say), notices.around(), beside:
             outcome = run_experiment(Experiment(lab, folder, kinds, _say, notices))
     except KeyboardInterrupt:
         why = f"Interrupted; nothing is left behind. To continue: plimsoll run --resume {folder.path}"

@@ -38,6 +38,7 @@ type Options struct {
 	StartAt        time.Time                  // the start of the run, also if it is past; zero: as soon as everything is ready
 	Revalidates    *atomic.Bool               // true once the log has shown a 304, so that validators are kept; nil: they are always kept
 	Members        map[uint32]exchange.Member // sessions by the log's client; nil: all are guests
+	Connections    *atomic.Int64              // counts those that are open; nil: nobody asks
 	Goroutines     bool                       // drive plain TCP as TLS is driven, also where event loops could
 }
 
@@ -182,7 +183,7 @@ func (e *Engine) newDrivers(plans []plan, connections int) ([]driver, error) {
 	for i, p := range plans {
 		bounds := exchange.Bounds{
 			IdleTimeout: e.opts.IdleTimeout, MaxConnections: share(connections, len(plans), i),
-			MaxQueued: e.opts.MaxQueued, PerClient: e.opts.PerClient,
+			MaxQueued: e.opts.MaxQueued, PerClient: e.opts.PerClient, Count: e.opts.Connections,
 		}
 		if !e.byLoops() {
 			drivers = append(drivers, netconn.New(e.session, bounds, p))

@@ -1,10 +1,12 @@
-// Package live shows a run to Prometheus while it lasts. It is fed with what is written to the run directory, block by
-// block, and so costs those who send nothing: figures are up to a second old.
+// Package live shows runs to Prometheus while they last. A replay feeds it with what is written to the run directory,
+// block by block, and so it costs those who send nothing; of other runs it reads the directories as they grow. Figures are
+// up to a second old.
 package live
 
 import (
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -26,11 +28,11 @@ var boundsS = []float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2,
 // nativeFactor is how far apart the bounds of the native buckets are at most: 2^(1/8), 9 %.
 const nativeFactor = 1.1
 
-// Metrics are the figures of one run. Only one goroutine at a time may observe.
-type Metrics struct {
-	registry      *prometheus.Registry
-	timeout       time.Duration
-	names         func() []string
+// never is what a failure counts at where a run has no time-out: above all buckets.
+const never = (1<<32 - 1) * time.Microsecond
+
+// series are the time series that runs of a kind share.
+type series struct {
 	response, lag prometheus.Histogram
 	requests      *prometheus.CounterVec
 	failed        prometheus.Counter
@@ -38,19 +40,10 @@ type Metrics struct {
 	bytes         prometheus.Counter
 	connections   prometheus.Counter
 	statuses      map[uint16]string
-	counters      map[routeStatus]prometheus.Counter
 }
 
-type routeStatus struct {
-	route  uint16
-	status string
-}
-
-// New returns the figures of the run in a directory, whose requests have a time-out. names are those of its routes, by
-// number.
-func New(directory, target string, timeout time.Duration, names func() []string) *Metrics {
-	m := &Metrics{
-		registry: prometheus.NewRegistry(), timeout: timeout, names: names,
+func newSeries(registry prometheus.Registerer) *series {
+	s := &series{
 		response: histogram("plimsoll_response_seconds",
 			"Response time, from due to the last byte, without the warm-up. A request that failed counts at its time-out, or longer."),
 		lag: histogram("plimsoll_lag_seconds",
@@ -64,13 +57,9 @@ func New(directory, target string, timeout time.Duration, names func() []string)
 		bytes:       counter("plimsoll_received_bytes_total", "Bytes of bodies that were received."),
 		connections: counter("plimsoll_connections_opened_total", "Connections that were opened for requests that are done."),
 		statuses:    map[uint16]string{},
-		counters:    map[routeStatus]prometheus.Counter{},
 	}
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "plimsoll_run_info", Help: "The run that is under way: its directory and its target."},
-		[]string{"run", "target"})
-	info.WithLabelValues(label(directory), label(target)).Set(1)
-	m.registry.MustRegister(info, m.response, m.lag, m.requests, m.failed, m.warmup, m.bytes, m.connections)
-	return m
+	registry.MustRegister(s.response, s.lag, s.requests, s.failed, s.warmup, s.bytes, s.connections)
+	return s
 }
 
 func histogram(name, help string) prometheus.Histogram {
@@ -84,66 +73,109 @@ func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-// Observe counts records.
-func (m *Metrics) Observe(records []record.Record) {
-	for i := range records {
-		m.observe(&records[i])
-	}
-}
-
-func (m *Metrics) observe(r *record.Record) {
-	m.bytes.Add(float64(max(r.Bytes, 0)))
-	if r.Flags&record.Reused == 0 && r.Status != 0 {
-		m.connections.Inc()
-	}
-	if r.Flags&record.Warmup != 0 {
-		m.warmup.Inc()
-		return
-	}
-	response := time.Duration(r.ResponseUS()) * time.Microsecond
-	if r.Failed() {
-		m.failed.Inc()
-		response = max(response, m.timeout)
-	}
-	m.response.Observe(response.Seconds())
-	if r.Flags&record.Queued == 0 {
-		m.lag.Observe((time.Duration(r.LagUS) * time.Microsecond).Seconds())
-	}
-	m.count(r)
-}
-
-func (m *Metrics) count(r *record.Record) {
-	key := routeStatus{r.Route, m.status(r)}
-	one := m.counters[key]
-	if one == nil {
-		one = m.requests.WithLabelValues(m.route(r.Route), key.status)
-		m.counters[key] = one
-	}
-	one.Inc()
-}
-
 // status returns the label of how a request ended.
-func (m *Metrics) status(r *record.Record) string {
+func (s *series) status(r *record.Record) string {
 	if r.Error != record.None {
 		return r.Error.String()
 	}
-	text, known := m.statuses[r.Status]
+	text, known := s.statuses[r.Status]
 	if !known {
 		text = otherLabel
-		if len(m.statuses) < mostStatuses {
+		if len(s.statuses) < mostStatuses {
 			text = strconv.Itoa(int(r.Status))
-			m.statuses[r.Status] = text
+			s.statuses[r.Status] = text
 		}
 	}
 	return text
 }
 
-func (m *Metrics) route(number uint16) string {
-	if names := m.names(); int(number) < len(names) {
+// figures are the series as one run adds to them. Only one goroutine at a time may observe.
+type figures struct {
+	*series
+	timeout  time.Duration
+	names    func() []string
+	counters map[routeStatus]prometheus.Counter
+}
+
+type routeStatus struct {
+	route  uint16
+	status string
+}
+
+// figuresOf returns those of a run whose requests have a time-out; 0: nobody knows. names are those of its routes, by
+// number.
+func figuresOf(s *series, timeout time.Duration, names func() []string) *figures {
+	if timeout == 0 {
+		timeout = never
+	}
+	return &figures{series: s, timeout: timeout, names: names, counters: map[routeStatus]prometheus.Counter{}}
+}
+
+// Observe counts records.
+func (f *figures) Observe(records []record.Record) {
+	for i := range records {
+		f.observe(&records[i])
+	}
+}
+
+func (f *figures) observe(r *record.Record) {
+	f.bytes.Add(float64(max(r.Bytes, 0)))
+	if r.Flags&record.Reused == 0 && r.Status != 0 {
+		f.connections.Inc()
+	}
+	if r.Flags&record.Warmup != 0 {
+		f.warmup.Inc()
+		return
+	}
+	response := time.Duration(r.ResponseUS()) * time.Microsecond
+	if r.Failed() {
+		f.failed.Inc()
+		response = max(response, f.timeout)
+	}
+	f.response.Observe(response.Seconds())
+	if r.Flags&record.Queued == 0 {
+		f.lag.Observe((time.Duration(r.LagUS) * time.Microsecond).Seconds())
+	}
+	f.count(r)
+}
+
+func (f *figures) count(r *record.Record) {
+	key := routeStatus{r.Route, f.status(r)}
+	one := f.counters[key]
+	if one == nil {
+		one = f.requests.WithLabelValues(f.route(r.Route), key.status)
+		f.counters[key] = one
+	}
+	one.Inc()
+}
+
+func (f *figures) route(number uint16) string {
+	if names := f.names(); int(number) < len(names) {
 		return label(names[number])
 	}
 	return otherLabel
 }
+
+// Metrics are the figures of one run, which this program sends.
+type Metrics struct {
+	*figures
+	registry *prometheus.Registry
+}
+
+// New returns the figures of the run in a directory, whose requests have a time-out. names are those of its routes, by
+// number; open is how many connections are open.
+func New(directory, target string, timeout time.Duration, names func() []string, open *atomic.Int64) *Metrics {
+	registry := prometheus.NewRegistry()
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: infoName, Help: "The run that is under way: its directory and its target."},
+		[]string{"run", "target"})
+	info.WithLabelValues(label(directory), label(target)).Set(1)
+	registry.MustRegister(info, prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "plimsoll_connections", Help: "Connections that are open, or being opened."},
+		func() float64 { return float64(open.Load()) }))
+	return &Metrics{figuresOf(newSeries(registry), timeout, names), registry}
+}
+
+const infoName = "plimsoll_run_info"
 
 // label returns a text from a log or a command line as a label's value: valid UTF-8, without control characters, short.
 // The exposition escapes what else could end it.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func gathered(t *testing.T, m *Metrics) map[string]*dto.MetricFamily {
 }
 
 func metricsOf(names ...string) *Metrics {
-	return New("results/run", "http://127.0.0.1", 30*time.Second, func() []string { return names })
+	return New("results/run", "http://127.0.0.1", 30*time.Second, func() []string { return names }, new(atomic.Int64))
 }
 
 func TestFiguresAreThoseOfTheRecords(t *testing.T) {

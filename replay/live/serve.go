@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -48,10 +49,13 @@ func Listen(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Serve answers scrapes until it is stopped. On loopback it answers no page of another host that a browser here was led
+// Serve answers scrapes until it is stopped.
+func (m *Metrics) Serve(listener net.Listener) (stop func()) { return serve(m.registry, listener) }
+
+// serve answers scrapes until it is stopped. On loopback it answers no page of another host that a browser here was led
 // to (DNS rebinding).
-func (m *Metrics) Serve(listener net.Listener) (stop func()) {
-	figures := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+func serve(registry *prometheus.Registry, listener net.Listener) (stop func()) {
+	figures := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	host, _, _ := net.SplitHostPort(listener.Addr().String())
 	onlyHere := isLoopback(host)
 	mux := http.NewServeMux()

@@ -74,7 +74,7 @@ func Create(path string, run Run, opts Options) (*Dir, error) {
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{}),
 		names:      func() []string { return nil },
 		unrecorded: unrecorded{skipped: map[string]uint64{}},
-		tally:      tally{timeout: run.Load.timeout(), limits: counting(opts.Limits)},
+		tally:      tally{timeout: run.Load.Timeout(), limits: counting(opts.Limits)},
 	}
 	if err := d.open(opts); err != nil {
 		d.flush.closeFiles()

@@ -46,8 +46,8 @@ func canonicalJSON(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// timeout returns the time limit of a request; 0 where nobody knows it.
-func (l *Load) timeout() time.Duration {
+// Timeout returns the time limit of a request; 0 where nobody knows it.
+func (l *Load) Timeout() time.Duration {
 	if l == nil {
 		return 0
 	}

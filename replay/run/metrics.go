@@ -42,7 +42,7 @@ func (r *Replay) show(out io.Writer) {
 	if r.listener == nil {
 		return
 	}
-	metrics := live.New(r.Dir.Path(), r.target.URL, r.command.Timeout, r.names.Names)
+	metrics := live.New(r.Dir.Path(), r.target.URL, r.command.Timeout, r.names.Names, &r.connections)
 	r.Dir.Observe(func(records []record.Record) { metrics.Observe(records) })
 	r.closers = append(r.closers, metrics.Serve(r.listener))
 	if !r.command.Quiet {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 
 	"plimsoll/replay/engine"
 	"plimsoll/replay/engine/exchange"
@@ -34,6 +35,8 @@ type Replay struct {
 	warn     io.Writer
 	listener net.Listener // for live figures; nil: they are not wanted
 	closers  []func()
+
+	connections atomic.Int64 // that are open
 }
 
 // Prepare prepares what a checked command asks for. The caller closes the replay.
@@ -148,7 +151,7 @@ func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	c, t := r.command, r.traffic
 	e := engine.New(r.target, r.setup.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
-		Revalidates: &t.Revalidates, Members: r.sessions, StartAt: r.setup.StartAt,
+		Revalidates: &t.Revalidates, Members: r.sessions, StartAt: r.setup.StartAt, Connections: &r.connections,
 	}, r.recorder(), abort)
 	switch {
 	case c.Users > 0:

@@ -45,7 +45,7 @@ CAUSES: dict[str, Cause] = {
         "a group's dirty data",
         "writes that ZFS delayed",
     ),
-    "scrub": _cause("zpool scrub tank; sleep {s}; zpool scrub -s tank || true", "a scrub", lasts=3),
+    "scrub": _cause("zpool scrub tank; sleep {s}; zpool scrub -s tank || true", "a scrub", lasts=2),
     "page-cache": _cause(
         "for i in 1 2 3 4; do dd if=/dev/zero of=$W/up/burst$i bs=1M count=$(({s} * 4)) status=none & "
         "done; wait",

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"sync/atomic"
 	"time"
 
 	"plimsoll/replay/engine/wire"
@@ -13,6 +14,7 @@ type Bounds struct {
 	MaxConnections int           // open at once
 	MaxQueued      int           // requests of all lives waiting for a connection; past that they are skipped
 	PerClient      int           // HTTP/1.1 connections of one client
+	Count          *atomic.Int64 // of the connections that are open, of all lives; nil: nobody asks
 }
 
 // Plan says what is due when.
@@ -168,9 +170,17 @@ func (l *Life) dial(cl *client, s *Shot, now int64) {
 	c := &Conn{client: cl, shots: []*Shot{s}}
 	cl.conns = append(cl.conns, c)
 	l.settle(cl)
-	l.open++
+	l.opened(1)
 	l.start(c, s, now)
 	l.transport.Open(c, s)
+}
+
+// opened counts n more connections.
+func (l *Life) opened(n int) {
+	l.open += n
+	if l.bounds.Count != nil {
+		l.bounds.Count.Add(int64(n))
+	}
 }
 
 // start makes a request one that is under way on a connection.

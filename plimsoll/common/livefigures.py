@@ -1,0 +1,103 @@
+"""Live figures: `bin/replay watch` beside what runs, for as long as it does."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.programs import built_replay_program
+
+_OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "--metrics",
+        {
+            "metavar": "HOST:PORT",
+            "help": "Show what runs to Prometheus while it lasts, at this address under /metrics.",
+        },
+    ),
+    (
+        "--metrics-remote",
+        {"is_flag": True, "help": "With --metrics: on an address that other machines reach."},
+    ),
+]
+_BEGINS = "replay: live figures: "
+_LAST_WORDS_S = 5
+
+
+def metrics_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options."""
+    for flag, attributes in reversed(_OPTIONS):
+        function = click.option(flag, **attributes)(function)
+    return function
+
+
+def metrics_params() -> list[click.Parameter]:
+    """Return the options, for a command that is not made of a function."""
+    return [click.Option([flag], **attributes) for flag, attributes in _OPTIONS]
+
+
+@dataclass(frozen=True)
+class LiveFigures:
+    """Where to show what runs; nowhere without an address."""
+
+    address: str | None
+    remote: bool = False
+
+    @contextmanager
+    def of(self, folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+        """Show what runs in `folder`, which is there, while the block does. Raises SettingsError.
+
+        What shows it is a program of its own that lets all others go first, so the load does not notice it.
+        """
+        if self.address is None:
+            if self.remote:
+                raise SettingsError("--metrics-remote is only for --metrics: leave it out")
+            yield
+            return
+        watching = subprocess.Popen(
+            self._command(folder),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C is for the run, whose end is shown
+        )
+        try:
+            say(_begun(watching))
+            yield
+        finally:
+            _end(watching, say)
+
+    def _command(self, folder: Path) -> list[str]:
+        remote = ["--metrics-remote"] if self.remote else []
+        words = ["watch", str(folder.resolve()), f"--metrics={self.address}", *remote, "--until-eof"]
+        return ["nice", "-n", "19", built_replay_program(), *words]
+
+
+def _begun(watching: subprocess.Popen[str]) -> str:
+    """Return where the figures are. Raises SettingsError where they cannot be shown."""
+    assert watching.stdout
+    line = watching.stdout.readline().strip()
+    if not line.startswith(_BEGINS):
+        raise SettingsError(line.removeprefix("replay: ") or "--metrics: bin/replay watch did not begin")
+    return f"Live figures: {line.removeprefix(_BEGINS)}"
+
+
+def _end(watching: subprocess.Popen[str], say: Callable[[str], None]) -> None:
+    """End it; say what it could not read."""
+    early = watching.poll()
+    try:
+        said, _ = watching.communicate(timeout=_LAST_WORDS_S)  # closes its standard input
+    except subprocess.TimeoutExpired:
+        watching.kill()
+        said, _ = watching.communicate()
+    for line in said.splitlines():
+        say(line)
+    if early:
+        say(f"The live figures ended before the run (exit code {early}).")

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"plimsoll/replay/live"
+	"plimsoll/replay/run"
+)
+
+type watchCmd struct {
+	Folder        string `arg:"" help:"The folder of a run, of an experiment, or of several, such as results."`
+	Metrics       string `help:"Show them to Prometheus at this address under /metrics. Default: ${default}." default:"127.0.0.1:9464" placeholder:"HOST:PORT"`
+	MetricsRemote bool   `help:"Allow an address that other machines reach."`
+	UntilEOF      bool   `help:"End when standard input ends, as it does when the program that started this one is gone." name:"until-eof"`
+}
+
+// lookEvery is as often as runs write their records out.
+const lookEvery = time.Second
+
+// Help is printed below the usage of `replay watch`.
+func (c *watchCmd) Help() string {
+	return `Examples:
+  replay watch results
+  replay watch results/one-machine-20261121T040512Z --metrics 127.0.0.1:9465
+
+It shows what runs in the folder now: replays, scenarios, and those of an experiment, by scenario and backend. Of a run
+that was begun before it, it shows what comes from now on. It only reads. Ctrl-C ends it, with exit code 0.`
+}
+
+// Run shows the runs until it is ended.
+func (c *watchCmd) Run(s run.Streams) error {
+	if err := live.CheckAddress(c.Metrics, c.MetricsRemote); err != nil {
+		return run.UsageError{Err: fmt.Errorf("--metrics %w", err)}
+	}
+	if err := live.CheckFolder(c.Folder); err != nil {
+		return run.UsageError{Err: err}
+	}
+	listener, err := live.Listen(c.Metrics)
+	if err != nil {
+		return run.UsageError{Err: fmt.Errorf("--metrics %w", err)}
+	}
+	stop, _, release := run.OnInterrupts()
+	defer release()
+	if c.UntilEOF {
+		var cancel context.CancelFunc
+		stop, cancel = context.WithCancel(stop)
+		defer cancel()
+		go func() { _, _ = io.Copy(io.Discard, s.In); cancel() }()
+	}
+	folder := live.NewFolder(c.Folder, time.Now())
+	defer folder.Serve(listener)()
+	if _, err := fmt.Fprintf(s.Out, "replay: live figures: http://%s%s\n", listener.Addr(), live.Path); err != nil {
+		return err
+	}
+	watch(stop, folder, s.Err)
+	return nil
+}
+
+// watch looks once a second. What cannot be read is told once.
+func watch(stop context.Context, folder *live.Folder, w io.Writer) {
+	told := map[string]bool{}
+	ticks := time.NewTicker(lookEvery)
+	defer ticks.Stop()
+	for {
+		if err := folder.Look(time.Now()); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !told[line] {
+					told[line] = true
+					fmt.Fprintln(w, "replay:", run.Printable(line))
+				}
+			}
+		}
+		select {
+		case <-ticks.C:
+		case <-stop.Done():
+			return
+		}
+	}
+}
