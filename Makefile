@@ -70,6 +70,15 @@ docs: build $(VENV)/.dev ## Write docs/commands.md and the drawing of docs/house
 man: build $(VENV)/.runtime ## Write the man pages of plimsoll and replay into build/man
 	@$(VENV)/bin/python tools/manual.py
 
+# Releases; docs/install.md.
+ARCH  ?=
+GIVEN += ARCH
+dist: build $(VENV)/.runtime ## Make releases of the last commit in dist/, which install without network, and Debian packages: [ARCH=amd64]
+	@tools/packages/dist
+
+image: build $(VENV)/.runtime ## Make the container image plimsoll (Docker)
+	@tools/packages/image
+
 lint: build $(VENV)/.dev bin/staticcheck ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck, PHP, Biome, prettier, markdownlint
 	@tools/need-lint
 	@tools/lint
@@ -163,7 +172,7 @@ locks: ## Write the Python locks anew, for the lowest Python that pyproject.toml
 	@.cache/locks/bin/python tools/locks.py write $(ARGS)
 
 clean: ## Remove what was built; results stay
-	rm -rf bin build .cache/locks tools/node/node_modules $(VENV) plimsoll.egg-info benchmarks/installed
+	rm -rf bin build dist .cache/locks tools/node/node_modules $(VENV) plimsoll.egg-info benchmarks/installed
 
 # What you give goes to the commands through the environment, as you wrote it: neither make nor a shell expands or runs it.
 # This comes before any $(shell …), which hands the environment on, and so would expand it, since GNU make 4.4.
@@ -196,4 +205,4 @@ bin/staticcheck: tools/staticcheck/go.mod
 	@tools/need-go $(GO)
 	@cd tools/staticcheck && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report signoff docs man lint test test-lab test-lab-full base-image site site-down vm-image zfs-vm bench regression k6 fuzz peers locks clean
+.PHONY: help setup build replay report signoff docs man dist image lint test test-lab test-lab-full base-image site site-down vm-image zfs-vm bench regression k6 fuzz peers locks clean

@@ -17,7 +17,7 @@ import grimp
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "house.md"
-PYTHON = ("plimsoll", "analysis", "lab", "scenarios")
+PYTHON = "plimsoll."  # the package that all rooms of the Python house are in
 LEFT, RIGHT = 72, 45  # columns of the two houses
 GO_IMPORT = r'^(?:import )?\s*(?:\w+ )?"plimsoll/replay/([\w/]+)"$'
 GO_COMMENT = r"((?:^//[^\n]*\n)+)package \w+$"
@@ -74,8 +74,9 @@ def drawing() -> str:
     left = []
     for name in chain.from_iterable(contracts["floors"]):
         floor: list[str] = []
-        for rooms in contracts.get(name, [[]]):
-            head = f"{'' if floor else name:<17}"
+        short = name.removeprefix(PYTHON)
+        for rooms in contracts.get(short, [[]]):
+            head = f"{'' if floor else short:<17}"
             floor += _wrapped(head, [room.removeprefix(f"{name}.") for room in rooms], LEFT - 4)
         left.append(floor)
     names = [["bin/replay" if room == "." else room for room in rooms] for rooms in go_floors()]
@@ -97,15 +98,23 @@ def _summary(path: Path) -> str:
 def python_rows() -> list[Row]:
     """Return a row for each room of the Python house."""
     contracts = python_floors()
-    rooms = [contracts.get(name, [[name]]) for name in chain.from_iterable(contracts["floors"])]
+    plan = chain.from_iterable(contracts["floors"])
+    rooms = [contracts.get(name.removeprefix(PYTHON), [[name]]) for name in plan]
     names = [name for floors in rooms for floor in floors for name in floor]
-    graph = grimp.build_graph(*PYTHON, cache_dir=None)
+    graph = grimp.build_graph(PYTHON.removesuffix("."), cache_dir=None)
     imports: dict[str, set[str]] = {name: set() for name in names}
     for module in graph.modules:
         if owner := _owner(module, names):
             below = {_owner(other, names) for other in graph.find_modules_directly_imported_by(module)}
             imports[owner] |= below - {owner, ""}
-    return [(name, _docstring(name), sorted(imports[name], key=names.index)) for name in names]
+    return [
+        (
+            name.removeprefix(PYTHON),
+            _docstring(name),
+            [one.removeprefix(PYTHON) for one in sorted(imports[name], key=names.index)],
+        )
+        for name in names
+    ]
 
 
 def _owner(module: str, names: list[str]) -> str:

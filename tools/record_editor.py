@@ -25,17 +25,17 @@ from playwright.sync_api import Browser, BrowserContext, Frame, Page, Request, s
 
 from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import PlimsollError
-from scenarios.browser import chromium_program, chromium_version
-from scenarios.running.client import SiteClient
-from scenarios.running.consent import require_consent
-from scenarios.running.credentials import Credentials, credentials
-from scenarios.running.options import validated
-from scenarios.running.runname import run_name
-from scenarios.running.settings import WordpressSettings
-from scenarios.wordpress.account import log_in
-from scenarios.wordpress.leftovers import Leftovers
-from scenarios.wordpress.rest import Rest
-from scenarios.wordpress.snapshot import snapshot
+from plimsoll.scenarios.browser import chromium_program, chromium_version
+from plimsoll.scenarios.running.client import SiteClient
+from plimsoll.scenarios.running.consent import require_consent
+from plimsoll.scenarios.running.credentials import Credentials, credentials
+from plimsoll.scenarios.running.options import validated
+from plimsoll.scenarios.running.runname import run_name
+from plimsoll.scenarios.running.settings import WordpressSettings
+from plimsoll.scenarios.wordpress.account import log_in
+from plimsoll.scenarios.wordpress.leftovers import Leftovers
+from plimsoll.scenarios.wordpress.rest import Rest
+from plimsoll.scenarios.wordpress.snapshot import snapshot
 from tools.editor_requests import body_of, kind_of, request_of
 
 _LONGEST_MS = 300_000

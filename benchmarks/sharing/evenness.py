@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics.sample import P99, rank
+from plimsoll.analysis.statistics.sample import P99, rank
 from benchmarks.sharing.arrivals import Arrivals
 
 _SECOND_NS = 1_000_000_000

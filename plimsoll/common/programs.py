@@ -1,20 +1,38 @@
-"""Programs of this checkout that are not Python."""
+"""Programs and files of ours that are not Python: in the checkout, or beside an installed `plimsoll`."""
 
+import sys
 from pathlib import Path
 
 from plimsoll.common.errors import PlimsollError
 
-_ROOT = Path(__file__).parents[2]
+_CHECKOUT = Path(__file__).parents[2]
+_IS_CHECKOUT = (_CHECKOUT / "replay" / "go.mod").is_file()
+
+
+def project() -> Path:
+    """Return the folder of docker-compose.yml, site/ and examples/."""
+    return _CHECKOUT if _IS_CHECKOUT else Path(sys.prefix) / "share" / "plimsoll"
+
+
+def own_program(name: str) -> Path:
+    """Return the path of a program of ours, whether it is there or not."""
+    return (_CHECKOUT if _IS_CHECKOUT else Path(sys.prefix)) / "bin" / name
 
 
 def replay_program() -> str:
-    """Return the path of `bin/replay`, whether it is built or not."""
-    return str(_ROOT / "bin" / "replay")
+    """Return the path of `bin/replay`, whether it is there or not."""
+    return str(own_program("replay"))
+
+
+def missing_replay() -> str:
+    """Return what to say where `bin/replay` is not there."""
+    remedy = "run make build" if _IS_CHECKOUT else "run ./install of the release again"
+    return f"{replay_program()}: is not there: {remedy}"
 
 
 def built_replay_program() -> str:
-    """Return the path of `bin/replay`. Raises PlimsollError where it is not built."""
+    """Return the path of `bin/replay`. Raises PlimsollError where it is not there."""
     program = replay_program()
     if not Path(program).is_file():
-        raise PlimsollError(f"{program}: is not built yet: run make build")
+        raise PlimsollError(missing_replay())
     return program

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lab.disks.disk import PlainFolder
-from lab.names.labels import LabName
+from plimsoll.lab.disks.disk import PlainFolder
+from plimsoll.lab.names.labels import LabName
 from plimsoll.common.durations import parse_duration_s
 from plimsoll.common.problems import sentence_of
-from scenarios.running.settings import BaseUrl
+from plimsoll.scenarios.running.settings import BaseUrl
 
 OWN = "own"  # the answer that means the site of `make site`
 _MS = {"ms": 1.0, "s": 1000.0}

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import click
 
-from analysis.comparing import gates
-from lab.experiment import settings
-from lab.experiment.checked import all_problems
-from lab.experiment.plan import lasts_s
+from plimsoll.analysis.comparing import gates
+from plimsoll.lab.experiment import settings
+from plimsoll.lab.experiment.checked import all_problems
+from plimsoll.lab.experiment.plan import lasts_s
 from plimsoll.common.atomic import replacing
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.hostile import printable

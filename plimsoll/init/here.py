@@ -7,9 +7,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.errors import last_words
-from lab.steps.runner import answer_of
-from lab.steps.step import Serve
+from plimsoll.lab.errors import last_words
+from plimsoll.lab.steps.runner import answer_of
+from plimsoll.lab.steps.step import Serve
 from plimsoll.common.programs import built_replay_program
 from plimsoll.init.answers import Disk
 

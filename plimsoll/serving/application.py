@@ -16,16 +16,16 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from analysis.report.cautions import cautions_of
-from analysis.report.charts import run_charts
-from analysis.report.differences import differences_table
-from analysis.report.facts import facts_of
-from analysis.report.headline import big_figures, footnote, sentence
-from analysis.report.own_figures import own_bigs, own_sentence
-from analysis.report.tables import measure_table, percentile_table, route_table, status_table
-from lab.experiment.folder import ExperimentFolder
-from lab.experiment.status.look import Watch
-from lab.experiment.status.text import lines
+from plimsoll.analysis.report.cautions import cautions_of
+from plimsoll.analysis.report.charts import run_charts
+from plimsoll.analysis.report.differences import differences_table
+from plimsoll.analysis.report.facts import facts_of
+from plimsoll.analysis.report.headline import big_figures, footnote, sentence
+from plimsoll.analysis.report.own_figures import own_bigs, own_sentence
+from plimsoll.analysis.report.tables import measure_table, percentile_table, route_table, status_table
+from plimsoll.lab.experiment.folder import ExperimentFolder
+from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.status.text import lines
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.severity import gravest_first
 from plimsoll.serving.catalogue import Catalogue

@@ -4,10 +4,10 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.charts.style import rounded
-from lab.experiment.folder import ExperimentFolder
-from lab.experiment.status.look import Watch
-from lab.experiment.status.text import lines
+from plimsoll.analysis.charts.style import rounded
+from plimsoll.lab.experiment.folder import ExperimentFolder
+from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.status.text import lines
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import plotly_text, printable
 from plimsoll.common.units import at_least, counted, milliseconds, seconds, significant

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from analysis.statistics.failures import timeout_us
-from lab.experiment.status.running import EVENTS_FILE as LAB_EVENTS_FILE
-from lab.experiment.status.tail import Tail
+from plimsoll.analysis.statistics.failures import timeout_us
+from plimsoll.lab.experiment.status.running import EVENTS_FILE as LAB_EVENTS_FILE
+from plimsoll.lab.experiment.status.tail import Tail
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.events import Event, Span, parsed_event, spans

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.report.host_rows import HostRow
-from analysis.report.host_subjects import SUBJECTS
-from lab.experiment.status.tail import Tail
+from plimsoll.analysis.report.host_rows import HostRow
+from plimsoll.analysis.report.host_subjects import SUBJECTS
+from plimsoll.lab.experiment.status.tail import Tail
 from plimsoll.common.figure import is_figure
 from plimsoll.common.units import ABSENT, significant
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from analysis.evidence.run import Observation, Observer
-from analysis.report.backends import numbered
-from analysis.report.make import make_report
-from analysis.report.measured_run import MeasuredRun
-from analysis.statistics.run import RunFigures, measure
+from plimsoll.analysis.evidence.run import Observation, Observer
+from plimsoll.analysis.report.backends import numbered
+from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.statistics.run import RunFigures, measure
 from plimsoll.common.errors import DamagedFileError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.names import READ

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from analysis.charts.style import Chart, axis, colour_of, layout, points
-from analysis.history.rows import ChangeRow, NightRow, RunRow
-from analysis.history.schema import APPLICATION_ID, MIGRATIONS
-from analysis.history.store import History
-from analysis.report.tables import Row, Table
+from plimsoll.analysis.charts.style import Chart, axis, colour_of, layout, points
+from plimsoll.analysis.history.rows import ChangeRow, NightRow, RunRow
+from plimsoll.analysis.history.schema import APPLICATION_ID, MIGRATIONS
+from plimsoll.analysis.history.store import History
+from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.errors import HistoryError
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import ABSENT, milliseconds

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics.failures import counted_us, failed
-from analysis.statistics.times import NEVER_US
-from lab.experiment.status.latencies import BINS, NEVER_BIN, bin_of, p999_bin, upper_us
+from plimsoll.analysis.statistics.failures import counted_us, failed
+from plimsoll.analysis.statistics.times import NEVER_US
+from plimsoll.lab.experiment.status.latencies import BINS, NEVER_BIN, bin_of, p999_bin, upper_us
 from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
 
 KEPT_S = 600  # seconds that are shown

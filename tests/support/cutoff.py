@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from lab.steps.runner import StepRunner
-from lab.steps.step import Step
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Step
 from tests.support.sitestack import eventually, run
 
 

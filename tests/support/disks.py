@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from lab.clones.containers import containers
-from lab.clones.sitedata import SiteData
-from lab.disks.disk import Disk
-from lab.disks.emulated_settings import EmulatedDisk
-from lab.disks.registry import disk
-from lab.machine import LocalMachine, Machine
-from lab.names.labels import Label
-from lab.steps.remains import Remains
-from lab.steps.runner import StepRunner
-from lab.steps.step import Step
+from plimsoll.lab.clones.containers import containers
+from plimsoll.lab.clones.sitedata import SiteData
+from plimsoll.lab.disks.disk import Disk
+from plimsoll.lab.disks.emulated_settings import EmulatedDisk
+from plimsoll.lab.disks.registry import disk
+from plimsoll.lab.machine import LocalMachine, Machine
+from plimsoll.lab.names.labels import Label
+from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Step
 from tests.support.programs import need
 
 LABEL = Label(f"t{os.getpid()}")  # two test sessions on one machine do not meet

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.statistics.summary import summarise
+from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.requestfile import RECORD, WARMUP, Records
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from lab.errors import MachineError
-from lab.machine import Done, Line
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import Done, Line
 
 Answer = Callable[[tuple[str, ...], bytes | None], Done | None]
 

@@ -8,20 +8,20 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
-from lab.clones.registry import DRIVERS
-from lab.disks.disk import DiskKind, DiskSettings
-from lab.disks.place import DataLocation, Place
-from lab.disks.registry import DISKS
-from lab.machine import Machine
-from lab.observers.counters import Reading, gauge
-from lab.observers.observer import file_observer
-from lab.observers.registry import OBSERVERS
-from lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
-from lab.saturators.registry import SATURATORS
-from lab.saturators.runner import OnEvent, Runner
-from lab.steps.remains import Remains
-from lab.steps.step import Command, Serve, Step
+from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
+from plimsoll.lab.clones.registry import DRIVERS
+from plimsoll.lab.disks.disk import DiskKind, DiskSettings
+from plimsoll.lab.disks.place import DataLocation, Place
+from plimsoll.lab.disks.registry import DISKS
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.observers.counters import Reading, gauge
+from plimsoll.lab.observers.observer import file_observer
+from plimsoll.lab.observers.registry import OBSERVERS
+from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
+from plimsoll.lab.saturators.registry import SATURATORS
+from plimsoll.lab.saturators.runner import OnEvent, Runner
+from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.step import Command, Serve, Step
 
 
 class BoatSettings(CloneSettings):

@@ -1,7 +1,7 @@
 """Runs as a report has them: measured and observed in one pass."""
 
-from analysis.evidence.run import Observation, Observer
-from analysis.statistics.run import RunStatistics, measure
+from plimsoll.analysis.evidence.run import Observation, Observer
+from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.rundir.directory import RunDirectory
 
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
-from lab.clones.registry import DRIVERS
-from lab.disks.place import DataLocation, Place
-from lab.machine import Machine
-from lab.steps.remains import Remains
-from lab.steps.step import Command, Serve, Step
+from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
+from plimsoll.lab.clones.registry import DRIVERS
+from plimsoll.lab.disks.place import DataLocation, Place
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.step import Command, Serve, Step
 
 
 class RaftSettings(CloneSettings):

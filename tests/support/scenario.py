@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.rundir.directory import RunDirectory
-from scenarios import registry
+from plimsoll.scenarios import registry
 from tests.support.paths import ROOT
 from tests.support.sitestack import PASSWORD
 

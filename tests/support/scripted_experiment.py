@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from lab.experiment.experiment import planned
-from lab.experiment.folder import make_folder
-from lab.experiment.settings import Lab
-from lab.experiment.status.look import Watch
-from lab.experiment.status.model import Status
+from plimsoll.lab.experiment.experiment import planned
+from plimsoll.lab.experiment.folder import make_folder
+from plimsoll.lab.experiment.settings import Lab
+from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.status.model import Status
 
 STARTS = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)
 PHASES = {"before_s": 60, "during_s": 120, "after_s": 60}

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from lab.errors import MachineError
-from lab.machine import Done, Line
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import Done, Line
 
 Answer = Callable[[Sequence[str]], tuple[int, str, str]]
 

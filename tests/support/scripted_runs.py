@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.statistics.summary import summarise
+from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.requestfile import RECORD
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lab.timers.definition import Timer, TimerFolders
+from plimsoll.lab.timers.definition import Timer, TimerFolders
 from tests.support.paths import ROOT
 
 LAB = """\
@@ -19,7 +19,7 @@ _PLIMSOLL = """\
 import json, signal, sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from lab.experiment.result import RunResult
+from plimsoll.lab.experiment.result import RunResult
 def end(code, reason, **result):
     print(RunResult(exit_reason=reason, **result).model_dump_json())
     sys.exit(code)
@@ -35,8 +35,8 @@ if busy.exists():
     end(2, "busy", error="others")
 if told.get("run") == 2:
     end(2, "failed", error="wrong")
-from lab.experiment.folder import ExperimentFolder, make_folder
-from lab.experiment.settings import read_lab
+from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder
+from plimsoll.lab.experiment.settings import read_lab
 what = Path(sys.argv[-1])
 folder = ExperimentFolder(what) if "--resume" in sys.argv else make_folder(read_lab(what))
 folder.journal.note("begun")

@@ -5,7 +5,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from analysis.statistics.factors import Trial, effects
+from plimsoll.analysis.statistics.factors import Trial, effects
 
 LEVELS = {
     "backend": ["nvme"],

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from lab.machine import Done
-from lab.tuning import journal
-from lab.tuning.journal import JournalPlace
+from plimsoll.lab.machine import Done
+from plimsoll.lab.tuning import journal
+from plimsoll.lab.tuning.journal import JournalPlace
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import ARCSTATS, HUGEPAGE, SCHEDULER
 

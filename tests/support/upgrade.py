@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scenarios.xenforo.pagesfile import STAND_IN
+from plimsoll.scenarios.xenforo.pagesfile import STAND_IN
 from tests.support.forum import PASSWORD, Forum, wait_for
 
 POSTS = 6000

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 
-from scenarios.running.errors import StepFailedError
-from scenarios.running.reply import Reply
-from scenarios.xenforo.form import Form
-from scenarios.xenforo.pages import Pages
-from scenarios.xenforo.pagesfile import STAND_IN, read_pages
-from scenarios.xenforo.walk import Check
+from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.xenforo.form import Form
+from plimsoll.scenarios.xenforo.pages import Pages
+from plimsoll.scenarios.xenforo.pagesfile import STAND_IN, read_pages
+from plimsoll.scenarios.xenforo.walk import Check
 
 SITE = "http://clone.test/"
 INSTALLER = "http://clone.test/forum/install/"

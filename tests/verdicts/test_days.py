@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from analysis.history import rules
-from analysis.history.days import REFERENCE_DAYS
-from analysis.history.series import PERCENTILES
-from analysis.statistics.localhours import weekday
-from analysis.statistics.served import Served, alike
-from analysis.statistics.standarddays import Reference, ServedDay
+from plimsoll.analysis.history import rules
+from plimsoll.analysis.history.days import REFERENCE_DAYS
+from plimsoll.analysis.history.series import PERCENTILES
+from plimsoll.analysis.statistics.localhours import weekday
+from plimsoll.analysis.statistics.served import Served, alike
+from plimsoll.analysis.statistics.standarddays import Reference, ServedDay
 from tests.unit.history.regress_study import alarms
 
 QUIET, PLANTED, SITES, RATIO = 30, 15, 60, 1.3

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from analysis.report.stalls import ALPHA
+from plimsoll.analysis.report.stalls import ALPHA
 from tests.support import stalled_hosts
 from tests.verdicts.stalls import FULL, NOTHING, SMALL, named_first
 

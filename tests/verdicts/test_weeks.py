@@ -6,9 +6,9 @@ from datetime import date
 import numpy as np
 import pytest
 
-from analysis.comparing.gates import RATIO
-from analysis.statistics import standardised
-from analysis.statistics.standardised import ServedRequests, standardise
+from plimsoll.analysis.comparing.gates import RATIO
+from plimsoll.analysis.statistics import standardised
+from plimsoll.analysis.statistics.standardised import ServedRequests, standardise
 
 PAIRS, DAYS, FIRST = 100, 14, date(2026, 10, 5).toordinal() - date(1970, 1, 1).toordinal()
 QUANTILES = ("p50", "p99", "p99.9")

@@ -10,11 +10,11 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparing.decision import Question, Verdict, decide
-from analysis.comparing.requests import PhaseRequests, cut_alike
-from analysis.comparing.stalls import far_worse, worst_us
-from analysis.statistics import permutation
-from analysis.statistics.sample import PERCENTILES, rank
+from plimsoll.analysis.comparing.decision import Question, Verdict, decide
+from plimsoll.analysis.comparing.requests import PhaseRequests, cut_alike
+from plimsoll.analysis.comparing.stalls import far_worse, worst_us
+from plimsoll.analysis.statistics import permutation
+from plimsoll.analysis.statistics.sample import PERCENTILES, rank
 
 Array = NDArray[np.float32]
 Random = np.random.Generator

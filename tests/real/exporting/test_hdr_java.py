@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.exporting.export import export
+from plimsoll.analysis.exporting.export import export
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.maven import jars
 from tests.support.paths import ROOT

@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from analysis.importing.grinder import import_grinder
-from analysis.statistics.run import measure
+from plimsoll.analysis.importing.grinder import import_grinder
+from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.grindertable import its_own_table
 from tests.support.maven import jars

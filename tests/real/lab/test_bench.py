@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lab.clones.golden import Golden, SiteSettings
-from lab.machine import LocalMachine
-from lab.steps.runner import StepRunner
+from plimsoll.lab.clones.golden import Golden, SiteSettings
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.rundir.discovery import runs_in
 from tests.support.cutoff import cut_off
 from tests.support.disks import clear, run

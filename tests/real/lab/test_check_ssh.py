@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from lab.experiment import lock, probe
-from lab.tuning import journal
+from plimsoll.lab.experiment import lock, probe
+from plimsoll.lab.tuning import journal
 from plimsoll.cli import main
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need

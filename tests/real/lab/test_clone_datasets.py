@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from lab.clones.sitedata import SiteData
-from lab.machine import LocalMachine
-from lab.saturators import AnySaturator, aimed, saturator
-from lab.steps.runner import StepRunner
+from plimsoll.lab.clones.sitedata import SiteData
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.saturators import AnySaturator, aimed, saturator
+from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_experiment_kills import PLIMSOLL
 from tests.real.lab.test_saturators_real import FILE_BYTES, fill, is_whole_story, snapshots, until_bytes
 from tests.support.disks import LABEL, clear, emulated, need_disks, run

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.clones.compose import Compose, ComposeSettings
-from lab.clones.golden import Golden, SiteSettings
-from lab.disks.disk import Disk
-from lab.errors import MachineError
-from lab.machine import LocalMachine
-from lab.steps.runner import StepRunner
-from lab.steps.step import Command, Step
+from plimsoll.lab.clones.compose import Compose, ComposeSettings
+from plimsoll.lab.clones.golden import Golden, SiteSettings
+from plimsoll.lab.disks.disk import Disk
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Command, Step
 from tests.support.cutoff import cut_off
 from tests.support.disks import LABEL, clear, emulated, first, need_disks, run
 from tests.support.paths import ROOT

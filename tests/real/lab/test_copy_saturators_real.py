@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from lab.disks.place import DataLocation
-from lab.machine import LocalMachine
-from lab.saturators import AnySaturator, aimed, kind_of, saturator
-from lab.saturators.runner import Runner
-from lab.steps.runner import StepRunner
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.saturators import AnySaturator, aimed, kind_of, saturator
+from plimsoll.lab.saturators.runner import Runner
+from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_pool_work_real import BY, LAB_YML, killed, until
 from tests.real.lab.test_saturators_real import fill, is_whole_story, until_bytes
 from tests.support.disks import LABEL, clear, emulated, left, need_disks, run

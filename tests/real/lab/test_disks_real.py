@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.disks.limits import joined
-from lab.machine import LocalMachine
-from lab.steps.runner import StepRunner
+from plimsoll.lab.disks.limits import joined
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import (
     BLKIO,
     FILESYSTEMS,

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.machine import LocalMachine
-from lab.steps.runner import StepRunner
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import FILESYSTEMS, clear, emulated, need_disks, run
 from tests.support.paths import ROOT
 from tests.support.programs import need
 
-COMMAND = [sys.executable, "-c", "from lab.fileio.command import fileio; fileio()"]
+COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio.command import fileio; fileio()"]
 OPERATIONS_PER_S = 400
 KEEPING = """#!/bin/sh
 case " $* " in

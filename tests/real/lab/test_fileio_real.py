@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.paths import ROOT
 from tests.support.programs import need
 
-COMMAND = [sys.executable, "-c", "from lab.fileio.command import fileio; fileio()"]
+COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio.command import fileio; fileio()"]
 SMALL = ["--file-size", "64M", "--threads", "2", "--no-progress"]
 
 

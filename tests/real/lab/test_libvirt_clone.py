@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.clones.libvirt.driver import Libvirt
-from lab.clones.libvirt.settings import LibvirtSettings
-from lab.disks.place import Place
-from lab.errors import LabError
-from lab.machine import LocalMachine
-from lab.steps.runner import StepRunner
-from lab.steps.step import Room, Step
+from plimsoll.lab.clones.libvirt.driver import Libvirt
+from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
+from plimsoll.lab.disks.place import Place
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Room, Step
 from tests.support.disks import LABEL, clear, emulated, left, need_disks
 from tests.support.programs import Replay, open_to_all
 from tests.support.tinyguest import domain, need_libvirt, virsh

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.machine import LocalMachine
-from lab.observers import ObserverSettings, observer
-from lab.observers.mariadb import MariadbWatch
-from lab.observers.settings import MariadbSettings
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.observers import ObserverSettings, observer
+from plimsoll.lab.observers.mariadb import MariadbWatch
+from plimsoll.lab.observers.settings import MariadbSettings
 from tests.support.programs import need
 
 

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from lab.clones.qemu.disk import QemuDisk
-from lab.clones.qemu.settings import QemuSettings
-from lab.clones.sitedata import SiteData
-from lab.disks.place import Place
-from lab.hosts.settings import HostSettings
-from lab.machine import SshMachine
-from lab.steps.runner import StepRunner
+from plimsoll.lab.clones.qemu.disk import QemuDisk
+from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.clones.sitedata import SiteData
+from plimsoll.lab.disks.place import Place
+from plimsoll.lab.hosts.settings import HostSettings
+from plimsoll.lab.machine import SshMachine
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import clear
 from tests.support.zfsvm import ZfsVm
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.machine import LocalMachine
-from lab.observers.php import COLUMNS, PhpWatch
-from lab.observers.php_script import asked, by_fastcgi, record
-from lab.observers.settings import PhpSettings
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.observers.php import COLUMNS, PhpWatch
+from plimsoll.lab.observers.php_script import asked, by_fastcgi, record
+from plimsoll.lab.observers.settings import PhpSettings
 from tests.support.programs import free_port, need
 
 POOL = """

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from lab.disks.disk import Disk
-from lab.disks.place import DataLocation
-from lab.disks.removal import MIRROR
-from lab.machine import LocalMachine
-from lab.saturators import AnySaturator, Saturator, aimed, kind_of, saturator
-from lab.saturators.runner import Runner
-from lab.saturators.scrub import MARK
-from lab.steps.runner import StepRunner
+from plimsoll.lab.disks.disk import Disk
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.removal import MIRROR
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.saturators import AnySaturator, Saturator, aimed, kind_of, saturator
+from plimsoll.lab.saturators.runner import Runner
+from plimsoll.lab.saturators.scrub import MARK
+from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_saturators_real import fill, is_whole_story, snapshots, until_bytes
 from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
 from tests.support.paths import ROOT
@@ -216,9 +216,9 @@ def test_what_is_new_goes_to_another_pool(
 CHILD = """
 import asyncio, sys
 from pydantic import TypeAdapter
-from lab.disks.place import DataLocation
-from lab.machine import LocalMachine
-from lab.saturators import AnySaturator, aimed, saturator
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.saturators import AnySaturator, aimed, saturator
 
 async def work():
     settings = aimed(TypeAdapter(AnySaturator).validate_json(sys.argv[1]), DataLocation(*sys.argv[3:]))

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from lab.disks.caches import CacheState, with_caches
-from lab.disks.folder import COLD
-from lab.disks.place import Place
-from lab.machine import LocalMachine
-from lab.steps.runner import StepRunner
+from plimsoll.lab.disks.caches import CacheState, with_caches
+from plimsoll.lab.disks.folder import COLD
+from plimsoll.lab.disks.place import Place
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.forum import wait_for
 from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.clones.qemu.driver import Qemu
-from lab.clones.qemu.settings import QemuSettings
-from lab.disks.place import Place
-from lab.machine import LocalMachine
-from lab.steps.remains import Remains
-from lab.steps.runner import StepRunner
+from plimsoll.lab.clones.qemu.driver import Qemu
+from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.disks.place import Place
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, free_port, need
 from tests.support.sitestack import ROLES, eventually, make, need_docker, run
@@ -216,11 +216,11 @@ def look_inside(ask: Callable[..., str]) -> None:
 # What a lab does with one backend, printing each step before it is done; it is killed at one of them.
 LIFE = """
 import asyncio, sys
-from lab.clones.qemu.driver import Qemu
-from lab.clones.qemu.settings import QemuSettings
-from lab.steps.runner import StepRunner
-from lab.machine import LocalMachine
-from lab.disks.place import Place
+from plimsoll.lab.clones.qemu.driver import Qemu
+from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.disks.place import Place
 
 clone = Qemu(QemuSettings.model_validate_json(sys.argv[1]), sys.argv[2], Place(sys.argv[3]))
 runner = StepRunner(LocalMachine(), on_step=lambda step: print(step.says, flush=True))

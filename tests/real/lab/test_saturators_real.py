@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from lab.machine import LocalMachine
-from lab.saturators import AnySaturator, saturator
-from lab.steps.runner import StepRunner
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.saturators import AnySaturator, saturator
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import LABEL, clear, emulated, need_disks, run
 from tests.support.programs import need
 

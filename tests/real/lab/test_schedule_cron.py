@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.timers.calendar import local_zone
+from plimsoll.lab.timers.calendar import local_zone
 from tests.support.paths import ROOT
 from tests.support.timed import program
 

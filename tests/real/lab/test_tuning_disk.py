@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from lab.machine import LocalMachine
-from lab.tuning import JournalPlace, put_back
-from lab.tuning.settings import SCHEDULERS_OWN
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.tuning import JournalPlace, put_back
+from plimsoll.lab.tuning.settings import SCHEDULERS_OWN
 from tests.support.paths import ROOT
 from tests.support.programs import need
 
 APPLY = """
 import asyncio, json, os, signal, sys
-from lab.machine import LocalMachine
-from lab.tuning import JournalPlace, Tuning, apply
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.tuning import JournalPlace, Tuning, apply
 
 wanted = Tuning.model_validate({"disks": {sys.argv[1]: json.loads(sys.argv[3])}})
 asyncio.run(apply(LocalMachine(), wanted, JournalPlace(sys.argv[2])))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from analysis.signoff.samesite import read_same
+from plimsoll.analysis.signoff.samesite import read_same
 from tests.support.paths import DOCS
 from tests.support.programs import REPLAY, free_port, need, open_to_all
 

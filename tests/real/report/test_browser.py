@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from analysis.report import make_report
+from plimsoll.analysis.report import make_report
 from tests.support.chromium import Opened
 from tests.support.experiment import write_experiment
 from tests.unit.report.test_comparison import hostile_experiment

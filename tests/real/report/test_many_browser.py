@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Browser
 
-from analysis.report.make import Report
+from plimsoll.analysis.report.make import Report
 from tests.support.chromium import Opened
 from tests.unit.report.test_report_many import many  # noqa: F401 a fixture
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from analysis.report import make_report
+from plimsoll.analysis.report import make_report
 from tests.support.chromium import Opened
 from tests.support.experiment import write_experiment
 from tests.support.rundir import records, write_run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.k6.build import k6_program
+from plimsoll.scenarios.k6.build import k6_program
 from tests.support.programs import need
 
 

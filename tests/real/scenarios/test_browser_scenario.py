@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from plimsoll.rundir.directory import RunDirectory
-from scenarios.browser import chromium_program
-from scenarios.k6.build import k6_program
+from plimsoll.scenarios.browser import chromium_program
+from plimsoll.scenarios.k6.build import k6_program
 from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
 from tests.support.quiet import quiet_network

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from scenarios.xenforo.pagesfile import STAND_IN
+from plimsoll.scenarios.xenforo.pagesfile import STAND_IN
 from tests.support.forum import PASSWORD, Forum, listens, serving, wait_for
 from tests.support.poll import Poll
 from tests.support.programs import free_port, need

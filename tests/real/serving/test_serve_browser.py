@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from analysis.report import make_report
+from plimsoll.analysis.report import make_report
 from tests.support.chromium import MUST_RUN
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser
 
-from analysis.report.chromium import chromium
-from analysis.signoff.pdf import PrintingError, print_command, print_pdf
+from plimsoll.analysis.report.chromium import chromium
+from plimsoll.analysis.signoff.pdf import PrintingError, print_command, print_pdf
 from plimsoll.cli import main
 from tests.support.chromium import MUST_RUN, Opened
 from tests.support.comparable import change, runs_of, write_both
@@ -191,7 +191,7 @@ def test_a_browser_that_fails_costs_the_pdf_only(
     browser_there = tmp_path / "chromium"
     browser_there.write_text(program)
     browser_there.chmod(0o755)
-    monkeypatch.setattr("analysis.signoff.pdf.chromium", lambda: str(browser_there))
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: str(browser_there))
     with pytest.raises(PrintingError, match=re.escape(says)):
         print_pdf(tmp_path / "page.html", tmp_path / "page.pdf", tmp_path)
     out = signed_off(tmp_path)

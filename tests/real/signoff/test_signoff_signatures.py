@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.signoff.manifest import write_manifest
-from analysis.signoff.signing import check_command, principals_command, sign_command, verify_command
+from plimsoll.analysis.signoff.manifest import write_manifest
+from plimsoll.analysis.signoff.signing import check_command, principals_command, sign_command, verify_command
 from tests.support.comparable import write_both
 from tests.support.signing_off import BACKENDS, gates, run, signed_off, stand_in_browser
 
@@ -19,7 +19,7 @@ MUST_RUN = os.environ.get("CI") == "true" and os.environ.get("PLIMSOLL_LAB") == 
 @pytest.fixture(autouse=True)
 def browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = stand_in_browser(tmp_path)
-    monkeypatch.setattr("analysis.signoff.pdf.chromium", lambda: str(program))
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: str(program))
 
 
 def test_no_password_is_on_a_command_line() -> None:

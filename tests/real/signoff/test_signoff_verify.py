@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.signoff.manifest import write_manifest
+from plimsoll.analysis.signoff.manifest import write_manifest
 from tests.support.comparable import runs_of
 from tests.support.signing_off import run, signed_off, stand_in_browser
 
@@ -20,7 +20,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     browser = stand_in_browser(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("analysis.signoff.pdf.chromium", lambda: str(browser))
+        patch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: str(browser))
         (folder / "failed").mkdir()
         signed_off(folder)
         signed_off(folder / "failed", ratio=1.5)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from lab.machine import LocalMachine
-from lab.saturators import kind_of
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.saturators import kind_of
 from tests.real.lab.test_copy_saturators_real import SETTINGS, command_lines, driven
 from tests.real.lab.test_saturators_real import is_whole_story, until_bytes
 from tests.support.disks import run

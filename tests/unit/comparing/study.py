@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparing.decision import Question, Verdict, decide
+from plimsoll.analysis.comparing.decision import Question, Verdict, decide
 
 Array = NDArray[np.float64]
 Drift = Callable[[np.random.Generator, int], Array]

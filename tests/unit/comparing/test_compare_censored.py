@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from analysis.comparing.levels import WHOLE, levels_of
-from analysis.comparing.metrics.metric import CensoredError, NoFigureError, Reading
-from analysis.comparing.metrics.registry import metric_of
-from analysis.comparing.runs import ComparedRun
+from plimsoll.analysis.comparing.levels import WHOLE, levels_of
+from plimsoll.analysis.comparing.metrics.metric import CensoredError, NoFigureError, Reading
+from plimsoll.analysis.comparing.metrics.registry import metric_of
+from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.comparable import runs_of, write_both, write_comparable

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.evidence.drive_facts import disks_of, summed_up
-from analysis.evidence.finding import FindingKind
-from analysis.report.make import make_report
+from plimsoll.analysis.evidence.drive_facts import disks_of, summed_up
+from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.analysis.report.make import make_report
 from plimsoll.common.severity import Severity
 from plimsoll.rundir.runfacts import Storage
 from tests.support.comparable import change, judged, runs_of, write_both

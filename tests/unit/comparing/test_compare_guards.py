@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from analysis.comparing.looks import LOOKS_FILE, Look, number_of
-from analysis.comparing.requests import PhaseRequests, cut_alike
-from analysis.comparing.spending import spent
-from analysis.comparing.stalls import excluded_share, far_worse, worst_us
-from analysis.statistics.sample import P999
-from analysis.statistics.student import cdf, quantile
+from plimsoll.analysis.comparing.looks import LOOKS_FILE, Look, number_of
+from plimsoll.analysis.comparing.requests import PhaseRequests, cut_alike
+from plimsoll.analysis.comparing.spending import spent
+from plimsoll.analysis.comparing.stalls import excluded_share, far_worse, worst_us
+from plimsoll.analysis.statistics.sample import P999
+from plimsoll.analysis.statistics.student import cdf, quantile
 from plimsoll.cli import main
 from plimsoll.rundir.requestfile import Records
 from tests.support.comparable import instant, write_both

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analysis.comparing.metrics import registry
+from plimsoll.analysis.comparing.metrics import registry
 from plimsoll.cli import main
 from tests.support.comparable import write_both
 from tests.support.paths import DOCS
 
 TOY = '''
-from analysis.comparing.metrics.metric import Metric
+from plimsoll.analysis.comparing.metrics.metric import Metric
 
 
 class RequestCount(Metric):

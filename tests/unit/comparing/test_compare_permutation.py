@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.statistics import permutation
-from analysis.statistics.permutation import Evidence, paired, unpaired
+from plimsoll.analysis.statistics import permutation
+from plimsoll.analysis.statistics.permutation import Evidence, paired, unpaired
 
 # scipy 1.17.1, scipy.stats.permutation_test, n_resamples=inf, of the difference of means, the shift taken off
 # the candidate's values: (test, baseline, candidate, shift, p of "greater", p of "less").

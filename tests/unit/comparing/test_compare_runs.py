@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.comparing.comparison import compare
-from analysis.comparing.gates import Gate
-from analysis.statistics.run import measure
+from plimsoll.analysis.comparing.comparison import compare
+from plimsoll.analysis.comparing.gates import Gate
+from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import PlimsollError
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.comparable import (

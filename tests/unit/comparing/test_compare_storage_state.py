@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from analysis.evidence.finding import Finding, FindingKind
-from analysis.report.make import make_report
-from analysis.signoff.evidence import scenarios_table
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.signoff.evidence import scenarios_table
 from tests.support.comparable import change, judged, runs_of, write_both
 from tests.unit.report.test_comparison import text_of
 

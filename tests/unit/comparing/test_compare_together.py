@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from analysis.comparing.comparison import Comparison, compare
-from analysis.evidence.finding import FindingKind
-from analysis.history.selection import select_runs
-from analysis.report.make import make_report
-from analysis.signoff.evidence import scenarios_table
+from plimsoll.analysis.comparing.comparison import Comparison, compare
+from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.analysis.history.selection import select_runs
+from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.signoff.evidence import scenarios_table
 from plimsoll.rundir.discovery import name_of, open_runs, place_of, runs_in
 from tests.support.comparable import STEADY, instant, write_comparable
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.comparing.gates import read_gates
-from lab.experiment.settings import read_lab
-from lab.hosts.settings import read_hosts
+from plimsoll.analysis.comparing.gates import read_gates
+from plimsoll.lab.experiment.settings import read_lab
+from plimsoll.lab.hosts.settings import read_hosts
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.saturators.registry import SATURATORS
+from plimsoll.lab.saturators.registry import SATURATORS
 from plimsoll.doctor.programs import Lack, is_here, lacks, table, too_old
 from plimsoll.doctor.uses import CONTRIBUTORS, USES
 from tests.support.paths import ROOT

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.evidence.agreement import side_findings
-from analysis.evidence.answers import RouteAnswers
-from analysis.evidence.run import Observation, RunEvidence
+from plimsoll.analysis.evidence.agreement import side_findings
+from plimsoll.analysis.evidence.answers import RouteAnswers
+from plimsoll.analysis.evidence.run import Observation, RunEvidence
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.comparable import runs_of, write_both
 

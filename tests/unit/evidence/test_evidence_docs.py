@@ -2,7 +2,7 @@
 
 import re
 
-from analysis.evidence.finding import FindingKind
+from plimsoll.analysis.evidence.finding import FindingKind
 from tests.support.paths import ROOT
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from tests.support.comparable import change, judged, runs_of, write_both
 
 SCANNED, TRIMMED, FULL = FindingKind.POOL_SCANNED, FindingKind.POOL_TRIMMED, FindingKind.POOL_FULL

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis.exporting import parquetfile
-from analysis.exporting.formats import FORMATS
+from plimsoll.analysis.exporting import parquetfile
+from plimsoll.analysis.exporting.formats import FORMATS
 from plimsoll.cli import main
 from tests.support.rundir import records, write_run
 

@@ -8,9 +8,9 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.exporting.export import export
-from analysis.exporting.hdrlog import hdr_blocks
-from analysis.exporting.histogram import LARGEST, encoded, highest, slots
+from plimsoll.analysis.exporting.export import export
+from plimsoll.analysis.exporting.hdrlog import hdr_blocks
+from plimsoll.analysis.exporting.histogram import LARGEST, encoded, highest, slots
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.paths import FIXTURES
 from tests.support.rundir import records, traffic, write_run

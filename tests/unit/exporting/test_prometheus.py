@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from analysis.exporting.exposition import MetricFamily
-from analysis.exporting.prometheus import prometheus_text
-from analysis.statistics.run import measure
+from plimsoll.analysis.exporting.exposition import MetricFamily
+from plimsoll.analysis.exporting.prometheus import prometheus_text
+from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import records, traffic, write_run
 

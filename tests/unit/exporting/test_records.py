@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.exporting.columns import COLUMNS
-from analysis.exporting.csvfile import cell
-from analysis.exporting.export import export
+from plimsoll.analysis.exporting.columns import COLUMNS
+from plimsoll.analysis.exporting.csvfile import cell
+from plimsoll.analysis.exporting.export import export
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.paths import FIXTURES
 from tests.support.rundir import COLUMNS as RECORD

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparing.decision import Question
-from analysis.history import changes, rules
-from analysis.history.baseline import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly
-from analysis.history.changes import changes_of
-from analysis.history.judge import judge
-from analysis.history.night import NightFacts, NightKey
-from analysis.history.rows import ChangeRow, FigureRow, NightRow, Past, RunRow
-from analysis.history.series import NightSeries, NightValue, SeriesKey
+from plimsoll.analysis.comparing.decision import Question
+from plimsoll.analysis.history import changes, rules
+from plimsoll.analysis.history.baseline import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly
+from plimsoll.analysis.history.changes import changes_of
+from plimsoll.analysis.history.judge import judge
+from plimsoll.analysis.history.night import NightFacts, NightKey
+from plimsoll.analysis.history.rows import ChangeRow, FigureRow, NightRow, Past, RunRow
+from plimsoll.analysis.history.series import NightSeries, NightValue, SeriesKey
 
 NIGHTS = 100
 SERIES = 8

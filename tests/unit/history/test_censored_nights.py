@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.comparing.levels import WHOLE, levels_of
-from analysis.history.intake import add_runs, select_readable
-from analysis.history.rows import Past
-from analysis.history.series import NightSeries, series_of
-from analysis.history.store import history
+from plimsoll.analysis.comparing.levels import WHOLE, levels_of
+from plimsoll.analysis.history.intake import add_runs, select_readable
+from plimsoll.analysis.history.rows import Past
+from plimsoll.analysis.history.series import NightSeries, series_of
+from plimsoll.analysis.history.store import history
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.nights import LAB, write_night
 

@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from analysis.history.days import Day, HourRow, LogRow, days_of, reference_of, refusals
-from analysis.history.digest import digest_of
-from analysis.history.intake import add_runs, select_readable
-from analysis.history.logstore import LogStore
-from analysis.history.night import NightFacts, NightKey
-from analysis.history.store import history
-from analysis.history.tonight import judge_tonight
-from analysis.statistics.served import alike
+from plimsoll.analysis.history.days import Day, HourRow, LogRow, days_of, reference_of, refusals
+from plimsoll.analysis.history.digest import digest_of
+from plimsoll.analysis.history.intake import add_runs, select_readable
+from plimsoll.analysis.history.logstore import LogStore
+from plimsoll.analysis.history.night import NightFacts, NightKey
+from plimsoll.analysis.history.store import history
+from plimsoll.analysis.history.tonight import judge_tonight
+from plimsoll.analysis.statistics.served import alike
 from plimsoll.rundir.runfacts import RunFacts
 from tests.support.nights import OLD_IS_FINE, regress
 from tests.support.servedlogs import DAY_NS, day, imported, table

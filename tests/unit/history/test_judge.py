@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.history.judge import judge
-from analysis.history.night import NightFacts, NightKey
-from analysis.history.rows import FigureRow, NightRow, Past, RunRow
+from plimsoll.analysis.history.judge import judge
+from plimsoll.analysis.history.night import NightFacts, NightKey
+from plimsoll.analysis.history.rows import FigureRow, NightRow, Past, RunRow
 
 
 def past(values_ms: Sequence[float]) -> Past:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from lab.experiment.folder import ExperimentFolder
-from lab.timers.night import carry_out
+from plimsoll.lab.experiment.folder import ExperimentFolder
+from plimsoll.lab.timers.night import carry_out
 from tests.support.nights import FIRST, OLD_IS_FINE, folder_of, regress, write_night
 from tests.support.paths import ROOT
 from tests.support.timed import LAB, python_program, scheduled

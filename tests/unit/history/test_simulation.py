@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 
-from analysis.history import rules
-from analysis.history.changes import changes_of
+from plimsoll.analysis.history import rules
+from plimsoll.analysis.history.changes import changes_of
 from tests.support.paths import DOCS
 from tests.unit.history.regress_study import (
     PLAIN,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analysis.importing.accesslog_command import _words, accesslog
+from plimsoll.analysis.importing.accesslog_command import _words, accesslog
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.programs import REPLAY, need

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis.importing.grinder import import_grinder
-from analysis.importing.result import ImportResult
-from analysis.statistics.run import RunStatistics, measure
+from plimsoll.analysis.importing.grinder import import_grinder
+from plimsoll.analysis.importing.result import ImportResult
+from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.grindertable import its_own_table

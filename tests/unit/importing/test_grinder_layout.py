@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.importing.grinder_layout import TEST, Layout, NoLayoutError, Tests, done_ms, layout
-from analysis.importing.grinder_log import DataLog
-from analysis.importing.grinder_names import NamesOfTests, names_beside
-from analysis.importing.interleaving import merged
-from analysis.importing.lines import ImportingError
+from plimsoll.analysis.importing.grinder_layout import TEST, Layout, NoLayoutError, Tests, done_ms, layout
+from plimsoll.analysis.importing.grinder_log import DataLog
+from plimsoll.analysis.importing.grinder_names import NamesOfTests, names_beside
+from plimsoll.analysis.importing.interleaving import merged
+from plimsoll.analysis.importing.lines import ImportingError
 
 PLAIN = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors"
 HTTP = (

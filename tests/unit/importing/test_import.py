@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis.importing.k6 import import_file
-from analysis.statistics.run import measure
+from plimsoll.analysis.importing.k6 import import_file
+from plimsoll.analysis.statistics.run import measure
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.paths import FIXTURES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.importing.lines import ending_of
+from plimsoll.analysis.importing.lines import ending_of
 
 
 @pytest.mark.parametrize(

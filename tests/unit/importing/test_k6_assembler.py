@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.importing.k6_assembler import K6Assembler
-from analysis.importing.k6_errors import error_kind
-from analysis.importing.k6_names import route_of
-from analysis.importing.k6_sample import K6Definition, K6Sample
-from analysis.importing.kinds import kind_of
-from analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
+from plimsoll.analysis.importing.k6_assembler import K6Assembler
+from plimsoll.analysis.importing.k6_errors import error_kind
+from plimsoll.analysis.importing.k6_names import route_of
+from plimsoll.analysis.importing.k6_sample import K6Definition, K6Sample
+from plimsoll.analysis.importing.kinds import kind_of
+from plimsoll.analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
 from plimsoll.rundir.request import Request
 
 NS = 1_000_000_000

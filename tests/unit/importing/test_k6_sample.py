@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.importing.k6_sample import (
+from plimsoll.analysis.importing.k6_sample import (
     BrokenLineError,
     K6Definition,
     K6Sample,

@@ -18,10 +18,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.importing.lines import ImportingError
-from analysis.importing.locust import import_locust
-from analysis.importing.locust_log import LocustLog, route_name
-from analysis.importing.locust_tables import read_tables
+from plimsoll.analysis.importing.lines import ImportingError
+from plimsoll.analysis.importing.locust import import_locust
+from plimsoll.analysis.importing.locust_log import LocustLog, route_name
+from plimsoll.analysis.importing.locust_tables import read_tables
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.paths import ROOT

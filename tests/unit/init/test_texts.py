@@ -6,8 +6,8 @@ import jsonschema
 import pytest
 import yaml
 
-from analysis.comparing import gates
-from lab.experiment import settings
+from plimsoll.analysis.comparing import gates
+from plimsoll.lab.experiment import settings
 from plimsoll.common.yamlfile import parse_model
 from plimsoll.init.answers import Disk, Limits, Site
 from plimsoll.init.experiment import Answers, Lengths, lengths, metric

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from lab.clones.proxmox.driver import Proxmox
-from lab.clones.proxmox.settings import ProxmoxSettings
-from lab.disks.place import DataLocation
-from lab.machine import Line, LocalMachine
-from lab.saturators import AnySaturator, Saturator, aimed, saturator
-from lab.saturators.backup import BACKUP, command, reader
-from lab.saturators.backup_sinks import own_snapshots, own_stored, release
-from lab.saturators.runner import Runner
-from lab.steps.runner import StepRunner
+from plimsoll.lab.clones.proxmox.driver import Proxmox
+from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.machine import Line, LocalMachine
+from plimsoll.lab.saturators import AnySaturator, Saturator, aimed, saturator
+from plimsoll.lab.saturators.backup import BACKUP, command, reader
+from plimsoll.lab.saturators.backup_sinks import own_snapshots, own_stored, release
+from plimsoll.lab.saturators.runner import Runner
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.proxmox_backups import RECORDED, ProxmoxNode
 from tests.support.scripted_machine import ScriptedMachine
 
@@ -177,7 +177,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProxmoxNode:
     made = ProxmoxNode(tmp_path)
     monkeypatch.setenv("PATH", made.path)
     (tmp_path / "own").mkdir()
-    monkeypatch.setattr("lab.saturators.backup._TEMPORARY", str(tmp_path / "own"))
+    monkeypatch.setattr("plimsoll.lab.saturators.backup._TEMPORARY", str(tmp_path / "own"))
     return made
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from lab.disks.place import DataLocation
-from lab.machine import Line, LocalMachine
-from lab.saturators import aimed, kind_of, saturator
-from lab.saturators import command as any_command
-from lab.saturators.amounts import LineFigures
-from lab.saturators.runner import Runner
-from lab.saturators.words import filled
-from lab.steps.runner import StepRunner
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.machine import Line, LocalMachine
+from plimsoll.lab.saturators import aimed, kind_of, saturator
+from plimsoll.lab.saturators import command as any_command
+from plimsoll.lab.saturators.amounts import LineFigures
+from plimsoll.lab.saturators.runner import Runner
+from plimsoll.lab.saturators.words import filled
+from plimsoll.lab.steps.runner import StepRunner
 from tests.unit.lab.test_copy_saturators import BY, COMMAND, HOME, settings_of
 
 
@@ -51,7 +51,7 @@ def test_a_line_format(form: str, counts: str, lines: list[str], said: list[int 
 def test_a_command_is_started_again_and_cleaned_up_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lab.saturators.command._MARKS", str(tmp_path))
+    monkeypatch.setattr("plimsoll.lab.saturators.command._MARKS", str(tmp_path))
     work = 'echo x >>"$0"; printf "1000 bytes\\r2000 bytes\\n" >&2'
     given_ = COMMAND | {
         "start": ["sh", "-c", work, f"{tmp_path}/@own.log"],
@@ -90,7 +90,7 @@ def test_a_command_is_started_again_and_cleaned_up_after(
 def test_a_clean_up_that_fails_is_tried_again_by_lab_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lab.saturators.command._MARKS", str(tmp_path))
+    monkeypatch.setattr("plimsoll.lab.saturators.command._MARKS", str(tmp_path))
     settings = settings_of(COMMAND | {"cleanup": ["sh", "-c", f"test ! -e {tmp_path}/stuck"]})
 
     async def drive() -> list[Any]:

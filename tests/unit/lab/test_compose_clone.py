@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lab.clones.compose import Compose, ComposeSettings
-from lab.clones.golden import Golden, SiteSettings
-from lab.clones.sitescripts import site_down, site_up
-from lab.disks.emulated_settings import EmulatedDisk
-from lab.disks.folder import FolderDisk
-from lab.disks.place import Place
-from lab.disks.registry import disk
-from lab.errors import MachineError
-from lab.names.labels import Label
-from lab.steps.step import Command, Serve, Step, filled
+from plimsoll.lab.clones.compose import Compose, ComposeSettings
+from plimsoll.lab.clones.golden import Golden, SiteSettings
+from plimsoll.lab.clones.sitescripts import site_down, site_up
+from plimsoll.lab.disks.emulated_settings import EmulatedDisk
+from plimsoll.lab.disks.folder import FolderDisk
+from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.registry import disk
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.names.labels import Label
+from plimsoll.lab.steps.step import Command, Serve, Step, filled
 from tests.support.scripted_machine import ScriptedMachine
 
 LABEL = Label("bench")

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from lab.disks.place import DataLocation
-from lab.machine import Line, LocalMachine
-from lab.saturators import AnySaturator, aimed, database_dump, rsync, saturator
-from lab.saturators.amounts import LineFigures, amount_bytes
-from lab.saturators.own_files import left_at, removal
-from lab.steps.runner import StepRunner
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.machine import Line, LocalMachine
+from plimsoll.lab.saturators import AnySaturator, aimed, database_dump, rsync, saturator
+from plimsoll.lab.saturators.amounts import LineFigures, amount_bytes
+from plimsoll.lab.saturators.own_files import left_at, removal
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)

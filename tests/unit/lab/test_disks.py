@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from lab.disks.limited_machine import LimitedMachine
-from lab.disks.limits import FIND_GROUP, SET_LIMITS, joined
-from lab.disks.registry import AnyDisk, disk
-from lab.disks.zfs import START_DAEMON
-from lab.machine import LocalMachine, Machine
-from lab.names.labels import Label
-from lab.steps.step import Command, Room, Step, filled, shown
+from plimsoll.lab.disks.limited_machine import LimitedMachine
+from plimsoll.lab.disks.limits import FIND_GROUP, SET_LIMITS, joined
+from plimsoll.lab.disks.registry import AnyDisk, disk
+from plimsoll.lab.disks.zfs import START_DAEMON
+from plimsoll.lab.machine import LocalMachine, Machine
+from plimsoll.lab.names.labels import Label
+from plimsoll.lab.steps.step import Command, Room, Step, filled, shown
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnyDisk)
 FOLDER = {"kind": "folder", "path": "/tank/lab"}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.disks.discovery import Loop, find, is_on, orphaned_mounts, own_loops, own_mounts
-from lab.disks.removal import remove_files
-from lab.machine import Done, LocalMachine
+from plimsoll.lab.disks.discovery import Loop, find, is_on, orphaned_mounts, own_loops, own_mounts
+from plimsoll.lab.disks.removal import remove_files
+from plimsoll.lab.machine import Done, LocalMachine
 from tests.support.fakemachine import FakeMachine
 
 NAME = "plimsoll-bench--hdd"

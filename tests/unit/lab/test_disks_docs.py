@@ -5,10 +5,10 @@ import re
 import yaml
 from pydantic import BaseModel, TypeAdapter
 
-from lab.clones.compose import ComposeSettings
-from lab.disks.disk import DiskSettings
-from lab.disks.emulated_settings import LIKE
-from lab.disks.registry import DISKS, AnyDisk
+from plimsoll.lab.clones.compose import ComposeSettings
+from plimsoll.lab.disks.disk import DiskSettings
+from plimsoll.lab.disks.emulated_settings import LIKE
+from plimsoll.lab.disks.registry import DISKS, AnyDisk
 from tests.support.paths import DOCS
 
 TEXT = (DOCS / "disks.md").read_text(encoding="utf-8")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.facts import read_again, read_facts, smart
-from lab.facts.model import DriveReading
-from lab.facts.parse import volume
-from lab.facts.read import disk_paths
+from plimsoll.lab.facts import read_again, read_facts, smart
+from plimsoll.lab.facts.model import DriveReading
+from plimsoll.lab.facts.parse import volume
+from plimsoll.lab.facts.read import disk_paths
 from tests.support.fakemachine import FakeMachine
 from tests.support.paths import ROOT
 

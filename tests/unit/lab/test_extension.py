@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.experiment.experiment import planned
-from lab.experiment.extension import alone, changes, extended_runs
-from lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.experiment import planned
+from plimsoll.lab.experiment.extension import alone, changes, extended_runs
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.common.yamlfile import parse_model
 
 BASE = """

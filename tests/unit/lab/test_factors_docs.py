@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from lab.experiment.factors.settings import SHORT
-from lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.factors.settings import SHORT
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS, ROOT
 

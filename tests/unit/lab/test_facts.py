@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.facts import DiskFacts, HostFacts, PoolFacts, difference, parse, read_facts
-from lab.facts.model import DatasetFacts
-from lab.facts.read import disk_paths
+from plimsoll.lab.facts import DiskFacts, HostFacts, PoolFacts, difference, parse, read_facts
+from plimsoll.lab.facts.model import DatasetFacts
+from plimsoll.lab.facts.read import disk_paths
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import (
     ARCSTATS,

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.fileio.cell import cell_of
-from lab.fileio.command import fileio
-from lab.fileio.histogram import Bucket, p999
-from lab.fileio.kept import append_cell, latest, read_cells
-from lab.fileio.options import settings_of
-from lab.fileio.output import FileioError, parse_output
-from lab.fileio.settings import TESTS, THREADS, FileioSettings, MatrixCase
-from lab.fileio.sysbench import Sysbench
-from lab.fileio.table import COLUMNS, FSYNC_COLUMNS, row, table
+from plimsoll.lab.fileio.cell import cell_of
+from plimsoll.lab.fileio.command import fileio
+from plimsoll.lab.fileio.histogram import Bucket, p999
+from plimsoll.lab.fileio.kept import append_cell, latest, read_cells
+from plimsoll.lab.fileio.options import settings_of
+from plimsoll.lab.fileio.output import FileioError, parse_output
+from plimsoll.lab.fileio.settings import TESTS, THREADS, FileioSettings, MatrixCase
+from plimsoll.lab.fileio.sysbench import Sysbench
+from plimsoll.lab.fileio.table import COLUMNS, FSYNC_COLUMNS, row, table
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.sizes import parse_size, size_text
 from plimsoll.rundir.cells import FsyncCell, MatrixCell

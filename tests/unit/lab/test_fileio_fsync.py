@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.fileio.cell import cell_of
-from lab.fileio.fsync.cell import fsync_cell
-from lab.fileio.fsync.fio import Fio
-from lab.fileio.fsync.output import FIGURES, parse_fio
-from lab.fileio.fsync.settings import ETCD, FsyncSettings
-from lab.fileio.kept import append_cell, read_cells
-from lab.fileio.matrix import commands, run_matrix, written_bytes
-from lab.fileio.options import settings_of
-from lab.fileio.output import FileioError, parse_output
-from lab.fileio.settings import MatrixCase
-from lab.fileio.table import FSYNC_COLUMNS, fsync_row, table
+from plimsoll.lab.fileio.cell import cell_of
+from plimsoll.lab.fileio.fsync.cell import fsync_cell
+from plimsoll.lab.fileio.fsync.fio import Fio
+from plimsoll.lab.fileio.fsync.output import FIGURES, parse_fio
+from plimsoll.lab.fileio.fsync.settings import ETCD, FsyncSettings
+from plimsoll.lab.fileio.kept import append_cell, read_cells
+from plimsoll.lab.fileio.matrix import commands, run_matrix, written_bytes
+from plimsoll.lab.fileio.options import settings_of
+from plimsoll.lab.fileio.output import FileioError, parse_output
+from plimsoll.lab.fileio.settings import MatrixCase
+from plimsoll.lab.fileio.table import FSYNC_COLUMNS, fsync_row, table
 from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.cells import FsyncCase, FsyncCell
 from tests.support.paths import ROOT

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.errors import MachineError
-from lab.machine import LocalMachine
-from lab.observers import ObserverSettings, Probed, ProbePlace, sampler_of
-from lab.observers.fsync import FsyncWatch, command, parse
-from lab.steps.runner import StepRunner
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.observers import ObserverSettings, Probed, ProbePlace, sampler_of
+from plimsoll.lab.observers.fsync import FsyncWatch, command, parse
+from plimsoll.lab.steps.runner import StepRunner
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.paths import ROOT
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from lab.errors import MachineError
-from lab.hosts.choose import chosen
-from lab.hosts.command import hosts
-from lab.hosts.fleet import HostOutcome, run_everywhere
-from lab.hosts.settings import HostSettings, HostsFile, host_of, read_hosts
-from lab.hosts.show import outcome_lines, summary_lines
-from lab.machine import Line, LocalMachine, Process
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.hosts.choose import chosen
+from plimsoll.lab.hosts.command import hosts
+from plimsoll.lab.hosts.fleet import HostOutcome, run_everywhere
+from plimsoll.lab.hosts.settings import HostSettings, HostsFile, host_of, read_hosts
+from plimsoll.lab.hosts.show import outcome_lines, summary_lines
+from plimsoll.lab.machine import Line, LocalMachine, Process
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.ssh import Access
 from tests.support.paths import ROOT
@@ -241,8 +241,8 @@ def test_no_hosts_is_an_error_that_the_command_line_turns_into_2(monkeypatch: py
 def test_interrupted_it_ends_what_runs_and_says_what_was_not_done(tmp_path: Path) -> None:
     program = """
 import sys
-from lab.hosts import command, settings
-from lab.machine import LocalMachine
+from plimsoll.lab.hosts import command, settings
+from plimsoll.lab.machine import LocalMachine
 settings.HostSettings.machine = lambda host: LocalMachine(host.name)
 command.hosts(sys.argv[1:])
 """

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from lab.errors import LabError
-from lab.experiment import journal as journal_module
-from lab.experiment.folder import ExperimentFolder
-from lab.experiment.journal import Journal
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.experiment import journal as journal_module
+from plimsoll.lab.experiment.folder import ExperimentFolder
+from plimsoll.lab.experiment.journal import Journal
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from lab.experiment.journal import Journal
+from plimsoll.lab.experiment.journal import Journal
 with Journal(Path(sys.argv[1])).held():
     print("held", flush=True)
     time.sleep(600)

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.disks import arc
-from lab.disks.caches import CacheState, can_be_cold, with_caches
-from lab.disks.registry import disk
-from lab.experiment.caches import cache_facts
-from lab.experiment.settings import MANUAL, Lab, problems
-from lab.names.labels import Label
+from plimsoll.lab.disks import arc
+from plimsoll.lab.disks.caches import CacheState, can_be_cold, with_caches
+from plimsoll.lab.disks.registry import disk
+from plimsoll.lab.experiment.caches import cache_facts
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.names.labels import Label
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS

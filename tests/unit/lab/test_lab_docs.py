@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from lab.clones.golden import SiteSettings
-from lab.clones.static import StaticSettings
-from lab.experiment.factors.settings import Factor
-from lab.experiment.fileio_settings import Fileio
-from lab.experiment.notify_settings import Notify
-from lab.experiment.replay_options import ReplayOptions
-from lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
-from lab.experiment.together.members import Member
-from lab.fileio.fsync.settings import FsyncMatrix
+from plimsoll.lab.clones.golden import SiteSettings
+from plimsoll.lab.clones.static import StaticSettings
+from plimsoll.lab.experiment.factors.settings import Factor
+from plimsoll.lab.experiment.fileio_settings import Fileio
+from plimsoll.lab.experiment.notify_settings import Notify
+from plimsoll.lab.experiment.replay_options import ReplayOptions
+from plimsoll.lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
+from plimsoll.lab.experiment.together.members import Member
+from plimsoll.lab.fileio.fsync.settings import FsyncMatrix
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS
 

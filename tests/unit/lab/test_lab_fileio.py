@@ -13,20 +13,20 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from lab.errors import MachineError
-from lab.experiment.extension import changes
-from lab.experiment.folder import ExperimentFolder, make_folder
-from lab.experiment.notices import Notices
-from lab.experiment.plan import lasts_s
-from lab.experiment.rig import Rig
-from lab.experiment.rigs import Machines, rigs_of
-from lab.experiment.settings import MANUAL, Lab, problems
-from lab.experiment.status.look import Watch
-from lab.experiment.status.text import lines
-from lab.experiment.volume_choice import left_out
-from lab.experiment.volumes import Volumes, lacking, measured_rigs
-from lab.fileio.matrix import commands, run_matrix, written_bytes
-from lab.machine import Done, Machine
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.experiment.extension import changes
+from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder
+from plimsoll.lab.experiment.notices import Notices
+from plimsoll.lab.experiment.plan import lasts_s
+from plimsoll.lab.experiment.rig import Rig
+from plimsoll.lab.experiment.rigs import Machines, rigs_of
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.status.text import lines
+from plimsoll.lab.experiment.volume_choice import left_out
+from plimsoll.lab.experiment.volumes import Volumes, lacking, measured_rigs
+from plimsoll.lab.fileio.matrix import commands, run_matrix, written_bytes
+from plimsoll.lab.machine import Done, Machine
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model

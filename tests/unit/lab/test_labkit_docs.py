@@ -7,10 +7,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from lab.observers import OBSERVERS, ObserverSettings
-from lab.observers.settings import FsyncProbeSettings, MariadbSettings, PhpSettings
-from lab.tuning import Tuning
-from lab.tuning.settings import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
+from plimsoll.lab.observers import OBSERVERS, ObserverSettings
+from plimsoll.lab.observers.settings import FsyncProbeSettings, MariadbSettings, PhpSettings
+from plimsoll.lab.tuning import Tuning
+from plimsoll.lab.tuning.settings import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
 from tests.support.paths import DOCS
 
 NAMES = [observer.name for observer in OBSERVERS]

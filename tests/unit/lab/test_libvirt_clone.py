@@ -9,13 +9,13 @@ import pytest
 from lxml import etree
 from pydantic import ValidationError
 
-from lab.clones.libvirt.driver import Libvirt
-from lab.clones.libvirt.settings import LibvirtSettings
-from lab.clones.libvirt.xml import Base, clone_xml, mac_address, read_base
-from lab.disks.place import Place
-from lab.errors import LabError, MachineError
-from lab.machine import Done
-from lab.steps.step import Command, Room, Serve, Step, shown
+from plimsoll.lab.clones.libvirt.driver import Libvirt
+from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
+from plimsoll.lab.clones.libvirt.xml import Base, clone_xml, mac_address, read_base
+from plimsoll.lab.disks.place import Place
+from plimsoll.lab.errors import LabError, MachineError
+from plimsoll.lab.machine import Done
+from plimsoll.lab.steps.step import Command, Room, Serve, Step, shown
 from tests.support.fakemachine import FakeMachine
 
 NAME = "plimsoll-bench--hdd"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.clones.libvirt import scripts
-from lab.steps.step import Command
+from plimsoll.lab.clones.libvirt import scripts
+from plimsoll.lab.steps.step import Command
 
 URI, NAME = "qemu:///system", "plimsoll-bench--hdd"
 VIRSH = """#!/bin/sh

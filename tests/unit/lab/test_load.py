@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.errors import LabError
-from lab.experiment.command_line import PlannedLoad
-from lab.experiment.load import Load, LoadPart
-from lab.experiment.phases import Events, RunClock
-from lab.experiment.together.beginning import BEGIN_FILE, Beginning
-from lab.experiment.together.members import Member
-from lab.machine import LocalMachine
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.experiment.command_line import PlannedLoad
+from plimsoll.lab.experiment.load import Load, LoadPart
+from plimsoll.lab.experiment.phases import Events, RunClock
+from plimsoll.lab.experiment.together.beginning import BEGIN_FILE, Beginning
+from plimsoll.lab.experiment.together.members import Member
+from plimsoll.lab.machine import LocalMachine
 
 # A scenario as the lab sees it: it begins, does what it is for, and says how it ended.
 SCENARIO = """

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.errors import MachineError, last_words
-from lab.machine import Done, Line, LocalMachine
-from lab.machine.guard import guarded
-from lab.machine.linesplit import LineSplit, text_of
+from plimsoll.lab.errors import MachineError, last_words
+from plimsoll.lab.machine import Done, Line, LocalMachine
+from plimsoll.lab.machine.guard import guarded
+from plimsoll.lab.machine.linesplit import LineSplit, text_of
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from tests.support.paths import ROOT
 
@@ -203,7 +203,7 @@ def test_nothing_is_left_when_this_program_is_killed() -> None:
     word = marked()
     program = f"""
 import asyncio
-from lab.machine import LocalMachine
+from plimsoll.lab.machine import LocalMachine
 async def main():
     process = await LocalMachine().start({named(word)!r})
     await process.wait()

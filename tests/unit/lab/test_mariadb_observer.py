@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from lab.machine import Done
-from lab.observers import ObserverSettings, mariadb, observer
-from lab.observers.settings import MariadbSettings
+from plimsoll.lab.machine import Done
+from plimsoll.lab.observers import ObserverSettings, mariadb, observer
+from plimsoll.lab.observers.settings import MariadbSettings
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import MARIADB
 

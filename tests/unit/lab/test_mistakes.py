@@ -12,13 +12,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.comparing.gates import read_gates
-from lab.experiment.checked import read_checked
-from lab.experiment.settings import MANUAL, Lab, problems
-from lab.hosts.settings import read_hosts
+from plimsoll.analysis.comparing.gates import read_gates
+from plimsoll.lab.experiment.checked import read_checked
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.hosts.settings import read_hosts
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
-from scenarios.running.clonelist import read_config
+from plimsoll.scenarios.running.clonelist import read_config
 from tests.support.paths import ROOT
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.observers import (
+from plimsoll.lab.observers import (
     ObserverSettings,
     arcstats,
     cpu,
@@ -17,8 +17,8 @@ from lab.observers import (
     pressure,
     zpool,
 )
-from lab.observers.counters import Pair
-from lab.observers.observer import Source
+from plimsoll.lab.observers.counters import Pair
+from plimsoll.lab.observers.observer import Source
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import (
     ARCSTATS,

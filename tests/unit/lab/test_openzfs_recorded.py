@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.facts import parse
-from lab.observers import arcstats, zpool
-from lab.saturators.send_loop import thrown_away
-from lab.saturators.zfs import estimated_bytes, progress_bytes
-from lab.saturators.zpool_scan import SCAN, percent_done
+from plimsoll.lab.facts import parse
+from plimsoll.lab.observers import arcstats, zpool
+from plimsoll.lab.saturators.send_loop import thrown_away
+from plimsoll.lab.saturators.zfs import estimated_bytes, progress_bytes
+from plimsoll.lab.saturators.zpool_scan import SCAN, percent_done
 from tests.support.paths import ROOT
 
 RECORDED = ROOT / "tests" / "fixtures" / "openzfs"

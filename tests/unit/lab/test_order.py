@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.experiment.journal import Journal
-from lab.experiment.order import runs_in_order
-from lab.experiment.settings import Limits
+from plimsoll.lab.experiment.journal import Journal
+from plimsoll.lab.experiment.order import runs_in_order
+from plimsoll.lab.experiment.settings import Limits
 
 _ORDERS: list[Literal["abba", "random"]] = ["abba", "random"]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.errors import LabError
-from lab.experiment.phases import Events, RunClock, saturate
-from lab.experiment.settings import Phases
-from lab.saturators.runner import OnEvent
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.experiment.phases import Events, RunClock, saturate
+from plimsoll.lab.experiment.settings import Phases
+from plimsoll.lab.saturators.runner import OnEvent
 
 
 class SlowToStart:

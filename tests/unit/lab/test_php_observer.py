@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lab.observers import ObserverSettings
-from lab.observers.php import COLUMNS, PhpWatch, parse
-from lab.observers.settings import PhpSettings
+from plimsoll.lab.observers import ObserverSettings
+from plimsoll.lab.observers.php import COLUMNS, PhpWatch, parse
+from plimsoll.lab.observers.settings import PhpSettings
 from tests.support.fakemachine import FakeMachine, FakeProcess
 
 # As PHP 8.2's pages print them, behind a TCP socket.

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.observers import ObserverSettings, observer, poolstate, poolstatus, poolwaits, txg, vdevs, zil
-from lab.observers.observer import Source
-from lab.observers.poolstatus import Leaf
-from lab.observers.watch import END, Watch
+from plimsoll.lab.observers import ObserverSettings, observer, poolstate, poolstatus, poolwaits, txg, vdevs, zil
+from plimsoll.lab.observers.observer import Source
+from plimsoll.lab.observers.poolstatus import Leaf
+from plimsoll.lab.observers.watch import END, Watch
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.openzfs import TXGS_HEAD, histograms, kstat, vdev_line
 from tests.support.openzfs import txg as line

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lab.observers import poolstate, poolstatus, poolwaits, txg, vdevs, zil
-from lab.observers.observer import Source
-from lab.observers.poolstatus import Leaf
-from lab.observers.watch import END
+from plimsoll.lab.observers import poolstate, poolstatus, poolwaits, txg, vdevs, zil
+from plimsoll.lab.observers.observer import Source
+from plimsoll.lab.observers.poolstatus import Leaf
+from plimsoll.lab.observers.watch import END
 from tests.support.paths import ROOT
 
 OPENZFS = ROOT / "tests" / "fixtures" / "openzfs"

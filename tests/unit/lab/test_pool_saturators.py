@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from lab.disks.place import DataLocation
-from lab.disks.removal import remove_files
-from lab.experiment.clean import clean
-from lab.experiment.rigs import rig_of
-from lab.experiment.settings import MANUAL, Lab, problems
-from lab.machine import Line
-from lab.saturators import AnySaturator, aimed, kind_of, saturator
-from lab.saturators.resilver import RESILVER, detach, resilver
-from lab.saturators.scrub import SCRUB, scrub, stop
-from lab.saturators.zpool_scan import ScanFigures, percent_done
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.removal import remove_files
+from plimsoll.lab.experiment.clean import clean
+from plimsoll.lab.experiment.rigs import rig_of
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.machine import Line
+from plimsoll.lab.saturators import AnySaturator, aimed, kind_of, saturator
+from plimsoll.lab.saturators.resilver import RESILVER, detach, resilver
+from plimsoll.lab.saturators.scrub import SCRUB, scrub, stop
+from plimsoll.lab.saturators.zpool_scan import ScanFigures, percent_done
 from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
@@ -321,9 +321,9 @@ def test_lab_clean_looks_for_what_earlier_files_of_the_name_had(
 ) -> None:
     before = _lab({"kind": "scrub", "pool": "rust"})
     now = _lab({"kind": "scrub", "pool": "tank"})
-    monkeypatch.setattr("lab.experiment.clean.versions", lambda _lab: [now, before, now])
-    monkeypatch.setattr("lab.experiment.clean.tunings", _none)
-    monkeypatch.setattr("lab.experiment.clean.Machines", _Scripted)
+    monkeypatch.setattr("plimsoll.lab.experiment.clean.versions", lambda _lab: [now, before, now])
+    monkeypatch.setattr("plimsoll.lab.experiment.clean.tunings", _none)
+    monkeypatch.setattr("plimsoll.lab.experiment.clean.Machines", _Scripted)
     found = asyncio.run(clean(now, remove=False, say=print))
     assert [one.what for one in found] == [
         ("the scrub of tank, or its mark there",),

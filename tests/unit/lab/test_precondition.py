@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.errors import LabError
-from lab.experiment.extension import changes
-from lab.experiment.folder import make_folder
-from lab.experiment.plan import lasts_s
-from lab.experiment.precondition_settings import Precondition, preconditioned_rigs
-from lab.experiment.preconditioning import Preconditioning
-from lab.experiment.probe_room import VolumeUses, claims_of
-from lab.experiment.rigs import Machines, rigs_of
-from lab.experiment.rounds import is_over, judged, keep, precondition_facts, read_rounds
-from lab.experiment.settings import MANUAL, Lab, problems
-from lab.experiment.status.look import Watch
-from lab.experiment.status.text import lines
-from lab.experiment.volume_choice import left_out
-from lab.precondition.settings import PreconditionSettings
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.experiment.extension import changes
+from plimsoll.lab.experiment.folder import make_folder
+from plimsoll.lab.experiment.plan import lasts_s
+from plimsoll.lab.experiment.precondition_settings import Precondition, preconditioned_rigs
+from plimsoll.lab.experiment.preconditioning import Preconditioning
+from plimsoll.lab.experiment.probe_room import VolumeUses, claims_of
+from plimsoll.lab.experiment.rigs import Machines, rigs_of
+from plimsoll.lab.experiment.rounds import is_over, judged, keep, precondition_facts, read_rounds
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.status.text import lines
+from plimsoll.lab.experiment.volume_choice import left_out
+from plimsoll.lab.precondition.settings import PreconditionSettings
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
 from plimsoll.rundir.rounds import VolumeRound, last_filling
@@ -203,7 +203,7 @@ async def brought_about(
 
 
 def room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.experiment.preconditioning.check_size", lambda *_: None)
+    monkeypatch.setattr("plimsoll.lab.experiment.preconditioning.check_size", lambda *_: None)
 
 
 @pytest.mark.usefixtures("untuned")

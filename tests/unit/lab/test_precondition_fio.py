@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from lab.errors import LabError
-from lab.precondition import fio
-from lab.precondition.filling import check_size, filling_bytes
-from lab.precondition.settings import PreconditionSettings
-from lab.precondition.steady import steadiness
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.precondition import fio
+from plimsoll.lab.precondition.filling import check_size, filling_bytes
+from plimsoll.lab.precondition.settings import PreconditionSettings
+from plimsoll.lab.precondition.steady import steadiness
 
 GIB = 1 << 30
 

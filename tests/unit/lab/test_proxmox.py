@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lab.clones.proxmox.driver import Proxmox
-from lab.clones.proxmox.settings import ProxmoxSettings
-from lab.errors import LabError
-from lab.proxmox import ProxmoxApi, connect
-from lab.steps.runner import StepRunner
-from lab.steps.step import Call, Serve, shown
+from plimsoll.lab.clones.proxmox.driver import Proxmox
+from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.proxmox import ProxmoxApi, connect
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Call, Serve, shown
 from tests.support.fakemachine import FakeMachine
 from tests.support.proxmox_guest import Vm
 from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server

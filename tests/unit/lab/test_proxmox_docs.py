@@ -6,9 +6,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from lab.clones.libvirt.settings import LibvirtSettings
-from lab.clones.proxmox.settings import DiskLimits, ProxmoxSettings
-from lab.experiment.settings import read_lab
+from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
+from plimsoll.lab.clones.proxmox.settings import DiskLimits, ProxmoxSettings
+from plimsoll.lab.experiment.settings import read_lab
 from tests.support.paths import DOCS, ROOT
 
 PAGES: dict[str, dict[str, type[BaseModel]]] = {

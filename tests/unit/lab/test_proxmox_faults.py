@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from lab.errors import LabError
-from lab.proxmox import ApiSettings, ProxmoxApi, connect
-from lab.proxmox.guest import guest_address
-from lab.proxmox.task import task
-from lab.proxmox.token import token
-from lab.steps.step import Call
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.proxmox import ApiSettings, ProxmoxApi, connect
+from plimsoll.lab.proxmox.guest import guest_address
+from plimsoll.lab.proxmox.task import task
+from plimsoll.lab.proxmox.token import token
+from plimsoll.lab.steps.step import Call
 from tests.support.proxmox_guest import Vm
 from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from lab.clones.proxmox.driver import Proxmox
-from lab.clones.proxmox.guests import GUESTS, GuestName
-from lab.clones.proxmox.look import look
-from lab.clones.proxmox.settings import ProxmoxSettings
-from lab.errors import LabError
-from lab.proxmox import ProxmoxApi, connect
-from lab.proxmox.storages import KINDS
-from lab.steps.runner import StepRunner
-from lab.steps.step import Call, Serve
+from plimsoll.lab.clones.proxmox.driver import Proxmox
+from plimsoll.lab.clones.proxmox.guests import GUESTS, GuestName
+from plimsoll.lab.clones.proxmox.look import look
+from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.proxmox import ProxmoxApi, connect
+from plimsoll.lab.proxmox.storages import KINDS
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Call, Serve
 from tests.support.fakemachine import FakeMachine
 from tests.support.paths import DOCS
 from tests.support.proxmox_guest import Vm

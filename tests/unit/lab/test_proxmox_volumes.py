@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from analysis.evidence.storage import described
-from lab.clones.clone import Surroundings
-from lab.clones.golden import SiteSettings
-from lab.clones.proxmox.driver import PROXMOX
-from lab.clones.proxmox.settings import ProxmoxSettings
-from lab.experiment.rig import Rig
-from lab.experiment.settings import Backend
-from lab.facts import read_facts
-from lab.proxmox.storages import KINDS, dataset_of, folder_of, is_of_node, storage_facts
-from lab.proxmox.volumes import volumes_of
+from plimsoll.analysis.evidence.storage import described
+from plimsoll.lab.clones.clone import Surroundings
+from plimsoll.lab.clones.golden import SiteSettings
+from plimsoll.lab.clones.proxmox.driver import PROXMOX
+from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from plimsoll.lab.experiment.rig import Rig
+from plimsoll.lab.experiment.settings import Backend
+from plimsoll.lab.facts import read_facts
+from plimsoll.lab.proxmox.storages import KINDS, dataset_of, folder_of, is_of_node, storage_facts
+from plimsoll.lab.proxmox.volumes import volumes_of
 from plimsoll.common.differences import differing
 from plimsoll.rundir.runfacts import Storage
 from tests.support.fakemachine import FakeMachine

@@ -6,10 +6,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from lab.clones.qemu.driver import Qemu, mac
-from lab.clones.qemu.settings import QemuSettings
-from lab.disks.place import Place
-from lab.steps.step import Command, Serve, Step, shown
+from plimsoll.lab.clones.qemu.driver import Qemu, mac
+from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.disks.place import Place
+from plimsoll.lab.steps.step import Command, Serve, Step, shown
 from tests.support.paths import DOCS, ROOT
 
 NAME = "plimsoll-bench--hdd"

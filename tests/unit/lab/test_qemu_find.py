@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from lab.clones.qemu import scripts as qemu_scripts
-from lab.clones.qemu.driver import Qemu
-from lab.clones.qemu.settings import QemuSettings
-from lab.disks.place import Place
-from lab.errors import MachineError
-from lab.machine import LocalMachine
-from lab.steps.runner import StepRunner
-from lab.steps.step import Command
+from plimsoll.lab.clones.qemu import scripts as qemu_scripts
+from plimsoll.lab.clones.qemu.driver import Qemu
+from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.disks.place import Place
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Command
 from tests.support.fakemachine import FakeMachine
 from tests.support.scripted_machine import ScriptedMachine
 

@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 import pytest
 
-from lab.clones.registry import DRIVERS
-from lab.disks.registry import DISKS
-from lab.observers import OBSERVERS
-from lab.saturators import SATURATORS
+from plimsoll.lab.clones.registry import DRIVERS
+from plimsoll.lab.disks.registry import DISKS
+from plimsoll.lab.observers import OBSERVERS
+from plimsoll.lab.saturators import SATURATORS
 from tests.support.paths import ROOT
 
 LAB = """
@@ -37,7 +37,7 @@ main()
 SAMPLE = """
 import asyncio, json
 import tests.support.lab_toys
-from lab.observers import ObserverSettings, sampler_of
+from plimsoll.lab.observers import ObserverSettings, sampler_of
 from tests.support.fakemachine import FakeMachine
 
 async def sample():

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lab.machine import LocalMachine
-from lab.observers import (
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.observers import (
     HostCsv,
     ObserverSettings,
     Sampler,
@@ -20,11 +20,11 @@ from lab.observers import (
     place,
     sampler_of,
 )
-from lab.observers.files import command, parted, read_files
-from lab.observers.hostcsv import shown
-from lab.observers.place import shifted
-from lab.observers.sampler import next_due_ns
-from lab.observers.settings import MariadbSettings
+from plimsoll.lab.observers.files import command, parted, read_files
+from plimsoll.lab.observers.hostcsv import shown
+from plimsoll.lab.observers.place import shifted
+from plimsoll.lab.observers.sampler import next_due_ns
+from plimsoll.lab.observers.settings import MariadbSettings
 from plimsoll.common.errors import OutputError
 from plimsoll.rundir.hostfile import read_host
 from tests.support.fakemachine import FakeMachine, FakeProcess
@@ -114,7 +114,7 @@ def test_a_run_has_one_host_csv(tmp_path: Path) -> None:
 WRITES = """
 import itertools, sys
 from pathlib import Path
-from lab.observers import HostCsv
+from plimsoll.lab.observers import HostCsv
 file = HostCsv(Path(sys.argv[1]), ["cpu.user_percent"])
 for number in itertools.count():
     file.sample(number, [number / 4])

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from lab.timers import night as nightly
-from lab.timers.calendar import parsed
-from lab.timers.definition import Timer, TimerFolders
-from lab.timers.environment import environment, read_environment
-from lab.timers.night import carry_out, exit_code, outcome
-from lab.timers.nights import Night, Nights, held, missed, still_running
-from lab.timers.plan import InstalledTimer
-from lab.timers.status import Status, status
+from plimsoll.lab.timers import night as nightly
+from plimsoll.lab.timers.calendar import parsed
+from plimsoll.lab.timers.definition import Timer, TimerFolders
+from plimsoll.lab.timers.environment import environment, read_environment
+from plimsoll.lab.timers.night import carry_out, exit_code, outcome
+from plimsoll.lab.timers.nights import Night, Nights, held, missed, still_running
+from plimsoll.lab.timers.plan import InstalledTimer
+from plimsoll.lab.timers.status import Status, status
 from tests.support.paths import ROOT
 from tests.support.timed import called, program, scheduled, tell
 

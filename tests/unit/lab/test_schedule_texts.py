@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.errors import LabError
-from lab.timers import crontab, units
-from lab.timers.calendar import dues, parsed
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.timers import crontab, units
+from plimsoll.lab.timers.calendar import dues, parsed
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "systemd"

@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from lab.experiment.status.forecast import AFTER_S, BEFORE_S, MAKE_S
-from lab.experiment.status.latencies import FEWEST
-from lab.experiment.status.model import (
+from plimsoll.lab.experiment.status.forecast import AFTER_S, BEFORE_S, MAKE_S
+from plimsoll.lab.experiment.status.latencies import FEWEST
+from plimsoll.lab.experiment.status.model import (
     DiskFigures,
     Doing,
     Failure,
@@ -19,7 +19,7 @@ from lab.experiment.status.model import (
     Status,
     VolumeCells,
 )
-from lab.experiment.status.text import lines
+from plimsoll.lab.experiment.status.text import lines
 from tests.support.paths import DOCS
 
 TEXT = (DOCS / "status.md").read_text(encoding="utf-8")

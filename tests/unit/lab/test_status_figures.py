@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.experiment.status.disturbance import Disks, Saturation
-from lab.experiment.status.latencies import Latencies
-from lab.experiment.status.load import Load
-from lab.experiment.status.model import Doing
-from lab.experiment.status.running import RunningRun
-from lab.experiment.status.stretches import OVER, Stretch
-from lab.experiment.status.tail import Tail
-from lab.experiment.status.text import load_text
+from plimsoll.lab.experiment.status.disturbance import Disks, Saturation
+from plimsoll.lab.experiment.status.latencies import Latencies
+from plimsoll.lab.experiment.status.load import Load
+from plimsoll.lab.experiment.status.model import Doing
+from plimsoll.lab.experiment.status.running import RunningRun
+from plimsoll.lab.experiment.status.stretches import OVER, Stretch
+from plimsoll.lab.experiment.status.tail import Tail
+from plimsoll.lab.experiment.status.text import load_text
 from plimsoll.rundir.requestfile import RECORD, WARMUP, Records
 from plimsoll.rundir.requestwriter import header
 

@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from lab.errors import LabError, MachineError
-from lab.machine import LocalMachine
-from lab.names.labels import Label
-from lab.steps.runner import StepRunner
-from lab.steps.step import Call, Command, Room, Serve, Step, filled, no_reference, shown
+from plimsoll.lab.errors import LabError, MachineError
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.names.labels import Label
+from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, filled, no_reference, shown
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from lab.clones.clone import Target
-from lab.experiment.command_line import PlannedLoad, loads_of
-from lab.experiment.factors.variants import variants
-from lab.experiment.order import PlannedRun
-from lab.experiment.scenario_kinds import ScenarioTraits, traits_of
-from lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.clones.clone import Target
+from plimsoll.lab.experiment.command_line import PlannedLoad, loads_of
+from plimsoll.lab.experiment.factors.variants import variants
+from plimsoll.lab.experiment.order import PlannedRun
+from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits, traits_of
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.yamlfile import parse_model
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from lab.tuning import Tuning, TuningError, plan
-from lab.tuning.apply import planned
-from lab.tuning.own_disk import created_with, in_words, resolved, still_to_be_made, tuned_in_runs, without
-from lab.tuning.plan import TunedValue, touched, wanted
-from lab.tuning.settings import SCHEDULERS_OWN
-from lab.tuning.values import PropertyValue, QueueValue, Value
+from plimsoll.lab.tuning import Tuning, TuningError, plan
+from plimsoll.lab.tuning.apply import planned
+from plimsoll.lab.tuning.own_disk import created_with, in_words, resolved, still_to_be_made, tuned_in_runs, without
+from plimsoll.lab.tuning.plan import TunedValue, touched, wanted
+from plimsoll.lab.tuning.settings import SCHEDULERS_OWN
+from plimsoll.lab.tuning.values import PropertyValue, QueueValue, Value
 from tests.support.tunedhost import host_to_tune
 
 BACK = [

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.machine import LocalMachine
-from lab.tuning import JournalPlace, Tuning, TuningError, apply, put_back, put_back_all
-from lab.tuning.apply import planned
-from lab.tuning.journal import (
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.tuning import JournalPlace, Tuning, TuningError, apply, put_back, put_back_all
+from plimsoll.lab.tuning.apply import planned
+from plimsoll.lab.tuning.journal import (
     TuningJournal,
     journals_on,
     parse_journal,
@@ -19,7 +19,7 @@ from lab.tuning.journal import (
     remove_journal,
     write_journal,
 )
-from lab.tuning.values import PropertyValue, VmValue, ZfsValue
+from plimsoll.lab.tuning.values import PropertyValue, VmValue, ZfsValue
 from tests.support.tunedhost import PARAMETERS, PLACE, QUEUE, TunedHost, host_to_tune
 
 FULL = {
@@ -228,7 +228,7 @@ def test_what_was_asked_for_is_told_with_what_was_there_also_where_nothing_chang
 
 def test_the_journal_on_a_real_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very scripts, by a real shell: written whole, once, listed, read, removed."""
-    monkeypatch.setattr("lab.tuning.journal.FOLDER", str(tmp_path / "tuning"))
+    monkeypatch.setattr("plimsoll.lab.tuning.journal.FOLDER", str(tmp_path / "tuning"))
     value = VmValue(name="swappiness", value="60")
 
     async def run() -> None:

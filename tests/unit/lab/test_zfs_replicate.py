@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from lab.disks.place import DataLocation
-from lab.errors import MachineError
-from lab.machine import Line
-from lab.saturators import AnySaturator, aimed, saturator
-from lab.saturators.zfs_replicate import ZFS_REPLICATE
-from lab.saturators.zfs_send import ZFS_SEND
-from lab.steps.step import Command
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import Line
+from plimsoll.lab.saturators import AnySaturator, aimed, saturator
+from plimsoll.lab.saturators.zfs_replicate import ZFS_REPLICATE
+from plimsoll.lab.saturators.zfs_send import ZFS_SEND
+from plimsoll.lab.steps.step import Command
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)

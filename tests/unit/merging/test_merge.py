@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from analysis.merging.merge import merge
-from analysis.statistics.run import measure
-from analysis.statistics.summary import summarise
+from plimsoll.analysis.merging.merge import merge
+from plimsoll.analysis.statistics.run import measure
+from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.merging.merge import merge
+from plimsoll.analysis.merging.merge import merge
 from plimsoll.rundir.runfacts import Merged
 from tests.support.rundir import records, write_run
 from tests.support.sharded import START, instance

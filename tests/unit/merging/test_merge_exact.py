@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from analysis.merging.merge import merge
-from analysis.statistics.run import measure
+from plimsoll.analysis.merging.merge import merge
+from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import ERRORS, records
 from tests.support.sharded import OF, instance

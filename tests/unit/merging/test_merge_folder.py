@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from analysis.merging import merge as merging
-from analysis.merging.merge import merge
-from analysis.merging.order import in_order
-from analysis.statistics.summary import summarise
+from plimsoll.analysis.merging import merge as merging
+from plimsoll.analysis.merging.merge import merge
+from plimsoll.analysis.merging.order import in_order
+from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError
 from plimsoll.rundir.requestfile import RECORD, RequestFile
@@ -77,7 +77,7 @@ def test_ctrl_c_ends_the_command_and_leaves_nothing(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from plimsoll.cli import main
-from analysis.merging import merge
+from plimsoll.analysis.merging import merge
 told = merge.copy_events
 def copy_events(*given):
     os.kill(os.getpid(), signal.SIGINT)
@@ -96,7 +96,7 @@ def test_kill_9_leaves_no_run(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from plimsoll.cli import main
-from analysis.merging import merge
+from plimsoll.analysis.merging import merge
 merge.copy_events = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 main(["merge", {str(tmp_path / "shards")!r}, "--out", {str(tmp_path / "run")!r}])
 """

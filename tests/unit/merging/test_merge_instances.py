@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from analysis.merging.merge import merge
+from plimsoll.analysis.merging.merge import merge
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.summary import Summary

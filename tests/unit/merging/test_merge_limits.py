@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from analysis.merging.limits import judge
+from plimsoll.analysis.merging.limits import judge
 from plimsoll.cli import main
 from tests.support.paths import ROOT
 from tests.support.rundir import records

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from analysis.merging.order import done_ns, in_order, window_of
+from plimsoll.analysis.merging.order import done_ns, in_order, window_of
 from plimsoll.rundir.requestfile import RECORD, Records
 
 

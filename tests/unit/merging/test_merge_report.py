@@ -6,9 +6,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from analysis.comparing.runs import compared_run
-from analysis.evidence.run import unfit
-from analysis.merging.merge import merge
+from plimsoll.analysis.comparing.runs import compared_run
+from plimsoll.analysis.evidence.run import unfit
+from plimsoll.analysis.merging.merge import merge
 from plimsoll.cli import main
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import records, write_run

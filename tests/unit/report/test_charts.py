@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.charts.style import Run, TimeUnit, apart, in_lines, span_shapes
-from analysis.report import charts, make_report
+from plimsoll.analysis.charts.style import Run, TimeUnit, apart, in_lines, span_shapes
+from plimsoll.analysis.report import charts, make_report
 from plimsoll.rundir.events import Span
 from tests.support.rundir import traffic, write_run
 
 TOY = '''
-from analysis.charts.style import Chart, axis, layout, points
+from plimsoll.analysis.charts.style import Chart, axis, layout, points
 
 
 def toy_chart(runs):

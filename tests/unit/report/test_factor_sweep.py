@@ -2,8 +2,8 @@
 
 import pytest
 
-from analysis.report.factor_sweep import SweepLevel, goal_sentence, in_order, is_rate, number_of
-from analysis.statistics.factors import Estimate
+from plimsoll.analysis.report.factor_sweep import SweepLevel, goal_sentence, in_order, is_rate, number_of
+from plimsoll.analysis.statistics.factors import Estimate
 
 GOAL_MS = 800.0
 

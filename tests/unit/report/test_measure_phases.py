@@ -8,14 +8,14 @@ import plotly.graph_objects as go
 import pytest
 from click.testing import CliRunner
 
-from analysis.charts.missing import MISSING
-from analysis.report import make_report
-from analysis.report.command import report
-from analysis.report.make import Report
-from analysis.report.measure_medians import medians_of
-from analysis.statistics.measurephases import began_ns, measures_by_phase
-from analysis.statistics.outcome import outcome_lines
-from analysis.statistics.phasewindows import PhaseWindow, line_of
+from plimsoll.analysis.charts.missing import MISSING
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.command import report
+from plimsoll.analysis.report.make import Report
+from plimsoll.analysis.report.measure_medians import medians_of
+from plimsoll.analysis.statistics.measurephases import began_ns, measures_by_phase
+from plimsoll.analysis.statistics.outcome import outcome_lines
+from plimsoll.analysis.statistics.phasewindows import PhaseWindow, line_of
 from plimsoll.rundir.events import Event, Saturation
 from tests.support.phased_runs import ARTICLE, write_article_runs, write_articles
 from tests.support.scripted_runs import add_events

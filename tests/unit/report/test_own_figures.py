@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.charts.bars import Bars, Level, bars_chart
-from analysis.report import make_report
-from analysis.report.own_figures import own_bigs, own_line, own_sentence
-from analysis.statistics.outcome import outcome_lines
-from analysis.statistics.summary import summarise
+from plimsoll.analysis.charts.bars import Bars, Level, bars_chart
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.own_figures import own_bigs, own_line, own_sentence
+from plimsoll.analysis.statistics.outcome import outcome_lines
+from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter

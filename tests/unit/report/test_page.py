@@ -9,10 +9,10 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from analysis.charts.style import Chart
-from analysis.report.measured_run import MeasuredRun
-from analysis.report.page import page
-from analysis.statistics.run import measure
+from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.page import page
+from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.hostile import plotly_text, printable, script_json
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.measured import measured_and_observed

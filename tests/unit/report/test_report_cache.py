@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.report import make_report
+from plimsoll.analysis.report import make_report
 from tests.support.experiment import BEFORE_S, DURING_S, FAST, facts_of_host, rewrite, write_experiment
 from tests.unit.report.test_comparison import figures_of, text_of
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from analysis.report.headline import sentence
-from analysis.report.make import Report, make_report
+from plimsoll.analysis.report.headline import sentence
+from plimsoll.analysis.report.make import Report, make_report
 from plimsoll.cli import main
 from tests.support.rundir import records, write_run
 

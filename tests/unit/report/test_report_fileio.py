@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analysis.report import make_report
+from plimsoll.analysis.report import make_report
 from plimsoll.common.errors import RunDirectoryError
 from tests.support.experiment import write_experiment
 from tests.unit.report.test_comparison import figures_of, text_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.report import make_report
+from plimsoll.analysis.report import make_report
 from tests.support.experiment import write_experiment
 from tests.unit.report.test_comparison import figures_of, text_of
 from tests.unit.report.test_report_fileio import cell, write_cells

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.report import make_report
-from analysis.report.grinder import pooled
-from analysis.statistics.routes import GrinderRow
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.grinder import pooled
+from plimsoll.analysis.statistics.routes import GrinderRow
 from tests.support.experiment import write_experiment
 from tests.support.rundir import records, write_run
 from tests.unit.report.test_comparison import text_of

@@ -11,12 +11,12 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from analysis.report import make_report
-from analysis.report.host_alarms import weight_of
-from analysis.report.host_bins import Binned, PhaseMean, RowFigures, TimeBins
-from analysis.report.host_rows import HostRow
-from analysis.report.host_subjects import SUBJECTS
-from analysis.report.make import Report
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.host_alarms import weight_of
+from plimsoll.analysis.report.host_bins import Binned, PhaseMean, RowFigures, TimeBins
+from plimsoll.analysis.report.host_rows import HostRow
+from plimsoll.analysis.report.host_subjects import SUBJECTS
+from plimsoll.analysis.report.make import Report
 from plimsoll.common.regularfile import lines_of_regular
 from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment
 from tests.support.hosts import OBSERVER_FAILED_S, arc_reclaim, healthy, write_host

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report import make_report
-from analysis.report.cautions import Caution
-from analysis.report.groups import said_once
-from analysis.report.make import Report
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.cautions import Caution
+from plimsoll.analysis.report.groups import said_once
+from plimsoll.analysis.report.make import Report
 from plimsoll.common.severity import Severity
 from tests.support.experiment import rewrite, write_experiment
 from tests.support.rundir import records, write_run

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from analysis.report.make import make_report
-from analysis.report.midway import undone
+from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.midway import undone
 from tests.support.experiment import FAST, SLOW, write_one
 
 BEGUN, ENDED = {"what": "begun"}, {"what": "ended"}

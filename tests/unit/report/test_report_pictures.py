@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser
 
-from analysis.report import make_report
-from analysis.report.picture_files import draw_pictures, picture_command, pictures_in
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.picture_files import draw_pictures, picture_command, pictures_in
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError
 from tests.support.chromium import Opened
@@ -63,7 +63,7 @@ def test_the_browser_reaches_no_network_and_opens_odd_names() -> None:
 def test_without_chromium_the_page_is_written_and_the_remedy_named(
     small_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.report.picture_files.chromium", lambda: None)
+    monkeypatch.setattr("plimsoll.analysis.report.picture_files.chromium", lambda: None)
     result = CliRunner().invoke(main, ["report", str(small_run), "--figures", "svg"])
     assert result.exit_code == 2
     assert (small_run / "report.html").exists()
@@ -85,7 +85,7 @@ def test_a_browser_that_fails_is_quoted(
 ) -> None:
     (tmp_path / "chromium").write_text(program)
     (tmp_path / "chromium").chmod(0o755)
-    monkeypatch.setattr("analysis.report.picture_files.chromium", lambda: os.fspath(tmp_path / "chromium"))
+    monkeypatch.setattr("plimsoll.analysis.report.picture_files.chromium", lambda: os.fspath(tmp_path / "chromium"))
     with pytest.raises(OutputError) as raised:
         draw_pictures(tmp_path / "report.html", ["svg"])
     assert says in str(raised.value), what

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from analysis.charts.vitals import VITALS
-from analysis.report import make_report
-from analysis.report.make import Report
-from analysis.report.values import measured
+from plimsoll.analysis.charts.vitals import VITALS
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.make import Report
+from plimsoll.analysis.report.values import measured
 from plimsoll.rundir.events import Event
 from tests.support.scripted_runs import (
     PAGES,

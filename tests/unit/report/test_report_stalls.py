@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from analysis.report import make_report
-from analysis.report.host_rows import HostRow
-from analysis.report.host_subjects import SUBJECTS
-from analysis.report.stall_words import in_words
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.host_rows import HostRow
+from plimsoll.analysis.report.host_subjects import SUBJECTS
+from plimsoll.analysis.report.stall_words import in_words
 from plimsoll.cli import main
 from tests.support import stalled_hosts
 from tests.support.paths import DOCS

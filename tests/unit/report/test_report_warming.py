@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.report import make_report
-from analysis.statistics.timeline import Timeline
-from analysis.statistics.windows import minutes_of
+from plimsoll.analysis.report import make_report
+from plimsoll.analysis.statistics.timeline import Timeline
+from plimsoll.analysis.statistics.windows import minutes_of
 from tests.support.comparable import change
 from tests.support.rundir import records, write_run
 from tests.unit.report.test_comparison import figures_of, text_of

@@ -2,9 +2,9 @@
 
 import pytest
 
-from analysis.charts.missing import MISSING, Missing
-from analysis.charts.scatter import Scatter, Shown, scatter_chart
-from analysis.statistics.phasewindows import PhaseWindow
+from plimsoll.analysis.charts.missing import MISSING, Missing
+from plimsoll.analysis.charts.scatter import Scatter, Shown, scatter_chart
+from plimsoll.analysis.statistics.phasewindows import PhaseWindow
 
 TOO_FEW = "768 requests a run: too few, a p99.9 takes 1,000"
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report.control import control_cautions
-from analysis.report.make import make_report
-from analysis.report.measured_run import MeasuredRun
-from analysis.statistics.run import measure
+from plimsoll.analysis.report.control import control_cautions
+from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import records, write_run
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analysis.statistics.run import RunStatistics, measure
+from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.common.units import hours_minutes
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.paths import FIXTURES

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.statistics.run import measure
-from analysis.statistics.summary import summarise
+from plimsoll.analysis.statistics.run import measure
+from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import OutputError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import spans

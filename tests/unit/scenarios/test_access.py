@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from plimsoll.common.redaction import REDACTED
-from scenarios import browser, visitors
-from scenarios.running.access import access_of, read_cookies, read_headers
-from scenarios.running.credentials import Credentials
-from scenarios.running.errors import SettingsError, StepFailedError
-from scenarios.running.load import load_of_scenario
-from scenarios.running.options import validated
-from scenarios.running.settings import ScenarioSettings, WordpressSettings
+from plimsoll.scenarios import browser, visitors
+from plimsoll.scenarios.running.access import access_of, read_cookies, read_headers
+from plimsoll.scenarios.running.credentials import Credentials
+from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
+from plimsoll.scenarios.running.load import load_of_scenario
+from plimsoll.scenarios.running.options import validated
+from plimsoll.scenarios.running.settings import ScenarioSettings, WordpressSettings
 from tests.support.programs import need
 from tests.unit.scenarios.test_client import client, reply, saying, server
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.rundir.directory import RunDirectory, read_facts
-from scenarios.running.settings import BEGIN_VARIABLE
+from plimsoll.scenarios.running.settings import BEGIN_VARIABLE
 from tests.support.paths import ROOT
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from scenarios.check import problems
-from scenarios.registry import MODULES
+from plimsoll.scenarios.check import problems
+from plimsoll.scenarios.registry import MODULES
 from tests.support.paths import ROOT
 
 URL = "http://127.0.0.1:8080"
 
 
 def asked(text: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "scenarios.check", *arguments]
+    command = [sys.executable, "-m", "plimsoll.scenarios.check", *arguments]
     return subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT, check=False)
 
 

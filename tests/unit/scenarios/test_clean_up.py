@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from scenarios.clean_up import wanted_of
-from scenarios.running.errors import SettingsError
-from scenarios.wordpress.articles import article
-from scenarios.wordpress.leftovers import run_of
-from scenarios.wordpress.media import named
+from plimsoll.scenarios.clean_up import wanted_of
+from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.wordpress.articles import article
+from plimsoll.scenarios.wordpress.leftovers import run_of
+from plimsoll.scenarios.wordpress.media import named
 from tests.support.rundir import records, write_run
 
 NAME = "plimsoll-run-20261123t201500z-0badcafe"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from scenarios.running.client import Sent, SiteClient
-from scenarios.running.errors import StepFailedError
-from scenarios.running.settings import ScenarioSettings
+from plimsoll.scenarios.running.client import Sent, SiteClient
+from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.settings import ScenarioSettings
 
 Answer = Callable[[socket.socket, bytes], None]
 
@@ -193,7 +193,7 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_body_is_streamed_with_its_length(tmp_path: Any) -> None:
-    from scenarios.wordpress.multipart import Multipart
+    from plimsoll.scenarios.wordpress.multipart import Multipart
 
     path = tmp_path / "photograph.jpg"
     path.write_bytes(bytes(range(256)) * 1000)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.running.clonelist import Clone, SiteConfig, read_config, with_entry, without_entry
-from scenarios.running.consent import require_consent
-from scenarios.running.credentials import Credentials, credentials
-from scenarios.running.errors import ConsentError, SettingsError
-from scenarios.running.settings import ChangingSettings
+from plimsoll.scenarios.running.clonelist import Clone, SiteConfig, read_config, with_entry, without_entry
+from plimsoll.scenarios.running.consent import require_consent
+from plimsoll.scenarios.running.credentials import Credentials, credentials
+from plimsoll.scenarios.running.errors import ConsentError, SettingsError
+from plimsoll.scenarios.running.settings import ChangingSettings
 
 LIVE, WAY = "https://www.example.org", "10.0.0.5:443"
 GUARDED = f"clones:\n  - target: {LIVE}\n    connect_to: {WAY}\n"

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from scenarios import registry
-from scenarios.command import scenario
+from plimsoll.scenarios import registry
+from plimsoll.scenarios.command import scenario
 
 
 def run(*arguments: str) -> Result:

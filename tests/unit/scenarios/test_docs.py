@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from scenarios import registry
-from scenarios.clean_up import command as clean_up
-from scenarios.command import scenario
-from scenarios.init_clone import init_clone
-from scenarios.running.options import flag
+from plimsoll.scenarios import registry
+from plimsoll.scenarios.clean_up import command as clean_up
+from plimsoll.scenarios.command import scenario
+from plimsoll.scenarios.init_clone import init_clone
+from plimsoll.scenarios.running.options import flag
 from tests.support.paths import DOCS
 
 COMMON = DOCS / "scenarios.md"
@@ -49,7 +49,7 @@ def test_no_option_is_documented_that_is_none() -> None:
     commands = [*scenario.commands.values(), clean_up(), init_clone]
     known |= {option for one in commands for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}
-    known |= {"--describe", "--prepare"}  # of python -m scenarios.check
+    known |= {"--describe", "--prepare"}  # of python -m plimsoll.scenarios.check
     # Locust's own
     known |= {
         "--master",

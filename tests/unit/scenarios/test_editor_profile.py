@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from scenarios.running.errors import SettingsError
-from scenarios.wordpress.profile import (
+from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.wordpress.profile import (
     Ask,
     Categories,
     Image,

@@ -13,14 +13,14 @@ from urllib.parse import parse_qs
 import gevent
 import pytest
 
-from scenarios.running.client import Sent, SiteClient
-from scenarios.running.credentials import Credentials
-from scenarios.running.settings import ScenarioSettings
-from scenarios.wordpress.articles import Article, Picture, article
-from scenarios.wordpress.blocks import BlockEditor
-from scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
-from scenarios.wordpress.profile import Profile
-from scenarios.wordpress.rest import Rest
+from plimsoll.scenarios.running.client import Sent, SiteClient
+from plimsoll.scenarios.running.credentials import Credentials
+from plimsoll.scenarios.running.settings import ScenarioSettings
+from plimsoll.scenarios.wordpress.articles import Article, Picture, article
+from plimsoll.scenarios.wordpress.blocks import BlockEditor
+from plimsoll.scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
+from plimsoll.scenarios.wordpress.profile import Profile
+from plimsoll.scenarios.wordpress.rest import Rest
 
 EDITOR = """<html><head>
 <link rel="stylesheet" href="/a.css"><link rel="preload" href="/unused.woff2">

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from plimsoll.common.errors import OutputError
-from scenarios.wordpress import images, imagestore
-from scenarios.wordpress.images import file_of, is_whole, photograph, shape
-from scenarios.wordpress.imagestore import default_folder, prepare
+from plimsoll.scenarios.wordpress import images, imagestore
+from plimsoll.scenarios.wordpress.images import file_of, is_whole, photograph, shape
+from plimsoll.scenarios.wordpress.imagestore import default_folder, prepare
 
 
 def jpeg(seed: int, number: int) -> bytes:

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from gevent.pywsgi import WSGIServer
 
 from plimsoll.cli import main
-from scenarios.init_clone import PublicName, live_reason, names_of
-from scenarios.running.clonelist import read_config
+from plimsoll.scenarios.init_clone import PublicName, live_reason, names_of
+from plimsoll.scenarios.running.clonelist import read_config
 
 Page = Callable[[dict[str, Any]], tuple[str, list[tuple[str, str]], bytes]]
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from scenarios import browser, visitors
-from scenarios.browser import NoBrowserError, chromium_program, confined, resolver_rules
-from scenarios.defaults import script_defaults
-from scenarios.registry import scenarios
-from scenarios.running.credentials import Credentials
-from scenarios.running.errors import SettingsError
-from scenarios.running.options import validated
-from scenarios.running.stages import Stage, parse_stages
-from scenarios.visitors import check_pages, expected
-from scenarios.wordpress.snapshot import snapshot
+from plimsoll.scenarios import browser, visitors
+from plimsoll.scenarios.browser import NoBrowserError, chromium_program, confined, resolver_rules
+from plimsoll.scenarios.defaults import script_defaults
+from plimsoll.scenarios.registry import scenarios
+from plimsoll.scenarios.running.credentials import Credentials
+from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.running.options import validated
+from plimsoll.scenarios.running.stages import Stage, parse_stages
+from plimsoll.scenarios.visitors import check_pages, expected
+from plimsoll.scenarios.wordpress.snapshot import snapshot
 
 TARGET = "http://127.0.0.1:8080"
 
@@ -92,7 +92,7 @@ def test_the_dashboard_is_k6s_own() -> None:
 
 @pytest.mark.parametrize("path", script_defaults(), ids=lambda path: path.name)
 def test_the_defaults_of_a_script_are_those_of_its_model(path: Path) -> None:
-    assert path.read_text() == script_defaults()[path], "write them: .venv/bin/python -m scenarios.defaults"
+    assert path.read_text() == script_defaults()[path], "write them: .venv/bin/python -m plimsoll.scenarios.defaults"
     assert f"open('./k6/defaults/{path.name}')" in (path.parents[2] / f"{path.stem}.js").read_text()
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.k6 import build as k6build
-from scenarios.k6.build import MODULE, NoK6Error, k6_program, pinned_version, version_of
+from plimsoll.scenarios.k6 import build as k6build
+from plimsoll.scenarios.k6.build import MODULE, NoK6Error, k6_program, pinned_version, version_of
 from tests.support.paths import ROOT
 
 

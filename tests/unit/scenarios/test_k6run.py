@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from analysis.importing.deposit import Deposit
-from analysis.importing.k6_assembler import K6Assembler
-from analysis.importing.k6_reader import K6Reader
-from analysis.statistics.summary import summarise
+from plimsoll.analysis.importing.deposit import Deposit
+from plimsoll.analysis.importing.k6_assembler import K6Assembler
+from plimsoll.analysis.importing.k6_reader import K6Reader
+from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
-from scenarios.k6.run import Job, Samples, arguments, ending, environment, last_error, status_and_reason
-from scenarios.running.errors import SettingsError
-from scenarios.running.settings import ScenarioSettings
-from scenarios.running.targets import k6_hosts
+from plimsoll.scenarios.k6.run import Job, Samples, arguments, ending, environment, last_error, status_and_reason
+from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.running.settings import ScenarioSettings
+from plimsoll.scenarios.running.targets import k6_hosts
 
 
 class ToyScript(ScenarioSettings):

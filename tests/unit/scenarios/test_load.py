@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from plimsoll import __version__
-from scenarios import registry
-from scenarios.running.load import SHAPELESS, load_of_scenario
-from scenarios.running.session import facts
+from plimsoll.scenarios import registry
+from plimsoll.scenarios.running.load import SHAPELESS, load_of_scenario
+from plimsoll.scenarios.running.session import facts
 
 # A new setting is to be named here, or in SHAPELESS: whoever adds it decides.
 SHAPING = {

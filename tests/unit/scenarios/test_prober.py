@@ -14,10 +14,10 @@ from gevent.event import Event
 from gevent.pywsgi import WSGIServer
 
 from plimsoll.common.errors import OutputError
-from scenarios.running.client import SiteClient
-from scenarios.running.prober import COLUMNS, MOST_UNDER_WAY, Prober, ProbesFile, asker
-from scenarios.running.settings import ScenarioSettings
-from scenarios.running.visited import Visit, outages
+from plimsoll.scenarios.running.client import SiteClient
+from plimsoll.scenarios.running.prober import COLUMNS, MOST_UNDER_WAY, Prober, ProbesFile, asker
+from plimsoll.scenarios.running.settings import ScenarioSettings
+from plimsoll.scenarios.running.visited import Visit, outages
 
 MS = 1_000_000
 

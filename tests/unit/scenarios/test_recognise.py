@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from scenarios.running.recognition import Trouble, trouble, words
-from scenarios.running.reply import Reply
-from scenarios.wordpress.account import expect_logged_in, logged_out
-from scenarios.wordpress.editor import lost
-from scenarios.wordpress.media import missing_sizes, size_files, upload_trouble
-from scenarios.wordpress.rest import is_object, rest_address, root_in
+from plimsoll.scenarios.running.recognition import Trouble, trouble, words
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.wordpress.account import expect_logged_in, logged_out
+from plimsoll.scenarios.wordpress.editor import lost
+from plimsoll.scenarios.wordpress.media import missing_sizes, size_files, upload_trouble
+from plimsoll.scenarios.wordpress.rest import is_object, rest_address, root_in
 
 
 def reply(body: str, status: int = 200, **headers: str) -> Reply:

@@ -14,16 +14,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from scenarios import registry
+from plimsoll.scenarios import registry
 from tests.support.paths import FIXTURES, ROOT
 
 ON_LOCUST = '''"""A scenario for a test: asks for one page."""
 
 from pydantic import Field
 
-from scenarios.running.hooks import locustfile, runs
-from scenarios.running.settings import IteratedSettings
-from scenarios.running.user import ScenarioUser
+from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.settings import IteratedSettings
+from plimsoll.scenarios.running.user import ScenarioUser
 
 ABOUT = {"does": "asks for one page", "needs": "a page", "changes": None}
 
@@ -54,10 +54,10 @@ ON_K6 = '''"""A scenario for a test: toy.js on k6."""
 
 from pathlib import Path
 
-from scenarios.k6.build import k6_program
-from scenarios.k6.run import Job, Progress, Say, run_k6
-from scenarios.running.session import facts, run_directory
-from scenarios.running.settings import ScenarioSettings
+from plimsoll.scenarios.k6.build import k6_program
+from plimsoll.scenarios.k6.run import Job, Progress, Say, run_k6
+from plimsoll.scenarios.running.session import facts, run_directory
+from plimsoll.scenarios.running.settings import ScenarioSettings
 
 ABOUT = {"does": "asks for a page on k6", "needs": "a page", "changes": "nothing that anybody notices"}
 

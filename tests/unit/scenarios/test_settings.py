@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from scenarios.running.consent import require_consent
-from scenarios.running.credentials import Credentials, credentials
-from scenarios.running.errors import ConsentError, SettingsError
-from scenarios.running.options import validated
-from scenarios.running.settings import AccountSettings, ChangingSettings, ScenarioSettings
+from plimsoll.scenarios.running.consent import require_consent
+from plimsoll.scenarios.running.credentials import Credentials, credentials
+from plimsoll.scenarios.running.errors import ConsentError, SettingsError
+from plimsoll.scenarios.running.options import validated
+from plimsoll.scenarios.running.settings import AccountSettings, ChangingSettings, ScenarioSettings
 
 URL = "http://127.0.0.1:8080"
 

@@ -13,10 +13,10 @@ import pytest
 from gevent.pywsgi import WSGIServer
 from gevent.server import StreamServer
 
-from scenarios.own_site import list_it, next_command, password_file, unlist
-from scenarios.running.clonelist import read_config
-from scenarios.running.credentials import Credentials, credentials
-from scenarios.running.settings import ChangingSettings
+from plimsoll.scenarios.own_site import list_it, next_command, password_file, unlist
+from plimsoll.scenarios.running.clonelist import read_config
+from plimsoll.scenarios.running.credentials import Credentials, credentials
+from plimsoll.scenarios.running.settings import ChangingSettings
 from tests.support.paths import ROOT
 from tests.support.programs import need
 

@@ -7,13 +7,13 @@ import sys
 import gevent
 import pytest
 
-from scenarios.wordpress import turn
-from scenarios.wordpress.turn import login_turn
+from plimsoll.scenarios.wordpress import turn
+from plimsoll.scenarios.wordpress.turn import login_turn
 from tests.support.paths import ROOT
 
 HOLDS = """
 import time
-from scenarios.wordpress.turn import login_turn
+from plimsoll.scenarios.wordpress.turn import login_turn
 with login_turn("http://clone.test", "author"):
     print("mine", flush=True)
     time.sleep(600)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from scenarios.running.recognition import Trouble, trouble
-from scenarios.running.reply import Reply
-from scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
-from scenarios.wordpress.upgrade_page import Offer, fits, same, version_of
+from plimsoll.scenarios.running.recognition import Trouble, trouble
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
+from plimsoll.scenarios.wordpress.upgrade_page import Offer, fits, same, version_of
 from tests.unit.scenarios.test_upgrade_page import OFFER, reply
 
 

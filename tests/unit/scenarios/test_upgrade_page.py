@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.running.reply import Reply
-from scenarios.wordpress.upgrade_stream import PHASES, Upgrade, upgrade_trouble
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.wordpress.upgrade_stream import PHASES, Upgrade, upgrade_trouble
 from tests.support.paths import FIXTURES
 
 _RECORDED = FIXTURES / "wordpress"

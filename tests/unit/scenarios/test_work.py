@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from scenarios.running.session import ending
-from scenarios.running.work import Work
+from plimsoll.scenarios.running.session import ending
+from plimsoll.scenarios.running.work import Work
 
 
 @given(total=some.integers(0, 500), shares=some.integers(1, 12))

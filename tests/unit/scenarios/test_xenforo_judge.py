@@ -2,9 +2,9 @@
 
 import pytest
 
-from scenarios.running.reply import Reply
-from scenarios.xenforo.judge import UpgradeStage, judge
-from scenarios.xenforo.pages import Start
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.xenforo.judge import UpgradeStage, judge
+from plimsoll.scenarios.xenforo.pages import Start
 from tests.support.xenforo_pages import (
     STAND_IN_PAGES,
     box_page,

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from scenarios.running.errors import SettingsError
-from scenarios.xenforo.pages import Pages
-from scenarios.xenforo.pagesfile import STAND_IN, parse_pages, read_pages
+from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.xenforo.pages import Pages
+from plimsoll.scenarios.xenforo.pagesfile import STAND_IN, parse_pages, read_pages
 from tests.support.paths import DOCS
 
 WHOLE = STAND_IN.read_text(encoding="utf-8")

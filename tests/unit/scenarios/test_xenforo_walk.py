@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from scenarios.running.credentials import Credentials
-from scenarios.running.errors import StepFailedError
-from scenarios.xenforo.form import Form
-from scenarios.xenforo.names import OTHER, StepNames
-from scenarios.xenforo.pages import PageLimits, Pages, Start
-from scenarios.xenforo.walk import UpgradeStopped, UpgradeTimes, Walk
+from plimsoll.scenarios.running.credentials import Credentials
+from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.xenforo.form import Form
+from plimsoll.scenarios.xenforo.names import OTHER, StepNames
+from plimsoll.scenarios.xenforo.pages import PageLimits, Pages, Start
+from plimsoll.scenarios.xenforo.walk import UpgradeStopped, UpgradeTimes, Walk
 from tests.support.xenforo_pages import (
     INSTALLER,
     SITE,

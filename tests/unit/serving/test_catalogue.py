@@ -8,7 +8,7 @@ from pathlib import PurePosixPath as Place
 
 import pytest
 
-from analysis.report import make_report
+from plimsoll.analysis.report import make_report
 from plimsoll.serving.catalogue import Catalogue
 from plimsoll.serving.choice import Choice, chosen, values_of
 from plimsoll.serving.documents import recognised

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report import make_report
+from plimsoll.analysis.report import make_report
 from plimsoll.serving.application import Application
 from plimsoll.serving.items import key_of
 from tests.support.asking import Answer, ask

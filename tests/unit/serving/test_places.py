@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from lab.experiment.folder import make_folder
+from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.common.errors import HistoryError
 from plimsoll.serving.application import Application
 from plimsoll.serving.items import key_of

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from analysis.signoff import make
-from analysis.signoff.page import signoff_page
+from plimsoll.analysis.signoff import make
+from plimsoll.analysis.signoff.page import signoff_page
 from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
 from tests.support.comparable import change, runs_of, separated, write_both, write_comparable
 from tests.support.signing_off import BACKENDS, GATES, gates, run, signed_off
@@ -22,7 +22,7 @@ from tests.unit.report.test_page import HOSTILE, _figures
 
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.signoff.pdf.chromium", lambda: None)
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: None)
 
 
 def page_of(out: Path) -> str:

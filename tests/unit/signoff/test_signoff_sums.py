@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.signoff.rawdata import raw_files, sums_of
-from analysis.signoff.sums import Sum, parse_sums, sha256_of, sums_text
+from plimsoll.analysis.signoff.rawdata import raw_files, sums_of
+from plimsoll.analysis.signoff.sums import Sum, parse_sums, sha256_of, sums_text
 from plimsoll.common.errors import RunDirectoryError, SettingsError
 
 DIGITS = "0123456789abcdef" * 4

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from analysis.statistics.factors import Trial, effects, ranking
+from plimsoll.analysis.statistics.factors import Trial, effects, ranking
 from tests.support.trials import LEVELS, nothing, tells_an_effect, trials
 
 SWEEP = {"backend": ["nvme"], "rate": ["10", "20", "40", "80"]}

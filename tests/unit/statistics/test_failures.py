@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.statistics.failures import counted_us, failed, timeout_us
-from analysis.statistics.interval import upper_bound_ms
-from analysis.statistics.run import measure
-from analysis.statistics.sample import P99, P999, Sample
-from analysis.statistics.times import NEVER_US, Times
+from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.interval import upper_bound_ms
+from plimsoll.analysis.statistics.run import measure
+from plimsoll.analysis.statistics.sample import P99, P999, Sample
+from plimsoll.analysis.statistics.times import NEVER_US, Times
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.runfacts import Load, RunFacts
 from tests.support.rundir import records, write_run

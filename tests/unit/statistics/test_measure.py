@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.statistics.collect import collect
-from analysis.statistics.routes import RouteFigures
-from analysis.statistics.run import figures_of, measure
-from analysis.statistics.times import NEVER_US
+from plimsoll.analysis.statistics.collect import collect
+from plimsoll.analysis.statistics.routes import RouteFigures
+from plimsoll.analysis.statistics.run import figures_of, measure
+from plimsoll.analysis.statistics.times import NEVER_US
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import records, write_run

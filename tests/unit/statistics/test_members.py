@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.comparing.levels import levels_of
-from analysis.statistics.run import measure
+from plimsoll.analysis.comparing.levels import levels_of
+from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.requestfile import MEMBER, SENT_TO_LOGIN
 from tests.support.rundir import records, write_run

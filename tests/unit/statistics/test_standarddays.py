@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.statistics.localhours import local_hours, time_zone, weekday
-from analysis.statistics.served import Served, alike, hours_of, packed, unpacked
-from analysis.statistics.standarddays import Reference, ServedDay
+from plimsoll.analysis.statistics.localhours import local_hours, time_zone, weekday
+from plimsoll.analysis.statistics.served import Served, alike, hours_of, packed, unpacked
+from plimsoll.analysis.statistics.standarddays import Reference, ServedDay
 from plimsoll.common.errors import SettingsError
 
 PAGE, IMAGE = 1, 2

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from analysis.statistics.standardised import LEAST_IN_CELL, ServedRequests, standardise
+from plimsoll.analysis.statistics.standardised import LEAST_IN_CELL, ServedRequests, standardise
 
 MONDAY = 20_402  # 2025-11-10
 

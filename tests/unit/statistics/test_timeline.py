@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.statistics.timeline import HEAT_ROWS, MOST_BINS, Timeline, heat_edge_ms
-from analysis.statistics.times import NEVER_US
-from analysis.statistics.windows import average_line, make_windows, merged_edges
+from plimsoll.analysis.statistics.timeline import HEAT_ROWS, MOST_BINS, Timeline, heat_edge_ms
+from plimsoll.analysis.statistics.times import NEVER_US
+from plimsoll.analysis.statistics.windows import average_line, make_windows, merged_edges
 
 requests = st.lists(
     st.tuples(st.integers(0, 10**16), st.integers(0, 2**33), st.integers(0, 2**32 - 1), st.booleans()),

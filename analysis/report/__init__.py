@@ -1,5 +1,0 @@
-"""Figures in, one self-contained HTML page out."""
-
-from analysis.report.make import Report, make_report
-
-__all__ = ["Report", "make_report"]

@@ -1,0 +1,92 @@
+"""`plimsoll compare`: a verdict on every gate."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from plimsoll.analysis.comparing.comparison import compare as compare_sides
+from plimsoll.analysis.comparing.documents import Documents, document_options
+from plimsoll.analysis.comparing.gates import read_gates
+from plimsoll.analysis.comparing.page import comparison_page
+from plimsoll.analysis.comparing.text import lines
+from plimsoll.analysis.comparing.weeks import compare_weeks, weeks_of
+from plimsoll.analysis.report.shell import write_page
+from plimsoll.analysis.statistics.localhours import UTC
+from plimsoll.common.errors import OutputError
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("paths", metavar="BASELINE [CANDIDATE]", nargs=-1, required=True, type=_PATH)
+@click.option("--baseline", metavar="NAME", help="Take the runs of this backend as the baseline.")
+@click.option("--candidate", metavar="NAME", help="Take the runs of this backend as the candidate.")
+@click.option("--gates", metavar="FILE", type=_PATH, help="The limits (docs/compare.md). Default: see there.")
+@click.option(
+    "--time-zone",
+    "zone",
+    metavar="ZONE",
+    help="Hours of the week of imported access logs, such as Europe/Berlin.  [default: UTC]",
+)
+@click.option("--html", metavar="FILE", type=_PATH, help="Write the comparison as a page, too.")
+@document_options
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@progress_option
+def compare(
+    paths: tuple[Path, ...],
+    baseline: str | None,
+    candidate: str | None,
+    gates: Path | None,
+    zone: str | None,
+    html: Path | None,
+    junit_file: Path | None,
+    markdown_file: Path | None,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Say whether the candidate keeps its limits against the baseline.
+
+    Each is a run directory, a folder of them, or the folder of an experiment. With one only, --baseline and
+    --candidate choose two of its backends. The run is what is counted, so each side takes four or more.
+    Imported access logs are weeks before and weeks after: there the day is what is counted.
+
+    Exit codes: 0 PASS; 1 FAIL; 3 INCONCLUSIVE; 2 wrong usage or unreadable input.
+
+    \b
+    Examples:
+        plimsoll compare results/one-machine-20261121T040512Z --baseline rotating --candidate nvme
+        plimsoll compare results/before results/after --gates gates.yml --html comparison.html
+        plimsoll compare results/before results/after --junit compare.xml --markdown compare.md
+        plimsoll compare results/before results/after --json | jq .verdict
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    if len(paths) > 2:
+        raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
+    if html is not None and html.is_dir():
+        raise OutputError(f"{html}: is a directory; give the name of a file with --html")
+    documents = Documents("compare", junit_file, markdown_file)
+    if gates is not None:
+        read_gates(gates)  # a wrong one is told before anything is read
+    if (weeks := weeks_of(paths, baseline, candidate)) is not None:
+        if gates is not None or html is not None or documents.wanted:
+            raise click.UsageError(
+                "imported access logs are compared without --gates, --html, --junit and --markdown"
+            )
+        with progress_bar("reading", "requests", is_shown(progress)) as advance:
+            judged = compare_weeks(*weeks, advance, zone or UTC)
+        click.echo(json.dumps(judged.as_json(), indent=2) if as_json else "\n".join(judged.lines()))
+        sys.exit(judged.exit_code)
+    if zone is not None:
+        raise click.UsageError("--time-zone: belongs to imported access logs, and not all of the runs are")
+    with progress_bar("reading", "requests", is_shown(progress)) as advance:
+        found = compare_sides(paths, baseline, candidate, gates, advance)
+    if html is not None:
+        write_page(html, comparison_page(found), "--html")
+    documents.write(found)
+    if as_json:
+        click.echo(json.dumps(found.as_json(), indent=2, allow_nan=False))
+    else:
+        click.echo("\n".join(lines(found)))
+    sys.exit(found.exit_code)

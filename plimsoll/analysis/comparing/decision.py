@@ -1,0 +1,331 @@
+"""From the values of every gate to a verdict each. Pure: it knows numbers, and nothing of runs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any, Literal
+
+from plimsoll.analysis.comparing.binomial import ShareOfRuns
+from plimsoll.analysis.comparing.design import MOST_FORETOLD, GateValues
+from plimsoll.analysis.comparing.metrics.metric import Limit
+from plimsoll.analysis.comparing.spending import spent
+from plimsoll.analysis.comparing.stalls import excluded_share
+from plimsoll.analysis.statistics.holm import holm
+from plimsoll.analysis.statistics.permutation import Evidence
+from plimsoll.common.units import counted, milliseconds, significant
+
+Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+
+_LOGS = ("at_most_ratio", "at_most_ms")
+_ALONE = ("at_most_ms", "at_most_share", "at_most_share_of_runs")
+_ROUNDED = 1e-12
+
+
+@dataclass(frozen=True)
+class Question:
+    """Does the candidate keep one limit? Values are one a run; `blocked` says why nothing can be decided.
+
+    `in_pairs`: the n-th values of both sides are of one repeat. `notes` say how the values came about.
+    `doubts` are reasons for which no PASS is given; they prevent no FAIL.
+    """
+
+    limit: Limit
+    at_most: float
+    baseline: Sequence[float]
+    candidate: Sequence[float]
+    in_pairs: bool = False
+    blocked: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    doubts: Sequence[str] = ()
+
+    @property
+    def logs(self) -> bool:
+        """True where the logarithms of the values are compared: ratios, and times."""
+        return self.limit in _LOGS
+
+    @property
+    def alone(self) -> bool:
+        """True where the candidate's own values are held to the limit."""
+        return self.limit in _ALONE
+
+    @property
+    def threshold(self) -> float:
+        """The limit, on the scale on which the values are compared."""
+        return math.log(self.at_most) if self.logs else self.at_most
+
+    def compared(self, alpha: float) -> GateValues | ShareOfRuns:
+        """Return the values on that scale."""
+        if self.limit == "at_most_share_of_runs":
+            return ShareOfRuns.of(self.candidate, self.at_most, alpha)
+        baseline, candidate = self.baseline, self.candidate
+        if self.logs:
+            baseline, candidate = [math.log(v) for v in baseline], [math.log(v) for v in candidate]
+        return GateValues([] if self.alone else baseline, candidate, self.in_pairs and not self.alone, alpha)
+
+    def back(self, value: float | None) -> float | None:
+        """Return a value on that scale as a ratio, a time, or a difference."""
+        return value if value is None or not self.logs else math.exp(value)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The decision on one limit, and why. Figures are None where none can be given.
+
+    `estimate` is a ratio, a difference, or the candidate's own level; `lower` and `upper` are one-sided
+    confidence limits, each on its own. `p_pass` is small where the limit is kept, `p_fail` where it is
+    broken; `…_holm` are adjusted for all gates. `more_runs` is how many more a side would probably decide.
+    `fails_from` and `passes_to` are the effects that so many runs, as far apart as these, find in 4 of 5
+    cases. `excluded_share`: what happens in no more than that share of runs, these runs do not exclude. The
+    sentences `claim` and `power` say so.
+    """
+
+    outcome: Outcome
+    says: str
+    estimate: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    p_pass: float | None = None
+    p_fail: float | None = None
+    p_pass_holm: float | None = None
+    p_fail_holm: float | None = None
+    test: str | None = None
+    arrangements: int | None = None
+    more_runs: int | None = None
+    fails_from: float | None = None
+    passes_to: float | None = None
+    excluded_share: float | None = None
+    claim: str = ""
+    power: str = ""
+
+
+def level_of(values: Sequence[float], logs: bool) -> float | None:
+    """Return what stands for all runs of a side: their geometric mean, or that of shares, which may be 0."""
+    if not values or (logs and min(values) <= 0):
+        return None
+    return math.exp(fmean(map(math.log, values))) if logs else fmean(values)
+
+
+def decide(questions: Sequence[Question], confidence: float, look: int | None = None) -> list[Verdict]:
+    """Return a verdict each. Those that are blocked count among the gates all the same.
+
+    `look` counts how often a growing experiment is decided on, from 1; None where that is not asked again.
+    """
+    error = 1 - confidence
+    now, then = (error, error) if look is None else (spent(error, look), spent(error, look + 1))
+    gates = max(len(questions), 1)
+    asked = [_GateTest(question, now / gates) for question in questions]
+    passes = holm([each.p_pass for each in asked])
+    fails = holm([each.p_fail for each in asked])
+    outcomes = [
+        _outcome(p, f, now, doubted=bool(each.question.doubts))
+        for each, p, f in zip(asked, passes, fails, strict=True)
+    ]
+    undecided = max(outcomes.count("INCONCLUSIVE"), 1)
+    ahead = Ahead(first=then / gates, asked=then / undecided)
+    return [
+        each.verdict(outcome, p, f, _Errors(error, now, ahead))
+        for each, outcome, p, f in zip(asked, outcomes, passes, fails, strict=True)
+    ]
+
+
+def overall(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the verdict on all gates: FAIL if any is broken, PASS only if all are kept."""
+    if "FAIL" in outcomes:
+        return "FAIL"
+    return "PASS" if outcomes and set(outcomes) == {"PASS"} else "INCONCLUSIVE"
+
+
+def _outcome(p_pass: float, p_fail: float, alpha: float, *, doubted: bool) -> Outcome:
+    if p_pass <= alpha + _ROUNDED:
+        return "INCONCLUSIVE" if doubted else "PASS"
+    return "FAIL" if p_fail <= alpha + _ROUNDED else "INCONCLUSIVE"
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What the next look will ask: of the first gate, and of one that is undecided now."""
+
+    first: float
+    asked: float
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """The error of intervals, that of this look, and what comes after it."""
+
+    interval: float
+    look: float
+    ahead: Ahead
+
+
+@dataclass
+class _GateTest:
+    question: Question
+    first: float
+    compared: GateValues | ShareOfRuns | None = None
+    evidence: Evidence | ShareOfRuns | None = None
+    p_pass: float = field(default=1.0, init=False)
+    p_fail: float = field(default=1.0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.question.blocked:
+            return
+        self.compared = self.question.compared(self.first)
+        self.evidence = self.compared.evidence()
+        self.p_pass = self.evidence.p_below(self.question.threshold)
+        self.p_fail = self.evidence.p_above(self.question.threshold)
+
+    def verdict(self, outcome: Outcome, p_pass: float, p_fail: float, errors: _Errors) -> Verdict:
+        question, evidence, compared = self.question, self.evidence, self.compared
+        if evidence is None or compared is None:
+            return replace(
+                Verdict("INCONCLUSIVE", " ".join(question.blocked)), **power_of(question, self.first)
+            )
+        more, excluded, claim = None, None, ""
+        if outcome == "INCONCLUSIVE":
+            more = self._more(compared, evidence, errors.ahead)
+            says = self._undecided(compared, evidence, more, errors.look)
+        else:
+            says = [_found(question, evidence)]
+        if outcome == "PASS":
+            excluded = excluded_share(len(question.candidate), 1 - errors.interval)
+            claim = _claim(len(question.candidate), excluded, 1 - errors.interval)
+        return replace(
+            Verdict(
+                outcome=outcome,
+                says=" ".join([*filter(None, says), *question.notes]),
+                estimate=question.back(evidence.estimate),
+                lower=question.back(evidence.lower(errors.interval)),
+                upper=question.back(evidence.upper(errors.interval)),
+                p_pass=self.p_pass,
+                p_fail=self.p_fail,
+                p_pass_holm=p_pass,
+                p_fail_holm=p_fail,
+                test=_test(question, evidence),
+                arrangements=evidence.arrangements if isinstance(evidence, Evidence) else None,
+                more_runs=more,
+                excluded_share=excluded,
+                claim=claim,
+            ),
+            **power_of(question, self.first),
+        )
+
+    def _more(
+        self, compared: GateValues | ShareOfRuns, evidence: Evidence | ShareOfRuns, ahead: Ahead
+    ) -> int | None:
+        if self.question.doubts and self.p_pass <= self.first:
+            return None
+        away = abs(self.question.threshold - evidence.estimate)
+        runs = replace(compared, alpha=ahead.first).runs_to_decide(away, ahead.asked)
+        return None if runs is None else runs - compared.runs
+
+    def _undecided(
+        self,
+        compared: GateValues | ShareOfRuns,
+        evidence: Evidence | ShareOfRuns,
+        more: int | None,
+        alpha: float,
+    ) -> list[str]:
+        if self.question.doubts:
+            return list(self.question.doubts)
+        where = "keeps" if evidence.estimate <= self.question.threshold else "breaks"
+        gates = round(alpha / self.first)
+        side = "" if self.question.alone else " a side"
+        if evidence.least_p > self.first * (1 + 1e-9):
+            clean = " clean" if isinstance(compared, ShareOfRuns) else ""
+            why = (
+                f"{counted(compared.runs, 'run')}{side} cannot decide "
+                f"{counted(gates, 'gate')}: it takes {compared.fewest_runs()} or more{clean}, or fewer gates."
+            )
+        else:
+            alone = min(self.p_pass, self.p_fail) <= alpha
+            why = f"As measured it {where} the limit, but the runs lie too far apart to be sure"
+            why += " of all gates at once." if alone else "."
+        if more is not None:
+            return [why, f"About {counted(more, 'more run')}{side} would probably decide."]
+        return [
+            why,
+            "How many more runs would decide cannot be said: it lies so near the limit that it may "
+            f"take over {MOST_FORETOLD}{side}. Longer runs, a quieter machine or another limit would help.",
+        ]
+
+
+def _test(question: Question, evidence: Evidence | ShareOfRuns) -> str:
+    if isinstance(evidence, ShareOfRuns):
+        return "binomial"
+    return "alone" if question.alone else "paired" if evidence.paired else "unpaired"
+
+
+def _found(question: Question, evidence: Evidence | ShareOfRuns) -> str:
+    """Return what an outcome that is sure says."""
+    estimate = question.back(evidence.estimate)
+    assert estimate is not None  # noqa: S101 an estimate is always there
+    if question.limit == "at_most_ratio":
+        if abs(estimate - 1) < 0.0005:
+            return "As before."
+        if not 0.5 < estimate < 2:
+            times = significant(max(estimate, 1 / estimate), 2)
+            return f"{times} times as {'slow' if estimate > 1 else 'fast'} as the baseline."
+        return f"{percent(abs(estimate - 1))} {'slower' if estimate > 1 else 'faster'} than the baseline."
+    return ""
+
+
+def _claim(runs: int, excluded: float, confidence: float) -> str:
+    """Return what a PASS does not claim: what happens in few runs may have happened in none of these."""
+    return (
+        f"A PASS from {counted(runs, 'run')} excludes, at {percent(confidence)}, only stalls that come in "
+        f"more than {percent(excluded)} of runs; rarer ones may have been missed."
+    )
+
+
+def power_of(question: Question, alpha: float) -> dict[str, Any]:
+    """Return the fields of a verdict that say what these runs, as far apart as they lie, would have found."""
+    compared = _measurable(question, alpha)
+    if compared is None:
+        return {}
+    runs = max(compared.runs, compared.fewest_runs())
+    far = compared.found_from(runs)
+    if far is None:
+        return {}
+    fails_from, passes_to = question.back(question.threshold + far), question.back(question.threshold - far)
+    assert fails_from is not None and passes_to is not None  # noqa: S101 they come from figures
+    if not question.logs and passes_to < 0:
+        passes_to = None
+    few = f"{compared.runs} decide nothing, but " if runs > compared.runs else ""
+    side = "" if question.alone else " a side"
+    sentence = (
+        f"{few}{counted(runs, 'run')}{side} that lie as far apart as these find in 4 of 5 cases what is "
+        f"{_amount(question, fails_from)} or more (FAIL)"
+        + ("." if passes_to is None else f", or {_amount(question, passes_to)} or less (PASS).")
+    )
+    found = compared.runs >= runs
+    return {
+        "fails_from": fails_from if found else None,
+        "passes_to": passes_to if found else None,
+        "power": sentence[0].upper() + sentence[1:],
+    }
+
+
+def _measurable(question: Question, alpha: float) -> GateValues | None:
+    """Return the values if they have a spread: one run has none, and a share of runs only its own."""
+    sides = [question.candidate] if question.alone else [question.baseline, question.candidate]
+    if question.limit == "at_most_share_of_runs" or min(map(len, sides)) < 2:
+        return None
+    if question.logs and min(map(min, sides)) <= 0:
+        return None
+    compared = question.compared(alpha)
+    return compared if isinstance(compared, GateValues) else None
+
+
+def _amount(question: Question, value: float) -> str:
+    if question.limit == "at_most_ratio":
+        return f"× {value:.2f}" if value < 100 else f"× {significant(value)}"
+    if question.limit == "at_most_ms":
+        return milliseconds(value)
+    return f"{'+' if question.limit == 'at_most_more' else ''}{percent(value)}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent: `8.1 %`."""
+    return f"{significant(100 * share, 2)} %"

@@ -1,0 +1,275 @@
+"""Production before and after a move, from its own access logs: matched by hour of the week and route.
+
+That is no experiment: what else changed with the move changed too. So the verdict is on the weeks, not on the
+disks, and says so.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from plimsoll.analysis.comparing.comparison import EXIT_CODES, Progress
+from plimsoll.analysis.comparing.decision import Outcome, overall
+from plimsoll.analysis.comparing.gates import RATIO
+from plimsoll.analysis.comparing.sides import OpenedSide, open_sides
+from plimsoll.analysis.statistics.coarseness import COARSE
+from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.localhours import DAY_HOURS, UTC, WEEK_HOURS, local_hours, time_zone
+from plimsoll.analysis.statistics.served import HOUR_NS
+from plimsoll.analysis.statistics.standardised import LEAST_IN_CELL, Ratio, ServedRequests, Standardised, standardise
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.requestfile import WARMUP
+
+LEAST_DAYS = 14  # a side, for a verdict: each day of the week twice
+SHOWN = ("p50", "p90", "p99", "p99.9")
+JUDGED = ("p99", "p99.9")
+_CONFIDENCE = 0.95
+_MORE_FAILURES = 0.01
+_LEAST_KEPT = 0.8  # of the requests of a side: of fewer, the mix is another site's
+_MOST_ROUTES = 1 << 12
+HOW_WRITTEN = ("log_format", "log_times_are", "log_time_zone", "include", "exclude", "timeout_s")
+
+CLAIM = (
+    "The weeks are compared, over one mix of routes and hours of the week. They were no experiment: "
+    "releases, visitors, season and all else that changed with the move are in the difference, too."
+)
+
+
+@dataclass(frozen=True)
+class Weeks:
+    """Both sides' names (hostile) and figures, and reasons for which nothing can be decided (hostile)."""
+
+    names: tuple[str, str]
+    found: Standardised
+    reasons: list[str]
+
+    @property
+    def verdicts(self) -> dict[str, Outcome]:
+        """The verdict on each judged quantile."""
+        return {
+            name: "INCONCLUSIVE" if self.reasons else _verdict(self.found.ratios[name]) for name in JUDGED
+        }
+
+    @property
+    def verdict(self) -> Outcome:
+        """FAIL if one is broken, PASS if all are kept."""
+        return overall(list(self.verdicts.values()))
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command."""
+        return EXIT_CODES[self.verdict]
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints."""
+        sides = {
+            key: {
+                "name": name,
+                "requests": side.requests,
+                "days": side.days,
+                "kept_share": side.kept_share,
+                "effective_requests": side.effective,
+                "failed_share": side.failed_share,
+                "standardised_ms": side.quantiles_ms,
+            }
+            for key, name, side in zip(
+                ("baseline", "candidate"), self.names, (self.found.before, self.found.after), strict=True
+            )
+        }
+        ratios = {
+            name: {
+                "estimate": one.estimate,
+                "lower": one.lower,
+                "upper": one.upper,
+                "at_most_ratio": RATIO if name in JUDGED else None,
+                "verdict": self.verdicts.get(name),
+            }
+            for name, one in self.found.ratios.items()
+        }
+        return {
+            "format": 1,
+            "kind": "accesslogs",
+            "verdict": self.verdict,
+            "confidence": _CONFIDENCE,
+            **sides,
+            "cells": self.found.cells,
+            "ratios": ratios,
+            "reasons": self.reasons,
+            "claim": CLAIM,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield what the command prints, safe for a terminal."""
+        one, other = self.found.before, self.found.after
+        before, after = (printable(name, 24) for name in self.names)
+        yield f"{self.verdict}: {after} against {before}, from access logs"
+        yield ""
+        yield f"{'':<12}  {'quantile':<8}  {before:>12}  {after:>12}  {'ratio':>8}  {'interval':>15}  limit"
+        for name, ratio in self.found.ratios.items():
+            verdict = self.verdicts.get(name, "")
+            times = [milliseconds(side.quantiles_ms[name]) for side in (one, other)]
+            limit = f"≤ × {RATIO:g}" if name in JUDGED else ""
+            yield (
+                f"{verdict:<12}  {name:<8}  {times[0]:>12}  {times[1]:>12}  {_times(ratio.estimate):>8}  "
+                f"{_interval(ratio):>15}  {limit}"
+            ).rstrip()
+        yield ""
+        for name, side in ((before, one), (after, other)):
+            yield (
+                f"{name}: {counted(side.requests, 'request')} of {counted(side.days, 'day')}, "
+                f"{_percent(side.failed_share)} of them failed; {_percent(side.kept_share)} are in the "
+                f"{counted(self.found.cells, 'cell')} (hour of the week and route) of which both sides have "
+                f"{LEAST_IN_CELL} or more."
+            )
+        yield from ("", *(printable(reason, 4096) for reason in self.reasons)) if self.reasons else ()
+        yield ""
+        yield CLAIM
+
+
+def weeks_of(
+    paths: Sequence[Path], baseline: str | None, candidate: str | None
+) -> tuple[OpenedSide, OpenedSide] | None:
+    """Return both sides where all of their runs are imported access logs; else None."""
+    sides = open_sides(paths, baseline, candidate)
+    runs = [run for side in sides for run in side.runs]
+    return sides if runs and all(run.facts.from_log for run in runs) else None
+
+
+def compare_weeks(
+    before: OpenedSide, after: OpenedSide, progress: Progress = lambda *_: None, zone: str = UTC
+) -> Weeks:
+    """Judge the weeks `after` against those `before`, by hours of `zone`.
+
+    Raises RunDirectoryError, and SettingsError where there is no such zone.
+    """
+    total, read = sum(run.requests.count for side in (before, after) for run in side.runs), 0
+
+    def advance(records: int) -> None:
+        nonlocal read
+        read += records
+        progress(read, total)
+
+    routes: dict[str, int] = {}
+    clock = time_zone(zone)
+    requests = (_served(before, routes, clock, advance), _served(after, routes, clock, advance))
+    # both quantiles may err, so each gets half
+    found = standardise(*requests, SHOWN, (1 - _CONFIDENCE) / len(JUDGED))
+    return Weeks((before.name, after.name), found, list(_reasons((before, after), requests, found)))
+
+
+def _served(
+    side: OpenedSide, routes: dict[str, int], clock: ZoneInfo, advance: Callable[[int], None]
+) -> ServedRequests:
+    """Read all requests of a side; `routes` numbers their names for both sides."""
+    parts: list[ServedRequests] = []
+    for run in side.runs:
+        began = began_ns(run)
+        numbers = [
+            routes.setdefault(run.route_name(at), len(routes)) for at in range(max(len(run.routes), 1))
+        ]
+        number = np.array(numbers, dtype=np.int64)
+        for block in run.requests.blocks():
+            measured = block[(block["flags"] & WARMUP) == 0]
+            hours = local_hours((began + measured["due_ns"]) // HOUR_NS, clock)
+            route = number[np.minimum(measured["route"], len(number) - 1)]
+            failures = failed(measured)
+            response_us = measured["lag_us"] + measured["total_us"]
+            parts.append(
+                ServedRequests(
+                    counted_us(response_us, failures, timeout_us(run.facts)),
+                    failures,
+                    hours % WEEK_HOURS * _MOST_ROUTES + np.minimum(route, _MOST_ROUTES - 1),
+                    hours // DAY_HOURS,
+                )
+            )
+            advance(len(block))
+    return ServedRequests(
+        np.concatenate([part.took_us for part in parts]),
+        np.concatenate([part.failed for part in parts]),
+        np.concatenate([part.cell for part in parts]),
+        np.concatenate([part.day for part in parts]),
+    )
+
+
+def began_ns(run: RunDirectory) -> int:
+    """Return when an imported log begins, since 1970. Raises RunDirectoryError where it does not say."""
+    if run.facts.started_at is None:
+        raise RunDirectoryError(f"{run.path}: does not say when its log begins: import the log again")
+    return round(run.facts.started_at.timestamp() * 1e6) * 1000
+
+
+def _reasons(
+    sides: tuple[OpenedSide, OpenedSide], requests: tuple[ServedRequests, ServedRequests], found: Standardised
+) -> Iterator[str]:
+    """Yield why nothing can be decided, each with its remedy (hostile)."""
+    for side in sides:
+        yield from (
+            f"{run.path} is {run.status}: import its log again."
+            for run in side.runs
+            if run.status != "complete"
+        )
+        yield from (f"{side.name}: {each.why}" for each in side.unreadable)
+    settings = [run.facts.load.settings if run.facts.load else {} for side in sides for run in side.runs]
+    for key in HOW_WRITTEN:
+        if any(each.get(key) != settings[0].get(key) for each in settings):
+            yield f"The logs were not read in the same way: {key} differs. Import both alike."
+    if len(np.intersect1d(requests[0].days, requests[1].days)) > 1:
+        yield "Both sides have requests of the same days: import each with --from and --to."
+    for side, figures in zip(sides, (found.before, found.after), strict=True):
+        if figures.days < LEAST_DAYS:
+            yield (
+                f"{side.name} has {counted(figures.days, 'day')}; a verdict takes {LEAST_DAYS}, each day of "
+                "the week twice: import more of its log."
+            )
+        if figures.kept_share < _LEAST_KEPT:
+            yield (
+                f"Only {_percent(figures.kept_share)} of the requests of {side.name} have their like "
+                "on the other side: compare the same hours of the same site, or give --route on both imports."
+            )
+    if found.after.failed_share - found.before.failed_share > _MORE_FAILURES:
+        yield (
+            f"{_percent(found.after.failed_share)} of the requests of {sides[1].name} failed, "
+            f"and {_percent(found.before.failed_share)} of those of {sides[0].name}: find out why."
+        )
+    finest_us = max(min(run.facts.finest_us for run in side.runs) for side in sides)
+    for name in JUDGED:
+        times = [side.quantiles_ms[name] for side in (found.before, found.after)]
+        if any(ms is not None and ms * 1000 < COARSE * finest_us for ms in times):
+            yield (
+                f"The durations of a log are multiples of {milliseconds(finest_us / 1000)}, too coarse for a "
+                f"{name} as short: write it with finer ones ($request_time of nginx, %D of Apache)."
+            )
+        if found.ratios[name].estimate is None:
+            fewest = count(round(min(found.before.effective, found.after.effective)))
+            yield (
+                f"There is no {name}: too few requests (as good as {fewest}), or it is a failure's: import "
+                "more of the log, or look at its errors."
+            )
+
+
+def _verdict(ratio: Ratio) -> Outcome:
+    if ratio.lower is None or ratio.upper is None:
+        return "INCONCLUSIVE"
+    if ratio.upper <= RATIO:
+        return "PASS"
+    return "FAIL" if ratio.lower > RATIO else "INCONCLUSIVE"
+
+
+def _percent(share: float) -> str:
+    return f"{significant(100 * share)} %"
+
+
+def _times(ratio: float | None) -> str:
+    return ABSENT if ratio is None else f"× {ratio:.2f}"
+
+
+def _interval(ratio: Ratio) -> str:
+    if ratio.lower is None or ratio.upper is None:
+        return ABSENT
+    return f"{_times(ratio.lower)} … {_times(ratio.upper)}"

@@ -1,0 +1,230 @@
+"""Whether both sides answered alike, and as the log has it. Pure."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.analysis.evidence.answers import RouteAnswers
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.run import RunEvidence
+from plimsoll.common.units import significant
+
+_APART = 0.01  # shares of all requests of a scenario
+_APART_ROUTE = 0.05  # shares of the requests of one route
+_LEAST_REQUESTS = 50  # a side, for a route to be looked at by itself
+_OTHER_SIZE = 1.25  # geometric means of body sizes: pages vary
+_MANY = 0.10
+_MOST_NAMED = 3
+
+_OF_CANDIDATE = (FindingKind.MORE_FAILURES, FindingKind.EMPTY_ANSWERS)
+
+Routes = dict[str, RouteAnswers]
+
+
+def log_findings(runs: Sequence[RunEvidence], side: str, scenario: str) -> Iterator[Finding]:
+    """Yield how far the answers of one side's runs are from what the log has."""
+    total, names = _total(_routes(runs)), tuple(run.name for run in runs)
+    if not total.requests:
+        return  # all were warm-up, or nothing was observed
+    strange = total.wrong + total.emptied
+    share = strange / total.requests
+    if share > _APART:
+        kind = FindingKind.NOT_AS_LOGGED if share > _MANY else FindingKind.PARTLY_AS_LOGGED
+        text = (
+            f"{scenario}: {_percent(share)} of the answers of {side} are not what the log has: another "
+            "status, or no body."
+        )
+        yield Finding(kind, text, names, scenario)
+    if total.odd_sizes > _APART * total.requests:
+        text = (
+            f"{scenario}: {_percent(total.odd_sizes / total.requests)} of the answers of {side} have another "
+            "size than the log has."
+        )
+        yield Finding(FindingKind.OTHER_SIZES, text, names, scenario)
+
+
+def side_findings(
+    baseline: Sequence[RunEvidence],
+    candidate: Sequence[RunEvidence],
+    scenario: str,
+    called: tuple[str, str] = ("the baseline", "the candidate"),
+) -> Iterator[Finding]:
+    """Yield how the answers of the candidate's runs differ from those of the baseline's, route by route.
+
+    `called` are the names of both sides in the sentences (hostile).
+    """
+    first, second = _routes(baseline), _routes(candidate)
+    if not first or not second:
+        return
+    names = tuple(run.name for run in candidate)
+    for kind, apart, words, worse in (
+        (FindingKind.MORE_FAILURES, _more(first, second, _failures, as_they_came=True), "failed", True),
+        (FindingKind.FEWER_FAILURES, _more(second, first, _failures, as_they_came=True), "failed", False),
+        (
+            FindingKind.EMPTY_ANSWERS,
+            _more(first, second, _empty),
+            "came back without a body",
+            True,
+        ),
+        (
+            FindingKind.OTHER_ANSWERS,
+            _more(second, first, _empty),
+            "came back without a body",
+            False,
+        ),
+    ):
+        if apart:
+            where, shares = apart
+            of_first, of_second = shares if kind in _OF_CANDIDATE else shares[::-1]
+            text = (
+                f"{scenario}: {_percent(of_second)} of the requests{where} to {called[1]} {words}, and "
+                f"{_percent(of_first)} of those to {called[0]}."
+            )
+            yield Finding(kind, text, names, scenario, worse=worse)
+    for text in (*_other_classes(first, second, called), *_other_sizes(first, second, called)):
+        yield Finding(FindingKind.OTHER_ANSWERS, f"{scenario}: {text}", names, scenario)
+
+
+def wrong_share(run: RunEvidence) -> float | None:
+    """Return the share of a run's requests that failed, or were answered otherwise than the log has it."""
+    total = run.observation.total
+    return (total.failures + total.wrong + total.emptied) / total.requests if total.requests else None
+
+
+_Apart = tuple[str, tuple[float, float]] | None
+
+
+def _more(
+    first: Routes, second: Routes, share: Callable[[RouteAnswers], float], as_they_came: bool = False
+) -> _Apart:
+    """Return where the share is greater in `second`, in all or in one route, and both shares.
+
+    `as_they_came`: in all requests, whatever their mix: what fails again and again is felt each time.
+    """
+    if as_they_came:
+        one, other = share(_total(first)), share(_total(second))
+    else:
+        one, other = _over_one_mix(first, second, share, lambda answers: answers.requests)
+    if other - one > _APART:
+        return "", (one, other)
+    for name in _common(first, second):
+        one, other = share(first[name]), share(second[name])
+        if other - one > _APART_ROUTE:
+            return f" of {name}", (one, other)
+    return None
+
+
+def _failures(answers: RouteAnswers) -> float:
+    return answers.failures / answers.requests if answers.requests else 0.0
+
+
+def _empty(answers: RouteAnswers) -> float:
+    return answers.empty / answers.requests if answers.requests else 0.0
+
+
+_Share = TypeVar("_Share", float, NDArray[np.float64])
+
+
+def _over_one_mix(
+    first: Routes,
+    second: Routes,
+    share: Callable[[RouteAnswers], _Share],
+    size: Callable[[RouteAnswers], int],
+) -> tuple[_Share, _Share]:
+    """Return both sides' shares over the mix of routes that they have together (direct standardisation).
+
+    A scripted run makes as many requests of each kind as its disk lets it. Without this, a slow disk, whose
+    images are waited for, would differ from a fast one in every share that differs from route to route. The
+    routes of one side only are one more route; a side that has none of those is there as a whole.
+    """
+    both = [name for name in first if name in second]
+    pairs = [(first[name], second[name]) for name in both]
+    pairs.append((_total(_without(first, both)), _total(_without(second, both))))
+    weights = [size(one) + size(other) for one, other in pairs]
+    whole = (_total(first), _total(second))
+    if not any(weights):
+        return share(whole[0]), share(whole[1])
+
+    def mixed(side: int) -> Any:
+        each = [share(pair[side] if size(pair[side]) else whole[side]) for pair in pairs]
+        return np.average(each, axis=0, weights=weights)
+
+    return mixed(0), mixed(1)
+
+
+def _without(routes: Routes, names: Sequence[str]) -> Routes:
+    return {name: answers for name, answers in routes.items() if name not in names}
+
+
+def _other_classes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
+    """Yield where other status classes came among the answers that did not fail."""
+    places = {"": _distance(first, second)}
+    places |= {
+        f" of {name}": _distance({name: first[name]}, {name: second[name]}) for name in _common(first, second)
+    }
+    for where, apart in places.items():
+        if apart > (_APART_ROUTE if where else _APART):
+            yield (
+                f"{_percent(apart)} of the answers{where} of {called[1]} have another status class than "
+                f"those of {called[0]}."
+            )
+            return
+
+
+def _distance(first: Routes, second: Routes) -> float:
+    def whole(answers: RouteAnswers) -> int:
+        return int(answers.kinds[1:5].sum())
+
+    def shares(answers: RouteAnswers) -> NDArray[np.float64]:
+        return answers.kinds[1:5] / max(whole(answers), 1)
+
+    if not whole(_total(first)) or not whole(_total(second)):
+        return 0.0
+    one, other = _over_one_mix(first, second, shares, whole)
+    return float(np.abs(one - other).sum() / 2)
+
+
+def _other_sizes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
+    """Yield which routes have bodies of another size."""
+    strange = []
+    for name in _common(first, second):
+        one, other = first[name], second[name]
+        if min(one.bodies, other.bodies) < _LEAST_REQUESTS:
+            continue
+        ratio = math.exp(other.log_bytes / other.bodies - one.log_bytes / one.bodies)
+        if max(ratio, 1 / ratio) > _OTHER_SIZE:
+            strange.append(f"{name} × {significant(ratio)}")
+    if strange:
+        shown = ", ".join(strange[:_MOST_NAMED])
+        yield f"the bodies of {called[1]} have other sizes than those of {called[0]}: {shown}."
+
+
+def _routes(runs: Sequence[RunEvidence]) -> Routes:
+    found: Routes = {}
+    for run in runs:
+        for name, answers in run.observation.routes.items():
+            found.setdefault(name, RouteAnswers()).add(answers)
+    return found
+
+
+def _total(routes: Routes) -> RouteAnswers:
+    whole = RouteAnswers()
+    for answers in routes.values():
+        whole.add(answers)
+    return whole
+
+
+def _common(first: Routes, second: Routes) -> list[str]:
+    """Return the routes that both sides have enough requests of."""
+    return [
+        name
+        for name, answers in first.items()
+        if name in second and min(answers.requests, second[name].requests) >= _LEAST_REQUESTS
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{significant(100 * share)} %"

@@ -1,0 +1,383 @@
+"""Findings: all that can be wrong with evidence, each with a stable name, a level, a meaning and a remedy.
+
+docs/evidence.md lists them; a test holds it against `FindingKind`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from plimsoll.analysis.evidence import drive_rules, page_rules, pool_rules
+from plimsoll.analysis.evidence.rule import Rule
+from plimsoll.common.severity import Severity
+
+
+class FindingKind(Enum):
+    """Every kind of finding there is."""
+
+    KILLED = Rule(
+        "killed",
+        Severity.BAD,
+        "The run was killed before it could say how it ended.",
+        "Run it again, or take it out of the folder.",
+    )
+    RUNNING = Rule(
+        "running",
+        Severity.BAD,
+        "The run has not ended yet.",
+        "Wait for it.",
+    )
+    INCOMPLETE = Rule(
+        "incomplete",
+        Severity.BAD,
+        "The run failed or was interrupted.",
+        "Run it again, or take it out of the folder.",
+    )
+    TRUNCATED = Rule(
+        "truncated",
+        Severity.BAD,
+        "Records are missing, or nobody knows whether they are.",
+        "Run it again, or take it out of the folder.",
+    )
+    OTHER_RECORDS = Rule(
+        "other-records",
+        Severity.BAD,
+        "The records are not those that the summary was written for.",
+        "Take the run's files from where they were written, or run it again.",
+    )
+    UNREADABLE = Rule(
+        "unreadable",
+        Severity.BAD,
+        "A run of this scenario cannot be read, and leaving it out could favour one side.",
+        "Mend it, run it again, or take it out of the folder.",
+    )
+    GENERATOR_LIMITED = Rule(
+        "generator-limited",
+        Severity.BAD,
+        "At some percentile, the load generator's own lag is over 1 ms and over 5 % of the response time.",
+        "Use a lower speed or rate, or give the load generator a machine of its own.",
+    )
+    LAG_DIFFERS = Rule(
+        "lag-differs",
+        Severity.WARN,
+        "The load generator was later on one side than on the other, by more than 2.5 % of what is measured.",
+        "Run both sides from one machine that does nothing else.",
+    )
+    SATURATOR_GAVE_UP = Rule(
+        "saturator-gave-up",
+        Severity.BAD,
+        "The disks were idle for a part of the phase in which they should have been busy.",
+        "Run it again, or take it out of the folder.",
+    )
+    SATURATOR_RETRIED = Rule(
+        "saturator-retried",
+        Severity.WARN,
+        "The saturator failed and had to begin again, so the disks were idle for a part of its phase.",
+        "See in events.jsonl why it failed, then run it again, or take it out of the folder.",
+    )
+    TARGET_DIED = Rule(
+        "target-died",
+        Severity.BAD,
+        "From some instant on, the target answered nothing any more.",
+        "Find out why, then run it again.",
+    )
+    SHARD = Rule(
+        "shard",
+        Severity.BAD,
+        "The run is one share of a run of several instances.",
+        "Merge the shares first: plimsoll merge.",
+    )
+    MERGED_BADLY = Rule(
+        "merged-badly",
+        Severity.BAD,
+        "The merged shards do not fit together.",
+        "Run all instances again.",
+    )
+    UNREAD_LOG = Rule(
+        "unread-log",
+        Severity.WARN,
+        "Over 1 % of the log's lines could not be read, so the load was less than the visitors'.",
+        "Give the log's own format: --format.",
+    )
+    FROM_LOG = Rule(
+        "from-log",
+        Severity.WARN,
+        "The run is no load test: it is what an access log says was served.",
+        "Its times are the server's own. Hold it against logs of the same server, written in the same way.",
+    )
+    CLOSED_CONNECTIONS = Rule(
+        "closed-connections",
+        Severity.WARN,
+        "Over 1 % of the requests were sent again: the server had closed their kept-open connections.",
+        "Let the server keep idle connections longer than visitors pause, or give a shorter --idle-timeout.",
+    )
+    COPY = Rule(
+        "copy",
+        Severity.BAD,
+        "Two runs hold the same records: one is a copy of the other.",
+        "Leave one of them out.",
+    )
+    OVERLAP = Rule(
+        "overlap",
+        Severity.BAD,
+        "Two runs loaded one target at the same time.",
+        "Run one after the other.",
+    )
+    OTHER_LOAD = Rule(
+        "other-load",
+        Severity.BAD,
+        "The runs were not of the same load.",
+        "Compare runs that did the same.",
+    )
+    OTHER_VERSION = Rule(
+        "other-version",
+        Severity.WARN,
+        "The load came from different versions of a program.",
+        "Run both sides with one version.",
+    )
+    UNKNOWN_LOAD = Rule(
+        "unknown-load",
+        Severity.WARN,
+        "Some runs do not say what shaped their load.",
+        "Run both sides with one version.",
+    )
+    OTHER_CACHES = Rule(
+        "other-caches",
+        Severity.BAD,
+        "The runs did not begin with the same caches: cold, warm, or as the run before left them.",
+        "Run both sides with one value of `cache` in lab.yml.",
+    )
+    OTHER_PRECONDITION = Rule(
+        "other-precondition",
+        Severity.WARN,
+        "Some volumes were filled and overwritten before the runs, others not, or in another way.",
+        "Run both sides with one `precondition` in lab.yml.",
+    )
+    NOT_STEADY = Rule(
+        "not-steady",
+        Severity.WARN,
+        "A volume was filled and overwritten, but not steady yet when the runs began.",
+        "Allow it more rounds: precondition.most_rounds and longest_s in lab.yml.",
+    )
+    POOL_SCANNED = pool_rules.SCANNED
+    POOL_TRIMMED = pool_rules.TRIMMED
+    POOL_FULL = pool_rules.FULL
+    DRIVE_FAILING = drive_rules.FAILING
+    DRIVE_ERRORS = drive_rules.ERRORS
+    DRIVE_THROTTLED = drive_rules.THROTTLED
+    DRIVE_HOT = drive_rules.HOT
+    DRIVE_WORN = drive_rules.WORN
+    TRIM_OFF = drive_rules.TRIM_OFF
+    UNEQUAL_REQUESTS = Rule(
+        "unequal-requests",
+        Severity.WARN,
+        "The runs have different numbers of requests.",
+        "Run both sides for the same time at the same rate.",
+    )
+    MORE_FAILURES = Rule(
+        "more-failures",
+        Severity.BAD,
+        "The candidate fails, or answers with errors, more often than the baseline.",
+        "Find out why: a failure is worse than a slow answer.",
+    )
+    FEWER_FAILURES = Rule(
+        "fewer-failures",
+        Severity.WARN,
+        "The baseline fails more often than the candidate; failures count at their time-out.",
+        "Look at the errors before you call the candidate faster.",
+    )
+    FAILED_MEASURES = Rule(
+        "failed-measures",
+        Severity.WARN,
+        "What is measured beside requests, such as an article saved, failed in over 1 % of its tries.",
+        "Look at the errors in events.jsonl, mend what fails, and run it again.",
+    )
+    EMPTY_ANSWERS = Rule(
+        "empty-answers",
+        Severity.BAD,
+        "The candidate's answers have no body where the baseline's, or the log's, have one.",
+        "Find out what the candidate serves.",
+    )
+    OTHER_ANSWERS = Rule(
+        "other-answers",
+        Severity.BAD,
+        "The two sides do not answer alike: other status classes, or other sizes.",
+        "Give both sides the same site, or put `answers: false` into gates.yml.",
+    )
+    NOT_AS_LOGGED = Rule(
+        "not-as-logged",
+        Severity.BAD,
+        "Over 10 % of the answers are not what the log has.",
+        "Replay against the site of the log, or put `answers: false` into gates.yml.",
+    )
+    PARTLY_AS_LOGGED = Rule(
+        "partly-as-logged",
+        Severity.WARN,
+        "Over 1 % of the answers are not what the log has.",
+        "See whether the target is the site of the log.",
+    )
+    OTHER_SIZES = Rule(
+        "other-sizes",
+        Severity.NOTE,
+        "Many answers have another size than the log has.",
+        "See whether the target is the site of the log, and compresses as it did.",
+    )
+    CENSORED = Rule(
+        "censored",
+        Severity.BAD,
+        "So many requests failed that a gated figure is a failure's: it is at least the time-out.",
+        "Look at the errors; a longer time-out shows more.",
+    )
+    NOT_RUN = Rule(
+        "not-run",
+        Severity.BAD,
+        "A scenario did not run on one side.",
+        "Run it on both sides.",
+    )
+    FEW_RUNS = Rule(
+        "few-runs",
+        Severity.BAD,
+        "A side has fewer runs than a verdict takes.",
+        "Run more.",
+    )
+    UNEQUAL_RUNS = Rule(
+        "unequal-runs",
+        Severity.BAD,
+        "An experiment has more runs on one side; what is missing may be what went wrong.",
+        "Finish it: plimsoll run --resume, or --retry-set-aside if something was set aside.",
+    )
+    NOT_INTERLEAVED = Rule(
+        "not-interleaved",
+        Severity.BAD,
+        "The sides' runs do not alternate in time, which the gates ask for.",
+        "Run both in one experiment.",
+    )
+    ORDER = Rule(
+        "order",
+        Severity.WARN,
+        "The order of the runs leaves room for drift.",
+        "Let one experiment run both (plimsoll run), in the order abba.",
+    )
+    CLOCK = Rule(
+        "clock",
+        Severity.WARN,
+        "The clocks of the runs contradict one another.",
+        "Keep the clocks in step (NTP).",
+    )
+    CONTROL_DIFFERS = Rule(
+        "control-differs",
+        Severity.WARN,
+        "The control experiment, which should not depend on the storage, differs.",
+        "Find out first what else differs.",
+    )
+    NO_GATE = Rule(
+        "no-gate",
+        Severity.WARN,
+        "A scenario ran that no gate looks at.",
+        "Add a gate, or leave its runs out.",
+    )
+    OTHER_GENERATOR = Rule(
+        "other-generator",
+        Severity.WARN,
+        "The load came from different machines.",
+        "Run both sides from one machine.",
+    )
+    UNFINISHED = Rule(
+        "unfinished",
+        Severity.WARN,
+        "The experiment has not all of its runs.",
+        "Finish it: plimsoll run --resume, or --retry-set-aside if something was set aside.",
+    )
+    EMULATED = Rule(
+        "emulated",
+        Severity.WARN,
+        "A side's storage was emulated: a faster disk, slowed down.",
+        "Measure on the real storage before you sign.",
+    )
+    RARE_STALLS = Rule(
+        "rare-stalls",
+        Severity.WARN,
+        "A run of the candidate is far worse than the baseline's lead to expect.",
+        "Find out what stalled it, or run more of both sides to see how often it happens.",
+    )
+    ANOTHER_LOOK = Rule(
+        "another-look",
+        Severity.NOTE,
+        "These runs were decided on before, when they were fewer; each look may err less than the last.",
+        "Decide how many runs to make before you look.",
+    )
+    LOOK_NOT_REMEMBERED = Rule(
+        "look-not-remembered",
+        Severity.WARN,
+        "That these runs were decided on could not be written down beside them.",
+        "Make their folder writable before you decide again with more runs.",
+    )
+    OTHER_PAGES = page_rules.OTHER_PAGES
+    PAGES_UNKNOWN = page_rules.UNKNOWN
+    PAGES_ELSEWHERE = page_rules.ELSEWHERE
+    PAGES_PARTLY = page_rules.PARTLY
+
+    @property
+    def level(self) -> Severity:
+        """How grave it is."""
+        return self.value.level
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return self.value.remedy
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found. `text` is a whole sentence that names the runs and the reason (hostile).
+
+    `scenario` is None where it concerns all; `runs` are the names of the runs (hostile). `worse` says that it
+    shows the candidate to be worse: then it breaks the gate instead of leaving it undecided. `remedy` is more
+    specific than that of its kind, where given.
+    """
+
+    kind: FindingKind
+    text: str
+    runs: tuple[str, ...] = ()
+    scenario: str | None = None
+    worse: bool = False
+    own_remedy: str | None = None
+    demoted: bool = False
+
+    @property
+    def level(self) -> Severity:
+        """Its severity: that of its kind, or a doubt where the gates said that it decides nothing."""
+        return Severity.WARN if self.demoted else self.kind.level
+
+    @property
+    def sentence(self) -> str:
+        """The finding and its remedy (hostile)."""
+        return f"{self.text} {self.remedy}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return self.own_remedy or self.kind.remedy
+
+    @property
+    def disqualifies(self) -> bool:
+        """True where nothing can be decided by the runs that it concerns."""
+        return self.level is Severity.BAD
+
+    def as_json(self) -> dict[str, object]:
+        """Return the finding for `--json`."""
+        return {
+            "name": self.kind.value.name,
+            "level": self.level.value,
+            "scenario": self.scenario,
+            "runs": list(self.runs),
+            "worse": self.worse,
+            "text": self.text,
+            "remedy": self.remedy,
+        }
+
+
+def disqualifying(findings: Iterable[Finding]) -> list[Finding]:
+    """Return those after which nothing can be decided. Pure."""
+    return [finding for finding in findings if finding.disqualifies]

@@ -1,0 +1,152 @@
+"""Cautions about one run, each with its remedy: shown before any figure."""
+
+from dataclasses import dataclass
+
+from plimsoll.analysis.evidence.agreement import log_findings
+from plimsoll.analysis.evidence.finding import Finding
+from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.statistics.sample import P999, fewest
+from plimsoll.common.severity import Severity, gravest_first
+from plimsoll.common.units import counted, milliseconds, share
+
+_MISMATCH_SHARE = 0.01
+_MOST_KINDS = 4
+BOUND_NEEDS = 3_688  # requests for an upper bound of p99.9 at 95 %: ⌈ln 0.025 / ln 0.999⌉
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One sentence or two."""
+
+    level: Severity
+    text: str
+
+
+def cautions_of(run: MeasuredRun) -> list[Caution]:
+    """Return the run's cautions, the gravest first. Texts are hostile."""
+    found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
+    scenario = run.directory.facts.scenario
+    found += [
+        Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
+        for finding in log_findings([run.evidence], "the target", scenario)
+    ]
+    found += _judged(run)
+    found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
+    return gravest_first(found)
+
+
+def said_alone(finding: Finding, run: MeasuredRun) -> str:
+    """Return the sentence where no other run is about: it needs no name."""
+    return finding.sentence.replace(f"{run.evidence.name} ", "The run ", 1)
+
+
+def _judged(run: MeasuredRun) -> list[Caution]:
+    """Return the limits of `bin/replay run --fail-over` that were not kept."""
+    levels = {"exceeded": Severity.BAD, "not judged": Severity.WARN}
+    return [
+        Caution(levels[one.outcome], f"Limit {one.limit} {one.outcome}: {one.says}.")
+        for one in (run.directory.summary.limits if run.directory.summary else [])
+        if one.outcome in levels
+    ]
+
+
+def _killed(run: MeasuredRun) -> list[Caution]:
+    if not run.directory.killed:
+        return []
+    records = counted(run.directory.requests.count, "request")
+    return [Caution(Severity.NOTE, f"Known of it are the {records} on disk; up to a second is missing.")]
+
+
+def _sample_size(run: MeasuredRun) -> list[Caution]:
+    requests = run.statistics.requests
+    if requests < fewest(P999):
+        scripted = not run.directory.facts.logs
+        verb = "Import" if run.directory.facts.from_log else "Replay"
+        longer = "Look at the steps." if scripted else f"{verb} a longer part of the log."
+        text = f"Only {counted(requests, 'request')}: a p99.9 needs 1,000. {longer}"
+        return [Caution(Severity.NOTE if scripted else Severity.WARN, text)]
+    if requests < BOUND_NEEDS:
+        text = f"{counted(requests, 'request')} give a p99.9, but not how far to trust it; that takes 3,688."
+        return [Caution(Severity.NOTE, text)]
+    return []
+
+
+def _failures(run: MeasuredRun) -> list[Caution]:
+    figures = run.statistics
+    failures, requests = figures.failures, figures.requests
+    if not failures:
+        return []
+    by_kind = sorted(figures.errors.items(), key=lambda item: -item[1])
+    kinds = [f"{count:,} {name}" for name, count in by_kind[:_MOST_KINDS]]
+    if others := sum(count for _, count in by_kind[_MOST_KINDS:]):
+        kinds.append(counted(others, "other"))
+    if wrong := failures - figures.total.errors:
+        kinds.append(counted(wrong, "wrong answer"))
+    counts = (
+        "Since run.json does not say at which time-out, they count as slower than every answer."
+        if figures.timeout_ms is None
+        else f"They count as {milliseconds(figures.timeout_ms)}, their time-out, or what they took if more."
+    )
+    text = (
+        f"{counted(failures, 'request')} of {requests:,} failed ({share(failures, requests)}): "
+        f"{', '.join(kinds)}. {counts}"
+    )
+    return [Caution(Severity.BAD if failures > requests * _MISMATCH_SHARE else Severity.WARN, text)]
+
+
+def _waiting(run: MeasuredRun) -> list[Caution]:
+    queued, requests = run.statistics.queued, run.statistics.requests
+    if not queued:
+        return []
+    text = (
+        f"{counted(queued, 'request')} ({share(queued, requests)}) waited for a free connection, as in a "
+        "browser that has all its connections in use. The wait is part of the response time; if it is the "
+        "cap on connections that you see, raise --max-connections, and the limit of open files with it "
+        "(ulimit -n)."
+    )
+    return [Caution(Severity.WARN if queued > requests * _MISMATCH_SHARE else Severity.NOTE, text)]
+
+
+def _not_sent(run: MeasuredRun) -> list[Caution]:
+    found = []
+    facts = run.directory.facts
+    left_out = "not imported" if facts.from_log else "not sent"
+    rejected = sum(log.failed or 0 for log in facts.logs)
+    if rejected:
+        text = (
+            f"{counted(rejected, 'log line')} did not parse and {_was(rejected)} {left_out}; see rejects.log."
+        )
+        found.append(Caution(Severity.NOTE, text))
+    summary = run.directory.summary
+    if summary is None:
+        return found
+    skipped = {reason: count for reason, count in summary.requests.skipped.items() if count}
+    if skipped:
+        total = sum(skipped.values())
+        reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items())
+        text = f"{counted(total, 'request')} of the log {_was(total)} {left_out}: {reasons}."
+        found.append(Caution(Severity.WARN if "cap_reached" in skipped else Severity.NOTE, text))
+    if summary.requests.unsent:
+        text = f"{counted(summary.requests.unsent, 'request')} would have been due after the run ended."
+        found.append(Caution(Severity.WARN, text))
+    return found
+
+
+def _limits(run: MeasuredRun) -> list[Caution]:
+    found = []
+    if run.directory.facts.loop == "closed":
+        text = (
+            "A closed loop: a slow server slowed the load down, so the percentiles are kinder than those of "
+            "visitors, who do not wait for one another. Compare only with runs of the same kind."
+        )
+        found.append(Caution(Severity.NOTE, text))
+    if run.statistics.warmup:
+        warmup = run.statistics.warmup
+        aside = "the warm-up" if run.directory.facts.logs else "warm-up, set-up or clean-up"
+        text = f"{counted(warmup, 'request')} of {aside} {_was(warmup)} left out."
+        found.append(Caution(Severity.NOTE, text))
+    return found
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"

@@ -1,0 +1,76 @@
+"""`plimsoll report`: run directories become one page."""
+
+import json
+from pathlib import Path
+
+import click
+
+from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.picture_files import FORMATS, draw_pictures
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.units import counted
+
+
+def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[str]:
+    wanted = [] if value is None else [part.strip() for part in value.split(",")]
+    if strange := [part for part in wanted if part not in FORMATS]:
+        raise click.BadParameter(f"{printable(strange[0])!r} is no format; there are {' and '.join(FORMATS)}")
+    return [name for name in FORMATS if name in wanted]
+
+
+@click.command()
+@click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Where to write the report. Default: report.html in the first DIR.",
+)
+@click.option(
+    "--against-log",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Hold replays against their log, which plimsoll import accesslog made DIR of.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON on standard output.")
+@click.option(
+    "--figures",
+    metavar="svg,png",
+    callback=_formats,
+    help="Also save each chart in report-figures/ beside the report, as svg, png or both.",
+)
+@progress_option
+def report(
+    directories: tuple[Path, ...],
+    out: Path | None,
+    against_log: Path | None,
+    as_json: bool,
+    figures: list[str],
+    progress: bool | None,
+) -> None:
+    """Write a report on one or more run directories: one HTML file that needs no network.
+
+    A folder of run directories stands for those in it. DIR can also be a file that plimsoll fileio wrote.
+
+    \b
+    Examples:
+        plimsoll report results/latest
+        plimsoll report results/nvme results/sata --out comparison.html
+        plimsoll report experiments/one-machine
+        plimsoll report results/nvme results/sata results/fileio.jsonl
+        plimsoll report results/latest --figures svg,png
+        plimsoll report results/replay --against-log results/imported
+        plimsoll report results/latest --json | jq '.runs[0].response_ms'
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    with progress_bar("reading", "requests", is_shown(progress)) as advance:
+        made = make_report(directories, out, advance, against_log)
+    if as_json:
+        click.echo(json.dumps(made.as_json(), indent=2, allow_nan=False))
+    else:
+        click.echo("\n".join(made.lines()))
+    if figures:
+        pictures = draw_pictures(made.path, figures)
+        if not as_json:
+            folder = printable(str(pictures[0].parent), 4096)
+            click.echo(f"figures: {folder} ({counted(len(pictures), 'file')})")

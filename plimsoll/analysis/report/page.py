@@ -1,0 +1,238 @@
+"""The page: one file, no network, nothing of a run directory in it but as text."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from plimsoll.analysis.charts.against_log import against_log_chart
+from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.report.against_log import against_log_cautions, against_log_table
+from plimsoll.analysis.report.backends import ScenarioRuns, by_scenario
+from plimsoll.analysis.report.cache import cache_notes
+from plimsoll.analysis.report.cautions import Caution, cautions_of
+from plimsoll.analysis.report.charts import backend_charts, run_charts, step_charts
+from plimsoll.analysis.report.comparison_cautions import comparison_cautions
+from plimsoll.analysis.report.control import control_cautions
+from plimsoll.analysis.report.damage import damage_cautions
+from plimsoll.analysis.report.differences import differences_table
+from plimsoll.analysis.report.factors import factor_parts
+from plimsoll.analysis.report.facts import facts_of
+from plimsoll.analysis.report.fileio import Cells, chart_of_fileio, fileio_table
+from plimsoll.analysis.report.fsyncs import fsync_table
+from plimsoll.analysis.report.grinder import grinder_by_backend, grinder_table
+from plimsoll.analysis.report.groups import groups_of, said_once
+from plimsoll.analysis.report.headline import big_figures, footnote, sentence
+from plimsoll.analysis.report.host_section import HostView, host_section, host_view
+from plimsoll.analysis.report.instances import instance_table, merge_cautions
+from plimsoll.analysis.report.measure_phases import measure_phase_table
+from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.omissions import missing_cautions
+from plimsoll.analysis.report.own_figures import own_bigs, own_line, own_sentence
+from plimsoll.analysis.report.phase_figures import ScenarioFigures
+from plimsoll.analysis.report.phase_table import phase_table
+from plimsoll.analysis.report.precondition import rounds_table
+from plimsoll.analysis.report.shell import rendered
+from plimsoll.analysis.report.stall_section import ScenarioStalls, moved_chart, stall_section
+from plimsoll.analysis.report.tables import (
+    Table,
+    failure_table,
+    measure_table,
+    percentile_table,
+    route_table,
+    status_table,
+)
+from plimsoll.analysis.report.together import together_cautions
+from plimsoll.analysis.statistics.against_log import HeldRun
+from plimsoll.common.severity import Severity, gravest_first
+from plimsoll.common.units import counted
+from plimsoll.rundir.rounds import VolumeRound
+
+_NO_CELLS = Cells([], [])
+_MOST_OPEN = 4  # runs whose own tables are open at once
+
+
+def page(
+    runs: Sequence[MeasuredRun],
+    compared: Sequence[ScenarioFigures] = (),
+    unreadable: Sequence[str] = (),
+    fileio: Cells = _NO_CELLS,
+    unfinished: Sequence[str] = (),
+    rounds: Sequence[VolumeRound] = (),
+    stalls: Sequence[ScenarioStalls] = (),
+    held: Sequence[HeldRun] = (),
+) -> str:
+    """Return the HTML of a report on `runs` (one or more, or none where there are cells of `fileio`).
+
+    `compared` are the figures by scenario and backend, where there are any; `unreadable` says which run
+    directories were left out; `unfinished` what experiments have not done (hostile); `rounds` are those
+    of preconditioning; `stalls` are the slow windows of the scenarios whose hosts were observed; `held` are
+    replays that are held against their log.
+    """
+    scenarios = by_scenario(runs)
+    views = _views(scenarios, compared)
+    moved = _moved(stalls, views, len(scenarios))
+    comparing = _below("scatter-", _comparing(runs, compared), moved)
+    factors = factor_parts(compared)
+    own = [] if not runs or any(scenario.repeated for scenario in scenarios) else run_charts(runs)
+    if not comparing:
+        own = _below("tail", own, moved)
+    if len(runs) == 1:
+        own = [*step_charts(scenarios[0], ""), *own]
+    if chart := against_log_chart(held):
+        own.append(chart)
+    volumes = chart_of_fileio(fileio.cells, {run.backend: run.shade or 0 for run in runs})
+    if volumes:
+        own.append(volumes)
+    shown = [_run(run) for run in runs]
+    hosts = [host_section(view, len(scenarios)) for view in views.values()]
+    return rendered(
+        "report.html",
+        [
+            *(chart for part in factors for chart in part.charts),
+            *comparing,
+            *own,
+            *(chart for host in hosts for chart in (*host.loud, *host.quiet)),
+        ],
+        title=_title(runs, fileio),
+        unfinished=unfinished,
+        factors=factors,
+        comparing=comparing,
+        own=own,
+        volumes=fileio_table(fileio.cells, fileio.syncs),
+        fsyncs=fsync_table(fileio.syncs),
+        held=against_log_table(held),
+        filled=rounds_table(rounds),
+        hosts=hosts,
+        stalls=[stall_section(each, len(scenarios)) for each in stalls],
+        phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
+        measured=[each for one in scenarios if (each := measure_phase_table(one, len(scenarios) == 1))],
+        differences=differences_table(runs),
+        grinder=grinder_by_backend(scenarios),
+        folded=len(runs) > _MOST_OPEN,
+        groups=groups_of(scenarios, runs),
+        picked=lambda places: [shown[place] for place in places],
+        runs=shown,
+        said=said_once(
+            said for said in _said(shown) if said[1].level == Severity.BAD or len(runs) <= _MOST_OPEN
+        ),
+        folded_away=said_once(said for said in _said(shown) if said[1].level == Severity.WARN),
+        warned=sum(caution.level == Severity.WARN for _, caution in _said(shown)),
+        cautions=gravest_first(
+            [
+                *comparison_cautions(scenarios, compared, unreadable),
+                *missing_cautions(scenarios, compared, told=bool(unfinished)),
+                *control_cautions(runs),
+                *(Caution(Severity.WARN, trouble) for trouble in fileio.troubles),
+                *cache_notes(scenarios),
+                *against_log_cautions(held),
+            ]
+        ),
+    )
+
+
+def _said(shown: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Caution]]:
+    """Yield the cautions on single runs, with the name of each (hostile)."""
+    for run in shown:
+        yield from ((run["name"], caution) for caution in run["cautions"])
+
+
+def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures]) -> list[Chart]:
+    if len(runs) == 1:
+        return []
+    found: list[Chart] = []
+    for each in compared:
+        of = "" if len(compared) == 1 else f": {each.scenario.name}"
+        found += [*step_charts(each.scenario, of), *backend_charts(each, of)]
+    return found
+
+
+def _views(scenarios: Sequence[ScenarioRuns], compared: Sequence[ScenarioFigures]) -> dict[int, HostView]:
+    """Return what is known of the hosts, by the scenario's number."""
+    figures = {each.scenario.name: each for each in compared}
+    found = ((each.number, host_view(each, figures.get(each.name), len(scenarios))) for each in scenarios)
+    return {number: view for number, view in found if view}
+
+
+def _moved(
+    stalls: Sequence[ScenarioStalls], views: Mapping[int, HostView], scenarios: int
+) -> dict[int, Chart]:
+    """Return the figures of what moved with the slow windows, by the scenario's number."""
+    found = (
+        (each.scenario.number, moved_chart(each, views[each.scenario.number], scenarios))
+        for each in stalls
+        if each.scenario.number in views
+    )
+    return {number: chart for number, chart in found if chart}
+
+
+def _below(key: str, charts: Sequence[Chart], moved: Mapping[int, Chart]) -> list[Chart]:
+    """Return the charts with what moved below the scatter of its scenario; `key` begins its key."""
+    found: list[Chart] = []
+    for chart in charts:
+        found.append(chart)
+        if chart.key.startswith(key):
+            number = int(chart.key.removeprefix(key) or 0)
+            found += [moved[number]] if number in moved else []
+    return found
+
+
+def _says_more(each: ScenarioFigures) -> bool:
+    """Return whether the table of phases says more than the table of runs."""
+    return each.saturated or each.scenario.repeated
+
+
+def _title(runs: Sequence[MeasuredRun], fileio: Cells) -> str:
+    if not runs:
+        programs = [*(["sysbench"] if fileio.cells else []), *(["fio"] if fileio.syncs else [])]
+        return f"Volumes measured with {' and '.join(programs)}"
+    if len(runs) > 1:
+        experiments = [run.directory.facts.experiment for run in runs]
+        names = {experiment.name if experiment else None for experiment in experiments}
+        count = counted(_how_many(runs), "run")
+        if len(names) == 1 and (name := names.pop()):
+            return f"Experiment {name}: {count}"
+        return f"{count} compared"
+    facts = runs[0].directory.facts
+    what = facts.scenario.replace("-", " ").capitalize()
+    if facts.logs:
+        more = f" and {len(facts.logs) - 1} more" if len(facts.logs) > 1 else ""
+        what += f" of {facts.logs[0].path.rsplit('/', 1)[-1]}{more}"
+    return what
+
+
+def _how_many(runs: Sequence[MeasuredRun]) -> int:
+    """Return the number of runs: what ran together is one, in as many directories as it has members."""
+    directories = (run.directory for run in runs)
+    return len({each.path.parent if each.facts.together else each.path for each in directories})
+
+
+def _tables(run: MeasuredRun) -> list[Table | None]:
+    beside = [instance_table(run), failure_table(run), measure_table(run)]
+    return [*beside, percentile_table(run), route_table(run), grinder_table(run), status_table(run)]
+
+
+def _run(run: MeasuredRun) -> dict[str, Any]:
+    found = [*cautions_of(run), *merge_cautions(run), *damage_cautions(run), *together_cautions(run)]
+    cautions = gravest_first(found)
+    response = run.statistics.samples["response"].figures()
+    target = run.directory.facts.target
+    bigs = own_bigs(run)
+    return {
+        "name": run.name,
+        "colour": run.colour,
+        "emulated": run.emulated,
+        "status": run.status,
+        "generator_limited": run.generator_limited,
+        "target": target.url if target else "",
+        "started_at": run.directory.facts.started_at,
+        "requests": run.statistics.requests,
+        "failures": run.statistics.failures,
+        "times": [response.shown(name) for name in ("p50", "p99", "p99.9", "max")],
+        "own": own_line(run),
+        "big": bigs or big_figures(run),
+        "sentence": own_sentence(run) or sentence(run),
+        "footnote": "" if bigs else footnote(run),
+        "cautions": [caution for caution in cautions if caution.level != Severity.NOTE],
+        "notes": [caution for caution in cautions if caution.level == Severity.NOTE],
+        "tables": [table for table in _tables(run) if table],
+        "facts": facts_of(run),
+    }

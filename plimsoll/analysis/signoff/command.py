@@ -1,0 +1,148 @@
+"""`plimsoll signoff`: a document to sign, and `plimsoll signoff verify`: whether it is what it was."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plimsoll.analysis.comparing.documents import Documents, document_options
+from plimsoll.analysis.comparing.text import lines
+from plimsoll.analysis.signoff.make import SignOffOptions, sign_off
+from plimsoll.analysis.signoff.manifest import PAGE, PDF
+from plimsoll.analysis.signoff.verify import verify_signoff
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+
+_PATH = click.Path(path_type=Path)
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+class _SignOff(click.Command):
+    """Takes two sides; or the word `verify`, which is a command of its own."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args[:1] == ["verify"]:
+            return verify.make_context(f"{info_name} verify", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=_SignOff)
+@click.argument("paths", metavar="BASELINE [CANDIDATE]", nargs=-1, required=True, type=_PATH)
+@click.option("--baseline", metavar="NAME", help="Take the runs of this backend as the baseline.")
+@click.option("--candidate", metavar="NAME", help="Take the runs of this backend as the candidate.")
+@click.option("--gates", metavar="FILE", type=_FILE, required=True, help="The limits (docs/compare.md).")
+@click.option(
+    "--out", metavar="DIR", type=_PATH, required=True, help="The folder to write; must not be there."
+)
+@click.option(
+    "--question", metavar="TEXT", help="What is to be decided. Default: whether the limits are kept."
+)
+@click.option("--signer", "signers", metavar="NAME", multiple=True, help="Who signs; may be given again.")
+@click.option(
+    "--key",
+    metavar="FILE",
+    type=_FILE,
+    help="Sign with this key of ssh-keygen; of one in an agent, give the public key.",
+)
+@click.option(
+    "--same",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="The result of bin/replay same on the two sites: pages that differ are no PASS.",
+)
+@click.option(
+    "--against-log",
+    metavar="DIR",
+    type=_PATH,
+    help="Hold the replays against their log, which plimsoll import accesslog made DIR of.",
+)
+@document_options
+@click.option("--json", "as_json", is_flag=True, help="Print signoff.json.")
+@progress_option
+def signoff(
+    paths: tuple[Path, ...],
+    baseline: str | None,
+    candidate: str | None,
+    gates: Path,
+    out: Path,
+    question: str | None,
+    signers: tuple[str, ...],
+    key: Path | None,
+    same: Path | None,
+    against_log: Path | None,
+    junit_file: Path | None,
+    markdown_file: Path | None,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Write a document to sign: verdict, gates, evidence and its limits, sums of all raw data.
+
+    Sides are given as to plimsoll compare, and judged as by it, but that their runs have to alternate in
+    time. `plimsoll signoff verify DIR` checks such a document.
+
+    Exit codes: 0 PASS; 1 FAIL; 3 INCONCLUSIVE; 2 wrong usage or unreadable input. In each of the first three
+    cases the document is written.
+
+    \b
+    Examples:
+        plimsoll signoff results/bench --baseline rotating --candidate nvme --gates gates.yml --out signed
+        plimsoll signoff results/old results/new --gates gates.yml --out signed --signer 'A. Bell'
+        plimsoll signoff results/old results/new --gates gates.yml --out signed --same results/2026…-same
+        plimsoll signoff verify signed --allowed-signers allowed_signers
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    if len(paths) > 2:
+        raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
+    documents = Documents("signoff", junit_file, markdown_file)
+    options = SignOffOptions(
+        paths, gates, out, baseline, candidate, question, signers, key, same, against_log
+    )
+    shown = is_shown(progress)
+    made = sign_off(options, lambda what, unit: progress_bar(what, unit, shown))
+    documents.write(made.found)
+    if made.without_pdf:
+        click.echo(f"plimsoll signoff: without a PDF: {printable(made.without_pdf)}; print {PAGE}.", err=True)
+    if as_json:
+        click.echo(json.dumps(made.data, indent=2, allow_nan=False))
+    else:
+        click.echo("\n".join(lines(made.found)))
+        click.echo("")
+        click.echo(f"on every page: {made.sums_sha256}")
+        for name in (PAGE, *([] if made.without_pdf else [PDF])):
+            click.echo(f"document: {printable(str(out / name), 4096)}")
+    sys.exit(made.found.exit_code)
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=_PATH)
+@click.option(
+    "--allowed-signers",
+    metavar="FILE",
+    type=_PATH,
+    help="Who may sign, as ssh-keygen reads it: one of them must have signed the manifest.",
+)
+@progress_option
+def verify(directory: Path, allowed_signers: Path | None, progress: bool | None) -> None:
+    """Check every file of a sign-off and of its raw data, and the signature.
+
+    It names each file that is missing, was added or changed.
+
+    Exit codes: 0 all is as it was; 1 something was changed, or is signed by nobody allowed; 2 wrong usage, or
+    there is no sign-off.
+
+    \b
+    Example:
+        plimsoll signoff verify signed --allowed-signers ~/.ssh/allowed_signers
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    with progress_bar("checking", "files", is_shown(progress)) as advance:
+        found = verify_signoff(directory, allowed_signers, advance)
+    for text in found.good:
+        click.echo(f"good: {printable(text, 4096)}")
+    for text in found.notes:
+        click.echo(f"note: {printable(text, 4096)}")
+    for text in found.problems:
+        click.echo(f"WRONG: {printable(text, 4096)}")
+    sys.exit(1 if found.problems else 0)

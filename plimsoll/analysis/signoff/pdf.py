@@ -1,0 +1,49 @@
+"""The page on paper: printed by the Chromium that the system has, which reaches no network meanwhile."""
+
+import os
+from pathlib import Path
+
+from plimsoll.analysis.report.chromium import BrowserError, chromium, command, failure, run_browser
+
+_PATIENCE_S = 180
+# As wide as an A4 page between its margins, so that figures are drawn as wide as they are printed.
+_WINDOW = "740,1000"
+
+
+class PrintingError(Exception):
+    """There is no PDF; the message is a sentence (hostile) that says why."""
+
+
+def print_command(browser: str, page: Path, target: Path, profile: Path, as_root: bool) -> list[str]:
+    """Return what prints `page`. Pure."""
+    return [
+        *command(browser, profile, as_root),
+        f"--window-size={_WINDOW}",
+        "--virtual-time-budget=20000",
+        "--no-pdf-header-footer",
+        f"--print-to-pdf={target}",
+        page.as_uri(),
+    ]
+
+
+def print_pdf(page: Path, target: Path, profile: Path) -> None:
+    """Print `page` to `target`; `profile` is a folder of the browser's own. Raises PrintingError."""
+    browser = chromium()
+    if browser is None:
+        raise PrintingError("no Chromium is installed (Debian: chromium)")
+    try:
+        code, _, said = run_browser(
+            print_command(browser, page, target, profile, os.geteuid() == 0), _PATIENCE_S
+        )
+    except BrowserError as error:
+        raise PrintingError(str(error)) from None
+    if code or not _is_pdf(target):
+        raise PrintingError(failure(browser, code, said))
+
+
+def _is_pdf(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(5) == b"%PDF-"
+    except OSError:
+        return False

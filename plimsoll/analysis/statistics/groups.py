@@ -1,0 +1,76 @@
+"""Values gathered under small whole numbers, block by block, without a copy of what came before."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.analysis.statistics.times import Microseconds, Times, least
+
+
+class Groups:
+    """Times by key. Holds four bytes a value (eight for times over 71 minutes)."""
+
+    def __init__(self) -> None:
+        self._failed_from_us: dict[int, int] = {}
+        self._parts: dict[int, list[Microseconds]] = defaultdict(list)
+
+    def add(
+        self, keys: NDArray[Any], values: Microseconds, failures: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Put each of `values` under its key; keys are below 65,536.
+
+        `failures` says which are those of failures, as they count. All have shape (n,).
+        """
+        if not len(keys):
+            return
+        if failures is not None and failures.any():
+            self._add_failures(keys[failures], values[failures])
+        order = np.argsort(keys.astype(np.uint16), kind="stable")  # 16 bits: a radix sort
+        keys, values = keys[order], values[order]
+        starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
+            # a copy, so that a short part does not keep a whole block alive
+            self._parts[int(keys[start])].append(values[start:stop].copy())
+
+    def _add_failures(self, keys: NDArray[Any], values: Microseconds) -> None:
+        order = np.argsort(keys.astype(np.uint16), kind="stable")
+        keys, values = keys[order], values[order]
+        starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        for key, us in zip(keys[starts].tolist(), np.minimum.reduceat(values, starts).tolist(), strict=True):
+            self._failed_from_us[key] = min(us, self._failed_from_us.get(key, us))
+
+    def fold(self, factor: int) -> None:
+        """Divide every key by `factor`: groups whose quotient is the same become one."""
+        folded: dict[int, list[Microseconds]] = defaultdict(list)
+        for key, parts in self._parts.items():
+            folded[key // factor] += parts
+        self._parts = folded
+        failed_from_us: dict[int, int] = {}
+        for key, us in self._failed_from_us.items():
+            failed_from_us[key // factor] = min(us, failed_from_us.get(key // factor, us))
+        self._failed_from_us = failed_from_us
+
+    def keys(self) -> list[int]:
+        """Return the keys that have values, ascending."""
+        return sorted(self._parts)
+
+    def sizes(self) -> dict[int, int]:
+        """Return how many values each key has."""
+        return {key: sum(map(len, parts)) for key, parts in self._parts.items()}
+
+    def of(self, start: int, stop: int | None = None) -> Times:
+        """Return the values under the keys `start` … `stop`−1 (default: `start` alone) as a new array."""
+        return self._of(range(start, start + 1 if stop is None else stop))
+
+    def everything(self) -> Times:
+        """Return all values as a new array."""
+        return self._of(self._parts)
+
+    def _of(self, keys: Iterable[int]) -> Times:
+        there = [key for key in keys if key in self._parts]
+        parts = [part for key in there for part in self._parts[key]]
+        failed_from_us = least(self._failed_from_us.get(key) for key in there)
+        return Times(np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32), failed_from_us)

@@ -1,0 +1,96 @@
+"""Finds and removes what experiments of one name left: by name, never by memory."""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from plimsoll.lab.experiment.factors.variants import rigs_in
+from plimsoll.lab.experiment.folder import folders
+from plimsoll.lab.experiment.lock import held
+from plimsoll.lab.experiment.rig import Rig
+from plimsoll.lab.experiment.rigs import Machines, rig_of
+from plimsoll.lab.experiment.settings import Backend, Lab
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.names.labels import Label
+from plimsoll.lab.tuning import JournalPlace, put_back
+from plimsoll.lab.tuning.journal import journals_on
+from plimsoll.common.errors import PlimsollError
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """The leftovers of one backend."""
+
+    backend: str
+    machine: str
+    what: tuple[str, ...]
+
+
+def versions(lab: Lab) -> list[Lab]:
+    """Return `lab`, and what earlier experiments of its name began with: they may have had other backends."""
+    found = [lab]
+    for folder in folders(lab.out, lab.name):
+        with contextlib.suppress(PlimsollError):
+            found.append(folder.settings())
+    return found
+
+
+async def tunings(machine: Machine, lab: Lab) -> list[JournalPlace]:
+    """Return the tunings of experiments of this name that `machine` still has. Raises LabError."""
+    label = Label(lab.name)
+    return [place for place in await journals_on(machine) if label.backend(place.label)]
+
+
+async def clean(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
+    """Return the leftovers of all experiments of this name; with `remove`, those that could not be removed.
+
+    Raises LabError where another experiment is at work, or a machine cannot be asked.
+    """
+    found: list[Leftovers] = []
+    seen: set[tuple[str, ...]] = set()
+    for version in versions(lab):
+        new = [
+            backend.name
+            for backend in (variant.settings for variant in rigs_in(version).values())
+            if (key := _whose(backend, version)) not in seen and not seen.add(key)  # type: ignore[func-returns-value]
+        ]
+        if new:
+            found += await _clean(version, new, lab, remove, say)
+    return list(dict.fromkeys(found))
+
+
+def _whose(backend: Backend, version: Lab) -> tuple[str, ...]:
+    """Return what decides what a backend can leave, and where."""
+    return backend.name, backend.host, backend.clone.driver, repr(backend.saturator or version.saturator)
+
+
+async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
+    machines, found = Machines(version), list[Leftovers]()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(machines.close)
+        for machine in machines.used(version) if remove else []:
+            await stack.enter_async_context(held(machine, f"plimsoll lab clean of {lab.name}"))
+        for name in backends:
+            variant = rigs_in(version)[name]
+            backend = variant.settings
+            rig = await rig_of(variant.lab, backend, machines.of(backend), lambda _name, _step: None)
+            if remove:
+                await _remove(rig, lab, say)
+            there = [one.what for one in await rig.found()]
+            there += [
+                f"a tuning that must be put back: {place.path}"
+                for place in await tunings(rig.machine, lab)
+                if Label(lab.name).backend(place.label) == name
+            ]
+            if there:
+                found.append(Leftovers(name, rig.machine.name, tuple(there)))
+    return found
+
+
+async def _remove(rig: Rig, lab: Lab, say: Say) -> None:
+    for place in await tunings(rig.machine, lab):  # also of a backend that no file names any more
+        say(f"{rig.machine.name}: putting back the settings in {place.path}")
+        await put_back(rig.machine, place)
+    await rig.clear(say)

@@ -1,0 +1,178 @@
+"""The folder of an experiment: its settings, its journal, its attempts, its finished runs.
+
+lab.json          the settings, whole, as they were when it began
+extended.json     the settings that it was extended with, and all of its runs
+journal.jsonl     what happened
+commands.jsonl    every command that changed something, as it was carried out
+attempts/NAME/    a run that is being done, or was cut off
+fileio.jsonl      what was measured of the volumes: finished cells of `plimsoll fileio`
+precondition.jsonl  the rounds in which the volumes were overwritten until they were steady
+runs/NAME/        a finished run, or several that ran together: it is put here by one rename, whole
+report.html
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from plimsoll.lab.experiment.journal import Journal
+from plimsoll.lab.experiment.order import PlannedRun
+from plimsoll.lab.experiment.settings import Lab
+from plimsoll.lab.names.labels import Label
+from plimsoll.lab.tuning import JournalPlace
+from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
+from plimsoll.common.errors import OutputError, SettingsError
+from plimsoll.common.problems import sentence_of
+from plimsoll.rundir.names import (
+    EXPERIMENT_FILE,
+    FACTS_FILE,
+    JOURNAL_FILE,
+    ROUNDS_FILE,
+    RUNS_FOLDER,
+    TOGETHER_FILE,
+)
+
+OUTPUT_FILE = "output.txt"
+EXTENSION_FILE = "extended.json"
+
+
+class ExperimentFolder:
+    """An experiment's folder that exists."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.journal = Journal(path / JOURNAL_FILE)
+        self.commands = path / "commands.jsonl"
+        self.fileio = path / "fileio.jsonl"  # plimsoll report finds it by this name
+        self.rounds = path / ROUNDS_FILE
+
+    @property
+    def runs(self) -> list[Path]:
+        """The finished runs, in the order of the experiment."""
+        return sorted(path for path in (self.path / RUNS_FOLDER).iterdir() if path.is_dir())
+
+    def finished(self, name: str) -> bool:
+        """Return whether the run of this name is finished."""
+        return any((self.path / RUNS_FOLDER / name / file).is_file() for file in (FACTS_FILE, TOGETHER_FILE))
+
+    def tuning(self, backend: str) -> JournalPlace:
+        """Return the place of the tuning journal of `backend`, on its machine. Raises SettingsError."""
+        name = self._name
+        return JournalPlace(Label(name).of(backend), f"experiment {name} in {self.path.resolve()}")
+
+    def attempt(self, name: str) -> Path:
+        """Return a new, empty folder for the run of this name. Raises OutputError."""
+        path = self.path / "attempts" / name
+        number = 1
+        while path.exists():
+            number += 1
+            path = path.with_name(f"{name}.{number}")
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise unwritable(path, error) from None
+        return path
+
+    def output(self, run: str) -> Path:
+        """Return where the output of the last try of `run` is; the commands, where it came to none."""
+        attempt = self.journal.attempt(run)
+        folder = self.path / "attempts" / (attempt or "")
+        if attempt and any(folder.glob(f"*/{OUTPUT_FILE}")):  # one of each member
+            return folder
+        path = folder / OUTPUT_FILE
+        return path if attempt and path.exists() else self.commands
+
+    def finish(self, attempt: Path, directory: Path, name: str) -> Path:
+        """Put `directory` of `attempt` among the finished runs, down to the disk. Raises OutputError."""
+        there = self.path / RUNS_FOLDER / name
+        try:
+            for path in directory.rglob("*"):
+                if not path.is_symlink() and (path.is_file() or path.is_dir()):
+                    sync_to_disk(path)
+            sync_to_disk(directory)
+            directory.rename(there)
+            sync_to_disk(there.parent)
+            shutil.rmtree(attempt, ignore_errors=True)
+        except OSError as error:
+            raise unwritable(there, error) from None
+        return there
+
+    def planned(self) -> list[PlannedRun] | None:
+        """Return all runs of an experiment that was extended; None where the settings say it all.
+
+        Raises SettingsError.
+        """
+        extension = self._extension()
+        return extension.runs if extension else None
+
+    def extend(self, settings: Lab, runs: Sequence[PlannedRun]) -> None:
+        """Note what the experiment is extended to, at one stroke. Raises OutputError."""
+        extension = _Extension(settings=settings, runs=list(runs))
+        replace_json(self.path / EXTENSION_FILE, extension.model_dump(mode="json"), sync=True)
+
+    def _extension(self) -> "_Extension | None":
+        path = self.path / EXTENSION_FILE
+        try:
+            return _Extension.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValidationError as error:
+            raise SettingsError(f"{path}: was not written by this version: {sentence_of(error)}") from None
+
+    @cached_property
+    def _name(self) -> str:
+        return self.settings().name
+
+    def settings(self) -> Lab:
+        """Return the settings that it was begun with, or extended with last. Raises SettingsError."""
+        path = self.path / EXPERIMENT_FILE
+        if extension := self._extension():
+            return extension.settings
+        try:
+            return Lab.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValidationError as error:
+            raise SettingsError(f"{path}: was not written by this version: {sentence_of(error)}") from None
+
+
+class _Extension(BaseModel):
+    """What an experiment was extended to."""
+
+    settings: Lab
+    runs: list[PlannedRun]
+
+
+def make_folder(lab: Lab) -> ExperimentFolder:
+    """Make the folder of a new experiment. Raises OutputError."""
+    path = lab.out / f"{lab.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    try:
+        for name in ("attempts", RUNS_FOLDER):
+            (path / name).mkdir(parents=True, exist_ok=name != "attempts")
+    except FileExistsError:
+        raise OutputError(f"{path}: already exists: try again in a second") from None
+    except OSError as error:
+        raise unwritable(path, error) from None
+    replace_json(path / EXPERIMENT_FILE, lab.model_dump(mode="json"), sync=True)
+    return ExperimentFolder(path)
+
+
+def folders(out: Path, name: str | None = None) -> Iterator[ExperimentFolder]:
+    """Yield the experiments in `out`, the last one first; of one name, if given."""
+    found = []
+    for path in out.glob(f"*/{EXPERIMENT_FILE}"):
+        try:
+            called = json.loads(path.read_bytes()).get("name")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if path.parent.name.startswith(f"{called}-") and name in (None, called):
+            found.append(path.parent)
+    for path in sorted(found, key=lambda path: path.name.rpartition("-")[2], reverse=True):
+        yield ExperimentFolder(path)

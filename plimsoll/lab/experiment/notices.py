@@ -1,0 +1,126 @@
+"""Notices of an experiment: at its end, a failure, a set-aside; none of them holds the experiment up."""
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from plimsoll.lab.experiment.lock import BusyError
+from plimsoll.lab.experiment.notify_settings import OCCASIONS, Notify, Occasion
+from plimsoll.lab.experiment.result import RunResult
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.hostile import markdown_text
+from plimsoll.news.channels import open_channels
+from plimsoll.news.notification import Channel, Message, NotDeliveredError
+from plimsoll.news.webhook import URL_NAME
+
+_PATIENCE_S = 150.0  # at the end, for what is still on its way: a web hook is tried three times, 30 s each
+
+Say = Callable[[str], None]
+
+
+class Notices:
+    """Sends notices in a thread, one after the other. What does not arrive is said, and is no failure."""
+
+    def __init__(
+        self,
+        experiment: str,
+        directory: Path,
+        channels: Sequence[Channel],
+        occasions: Collection[Occasion],
+        say: Say,
+    ) -> None:
+        self._experiment, self._directory = experiment, str(directory)
+        self._channels, self._occasions, self._say = channels, occasions, say
+        self._waiting: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def tell(self, occasion: Occasion, verdict: str, subject: str, rows: Sequence[str] = ()) -> None:
+        """Send a notice soon, where somebody wants to hear of it. `subject` and `rows` may be hostile."""
+        if not self._channels or occasion not in self._occasions:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._deliver, name="notices", daemon=True)
+            self._thread.start()
+        rows = [*rows, f"Folder: {self._directory}"]
+        self._waiting.put(notice(self._experiment, verdict, subject, rows))
+
+    def ended(self, result: RunResult) -> None:
+        """Tell how the experiment ended."""
+        done, total = len(result.finished), len(result.finished) + len(result.not_done)
+        rows = [f"{done} of {total} runs are finished."] if total else []
+        rows += [f"Set aside: {name}: {why}" for name, why in result.set_aside.items()]
+        rows += [f"fileio on {name} is not finished: {why}" for name, why in result.not_measured.items()]
+        told = result.set_aside or result.not_measured
+        rows += [result.error] if result.error and not told else []
+        rows += [f"Report: {result.report}"] if result.report else []
+        self.tell("end", result.exit_reason, f"the experiment {_ENDS[result.exit_reason]}", rows)
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Tell of an end by an interruption or an error within the block, and wait until that is sent."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.ended(RunResult(exit_reason="interrupted", error="plimsoll run --resume goes on with it."))
+            self.close()
+            raise
+        except PlimsollError as error:
+            if not isinstance(error, BusyError):  # then it did not begin
+                self.ended(RunResult(exit_reason="failed", error=str(error)))
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Wait until all notices are sent, for so long as that may take."""
+        if self._thread is not None:
+            self._waiting.put(None)
+            self._thread.join(_PATIENCE_S)
+
+    def _deliver(self) -> None:
+        while (message := self._waiting.get()) is not None:
+            for send in self._channels:
+                try:
+                    send(message)
+                except NotDeliveredError as error:
+                    self._say(f"A notice did not go out: {error}")
+
+
+_ENDS = {
+    "finished": "is finished",
+    "unfinished": "has ended; not all runs are finished",
+    "interrupted": "was interrupted",
+    "failed": "failed",
+    "busy": "did not begin",
+}
+
+
+def notice(experiment: str, verdict: str, subject: str, rows: Sequence[str]) -> Message:
+    """Return a notice. Pure."""
+    whole = f"{experiment}: {subject}"
+    body = [f"- {markdown_text(row, 1000)}" for row in rows]
+    return Message(verdict, whole, "\n".join([f"# Plimsoll: {markdown_text(whole)}", "", *body]) + "\n")
+
+
+def open_notices(
+    notify: Notify | None,
+    experiment: str,
+    directory: Path,
+    options: Mapping[str, Any],
+    say: Say,
+    environment: Mapping[str, str] = os.environ,
+) -> Notices:
+    """Return the notices that lab.yml and the options of the command ask for; the options come first.
+
+    The URL in PLIMSOLL_WEBHOOK is used only where lab.yml has `notify`: a night's is meant for
+    `plimsoll regress`. Raises SettingsError with all problems.
+    """
+    asked = notify or Notify()
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = {"notify_command": asked.command, "webhook_file": asked.webhook_file} | given
+    wanted = environment if notify else {name: environment[name] for name in environment if name != URL_NAME}
+    channels = open_channels(settings, wanted)
+    return Notices(experiment, directory, list(channels.values()), asked.occasions or OCCASIONS, say)

@@ -1,0 +1,267 @@
+"""The plan of an experiment, command by command: the same steps that are carried out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plimsoll.lab.experiment.command_line import loads_of
+from plimsoll.lab.experiment.dry_machine import DryMachine
+from plimsoll.lab.experiment.experiment import planned
+from plimsoll.lab.experiment.factors.variants import variants
+from plimsoll.lab.experiment.order import PlannedRun
+from plimsoll.lab.experiment.precondition_settings import preconditioned_rigs
+from plimsoll.lab.experiment.preconditioning import before as before_filling
+from plimsoll.lab.experiment.preconditioning import planned_words
+from plimsoll.lab.experiment.rig import Rig, StepGroup
+from plimsoll.lab.experiment.rigs import by_variant
+from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario
+from plimsoll.lab.experiment.settings import Lab
+from plimsoll.lab.experiment.status.course import Course
+from plimsoll.lab.experiment.status.forecast import Plan, left_s
+from plimsoll.lab.experiment.status.precondition import precondition_s
+from plimsoll.lab.experiment.volumes import after, before, measured_rigs
+from plimsoll.lab.fileio.matrix import commands
+from plimsoll.lab.names.labels import Label
+from plimsoll.lab.saturators import kind_of, saturator
+from plimsoll.lab.steps.step import Command, Step, shown
+from plimsoll.lab.tuning import Plan as TuningSteps
+from plimsoll.lab.tuning import Tuning
+from plimsoll.lab.tuning.apply import planned as planned_tuning
+from plimsoll.lab.tuning.own_disk import resolved, still_to_be_made, tuned_in_runs, without
+from plimsoll.lab.tuning.values import SettingCommand
+
+ATTEMPT = "${attempt}"  # the folder of a run that is being done
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """The steps on one machine for one purpose."""
+
+    says: str
+    machine: str
+    backend: str
+    parts: tuple[StepGroup, ...]
+
+
+async def chapters(lab: Lab, rigs: list[Rig], kinds: TraitsByScenario) -> list[Chapter]:
+    """Return all that would be done, in order. Looks at the machines, changes nothing. Raises LabError."""
+    found = by_variant(rigs)
+    tunings = {
+        name: await planned_tuning(rig.machine, _by_name(rig, rig.outfits[name][0].tuning))
+        for name, rig in found.items()
+    }
+    script = _Script(lab, kinds, tunings)
+    filled, measured = preconditioned_rigs(lab), measured_rigs(lab)
+    for rig in rigs:
+        if rig.name in filled:
+            await script.fill(rig, next(iter(rig.outfits)))
+        if rig.name in measured:
+            await script.measure(rig, next(iter(rig.outfits)))
+    for run in planned(lab):
+        await script.run(run, found[run.backend])
+    removed = (_chapter(f"remove {rig.name}", rig, tuple(rig.remove(rig.name in filled))) for rig in rigs)
+    return [*script.chapters, *removed]
+
+
+class _Script:
+    """The chapters so far, and what has been made by then."""
+
+    def __init__(self, lab: Lab, kinds: TraitsByScenario, tunings: Mapping[str, TuningSteps]) -> None:
+        self._lab, self._kinds, self._tunings = lab, kinds, tunings
+        self._plain = {variant.name: variant.lab for variant in variants(lab)}
+        self.chapters: list[Chapter] = []
+        self._made: set[str] = set()
+        self._prepared: set[str] = set()
+        self._saturating: dict[str, StepGroup] = {}
+        self._dirty: set[str] = set()
+
+    async def fill(self, rig: Rig, variant: str) -> None:
+        """Fill the volume of a rig and overwrite it, as `variant` tunes the host."""
+        await self._make(rig, variant)
+        tuned, untuned = self._tuned(rig, variant)
+        parts = (tuned, *await _filling(self._lab, rig), untuned)
+        self._add(f"fill the volume of {rig.name}, and overwrite it until it is steady", rig, parts)
+
+    async def measure(self, rig: Rig, variant: str) -> None:
+        """Measure the volume of a rig, as `variant` tunes the host."""
+        await self._make(rig, variant)
+        tuned, untuned = self._tuned(rig, variant)
+        parts = (tuned, *await _measuring(self._lab, rig), untuned)
+        self._add(f"measure the volume of {rig.name} with {_programs(self._lab)}", rig, parts)
+
+    async def run(self, run: PlannedRun, rig: Rig) -> None:
+        """Do a run on its rig."""
+        lab = self._plain[run.backend]
+        await self._make(rig, run.backend)
+        if run.backend not in self._saturating:
+            self._saturating[run.backend] = await _saturating(lab, rig)
+        tuned, untuned = self._tuned(rig, run.backend, of_clone=True)
+        parts = (
+            tuned,
+            rig.reset(restore=rig.name in self._dirty),
+            StepGroup("load", _load(lab, run, self._kinds, rig)),
+            self._saturating[run.backend],
+            rig.rest(),
+            untuned,
+        )
+        self._add(f"run {run.number}: {run.scenario} on {run.backend}, repeat {run.repeat}", rig, parts)
+        (self._dirty.add if self._kinds[run.scenario].changes else self._dirty.discard)(rig.name)
+
+    async def _make(self, rig: Rig, variant: str) -> None:
+        """Make a rig unless it stands, and let it wear `variant`."""
+        rig.wear(variant)
+        if rig.name in self._made:
+            return
+        self._made.add(rig.name)
+        prepare = StepGroup("", ()) if rig.backend.host in self._prepared else await rig.prepare()
+        if prepare.steps:
+            self._prepared.add(rig.backend.host)
+        tuned, untuned = self._tuned(rig, variant)
+        parts = (prepare, rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
+        self._add(f"make {rig.name}", rig, parts)
+
+    def _tuned(self, rig: Rig, variant: str, of_clone: bool = False) -> tuple[StepGroup, StepGroup]:
+        """Return the steps that tune the host as `variant` says, which `rig` wears, and put it back.
+
+        `of_clone`: also the clone's own datasets.
+        """
+        tuning = self._tunings[variant]
+        steps = [*tuning.apply_steps, *_of_own_disk(rig), *(_of_clone(rig) if of_clone else [])]
+        return (
+            StepGroup("tune the host", tuple(map(_step, steps))),
+            StepGroup("put the host's settings back", tuple(map(_step, tuning.put_back_steps))),
+        )
+
+    def _add(self, says: str, rig: Rig, parts: tuple[StepGroup, ...]) -> None:
+        self.chapters.append(_chapter(says, rig, parts))
+
+
+async def _filling(lab: Lab, rig: Rig) -> list[StepGroup]:
+    """Return the commands that fill a volume, and the one of each round: on a machine that does nothing."""
+    if rig.filling is None or lab.precondition is None:
+        return []
+    fill, overwrite = planned_words(rig.filling, lab.precondition)
+    steps: list[Step] = []
+    await rig.saturated_on(DryMachine(rig.machine.name, steps.append, {}), _Unknown()).run(overwrite)
+    return [
+        *before_filling(rig, rig.filling),
+        StepGroup("fill the volume", (Command("", tuple(fill)), rig.filling.mark("${filling}"))),
+        rig.limit(),
+        StepGroup("overwrite it, round after round until it is steady", tuple(steps)),
+    ]
+
+
+async def _measuring(lab: Lab, rig: Rig) -> list[StepGroup]:
+    """Return the commands of fileio on a volume: on a machine that does nothing."""
+    if rig.files is None or lab.fileio is None:
+        return []
+    steps: list[Step] = []
+    machine = rig.saturated_on(DryMachine(rig.machine.name, steps.append, {}), _Unknown())
+    for part in lab.fileio.parts:
+        for words in commands(rig.files.settings(part, rig.name), part.cells):
+            await machine.run(words)
+    return [*before(rig, rig.files), StepGroup("measure", tuple(steps)), after(rig.files)]
+
+
+def _programs(lab: Lab) -> str:
+    return "sysbench fileio and fio" if lab.fileio and lab.fileio.fsync else "sysbench fileio"
+
+
+def _by_name(rig: Rig, tuning: Tuning) -> Tuning:
+    """Return what of `tuning` can be looked at before the disk is made."""
+    place = rig.place
+    if place is None or rig.makes_disk:
+        return without(tuning)
+    return resolved(tuning, place.devices, place.dataset, {})
+
+
+def _of_own_disk(rig: Rig) -> list[SettingCommand]:
+    """Return the commands that tune a disk that is still to be made."""
+    place = rig.place
+    if place is None or not rig.makes_disk:
+        return []
+    return still_to_be_made(rig.backend.tuning, place.devices, place.dataset)
+
+
+def _of_clone(rig: Rig) -> list[SettingCommand]:
+    """Return the commands that tune datasets of the clone, which is still to be made."""
+    return tuned_in_runs(rig.backend.tuning, rig.clone.data().parts)
+
+
+def lasts_s(lab: Lab) -> float | None:
+    """Return about how long it takes, None where a scenario has no end of its own. Pure."""
+    plan = Plan.of(lab)
+    cells = dict.fromkeys(measured_rigs(lab), lab.fileio.all_cells) if lab.fileio else {}
+    return left_s(
+        plan, list(plan.runs.values()), set(), Course().spent, None, cells, precondition_s(plan, [], None)
+    )
+
+
+def lines(chapter: Chapter) -> list[str]:
+    """Return a chapter as it is printed: a script with comments. Pure."""
+    script = [f"# {chapter.says} (on {chapter.machine})"]
+    for part in chapter.parts:
+        script.append(f"## {part.says}")
+        script += [_line(step) for step in part.steps]
+    return script
+
+
+def _line(step: Step) -> str:
+    line = shown(replace(step, words=tuple(map(_short, step.words))) if isinstance(step, Command) else step)
+    return f"{line}   # {step.says}" if step.says else line
+
+
+def _short(word: str) -> str:
+    """Return the first line of a script; `--json` has all of it."""
+    first, _, further = word.strip().partition("\n")
+    return f"{first} … [{further.count(chr(10)) + 1} more lines]" if further else word
+
+
+def as_data(chapter: Chapter) -> dict[str, Any]:
+    """Return a chapter for `--json`. Pure."""
+    steps = [
+        {"part": part.says, "says": step.says, "command": shown(step)}
+        | ({"words": list(step.words)} if isinstance(step, Command) else {})
+        for part in chapter.parts
+        for step in part.steps
+    ]
+    return {"says": chapter.says, "machine": chapter.machine, "backend": chapter.backend, "steps": steps}
+
+
+def _chapter(says: str, rig: Rig, parts: tuple[StepGroup, ...]) -> Chapter:
+    return Chapter(says, rig.machine.name, rig.name, tuple(part for part in parts if part.steps))
+
+
+def _load(lab: Lab, run: PlannedRun, kinds: TraitsByScenario, rig: Rig) -> tuple[Command, ...]:
+    target = rig.clone.target(_Unknown())
+    loads = loads_of(lab, run, kinds, target, ATTEMPT, rig.is_ours)
+    return tuple(Command(load.says, tuple(load.command)) for load in loads)
+
+
+async def _saturating(lab: Lab, rig: Rig) -> StepGroup:
+    """Return the commands of the saturator's first rounds: it works on a machine that does nothing."""
+    settings = rig.saturator(lab)
+    if settings is None:
+        return StepGroup("saturate", ())
+    steps: list[Step] = []
+    kind = kind_of(settings)
+    statuses = {words: (await rig.machine.run(words, check=False)).status for words in kind.questions}
+    dry = DryMachine(rig.machine.name, steps.append, statuses, kind.rounds(kind.brief(settings)))
+    machine = rig.saturated_on(dry, _Unknown())
+    label = Label(lab.name).saturator(rig.name)
+    busy = saturator(machine, kind.brief(settings), label, lambda _event: None)
+    await busy.start()
+    await dry.started.wait()
+    await busy.stop()
+    return StepGroup(f"saturate, again and again: {settings.kind}", tuple(steps))
+
+
+def _step(step: Any) -> Command:
+    return Command("", tuple(step.command), stdin=step.stdin)
+
+
+class _Unknown(dict[str, str]):
+    """Stands for the values that steps would capture: each is shown as a reference."""
+
+    def __missing__(self, key: str) -> str:
+        return "${" + key + "}"

@@ -1,0 +1,235 @@
+"""One run: the clone is reset, observed, put under load and under the saturator, and all of it kept."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from plimsoll.lab.clones.clone import Seen
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.experiment.caches import cache_facts
+from plimsoll.lab.experiment.command_line import loads_of
+from plimsoll.lab.experiment.factors.variants import Variant
+from plimsoll.lab.experiment.folder import ExperimentFolder
+from plimsoll.lab.experiment.load import Load, LoadPart, in_step
+from plimsoll.lab.experiment.order import PlannedRun
+from plimsoll.lab.experiment.phases import Events, RunClock, saturate
+from plimsoll.lab.experiment.rig import Rig
+from plimsoll.lab.experiment.rounds import precondition_facts, read_rounds
+from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario
+from plimsoll.lab.experiment.together.company import company, gathered
+from plimsoll.lab.experiment.transcript import RecordedMachine
+from plimsoll.lab.facts import read_again, read_facts
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.names.labels import Label
+from plimsoll.lab.observers import HostCsv, place, sampler_of
+from plimsoll.lab.saturators import saturator
+from plimsoll.lab.steps.step import Command
+from plimsoll.lab.tuning import Plan
+from plimsoll.lab.tuning.own_disk import in_words
+from plimsoll.common.atomic import replace_json, replace_text
+from plimsoll.rundir.jsonfile import read_json
+from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
+from plimsoll.rundir.rounds import last_filling
+
+Say = Callable[[str], None]
+
+
+class RigRun:
+    """A run of a variant on its rig. `kinds`: what is to be known of scenarios."""
+
+    def __init__(
+        self,
+        variant: Variant,
+        run: PlannedRun,
+        of: int,
+        rig: Rig,
+        here: Machine,
+        folder: ExperimentFolder,
+        kinds: TraitsByScenario,
+        say: Say,
+    ) -> None:
+        self._variant, self._lab = variant, variant.lab
+        self._run, self._of, self._rig, self._here = run, of, rig, here
+        self._folder, self._kinds, self._say = folder, kinds, say
+        self._recorded = RecordedMachine(rig.machine, rig.tell)
+        self._seen = Seen()
+
+    async def done(self) -> Path:
+        """Do it, and return the finished run directory. Raises LabError where it failed.
+
+        However it ends, nothing of it runs on, and the host's settings are as they were.
+        """
+        rig = self._rig
+        async with rig.tuned(self._folder.tuning(rig.name)) as tuning:
+            try:
+                await rig.do([rig.reset(restore=rig.changed)])
+                rig.changed = self._kinds[self._run.scenario].changes
+                await asyncio.sleep(self._lab.limits.settle_s)
+                attempt = self._folder.attempt(self._run.name)
+                self._note("attempt", attempt=attempt.name)
+                parts, facts = await self._measured(attempt)
+                for part in parts:
+                    self._complete(part, parts, facts, tuning)
+                directory = gathered(attempt, self._run, parts) if len(parts) > 1 else parts[0].directory
+                return self._folder.finish(attempt, directory, self._run.name)
+            finally:
+                await rig.do([rig.rest()])
+
+    async def _measured(self, attempt: Path) -> tuple[list[LoadPart], dict[str, Any]]:
+        rig = self._rig
+        self._seen = await rig.seen()
+        devices, datasets = self._disks()
+        folder = rig.place.folder if rig.place else None
+        facts = await read_facts(rig.machine, devices, datasets, rig.clone.data().part_of, folder)
+        observe = self._lab.observe
+        if devices and not observe.disks:
+            observe = observe.model_copy(update={"disks": devices})
+        sampler = await sampler_of(rig.machine, observe.probing(rig.probed), self._say)
+        events, stop = Events(attempt / "lab-events.jsonl"), asyncio.Event()
+        parts = self._parts(attempt)
+        observed_from_ns = time.monotonic_ns()
+        with HostCsv(attempt / HOST_FILE, sampler.columns) as file:
+            observing = asyncio.create_task(sampler.run(file, observed_from_ns, stop))
+            try:
+                clock = await self._loaded(parts, events)
+            finally:
+                stop.set()
+                await observing
+        facts = await read_again(rig.machine, facts)
+        for part in parts:
+            place(attempt / HOST_FILE, part.directory, part.clock.start_ns - observed_from_ns)
+            later_ns = clock.start_ns - part.clock.start_ns
+            _merge_events(part.directory / EVENTS_FILE, events.path, later_ns)
+        return parts, facts.model_dump(mode="json")
+
+    def _parts(self, attempt: Path) -> list[LoadPart]:
+        """Return what is to be started: one program, or that of each member."""
+        rig, run = self._rig, self._run
+        target = rig.clone.target(rig.runner.captured)
+        loads = loads_of(self._lab, run, self._kinds, target, str(attempt), rig.is_ours)
+        return [
+            LoadPart(load, f"{run.name}: {load.member.called}" if len(loads) > 1 else run.name)
+            for load in loads
+        ]
+
+    async def _loaded(self, parts: list[LoadPart], events: Events) -> RunClock:
+        """Run the scenario, or all that are together, and the saturator in the middle."""
+        choice = self._lab.scenario(self._run.scenario)
+        load = Load(parts, endless=bool(choice.together) and self._lab.phases_of(choice).during_s is None)
+        try:
+            for part in parts:
+                self._rig.tell(Command(part.load.says, tuple(part.load.command)))
+            clock = events.clock = await load.begin(self._here)
+            self._note("load begun")
+            saturated = events.saturated if self._rig.saturator(self._lab) else None
+            beside = [self._saturated(clock, events), load.let_begin(clock, saturated)]
+            working = asyncio.create_task(in_step(beside))
+            try:
+                await self._to_the_end(load, working)
+            finally:
+                working.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await working
+        finally:
+            await load.stop()
+        if saturated is not None:
+            phases = self._lab.phases_of(choice)
+            events.require_saturated(self._lab.warmup_s + phases.before_s)
+        self._note("load ended")
+        return clock
+
+    def _note(self, what: str, **further: str) -> None:
+        """Note for those who look on; not down to the disk, which may be the one under test."""
+        self._folder.journal.note(what, sync=False, run=self._run.name, **further)
+
+    async def _saturated(self, clock: RunClock, events: Events) -> None:
+        settings = self._rig.saturator(self._lab)
+        if settings is None:
+            return
+        label = Label(self._lab.name).saturator(self._rig.name)
+        machine = self._rig.saturated_on(self._recorded, self._rig.runner.captured)
+        busy = saturator(machine, settings, label, events.note)
+        phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
+        await saturate(busy, clock, self._lab.warmup_s, phases)
+
+    async def _to_the_end(self, load: Load, working: "asyncio.Task[None]") -> None:
+        """Wait until the load ends; a saturator that gives up, or the limit of time, ends the run."""
+        limit_s = self._lab.limits.run_s + (self._lab.duration_s(self._lab.scenario(self._run.scenario)) or 0)
+        ending = asyncio.create_task(load.end())
+        try:
+            async with asyncio.timeout(limit_s):
+                await asyncio.wait([ending, working], return_when=asyncio.FIRST_COMPLETED)
+                if working.done():
+                    working.result()
+                await ending
+        except TimeoutError:
+            raise LabError(f"{self._run.name}: still running after {limit_s:g} s (limits.run_s)") from None
+        finally:
+            ending.cancel()
+
+    def _disks(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return devices and datasets for facts and observers."""
+        where = self._rig.place
+        if where is None:
+            return self._lab.observe.disks, self._seen.datasets
+        data = self._rig.clone.data()
+        dataset = data.dataset or (None if self._rig.is_ours else where.dataset)
+        return self._rig.devices, (dataset, *data.part_of) if dataset else ()
+
+    @property
+    def _design(self) -> dict[str, Any]:
+        """Return what run.json says of an experiment with factors: all levels, and the goal."""
+        goal = {} if self._lab.goal_ms is None else {"goal_ms": self._lab.goal_ms}
+        return goal | ({"levels": self._variant.of} if self._variant.of else {})
+
+    def _complete(self, part: LoadPart, parts: list[LoadPart], facts: dict[str, Any], tuning: Plan) -> None:
+        """Write to run.json what the lab knows of the run."""
+        path = part.directory / FACTS_FILE
+        where, captured = self._rig.place, self._rig.runner.captured
+        accelerator = {key: captured[key] for key in ("accelerator",) if key in captured}
+        choice = self._lab.scenario(self._run.scenario)
+        phases = self._lab.phases_of(choice)
+        part_of = self._rig.clone.data().part_of
+        name = Label(self._lab.name).of(self._rig.name)
+        rounds = last_filling(read_rounds(self._folder.rounds), self._rig.name)
+        replace_json(
+            path,
+            read_json(path)
+            | {
+                "scenario": choice.called_in_full(part.load.member),
+                "experiment": {"name": self._lab.name, "run": self._run.number, "of": self._of}
+                | self._design,
+                **({"factors": self._variant.levels} if self._variant.levels else {}),
+                "storage": {
+                    "emulated": where.emulated if where else None,
+                    "clone": {**self._rig.clone.describe(), **accelerator, **self._seen.description},
+                    "facts": facts,
+                    "tuning": [asdict(value) for value in in_words(tuning.asked, part_of)],
+                    **cache_facts(self._lab, self._rig.backend, where, name),
+                    **precondition_facts(rounds),
+                },
+                "phases": {"warmup_s": self._lab.warmup_s, **phases.model_dump()},
+            }
+            | (company(self._run, part, parts) if choice.together else {}),
+        )
+
+
+def _merge_events(path: Path, further: Path, later_ns: int) -> None:
+    """Bring the lab's events of a run among its own, in order of time, by rename.
+
+    `later_ns` is how much later the clock of `further` began than that of `path`.
+    """
+    found = []
+    for source, shift_ns in ((path, 0), (further, later_ns)):
+        with contextlib.suppress(FileNotFoundError):
+            for line in source.read_text(encoding="utf-8").splitlines():
+                with contextlib.suppress(ValueError):
+                    event = json.loads(line)
+                    event["t_ns"] = t_ns = event.get("t_ns", 0) + shift_ns
+                    found.append((t_ns, json.dumps(event, ensure_ascii=False) if shift_ns else line))
+    replace_text(path, "".join(line + "\n" for _, line in sorted(found, key=lambda one: one[0])))

@@ -1,0 +1,180 @@
+"""When an experiment will end: by the times of its plan, corrected by those of what is done. Pure.
+
+Each part of a run has an estimate: a first guess counts as one observation, as each that
+is done does. A part that takes longer than its estimate raises it while it lasts, so that the end moves on
+evenly.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.experiment.experiment import planned
+from plimsoll.lab.experiment.factors.variants import Variant, variants
+from plimsoll.lab.experiment.order import PlannedRun
+from plimsoll.lab.experiment.settings import Lab
+from plimsoll.lab.experiment.status.course import Part, Spent
+from plimsoll.lab.fileio.matrix import Cells, written_bytes
+from plimsoll.rundir.cells import FsyncCase
+
+# Rough: a small site on a disk that is not slow.
+MAKE_S, BEFORE_S, AFTER_S, REMOVE_S = 40.0, 12.0, 3.0, 5.0
+_NOT_OURS_S = 1.0  # where there is nothing to make, to restart or to remove
+_CELL_S = 1.0  # of fileio, besides the time that is measured
+_FILES_BYTES_PER_S = 200e6
+
+_NO_CELLS: Mapping[str, Cells] = {}
+_NO_FILLINGS: Mapping[str, float] = {}
+
+PARTS: tuple[Part, ...] = ("before", "load", "after")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs by name, in their order, the variants they run on, by name, and the lab.yml of it all."""
+
+    runs: dict[str, PlannedRun]
+    variants: dict[str, Variant]
+    lab: Lab
+
+    @classmethod
+    def of(cls, lab: Lab, extended: Sequence[PlannedRun] | None = None) -> "Plan":
+        """Return the plan of `lab`; `extended` are its runs, where they became more."""
+        runs = {run.name: run for run in extended or planned(lab)}
+        return cls(runs, {variant.name: variant for variant in variants(lab)}, lab)
+
+    def rig(self, run: PlannedRun) -> str:
+        """Return the rig that `run` is done on."""
+        return self.variants[run.backend].rig
+
+    @property
+    def rigs(self) -> dict[str, Variant]:
+        """The first variant of each rig."""
+        return {variant.rig: variant for variant in reversed(self.variants.values())}
+
+
+@dataclass(frozen=True)
+class OpenPart:
+    """The part that is being done, of a run or of making a rig, and for how long."""
+
+    part: Part
+    name: str
+    elapsed_s: float
+
+
+class Estimates:
+    """The estimates of all parts of the runs of a plan."""
+
+    def __init__(self, plan: Plan, spent: Spent, now: OpenPart | None) -> None:
+        self.plan, self._spent = plan, spent
+        self._longer: tuple[Part, str, float] | None = None
+        if now is not None:
+            estimate_s = self.of(now.part, now.name)
+            if estimate_s is not None and now.elapsed_s > estimate_s:
+                self._longer = (now.part, now.name, now.elapsed_s)
+
+    def of(self, part: Part, name: str) -> float | None:
+        """Return the seconds of a part: `name` is a run's, or a rig's to be made. None: nobody knows."""
+        run = self.plan.runs.get(name)
+        value = self._guess(part, name, run)
+        for alike in self._levels(name, run, part):
+            took = [took_s for other, took_s in self._observed(part) if alike(other)]
+            if took:
+                value = (sum(took) + (value or 0.0)) / (len(took) + (value is not None))
+        return value
+
+    def run_s(self, run: PlannedRun) -> float | None:
+        """Return the seconds of a whole run."""
+        return added(self.of(part, run.name) for part in PARTS)
+
+    def _observed(self, part: Part) -> Iterable[tuple[str, float]]:
+        yield from self._spent[part]
+        if self._longer and self._longer[0] == part:
+            yield self._longer[1], self._longer[2]
+
+    def _guess(self, part: Part, name: str, run: PlannedRun | None) -> float | None:
+        if part in ("cell", "fsync") and (fileio := self.plan.lab.fileio):
+            measured = fileio.fsync if part == "fsync" and fileio.fsync else fileio
+            return measured.time_s + _CELL_S
+        variant = self.plan.variants[run.backend] if run else self.plan.rigs[name]
+        if part == "load" and run:
+            return variant.lab.duration_s(variant.lab.scenario(run.scenario))
+        ours = driver_of(variant.settings.clone).is_ours
+        guess_s = {"make": MAKE_S, "before": BEFORE_S}.get(part, AFTER_S) if ours else _NOT_OURS_S
+        return guess_s + (variant.lab.limits.settle_s if part == "before" else 0.0)
+
+    def _levels(self, name: str, run: PlannedRun | None, part: Part) -> list[Callable[[str], bool]]:
+        """Return what is alike, from the widest to the run itself."""
+        plan = self.plan
+        if run is None:
+            return [lambda _: True, lambda other: other == name]
+
+        def same(of: Callable[[PlannedRun], object]) -> Callable[[str], bool]:
+            return lambda other: other in plan.runs and of(plan.runs[other]) == of(run)
+
+        widest = [same(lambda one: one.scenario)] if part == "load" else [same(lambda _: 0), same(plan.rig)]
+        return [*widest, same(lambda one: (one.scenario, one.backend))]
+
+
+def left_s(
+    plan: Plan,
+    left: Sequence[PlannedRun],
+    made: set[str],
+    spent: Spent,
+    now: OpenPart | None,
+    cells: Mapping[str, Cells] = _NO_CELLS,
+    filling_s: Mapping[str, float] = _NO_FILLINGS,
+) -> float | None:
+    """Return the seconds until the end; None where a scenario that nobody has timed yet decides.
+
+    `left` are the runs that are to be done, with the one that is being done; `made` the rigs that stand;
+    `cells` what is to be measured of their volumes; `filling_s` the seconds until these are full and used.
+    """
+    estimates = Estimates(plan, spent, now)
+    seconds: list[float | None] = []
+    for run in left:
+        being_done = now is not None and now.name == run.name
+        seconds.append(_rest_s(estimates, run, now) if being_done and now else estimates.run_s(run))
+    standing = made | {plan.rig(run) for run in left if now and now.name == run.name}
+    seconds += [_volume_s(estimates, rig, lacking, now) for rig, lacking in cells.items()]
+    seconds += filling_s.values()
+    for rig in ({plan.rig(run) for run in left} | cells.keys()) - standing:
+        spent_s = now.elapsed_s if now and now.name == rig else 0.0
+        seconds.append(max((estimates.of("make", rig) or 0.0) - spent_s, 0.0))
+    ours = [rig for rig, variant in plan.rigs.items() if driver_of(variant.settings.clone).is_ours]
+    return added([*seconds, REMOVE_S * len(ours)])
+
+
+def _volume_s(estimates: Estimates, rig: str, cells: Cells, now: OpenPart | None) -> float:
+    """Return the seconds until these cells are measured; of the open one only its rest counts."""
+    fileio = estimates.plan.lab.fileio
+    if fileio is None:
+        return 0.0
+    seconds = 0.0
+    for measured in fileio.parts:
+        part: Part = "cell" if measured is fileio else "fsync"
+        left = [cell for cell in cells if isinstance(cell, FsyncCase) == (part == "fsync")]
+        each_s = (estimates.of(part, rig) or 0.0) if left else 0.0
+        begun = now is not None and now.part == part and now.name == rig
+        seconds += len(left) * each_s - (min(now.elapsed_s, each_s) if now and begun else 0.0)
+        here = left[:1] if begun else []  # whose files are written
+        seconds += (written_bytes(measured, left) - written_bytes(measured, here)) / _FILES_BYTES_PER_S
+    return seconds
+
+
+def added(seconds: Iterable[float | None]) -> float | None:
+    """Return the sum, None where one is not known. Pure."""
+    total_s = 0.0
+    for one_s in seconds:
+        if one_s is None:
+            return None
+        total_s += one_s
+    return total_s
+
+
+def _rest_s(estimates: Estimates, run: PlannedRun, now: OpenPart) -> float | None:
+    """Return the rest of the run that is being done: of its open part, and the parts after it."""
+    at = PARTS.index(now.part)
+    estimate_s = estimates.of(now.part, run.name)
+    rest_s = None if estimate_s is None else max(estimate_s - now.elapsed_s, 0.0)
+    return added([rest_s, *(estimates.of(part, run.name) for part in PARTS[at + 1 :])])

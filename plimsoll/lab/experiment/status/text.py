@@ -1,0 +1,181 @@
+"""The status as people read it. What comes from a log, a site or a machine is made harmless. Pure."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from plimsoll.lab.experiment.status.model import Doing, LoadFigures, Status
+from plimsoll.lab.experiment.status.stretches import OVER
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import ABSENT, counted, milliseconds, seconds, significant
+
+_STATES = {
+    "not begun": "not begun",
+    "stopped": "nothing runs: it was stopped or killed before its end",
+    "finished": "all runs are finished",
+    "unfinished": "ended, but not all runs are finished",
+}
+_STEPS = {
+    "starting": "getting ready",
+    "making": "setting up",
+    "preconditioning": "preconditioning",
+    "fileio": "measuring the volume of",
+    "preparing": "preparing",
+    "measuring": "measuring",
+    "ending": "putting away",
+    "waiting": "waiting before the next try",
+    "removing": "removing everything that was made",
+}
+
+
+def lines(status: Status) -> list[str]:
+    """Return the whole status, a line each."""
+    begun = f" since {_clock(status.begun_at, status.begun_at)}" if status.begun_at else ""
+    said = f"running{begun}" if status.state == "running" else _STATES[status.state]
+    found = [f"{status.experiment}: {said}, in {status.directory}"]
+    rows = [*_doing_rows(status), *_volume_rows(status), ("runs", runs_text(status)), *_other_rows(status)]
+    found += [f"  {name:<10} {text}" for name, text in rows]
+    return [printable(line, 2000) for line in found]
+
+
+def runs_text(status: Status) -> str:
+    """Return how many runs are finished, left, set aside, and how many tries failed."""
+    runs = status.runs
+    parts = [f"{runs.finished} of {runs.total} finished", f"{runs.left} left"]
+    if runs.set_aside:
+        parts.append(f"{runs.set_aside} set aside")
+    if runs.failed_tries:
+        parts.append(counted(runs.failed_tries, "failed try", "failed tries"))
+    return ", ".join(parts)
+
+
+def run_text(now: Doing, total: int | None = None) -> str:
+    """Return which run it is: `run 3 of 8: replay on nvme, repeat 2`; the try, where it is not the first."""
+    again = f", try {now.try_}" if now.try_ and now.try_ > 1 else ""
+    of = f" of {total}" if total else ""
+    return f"run {now.number}{of}: {now.scenario} on {now.backend}, repeat {now.repeat}{again}"
+
+
+def doing_text(now: Doing) -> str:
+    """Return what is done apart from measuring: `setting up nvme: clone the site`."""
+    text = _STEPS[now.what]
+    if now.what in ("making", "preconditioning", "fileio") and now.backend:
+        text += f" {now.backend}"
+    return f"{text}: {now.step}" if now.step else text
+
+
+def phase_text(now: Doing) -> str:
+    """Return the phase and its clock: `during, 0:42 of 2:00`."""
+    if now.phase is None or now.phase_s is None:
+        return "the scenario has begun"
+    name = "the scenario goes on after its phases" if now.phase == OVER else now.phase
+    of = f" of {clock(now.phase_of_s)}" if now.phase_of_s is not None else ""
+    return f"{name}, {clock(now.phase_s)}{of}"
+
+
+def load_text(load: LoadFigures) -> str:
+    """Return the figures of a load so far, or when it begins."""
+    if load.waits_s is not None:
+        return f"begins in {clock(load.waits_s)}"
+    rate = ABSENT if load.requests_per_s is None else significant(load.requests_per_s)
+    text = f"{rate} requests/s, p99.9 so far {milliseconds(load.p999_ms)}"
+    if load.phase_p999_ms is not None:
+        text += f", in this phase {milliseconds(load.phase_p999_ms)}"
+    return f"{text}, {counted(load.failures, 'failure')}" if load.failures else text
+
+
+def send_text(now: Doing) -> str | None:
+    """Return the throughput of the saturator, None before it started."""
+    send = now.send
+    if send is None:
+        return None
+    text = "stopped" if not send.works else "–" if send.bytes_per_s is None else _megabytes(send.bytes_per_s)
+    return f"{send.kind} {text}" + (f", began again {counted(send.retries, 'time')}" if send.retries else "")
+
+
+def disk_text(now: Doing) -> str | None:
+    """Return the latencies of the slowest disk, None where none is known."""
+    known = [disk for disk in now.disks if disk.read_ms is not None or disk.write_ms is not None]
+    if not known:
+        return None
+    worst = max(known, key=lambda disk: max(disk.read_ms or 0.0, disk.write_ms or 0.0))
+    parts = [
+        f"{name} {milliseconds(ms)}" for name, ms in _both(worst.read_ms, worst.write_ms) if ms is not None
+    ]
+    return f"{worst.device}: {', '.join(parts)}"
+
+
+def end_text(status: Status) -> str | None:
+    """Return when it ends, None where nothing runs."""
+    if status.state != "running":
+        return None
+    if status.left_s is None or status.ends_at is None:
+        return "not known: a scenario that no run has timed yet decides"
+    return f"about {_clock(status.ends_at)}, in {seconds(max(status.left_s, 0.0))}"
+
+
+def clock(value_s: float | None) -> str:
+    """Return a clock: `0:42`, `1:02:03`."""
+    if value_s is None:
+        return ABSENT
+    minutes, rest_s = divmod(int(value_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest_s:02d}" if hours else f"{minutes}:{rest_s:02d}"
+
+
+def _doing_rows(status: Status) -> Iterator[tuple[str, str]]:
+    now = status.now
+    if now is None:
+        return
+    if now.run is not None:
+        yield "now", run_text(now, status.runs.total)
+    if now.what != "measuring":
+        yield ("" if now.run else "now"), f"{doing_text(now)}, for {clock(now.since_s)}"
+        return
+    whole = f" (run: {clock(now.run_s)} of {clock(now.run_of_s)})" if now.run_of_s is not None else ""
+    yield "phase", phase_text(now) + whole
+    for load in now.load:
+        name = f"{load.scenario}: " if len(now.load) > 1 else ""
+        yield "load", name + load_text(load)
+    for name, text in (("saturator", send_text(now)), ("disk", disk_text(now))):
+        if text:
+            yield name, text
+
+
+def _volume_rows(status: Status) -> Iterator[tuple[str, str]]:
+    if filled := status.precondition:
+        yield "filled", f"{filled.done} of {counted(filled.volumes, 'volume')} done, {filled.steady} steady"
+    if (cells := status.fileio) is None:
+        return
+    failed = "".join(f"; {name} failed: {why.partition(chr(10))[0]}" for name, why in cells.failed.items())
+    yield "fileio", f"{cells.finished} of {counted(cells.total, 'cell')} finished{failed}"
+
+
+def _other_rows(status: Status) -> Iterator[tuple[str, str]]:
+    for name, why in status.set_aside.items():
+        yield "set aside", f"{name}: {why}"
+    if status.last_failure and status.state != "finished":
+        failure = status.last_failure
+        reason = failure.why.partition("\n")[0].rstrip(".")
+        yield "failed", f"{failure.run} at {_clock(failure.at)}: {reason}. Output: {failure.output}"
+    if end := end_text(status):
+        yield "ends", end
+    if status.resume:
+        yield "go on with", status.resume
+    if status.report:
+        yield "report", status.report
+
+
+def _both(read_ms: float | None, write_ms: float | None) -> list[tuple[str, float | None]]:
+    return [("reads", read_ms), ("writes", write_ms)]
+
+
+def _megabytes(bytes_per_s: float) -> str:
+    return f"{significant(bytes_per_s / 1e6)} MB/s"
+
+
+def _clock(at: datetime | None, today: datetime | None = None) -> str:
+    """Return an instant in the local time; with its day, where that is not today."""
+    if at is None:
+        return ABSENT
+    local, now = at.astimezone(), datetime.now().astimezone()
+    return f"{local:%H:%M}" if local.date() == now.date() else f"{local:%a %d %b %H:%M}"

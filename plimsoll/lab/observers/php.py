@@ -1,0 +1,140 @@
+"""PHP-FPM's pool and OPcache: who waits for a worker, and whether PHP compiles what it compiled before."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.observers.counters import Column, Pair, Reading, gauge, rate
+from plimsoll.lab.observers.linestream import LineStream
+from plimsoll.lab.observers.observer import Observer, Say
+from plimsoll.lab.observers.settings import ObserverOptions, PhpSettings
+
+_LARGEST = 1 << 53
+_LONGEST = 200
+_RESTARTS = ("oom_restarts", "hash_restarts", "manual_restarts")
+_QUEUE, _QUEUE_LENGTH = "listen queue", "listen queue len"
+
+
+def _share(part: str, whole: str) -> Column:
+    """Return a column: how much of `whole` `part` is, in percent."""
+
+    def percent(pair: Pair) -> float | None:
+        of, all_ = pair.gauge(part), pair.gauge(whole)
+        return None if of is None or not all_ else 100 * of / all_
+
+    return Column("busy_percent", f"{part} / {whole}", percent)
+
+
+COLUMNS = (
+    gauge("status_wait_ms", "wait for the status page"),
+    gauge("queue_count", _QUEUE),
+    gauge("active_count", "active processes"),
+    gauge("idle_count", "idle processes"),
+    _share("active processes", "total processes"),
+    rate("accepted_per_s", "accepted conn"),
+    rate("max_children_reached_per_s", "max children reached"),
+    rate("slow_requests_per_s", "slow requests"),
+    rate("opcache_hits_per_s", "hits"),
+    rate("opcache_misses_per_s", "misses"),
+    gauge("opcache_used_bytes", "used_memory"),
+    gauge("opcache_free_bytes", "free_memory"),
+    gauge("opcache_wasted_bytes", "wasted_memory"),
+    rate("opcache_restarts_per_s", " + ".join(_RESTARTS)),
+)
+
+
+@cache
+def _source() -> str:
+    return Path(__file__).with_name("php_script.py").read_text(encoding="utf-8")
+
+
+def command(settings: PhpSettings) -> list[str]:
+    """Return the command that asks once a second until it is ended. Pure."""
+    return ["python3", "-c", _source(), settings.fastcgi or "", settings.status, settings.opcache or ""]
+
+
+def parse(line: str) -> tuple[int, Reading, str | None] | None:
+    """Return the instant (ns of the host), the figures, and what went wrong; None where it is no answer.
+
+    What comes from a site is hostile: what is no number is left out.
+    """
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or not isinstance(said.get("at_ns"), int):
+        return None
+    found = _numbers(said.get("status"))
+    # Of a Unix socket FPM knows no queue, and says 0 for its length, too.
+    if not found.pop(_QUEUE_LENGTH, 0):
+        found.pop(_QUEUE, None)
+    opcache = said.get("opcache")
+    if isinstance(opcache, dict):
+        statistics = _numbers(opcache.get("opcache_statistics"))
+        found |= _numbers(opcache.get("memory_usage")) | statistics
+        if all(name in statistics for name in _RESTARTS):
+            found[" + ".join(_RESTARTS)] = sum(statistics[name] for name in _RESTARTS)
+    if (waited_ms := _numbers(said).get("waited_ms")) is not None:
+        found["wait for the status page"] = waited_ms
+    error = said.get("error")
+    return said["at_ns"], found, error[:_LONGEST] if isinstance(error, str) else None
+
+
+def _numbers(said: object) -> dict[str, float]:
+    if not isinstance(said, Mapping):
+        return {}
+    return {
+        str(name): float(value)
+        for name, value in said.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST
+    }
+
+
+class PhpWatch:
+    """One process that asks; a Stream."""
+
+    name = "php"
+    columns: tuple[Column, ...] = COLUMNS
+
+    def __init__(self, machine: Machine, settings: PhpSettings) -> None:
+        self._stream = LineStream(self.name, machine, command(settings), self._take)
+        self._say: Say = lambda _: None
+        self._error: str | None = None
+        self._before: Reading | None = None
+        self._before_ns = 0
+        self._figures: list[float | None] | None = None
+
+    async def start(self, say: Say) -> None:
+        """Start the process. Raises MachineError."""
+        self._say = say
+        await self._stream.start(say)
+
+    def sample(self) -> list[float | None]:
+        """Return the figures that came since the last call."""
+        taken, self._figures = self._figures, None
+        return taken or [None] * len(COLUMNS)
+
+    async def stop(self) -> None:
+        """End the process."""
+        await self._stream.stop()
+
+    def _take(self, line: str) -> None:
+        if not (found := parse(line)):
+            return
+        at_ns, reading, error = found
+        if error and error != self._error:
+            self._error = error
+            self._say(f"php: {error}")
+        pair = Pair(reading, self._before, (at_ns - self._before_ns) / 1e9)
+        self._figures = [column.formula(pair) for column in COLUMNS]
+        if len(reading) > 1:  # more than how long it waits
+            self._before, self._before_ns = reading, at_ns
+
+
+async def _prepare(machine: Machine, options: ObserverOptions, _say: Say) -> PhpWatch | None:
+    return PhpWatch(machine, options.php) if options.php else None
+
+
+OBSERVER = Observer("php", COLUMNS, _prepare)

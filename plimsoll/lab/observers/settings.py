@@ -1,0 +1,95 @@
+"""The settings of observers in lab.yml."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from plimsoll.lab.names.model import StrictModel, explained_in
+from plimsoll.lab.names.storage import DeviceName, Folder, PoolName
+from plimsoll.lab.observers.fsync_place import Probed
+
+_PAGE = r"^(/|http://[^/])[^\x00-\x20]*$"
+_Argument = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
+
+
+class MariadbSettings(StrictModel):
+    """The client that reads MariaDB's counters, and its option file."""
+
+    defaults_file: str = Field(
+        description="Option file on the client's machine, with user and password under [client].",
+        pattern=r"^/[^\x00-\x1f]+$",
+        examples=["/etc/mysql/debian.cnf"],
+    )
+    client: tuple[_Argument, ...] = Field(
+        ("mariadb",),
+        min_length=1,
+        description="Command of the client. Put words before it to run it elsewhere: [docker, exec, db, "
+        "mariadb].",
+    )
+
+
+class PhpSettings(StrictModel):
+    """How PHP-FPM and OPcache are asked for their state, by the host itself."""
+
+    fastcgi: str | None = Field(
+        None,
+        description="Socket of the pool, or of its pm.status_listen: a path or HOST:PORT.",
+        pattern=r"^(/[^\x00-\x1f]+|[^/\s:]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5})$",
+        examples=["/run/php/php8.2-fpm.sock"],
+    )
+    status: str = Field(
+        "/status",
+        description="The pool's pm.status_path, or the http:// address of it in JSON (with ?json).",
+        pattern=_PAGE,
+    )
+    opcache: str | None = Field(
+        None,
+        description="Path on PHP's machine of a script that prints opcache_get_status(false) as JSON, or its "
+        "http:// address.",
+        pattern=_PAGE,
+    )
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> "PhpSettings":
+        by_socket = [page for page in (self.status, self.opcache) if page and not page.startswith("http")]
+        if by_socket and self.fastcgi is None:
+            raise ValueError(f"fastcgi: {by_socket[0]} is asked for at a socket: /run/php/php8.2-fpm.sock")
+        return self
+
+
+class FsyncProbeSettings(StrictModel):
+    """The folder that the fsync probe writes into."""
+
+    folder: Folder | None = Field(
+        None,
+        description="Folder on the disk under test, no link; default: that of the clone's database or data.",
+        examples=["/tank/site"],
+    )
+
+
+class ObserverOptions(StrictModel):
+    """The options of the observers: what they watch, and how. A field's description is its help text."""
+
+    model_config = explained_in("docs/observers.md")
+
+    disks: tuple[DeviceName, ...] = Field(
+        (), description="Devices to watch, such as sda, nvme0n1, loop3; default: every whole disk."
+    )
+    pools: tuple[PoolName, ...] = Field((), description="Pools to watch; default: every imported pool.")
+    mariadb: MariadbSettings | None = Field(None, description="How the mariadb observer reads its counters.")
+    php: PhpSettings | None = Field(None, description="How the php observer asks PHP-FPM and OPcache.")
+    fsync: FsyncProbeSettings = Field(
+        FsyncProbeSettings(folder=None), description="Where the fsync observer writes."
+    )
+    _probed: Probed | None = PrivateAttr(None)
+
+    @property
+    def probed(self) -> Probed | None:
+        """The file that the fsync probe writes, which no key of lab.yml tells: the lab names it."""
+        return self._probed
+
+    def probing(self, probed: Probed | None) -> Self:
+        """Return these options, with the file that the fsync probe is to write."""
+        found = self.model_copy()
+        found._probed = probed
+        return found

@@ -1,0 +1,145 @@
+"""Saturator `command`: any command, started again and again; a regular expression reads its progress."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, PrivateAttr
+
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.saturators.amounts import LineFigures
+from plimsoll.lab.saturators.kind import SaturatorKind, SaturatorSettings
+from plimsoll.lab.saturators.own_files import left_at, own_path, removal
+from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
+from plimsoll.lab.saturators.words import Words, filled, is_plain, needs_folder
+from plimsoll.lab.steps.look import Look, is_program
+from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.step import Command
+
+_CLEANUP_S = 3600.0
+# What is there after a crash of the machine too. A folder in it can be removed by its owner alone.
+_MARKS = "/var/tmp"  # noqa: S108
+
+
+def _form(value: str) -> str:
+    try:
+        form = re.compile(value)
+    except re.error as error:
+        raise ValueError(f"must be a regular expression: {error}") from None
+    if "bytes" not in form.groupindex:
+        raise ValueError(r"must have a group called bytes, such as (?P<bytes>[0-9]+)")
+    return value
+
+
+class AnyCommand(SaturatorSettings):
+    """Any command."""
+
+    kind: Literal["command"] = Field(description="`command`.")
+    start: Words = Field(
+        description="Command and its arguments. @own stands for plimsoll-LABEL, @clone for the disk's folder."
+    )
+    progress: Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_form)] = Field(
+        description="Regular expression that is found in the lines that tell the bytes so far: with a group "
+        "bytes, and one unit where they have one."
+    )
+    counts: Literal["total", "each"] = Field(
+        "total",
+        description="`total`: a line tells all bytes since the command was started. `each`: only those since "
+        "the line before.",
+    )
+    interval_s: float = Field(
+        1.0, ge=0.1, le=86400, description="Seconds from one start to the next, if it has ended by then."
+    )
+    cleanup: Words | None = Field(
+        None, description="Command that removes what it made, and does no harm where there is nothing."
+    )
+    _folder: str = PrivateAttr("")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words of both commands."""
+        return (*self.start, *(self.cleanup or ()))
+
+
+def command(settings: AnyCommand, label: str) -> list[str]:
+    """Return the command."""
+    return filled(settings.start, label, settings._folder)
+
+
+def cleanup(settings: AnyCommand, label: str) -> list[str]:
+    """Return the command that removes what it made; none if there is nothing to remove."""
+    return filled(settings.cleanup or (), label, settings._folder)
+
+
+def mark(label: str) -> str:
+    """Return the folder that says, as long as it is there, that something may be left to clean up."""
+    return own_path(_MARKS, label, "command")
+
+
+class _Running(Runner):
+    def __init__(self, machine: Machine, settings: AnyCommand, label: str, on_event: OnEvent) -> None:
+        super().__init__(machine, settings.kind, settings.retries, on_event)
+        self._settings, self._label = settings, label
+
+    async def _prepare(self) -> None:
+        await self._clean()
+        if self._settings.cleanup:
+            await self.machine.run(["mkdir", "-m", "700", "--", mark(self._label)])
+
+    async def _once(self) -> None:
+        said = self._settings
+        figures = LineFigures(re.compile(said.progress), said.counts == "each")
+        await at_least(said.interval_s, self._follow(command(said, self._label), figures.read))
+
+    async def _clean(self) -> None:
+        if words := cleanup(self._settings, self._label):
+            await self.machine.run(words, timeout_s=_CLEANUP_S)
+            await self.machine.run(removal(mark(self._label)))
+
+
+def _aimed(settings: AnyCommand, at: DataLocation) -> AnyCommand:
+    if not needs_folder(settings.words):
+        return settings
+    if not at.folder:
+        raise ValueError(
+            "start: @clone: is missing: the lab knows no folder of this clone; name one in its place"
+        )
+    pointed = settings.model_copy()
+    pointed._folder = at.folder
+    return pointed
+
+
+def _looks(settings: AnyCommand) -> list[Look]:
+    first = {"start": settings.start[0], "cleanup": settings.cleanup[0] if settings.cleanup else "true"}
+    return [is_program(f"saturator.{key}", word) for key, word in first.items() if is_plain(word)]
+
+
+async def _find(machine: Machine, settings: AnyCommand, label: str, backend: str) -> list[Remains]:
+    """Return the mark; before it goes, its command cleans up."""
+    words = cleanup(settings, label)
+    if not words or (needs_folder(settings.words) and not settings._folder):
+        return []
+    step = Command("clean up after it", tuple(words), timeout_s=_CLEANUP_S)
+    return [
+        Remains(f"what the saturator's command left, marked by {one.what}", backend, (step, *one.remove))
+        for one in await left_at(machine, mark(label), backend)
+    ]
+
+
+def _in_brief(settings: AnyCommand) -> AnyCommand:
+    brief = settings.model_copy(update={"interval_s": 0.0})
+    brief._folder = settings._folder
+    return brief
+
+
+COMMAND = SaturatorKind(
+    "command",
+    AnyCommand,
+    _Running,
+    aim=_aimed,
+    programs=frozenset(),
+    rounds=lambda _: 1,
+    looks=_looks,
+    brief=_in_brief,
+    find=_find,
+)

@@ -1,0 +1,183 @@
+"""Saturator `database-dump`: mariadb-dump or mysqldump, again and again, into a file or thrown away."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.machine import Line, Machine
+from plimsoll.lab.names.storage import Folder
+from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
+from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_file, removal
+from plimsoll.lab.saturators.pace_command import paced_total, written
+from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
+from plimsoll.lab.saturators.sinks import FileSink, FolderSink, folder_looks
+from plimsoll.lab.saturators.words import Words, filled, is_plain
+from plimsoll.lab.steps.look import Look, is_file, is_program
+from plimsoll.lab.steps.remains import Remains
+from plimsoll.common.sizes import Size
+
+_SHORTEST_ROUND_S = 1.0  # so that a loop over a small database does not spin
+_SUFFIX = "dump.sql"
+_CLIENT = re.compile(r"(.*\b(?:mariadb|mysql))-?dump")  # the client that belongs to it has a shorter name
+
+# $1: the container; then the command. Unlike with docker exec, it ends when it is told to, and writes to whom
+# it is for.
+_IN_CONTAINER = """pid=$(docker inspect --format '{{.State.Pid}}' "$1") || exit
+shift
+exec nsenter --target "$pid" --mount --uts --ipc --net -- "$@" """
+
+# $1: the folder of the file, empty for none; $2: how many databases there must be; then the client, which
+# prints how many of them it finds, and what their tables hold. A server that is not up yet is no obstacle: it
+# may be the clone's. A wrong password is one.
+_FITS = """folder=$1 wanted=$2
+shift 2
+said=$("$@" 2>&1) || {
+    case $said in *"ERROR 1045 "*|*"ERROR 1044 "*|*"ERROR 1698 "*)
+        printf '%s\n' "$said" | tail -n 1 >&2
+        exit 1
+    esac
+    exit 0
+}
+set -- $said
+[ "$1" -ge "$wanted" ] || {
+    echo "it finds $1 of these $wanted databases: SHOW DATABASES names them" >&2
+    exit 1
+}
+[ -n "$folder" ] || exit 0
+free=$(df -P -B1 -- "$folder" 2>/dev/null | awk 'NR == 2 { print $4 }')
+[ -z "$free" ] || [ "$2" -le "$free" ] || {
+    echo "its tables hold $2 bytes, and $folder has $free free: make room, or name another folder" >&2
+    exit 1
+}"""
+
+DatabaseName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_$][A-Za-z0-9_$-]{0,63}$")]
+
+
+class DatabaseDump(SaturatorSettings):
+    """A dump of databases."""
+
+    kind: Literal["database-dump"] = Field(description="`database-dump`.")
+    program: Words = Field(
+        ("mariadb-dump",),
+        description="Command that dumps: mariadb-dump or mysqldump. Put words before it to run it elsewhere: "
+        "[ssh, db, mariadb-dump].",
+    )
+    container: Annotated[str, Field(pattern=r"^[A-Za-z0-9@][A-Za-z0-9_.@-]*$")] | None = Field(
+        None,
+        description="Docker container to run it in, by name. @own-db is the database of a compose clone.",
+    )
+    defaults_file: Folder | None = Field(
+        None,
+        description="Option file where it runs, with user and password under [client]. Default: its own, "
+        "such as ~/.my.cnf.",
+    )
+    databases: tuple[DatabaseName, ...] = Field((), description="Databases to dump. Default: all.")
+    lock_tables: bool = Field(
+        False,
+        description="Lock the tables, so that the site cannot write meanwhile. Default: one transaction.",
+    )
+    sink: Annotated[FileSink, Field(discriminator="to")] = Field(
+        FolderSink(to="folder"),
+        description="Where the dump goes: folder, or null. Default: the disk's folder.",
+    )
+    rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
+        None, description="Limit for the dump, in bytes a second. Default: none."
+    )
+
+
+def _logged_in(settings: DatabaseDump, program: Sequence[str], label: str = "") -> list[str]:
+    """Return how `program` is called where the database is. No secret is in it."""
+    inside = ["sh", "-c", _IN_CONTAINER, "sh", settings.container] if settings.container else []
+    # Both programs want their option file before anything else.
+    login = [f"--defaults-file={settings.defaults_file}"] if settings.defaults_file else []
+    words = [*inside, *program]
+    return [*(filled(words, label) if label else words), *login]
+
+
+def command(settings: DatabaseDump, label: str) -> list[str]:
+    """Return the command that dumps once, and counts what it dumps."""
+    what = ["--databases", *settings.databases] if settings.databases else ["--all-databases"]
+    how = ["--lock-tables"] if settings.lock_tables else ["--single-transaction"]
+    dump = [*_logged_in(settings, settings.program, label), *how, "--quick", "--no-tablespaces", *what]
+    return written(dump, own_file(settings.sink, label, _SUFFIX), settings.rate_bytes_per_s)
+
+
+class _Dumping(Runner):
+    def __init__(self, machine: Machine, settings: DatabaseDump, label: str, on_event: OnEvent) -> None:
+        super().__init__(machine, settings.kind, settings.retries, on_event)
+        self._settings, self._label = settings, label
+
+    async def _prepare(self) -> None:
+        await self._clean()
+
+    async def _once(self) -> None:
+        def read(line: Line) -> int | None:
+            return paced_total(line.text) if line.stream == "out" else None
+
+        await at_least(_SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), read))
+
+    async def _clean(self) -> None:
+        if file := own_file(self._settings.sink, self._label, _SUFFIX):
+            await self.machine.run(removal(file), timeout_s=REMOVAL_S)
+
+
+def _aimed(settings: DatabaseDump, at: DataLocation) -> DatabaseDump:
+    sink = settings.sink
+    if not isinstance(sink, FolderSink) or sink.folder != CLONE:
+        return settings
+    if not at.folder:
+        raise ValueError("sink.folder: is missing: the lab knows no folder of this clone; name one")
+    return settings.model_copy(update={"sink": FolderSink(to="folder", folder=at.folder)})
+
+
+def size_query(databases: tuple[str, ...]) -> str:
+    """Return the query for how many of these databases there are, and the bytes of their tables. Pure."""
+    listed = ", ".join(f"'{name}'" for name in databases)
+    schemas, tables = (
+        f" WHERE {one} IN ({listed})" if listed else "" for one in ("schema_name", "table_schema")
+    )
+    return (
+        f"SELECT (SELECT COUNT(*) FROM information_schema.schemata{schemas}), "  # noqa: S608 of checked names
+        f"(SELECT COALESCE(SUM(data_length), 0) FROM information_schema.tables{tables})"
+    )
+
+
+def _looks(settings: DatabaseDump) -> list[Look]:
+    """Return the looks. What is named after the clone can be asked only once that is there."""
+    first, found = settings.program[0], folder_looks(settings.sink)
+    if settings.container:
+        found += [is_program("saturator.container", "docker"), is_program("saturator.container", "nsenter")]
+    elif is_plain(first):
+        found.append(is_program("saturator.program", first))
+        if settings.defaults_file and len(settings.program) == 1:
+            found.append(is_file("saturator.defaults_file", settings.defaults_file))
+    client = _CLIENT.fullmatch(settings.program[-1])
+    if client and all(map(is_plain, [*settings.program, settings.container or ""])):
+        folder = settings.sink.folder if isinstance(settings.sink, FolderSink) else ""
+        asked = f"--execute={size_query(settings.databases)}"
+        query = ["--batch", "--skip-column-names", "--connect-timeout=5", asked]
+        ask = [*_logged_in(settings, [*settings.program[:-1], client[1]]), *query]
+        words = ("sh", "-c", _FITS, "sh", folder, str(len(settings.databases)), *ask)
+        found.append(Look("saturator: the databases cannot be dumped", words))
+    return found
+
+
+async def _find(machine: Machine, settings: DatabaseDump, label: str, backend: str) -> list[Remains]:
+    """Return the file that it writes."""
+    file = own_file(settings.sink, label, _SUFFIX)
+    return await left_at(machine, file, backend) if file else []
+
+
+DATABASE_DUMP = SaturatorKind(
+    "database-dump",
+    DatabaseDump,
+    _Dumping,
+    aim=_aimed,
+    programs=frozenset({"python3"}),
+    rounds=lambda _: 1,
+    looks=_looks,
+    find=_find,
+)

@@ -1,0 +1,174 @@
+"""Saturator `rsync`: a folder is copied to another folder or to a host, again and again."""
+
+import re
+import shlex
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.machine import Line, Machine
+from plimsoll.lab.names.storage import Folder, checked_folder
+from plimsoll.lab.saturators.amounts import LineFigures
+from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
+from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_path, removal
+from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
+from plimsoll.lab.saturators.sinks import LocalSink, Receiver, RemoteSink, at_receiver, over_ssh, sink_looks, ssh_words
+from plimsoll.lab.steps.look import Look, is_folder, unless
+from plimsoll.lab.steps.remains import Remains
+from plimsoll.common.sizes import Size
+
+_SHORTEST_ROUND_S = 1.0  # so that a loop with nothing to copy does not spin
+_LOOK_S = 600.0
+_SSH_FAILED = 255  # which the look at the sink's host tells
+# As --info=progress2 prints it without separators: `  22183936  36%   19.45MB/s    0:00:01 (xfr#1, …)`.
+_PROGRESS = re.compile(r"^ *(?P<bytes>[0-9]{1,18}) +[0-9]{1,3}% ", re.ASCII)
+
+# Files that vanish while they are copied (24) are what a site at work is like.
+_RSYNC = """rsync "$@"
+status=$?
+[ "$status" = 24 ] || exit "$status" """
+
+# $1: the folder that is copied; then the command that says how much is free where it goes. Where there is no
+# such thing, another look says it.
+_FITS = """need=$(du -s -B1 -- "$1" 2>/dev/null | cut -f 1)
+shift
+free=$("$@" 2>/dev/null | awk 'NR == 2 { print $4 }')
+[ -n "$need" ] && [ -n "$free" ] || exit 0
+[ "$need" -le "$free" ] || {
+    echo "it takes $need bytes, and $free are free: make room, or name another folder" >&2
+    exit 1
+}"""
+
+
+class Rsync(SaturatorSettings):
+    """rsync of a folder."""
+
+    kind: Literal["rsync"] = Field(description="`rsync`.")
+    folder: Folder | Literal["@clone"] = Field(
+        CLONE, description="Folder to copy. Default: the disk's, with the clone in it."
+    )
+    sink: Receiver = Field(discriminator="to", description="Where the copy goes: local or remote.")
+    mode: Literal["full", "incremental"] = Field(
+        "full",
+        description="`full`: every file each time. `incremental`: after a first round, only what changed.",
+    )
+    rate_bytes_per_s: Annotated[Size, Field(ge=1024)] | None = Field(
+        None, description="Limit for what is copied, in bytes a second. Default: none."
+    )
+
+    def model_post_init(self, _: object) -> None:
+        """Check that what receives is a folder, and none that is copied."""
+        checked_folder(self.sink.into)
+        _see_outside(self)
+
+
+def _see_outside(settings: Rsync) -> None:
+    """Raise ValueError where the copy would be copied too, and grow without end."""
+    sink, folder = settings.sink, settings.folder
+    if isinstance(sink, LocalSink) and f"{sink.into.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/"):
+        raise ValueError(
+            f"sink.into: {sink.into} lies in what is copied, {folder}: name a folder outside of it"
+        )
+
+
+def copy_of(settings: Rsync, label: str) -> str:
+    """Return the folder of the copy, on whatever machine."""
+    return own_path(settings.sink.into, label, "rsync")
+
+
+def command(settings: Rsync, label: str) -> list[str]:
+    """Return the command that makes the copy, or brings it up to date."""
+    sink, rate, over = settings.sink, settings.rate_bytes_per_s, list[str]()
+    to = f"{copy_of(settings, label)}/"
+    if isinstance(sink, RemoteSink):
+        over, to = ["-e", shlex.join(ssh_words(sink))], f"{sink.host}:{to}"
+    return [
+        *("sh", "-c", _RSYNC, "sh", "--archive", "--numeric-ids", "--delete", "-s"),
+        *("--info=progress2", "--no-human-readable", "--outbuf=L"),
+        *(["--ignore-times", "--whole-file"] if settings.mode == "full" else []),
+        *([f"--bwlimit={rate // 1024}"] if rate else []),
+        *over,
+        *("--", f"{settings.folder.rstrip('/')}/", to),
+    ]
+
+
+def remove(settings: Rsync, label: str) -> list[str]:
+    """Return the command that removes the copy."""
+    return at_receiver(settings.sink, removal(copy_of(settings, label)))
+
+
+class _Copying(Runner):
+    def __init__(self, machine: Machine, settings: Rsync, label: str, on_event: OnEvent) -> None:
+        super().__init__(machine, settings.kind, settings.retries, on_event)
+        self._settings, self._label = settings, label
+
+    async def _prepare(self) -> None:
+        await self._clean()
+        # Not through a link that somebody put there meanwhile, in a folder where everybody may write.
+        make = ["mkdir", "-m", "700", "--", copy_of(self._settings, self._label)]
+        await self.machine.run(at_receiver(self._settings.sink, make))
+
+    async def _once(self) -> None:
+        figures = LineFigures(_PROGRESS)
+
+        def read(line: Line) -> int | None:
+            return figures.read(line) if line.stream == "out" else None
+
+        await at_least(_SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), read))
+
+    async def _clean(self) -> None:
+        await self.machine.run(remove(self._settings, self._label), timeout_s=REMOVAL_S)
+
+
+def _aimed(settings: Rsync, at: DataLocation) -> Rsync:
+    if settings.folder != CLONE:
+        return settings
+    if not at.folder:
+        raise ValueError("folder: is missing: the lab knows no folder of this clone; name one")
+    pointed = settings.model_copy(update={"folder": at.folder})
+    _see_outside(pointed)
+    return pointed
+
+
+def _looks(settings: Rsync) -> list[Look]:
+    sink, found = settings.sink, sink_looks(settings.sink, of_zfs=False)
+    if isinstance(sink, RemoteSink):
+        there = f"saturator.sink.into: there is no folder {sink.into} on {sink.host}: make it"
+        found += [
+            Look(problem, unless(_SSH_FAILED, over_ssh(sink, words)))
+            for problem, words in (
+                (there, ["test", "-d", sink.into]),
+                (f"saturator.sink.host: {sink.host} has no rsync", ["rsync", "-V"]),
+            )
+        ]
+    if settings.folder != CLONE:
+        free = at_receiver(sink, ["df", "-P", "-B1", "--", sink.into])
+        fits = ("sh", "-c", _FITS, "sh", settings.folder, *free)
+        found += [
+            is_folder("saturator.folder", settings.folder),
+            Look(
+                f"saturator.sink.into: {settings.folder} does not fit into {sink.into}",
+                fits,
+                _LOOK_S,
+                ours=True,
+            ),
+        ]
+    return found
+
+
+async def _find(machine: Machine, settings: Rsync, label: str, backend: str) -> list[Remains]:
+    """Return the copy, whole or half."""
+    return await left_at(machine, copy_of(settings, label), backend, settings.sink)
+
+
+RSYNC = SaturatorKind(
+    "rsync",
+    Rsync,
+    _Copying,
+    aim=_aimed,
+    programs=frozenset({"rsync"}),
+    rounds=lambda _: 1,
+    looks=_looks,
+    find=_find,
+)

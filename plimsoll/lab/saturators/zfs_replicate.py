@@ -1,0 +1,82 @@
+"""Saturator `zfs-replicate`: at an interval, what is new goes to another pool, as by pve-zsync."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.saturators.kind import SaturatorKind
+from plimsoll.lab.saturators.runner import Meter, OnEvent
+from plimsoll.lab.saturators.sinks import Receiver, RemoteSink, Rhythm, at_receiver, over_ssh
+from plimsoll.lab.saturators.stream_remains import stream_remains
+from plimsoll.lab.saturators.zfs import IS_OPENZFS, ZfsLoop, ZfsStream, aimed_at_clone, processes, stream_looks
+from plimsoll.lab.steps.look import Look
+
+# $1: the dataset that is sent; then the command that prints the free bytes where it is received. Where there
+# is no such thing, another look says it.
+_FITS = """need=$(zfs get -H -p -o value referenced "$1" 2>/dev/null) || exit 0
+shift
+free=$("$@" 2>/dev/null) || exit 0
+[ "$need" -le "$free" ] || {
+    echo "$need bytes are sent at first, and there are $free: make room, or name another dataset" >&2
+    exit 1
+}"""
+
+
+class ZfsReplicate(ZfsStream):
+    """A snapshot at an interval, sent to another pool; the first one whole, then what is new."""
+
+    kind: Literal["zfs-replicate"] = Field(description="`zfs-replicate`.")
+    sink: Receiver = Field(discriminator="to", description="Where it is received: local or remote.")
+    interval_s: float = Field(
+        15.0, ge=1, le=86400, description="Seconds from one snapshot to the next, if it is sent by then."
+    )
+    keep: int = Field(1, ge=1, le=100, description="Snapshots that stay, on both ends.")
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """When to send, and what."""
+        return Rhythm(incremental=True, every_s=self.interval_s, keep=self.keep)
+
+
+class _Replication(ZfsLoop):
+    def __init__(self, machine: Machine, settings: ZfsReplicate, label: str, on_event: OnEvent) -> None:
+        super().__init__(machine, settings, label, on_event)
+        if isinstance(settings.sink, RemoteSink):  # a local one takes what is sent: one pipe, one figure
+            self.received = Meter()
+
+
+def _in_brief(settings: ZfsReplicate) -> ZfsReplicate:
+    brief: ZfsReplicate = settings.model_copy(update={"interval_s": 0.0, "keep": 1})
+    return brief
+
+
+def _looks(settings: ZfsReplicate) -> list[Look]:
+    sink, found = settings.sink, stream_looks(settings)
+    if isinstance(sink, RemoteSink):
+        there = over_ssh(sink, ["zfs", "list", "-H", "-o", "name", sink.into])
+        found += [
+            Look(f"saturator.sink.into: {sink.host} cannot list the dataset {sink.into}", tuple(there)),
+            Look(
+                f"saturator.sink.host: {sink.host} has no python3", tuple(over_ssh(sink, ["python3", "-V"]))
+            ),
+        ]
+    if not settings.dataset.startswith("@"):
+        free = at_receiver(sink, ["zfs", "get", "-H", "-p", "-o", "value", "available", sink.into])
+        words = ("sh", "-c", _FITS, "sh", settings.dataset, *free)
+        found.append(Look(f"saturator.sink.into: {settings.dataset} does not fit into {sink.into}", words))
+    return found
+
+
+ZFS_REPLICATE = SaturatorKind(
+    "zfs-replicate",
+    ZfsReplicate,
+    _Replication,
+    aim=aimed_at_clone,
+    programs=frozenset({"python3", "zfs"}),
+    questions=(IS_OPENZFS,),
+    rounds=processes,
+    looks=_looks,
+    brief=_in_brief,
+    find=stream_remains,
+)

@@ -1,0 +1,267 @@
+"""A night: the experiment, new or resumed, then the judgement, then one exit code."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from plimsoll.lab.experiment.folder import ExperimentFolder, folders
+from plimsoll.lab.experiment.result import RunResult
+from plimsoll.lab.experiment.settings import Lab, read_lab
+from plimsoll.lab.timers.calendar import dues
+from plimsoll.lab.timers.child import Children
+from plimsoll.lab.timers.definition import Timer, TimerFolders
+from plimsoll.lab.timers.environment import environment, read_environment
+from plimsoll.lab.timers.nights import (
+    AGAIN,
+    Night,
+    NightOutcome,
+    Nights,
+    held,
+    missed,
+    nobody_runs,
+    still,
+    still_running,
+)
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.redaction import redacted
+
+Clock = Callable[[], datetime]
+
+YOUNG = timedelta(days=1)  # an older interrupted experiment is not resumed
+PATIENCE_S = 3600.0  # to wait for another experiment on the same machines
+_EACH_S = 60.0
+_LONGEST = 2000
+_JUDGED = (0, 1, 3)  # the exit codes of regress after which there is a history
+
+
+@dataclass
+class ExperimentEnd:
+    """The end of an experiment. `folder`: None where it did not begin; `busy`: others were at work."""
+
+    status: int
+    folder: Path | None
+    said: str
+    busy: bool = False
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+def carry_out(
+    schedule: Timer, place: TimerFolders, by_timer: bool, clock: Clock = now, patience_s: float = PATIENCE_S
+) -> Night | None:
+    """Run a night and record it. None: by the timer, and no night is due that was not done.
+
+    Raises PlimsollError for what keeps it from being recorded.
+    """
+    nights = Nights(place.folder(schedule.name))
+    began = clock()
+    with held(place.folder(schedule.name)) as lock:
+        if lock is None:
+            return _overlaps(schedule, nights, by_timer, began)
+        nights.change(nobody_runs)
+        due = _due(schedule, nights.read(), began) if by_timer else None
+        if by_timer and due is None:
+            return None
+        known = nights.read()
+        calendar = schedule.nights
+        until = due - timedelta(microseconds=1) if due else began
+        late = missed(known, calendar, calendar.tzinfo(), schedule.installed_at, until)
+        before = still_running(known, due) if due else None
+        if before is not None:
+            skipped = Night(due=due, began=began, ended=began, outcome="skipped", exit=0, said=still(before))
+            nights.add(*late, skipped)
+            return skipped
+        night = Night(due=due, began=began, outcome="running")
+        nights.add(*late, night)
+        night = _run(schedule, place, night, lock, patience_s)
+        night.ended = clock()
+        nights.settle(night)
+        return night
+
+
+def exit_code(experiment: int, regress: int | None) -> int:
+    """Return a night's exit code. `regress`: None where there was nothing to judge. Pure.
+
+    2: something is to be put right in the settings. 1: something is worse, and that is sure, whatever else
+    the experiment did not come to. 3: it did not finish, or its runs do not allow to tell.
+    """
+    if experiment == 2 or regress == 2:
+        return 2
+    if regress == 1:
+        return 1
+    return 3 if experiment or regress != 0 else 0
+
+
+def outcome(experiment: int, regress: int | None) -> NightOutcome:
+    """Return the outcome of a night with these exit codes. Pure."""
+    code = exit_code(experiment, regress)
+    if code == 3:
+        return "undecided" if experiment == 0 and regress == 3 else "failed"
+    return ("passed", "regression", "wrong")[code]
+
+
+def _run(schedule: Timer, place: TimerFolders, night: Night, lock: int, patience_s: float) -> Night:
+    out = Path(schedule.out)
+    try:
+        further = read_environment(place.folder(schedule.name) / "environment")
+        out.mkdir(parents=True, exist_ok=True)
+        children = Children(environment(os.environ, further), schedule.folder, lock)
+        begins = not any(one.regress in _JUDGED for one in Nights(place.folder(schedule.name)).read())
+        with children.stoppable():
+            return _nightly(schedule, night, children, patience_s, begins)
+    except PlimsollError as error:
+        return night.model_copy(update={"outcome": "wrong", "exit": 2, "said": _short(str(error))})
+    except OSError as error:
+        said = f"{error.filename}: {error.strerror}"
+        return night.model_copy(update={"outcome": "wrong", "exit": 2, "said": _short(said)})
+
+
+def _nightly(schedule: Timer, night: Night, children: Children, patience_s: float, begins: bool) -> Night:
+    waited_s = 0.0
+    while True:
+        begun = _begun(schedule, night.began or now())
+        done = _experiment(schedule, children, begun)
+        if not done.busy or waited_s >= patience_s or children.stopped.is_set():
+            break
+        children.stopped.wait(min(_EACH_S, patience_s))
+        waited_s += _EACH_S
+    night = night.model_copy(
+        update={
+            "folder": done.folder and str(done.folder),
+            "resumed": begun is not None,
+            "experiment": done.status,
+        }
+    )
+    if children.stopped.is_set():
+        said = "interrupted; the next night continues it"
+        return night.model_copy(update={"outcome": "interrupted", "exit": 3, "said": said})
+    if done.busy:
+        return night.model_copy(update={"outcome": "skipped", "exit": 0, "said": f"skipped: {done.said}"})
+    if done.folder is None:
+        code = exit_code(done.status, None)
+        return night.model_copy(
+            update={"outcome": outcome(done.status, None), "exit": code, "said": done.said}
+        )
+    status, said = _regress(schedule, children, done.folder, begins)
+    if children.stopped.is_set():
+        said = "interrupted during the judgement"
+        return night.model_copy(update={"outcome": "interrupted", "exit": 3, "said": said, "regress": status})
+    if done.status:
+        said = f"The experiment ended with {done.status}: {done.said}\n{said}"
+    return night.model_copy(
+        update={
+            "regress": status,
+            "outcome": outcome(done.status, status),
+            "exit": exit_code(done.status, status),
+            "said": _short(said),
+        }
+    )
+
+
+def _begun(schedule: Timer, at: datetime) -> Path | None:
+    """Return the experiment of this lab.yml that was cut off, if it is young and the file is the same."""
+    lab = read_lab(Path(schedule.lab))
+    for folder in folders(Path(schedule.folder) / lab.out, lab.name):
+        try:
+            stamp = folder.path.name.rpartition("-")[2]
+            began = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+            same = folder.settings() == Lab.model_validate_json(lab.model_dump_json())
+            if folder.journal.ended or at - began > YOUNG or not same:
+                return None
+        except (PlimsollError, ValueError):
+            return None
+        return folder.path
+    return None
+
+
+def _experiment(schedule: Timer, children: Children, begun: Path | None) -> ExperimentEnd:
+    out, err = (Path(schedule.out) / name for name in ("experiment.json", "experiment.log"))
+    what = ["--resume", str(begun)] if begun else [schedule.lab]
+    before = _experiments(schedule)
+    status = children.run([*schedule.program, "run", "--json", "--no-progress", *what], out, err)
+    result = _result(out)
+    if result is None:  # it was killed
+        last_line = err.read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
+        new = [path for path in _experiments(schedule) if path not in before]
+        return ExperimentEnd(status, next(iter(new), begun), _short(last_line))
+    folder = Path(schedule.folder) / result.directory if result.directory else None
+    if folder is None or not ExperimentFolder(folder).journal.path.exists():
+        folder = begun
+    return ExperimentEnd(status, folder, _short(result.error or ""), result.exit_reason == "busy")
+
+
+def _experiments(schedule: Timer) -> list[Path]:
+    """Return the experiments of this lab.yml that have begun, the last one first."""
+    lab = read_lab(Path(schedule.lab))
+    there = folders(Path(schedule.folder) / lab.out, lab.name)
+    return [folder.path for folder in there if folder.journal.path.exists()]
+
+
+def _result(path: Path) -> RunResult | None:
+    """Return the output of `plimsoll run --json` in `path`, None if it printed none."""
+    try:
+        return RunResult.model_validate_json(path.read_bytes())
+    except ValidationError:
+        return None
+
+
+def _regress(schedule: Timer, children: Children, folder: Path, begins: bool) -> tuple[int, str]:
+    """Judge the night in `folder`. The history `begins` with the first one; later it has to be there."""
+    place = Path(schedule.out)
+    new = ["--new"] if begins and not Path(schedule.history).exists() else []
+    files = [
+        f"--{kind}={place / name}"
+        for kind, name in (("junit", "junit.xml"), ("markdown", "summary.md"), ("html", "history.html"))
+    ]
+    words = [
+        *schedule.program,
+        "regress",
+        "--history",
+        schedule.history,
+        *new,
+        *files,
+        *schedule.options,
+        "--",
+        str(folder),
+    ]
+    out, err = place / "regress.txt", place / "regress.log"
+    status = children.run(words, out, err)
+    said = out.read_text(encoding="utf-8", errors="replace").strip()
+    if status not in (0, 1) or not said:
+        said = "\n".join(
+            text for text in (said, err.read_text(encoding="utf-8", errors="replace").strip()) if text
+        )
+    return status, _short(said)
+
+
+def _due(schedule: Timer, nights: list[Night], at: datetime) -> datetime | None:
+    """Return the last night that is due and was not done. Pure, but for the machine's zone."""
+    calendar = schedule.nights
+    since = max(schedule.installed_at, at - timedelta(days=400))
+    due = max(dues(calendar, calendar.tzinfo(), since, at), default=None)
+    done = {night.due for night in nights if night.outcome not in AGAIN}
+    return None if due in done else due
+
+
+def _overlaps(schedule: Timer, nights: Nights, by_timer: bool, at: datetime) -> Night | None:
+    known = nights.read()
+    due = _due(schedule, known, at) if by_timer else None
+    if by_timer and due is None:
+        return None
+    running = next((night for night in reversed(known) if night.outcome == "running"), None)
+    said = still(running) if running else "skipped: another night is still running"
+    night = Night(due=due, began=at, ended=at, outcome="skipped", exit=0, said=said)
+    nights.add(night)
+    return night
+
+
+def _short(text: str) -> str:
+    text = redacted(text)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

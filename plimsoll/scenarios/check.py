@@ -1,0 +1,104 @@
+"""Checks a scenario's settings for other programs: `python -m plimsoll.scenarios.check NAME`, JSON in and out.
+
+The lab runs it as a process of its own, since Locust patches the process that imports it. It runs no
+scenario, and without `--prepare` writes nothing but the answer.
+"""
+
+import argparse
+import json
+import re
+import sys
+from typing import Any
+
+from pydantic import ValidationError
+
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.problems import Problem, problems_of
+from plimsoll.scenarios import registry
+from plimsoll.scenarios.running.user import ScenarioUser
+
+# A setting that needs another names it as the option that it is on the command line.
+_OPTION = re.compile(r"--([a-z0-9-]+): (.*)", re.DOTALL)
+
+
+def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
+    """Return all problems in `settings` of scenario `name`, by key; an empty list if there are none."""
+    if name not in registry.MODULES:
+        known = ", ".join(registry.MODULES)
+        return [{"key": "scenario", "problem": f"there is no scenario {name!r}; choose one of {known}"}]
+    model = registry.scenario(name).load().Settings
+    try:
+        model.model_validate(settings)
+    except ValidationError as error:
+        return [_answer(one) for one in problems_of(error, "is not a setting of this scenario", model)]
+    return []
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return the changes that scenario `name` makes to the site (None: nothing), and its keys explained."""
+    scenario = registry.scenario(name)
+    keys = {key: field.description for key, field in scenario.load().Settings.model_fields.items()}
+    return {"changes": scenario.changes, "keys": keys}
+
+
+def prepare(name: str, settings: dict[str, Any]) -> None:
+    """Make on this machine what a run of scenario `name` would make before its clock starts.
+
+    Raises PlimsollError, ValidationError.
+    """
+    found = registry.scenario(name)
+    module = found.load()
+    checked = module.Settings.model_validate(settings)
+    for each in vars(module).values():
+        if isinstance(each, type) and issubclass(each, ScenarioUser) and each.__module__ == found.module:
+            each.prepare(checked, lambda text: print(text, file=sys.stderr))
+
+
+def _answer(problem: Problem) -> dict[str, str]:
+    if not problem.key and (found := _OPTION.fullmatch(problem.text)):
+        return {"key": found[1].replace("-", "_"), "problem": found[2]}
+    return {"key": problem.key, "problem": problem.text}
+
+
+def main() -> int:
+    """Answer one request. Exit codes: 0 no problems, 1 problems, 2 wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="python -m plimsoll.scenarios.check",
+        description="Read the settings of a scenario as JSON from standard input, and print their problems: "
+        'a list of {"key", "problem"}, empty if there are none.',
+        epilog='example: echo \'{"target": "http://127.0.0.1"}\' | python -m plimsoll.scenarios.check download',
+    )
+    parser.add_argument("scenario", nargs="?", help="name of the scenario, from plimsoll scenario list")
+    parser.add_argument(
+        "--describe", action="store_true", help="print what each scenario changes, and its keys"
+    )
+    parser.add_argument(
+        "--prepare", action="store_true", help="make what a run makes before its clock starts: photographs"
+    )
+    arguments = parser.parse_args()
+    name = arguments.scenario
+    if arguments.describe:
+        if name not in (None, *registry.MODULES):
+            parser.error(problems(name, {})[0]["problem"])
+        print(json.dumps({one: describe(one) for one in ([name] if name else registry.MODULES)}))
+        return 0
+    if name is None:
+        parser.error("name the scenario")
+    try:
+        settings = json.load(sys.stdin)
+    except (ValueError, RecursionError) as error:
+        parser.error(f"standard input is not JSON: {error}")
+    if not isinstance(settings, dict):
+        parser.error("standard input is not a JSON object of settings")
+    found = problems(name, settings)
+    if arguments.prepare and not found:
+        try:
+            prepare(name, settings)
+        except PlimsollError as error:
+            found = [{"key": "", "problem": str(error)}]
+    print(json.dumps(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,296 @@
+"""`plimsoll scenario clean-up`: finds and removes what runs left on a WordPress, also after a kill -9."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+from pydantic import Field
+
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import counted
+from plimsoll.rundir.directory import read_facts
+from plimsoll.rundir.events import CREATED, REMOVED, RUN_NAME, read_events
+from plimsoll.rundir.names import EVENTS_FILE, SHARDS_FOLDER
+from plimsoll.scenarios.running.client import SiteClient
+from plimsoll.scenarios.running.consent import origin, require_consent
+from plimsoll.scenarios.running.credentials import credentials
+from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
+from plimsoll.scenarios.running.options import click_options, validated
+from plimsoll.scenarios.running.runname import PREFIX, is_run_name
+from plimsoll.scenarios.running.settings import ChangingSettings
+from plimsoll.scenarios.wordpress.account import log_in
+from plimsoll.scenarios.wordpress.leftovers import KINDS, Leftover, Leftovers
+from plimsoll.scenarios.wordpress.rest import Rest
+
+ALL = "all"
+_SHOWN = 3  # titles of a run
+_ROUNDS = 3  # an upload that was in flight appears while the others are removed
+_HELP = f"""Find and remove what runs of scenarios left on a WordPress.
+
+Scenarios mark what they make: titles and file names end with the run's name ({PREFIX}…), and only what bears
+one is touched. With run directories it looks for what those runs made, also for what only their events name;
+else for all that bears a run's name, or those of --run. It lists what it finds, and asks before it removes
+anything; without a terminal to ask on, it removes only with --yes, which needs the runs to be named.
+
+Needs the account that made it, or an editor's. Changes on the site: deletes articles and images.
+
+Exit codes: 0 nothing is left; 1 something is left, or could not be removed; 2 wrong usage.
+
+\b
+Examples:
+    plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site
+    plimsoll scenario clean-up results/latest --target http://127.0.0.1:8080 --i-may-change-this-site --yes
+    plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site --run all --yes
+"""
+
+
+class Settings(ChangingSettings):
+    """Settings of a clean-up: where the site is, who logs in, and by whose leave."""
+
+    NOT_OPTIONS: ClassVar[set[str]] = {
+        *("out", "backend", "repeat", "seed", "iterations", "duration_s", "users"),
+    }
+    timeout_s: float = Field(
+        60.0, gt=0, le=86400, description="Seconds of silence after which a request fails."
+    )
+
+
+@dataclass
+class Wanted:
+    """What to look for: runs by name (none: all of them), and what they say that they created."""
+
+    runs: list[str] = field(default_factory=list)
+    created: list[tuple[str, int]] = field(default_factory=list)
+    everything: bool = False
+
+    @property
+    def is_named(self) -> bool:
+        """True if the user said which runs."""
+        return bool(self.runs) or self.everything
+
+
+@dataclass
+class Found:
+    """What is there, what was removed of it, and what stays: each with the reason."""
+
+    leftovers: list[Leftover] = field(default_factory=list)
+    removed: list[Leftover] = field(default_factory=list)
+    stays: list[tuple[str, int, str]] = field(default_factory=list)  # kind, number, why
+    failed: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        """True if nothing of the runs is left."""
+        return not self.failed and len(self.removed) == len(self.leftovers)
+
+
+def command() -> click.Command:
+    """Return the command."""
+    return click.Command(
+        "clean-up",
+        callback=_clean_up,
+        params=[
+            click.Argument(
+                ["directories"], nargs=-1, metavar="[RUN_DIRECTORY]...", type=click.Path(path_type=Path)
+            ),
+            *(o for o in click_options(Settings) if o.name not in Settings.NOT_OPTIONS),
+            click.Option(
+                ["--run"],
+                multiple=True,
+                metavar="NAME",
+                help=f"Only what bears this run's name; may be repeated. {ALL}: that of any run.",
+            ),
+            click.Option(
+                ["--yes"], is_flag=True, help="Remove without asking; needs --run or a run directory."
+            ),
+            click.Option(["--dry-run"], is_flag=True, help="List only, and remove nothing."),
+            click.Option(
+                ["--json", "as_json"], is_flag=True, help="Print what was found as JSON on standard output."
+            ),
+        ],
+        short_help="finds and removes what runs left on the site, also those that were killed",
+        help=_HELP,
+    )
+
+
+def _clean_up(
+    directories: tuple[Path, ...],
+    run: tuple[str, ...],
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    settings = validated(Settings, options)
+    wanted = wanted_of(run, directories, settings.target)
+    if yes and dry_run:
+        raise SettingsError("--yes: cannot be combined with --dry-run")
+    if yes and not wanted.is_named:
+        raise SettingsError(
+            f"--yes: name the runs: with --run NAME, with run directories, or with --run {ALL} for every "
+            "run's, also of those that have not ended"
+        )
+    who = credentials(settings)
+    require_consent(settings, "clean-up")
+    site = SiteClient(settings, lambda _: None)
+    try:
+        log_in(site, who)
+        there = Leftovers(Rest(site, who))
+        found = look(there, wanted)
+        if not as_json:
+            click.echo("\n".join(lines_of(found)))
+        if found.leftovers and not dry_run and (yes or _agrees(found, as_json)):
+            remove(there, wanted, found)
+    except StepFailedError as error:
+        raise CleanUpFailedError(f"{settings.target}: {error}") from None
+    finally:
+        site.close()
+    click.echo(
+        json.dumps(_data(settings, found), indent=2) if as_json else "\n".join(_ending(found, dry_run))
+    )
+    raise SystemExit(0 if found.is_clean else 1)
+
+
+class CleanUpFailedError(click.ClickException):
+    """The site refused, or did not answer: exit code 1."""
+
+    def show(self, file: Any = None) -> None:
+        """Print it without what comes from the site taking over the terminal."""
+        click.echo(f"Error: {printable(self.message, 2000)}", err=True)
+
+
+def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> Wanted:
+    """Return what to look for; reads the run directories. Raises SettingsError with all problems."""
+    wanted, problems = Wanted(), []
+    for name in runs:
+        if name == ALL:
+            wanted.everything = True
+        elif is_run_name(name):
+            wanted.runs.append(name)
+        else:
+            problems.append(
+                f"--run: {name} is no run's name: they look like {PREFIX}20261123t201500z-0badcafe"
+            )
+    for path in directories:
+        try:
+            _read(path, target, wanted)
+        except PlimsollError as error:
+            problems.append(str(error))
+    if wanted.everything and (wanted.runs or directories):
+        problems.append(f"--run: {ALL} cannot be combined with other runs")
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return wanted
+
+
+def _read(path: Path, target: str, wanted: Wanted) -> None:
+    """Add to `wanted` what the run at `path`, and its shards, say that they made."""
+    facts = read_facts(path)
+    if facts.target and facts.target.url and origin(facts.target.url) != origin(target):
+        raise SettingsError(f"{path}: was a run on {facts.target.url}, not on {target} (--target)")
+    names: list[str] = []
+    created: dict[tuple[str, int], None] = {}
+    for folder in (path, *sorted((path / SHARDS_FOLDER).glob("*"))):
+        for event in read_events(folder / EVENTS_FILE).events:
+            kind, number = event.further.get("kind"), event.further.get("id")
+            if event.name == RUN_NAME and is_run_name(name := str(event.further.get("name"))):
+                names.append(name)
+            elif event.name in (CREATED, REMOVED) and kind in KINDS and type(number) is int and number > 0:
+                if event.name == CREATED:
+                    created[str(kind), number] = None
+                else:
+                    created.pop((str(kind), number), None)
+    if not names:
+        raise SettingsError(
+            f"{path}: names nothing on the site: its scenario leaves nothing there, or it was killed before "
+            "it began, or an older version wrote it"
+        )
+    wanted.runs += [name for name in dict.fromkeys(names) if name not in wanted.runs]
+    wanted.created += created
+
+
+def look(there: Leftovers, wanted: Wanted) -> Found:
+    """Return what is on the site. Raises StepFailedError."""
+    found = Found()
+    for run in wanted.runs or [PREFIX]:
+        found.leftovers += there.find(run)
+    known = {(one.kind, one.number) for one in found.leftovers}
+    for kind, number in wanted.created:
+        if (kind, number) in known:
+            continue
+        one = there.look(kind, number)
+        if isinstance(one, Leftover) and one.run in wanted.runs:
+            found.leftovers.append(one)
+        elif one != "gone":  # a clone that was put back has others' under these numbers
+            why = f"bears the name {one.run}" if isinstance(one, Leftover) else one
+            found.stays.append((kind, number, why))
+    return found
+
+
+def remove(there: Leftovers, wanted: Wanted, found: Found) -> None:
+    """Remove what was found, and what of the same runs has appeared meanwhile; tries all of it."""
+    runs = {one.run for one in found.leftovers}
+    waiting, seen = list(found.leftovers), set(found.leftovers)
+    for _ in range(_ROUNDS):
+        for one in waiting:
+            try:
+                there.remove(one)
+                found.removed.append(one)
+            except StepFailedError as error:
+                found.failed.append(f"{one.kind} {one.number}: {error}")
+        waiting = [one for run in sorted(runs) for one in there.find(run) if one not in seen]
+        if not waiting:
+            return
+        seen |= set(waiting)
+        found.leftovers += waiting
+
+
+def lines_of(found: Found) -> list[str]:
+    """Return what was found, run by run, for the terminal. Pure."""
+    lines = []
+    for run in sorted({one.run for one in found.leftovers}):
+        of_run = [one for one in found.leftovers if one.run == run]
+        lines.append(f"{run}: {_counted(of_run)}")
+        lines += [f"    {one.kind} {one.number}: {printable(one.title, 90)}" for one in of_run[:_SHOWN]]
+        if len(of_run) > _SHOWN:
+            lines.append(f"    and {len(of_run) - _SHOWN:,} more")
+    lines += [f"{kind} {number} stays: {printable(why, 120)}" for kind, number, why in found.stays]
+    return lines or ["Nothing on the site bears the name of such a run."]
+
+
+def _agrees(found: Found, as_json: bool) -> bool:
+    if as_json or not sys.stdin.isatty():
+        return False
+    return click.confirm(f"Delete {_counted(found.leftovers)} for good?", err=True)
+
+
+def _ending(found: Found, dry_run: bool) -> list[str]:
+    lines = [printable(line, 300) for line in found.failed]
+    if found.removed:
+        lines.append(f"Removed {_counted(found.removed)}.")
+    elif found.leftovers and not found.failed:
+        remedy = "" if dry_run else " To remove it, name the runs with --run, and add --yes."
+        lines.append(f"Nothing was removed.{remedy}")
+    return lines or ["Nothing is left."]
+
+
+def _counted(leftovers: Sequence[Leftover]) -> str:
+    numbers = Counter(one.kind for one in leftovers)
+    said = [(numbers["post"], "article"), (numbers["media"], "image")]
+    return " and ".join(counted(number, what) for number, what in said if number)
+
+
+def _data(settings: Settings, found: Found) -> dict[str, Any]:
+    return {
+        "target": settings.target,
+        "found": [one.__dict__ for one in found.leftovers],
+        "removed": [{"kind": one.kind, "number": one.number} for one in found.removed],
+        "stays": [{"kind": kind, "number": number, "why": why} for kind, number, why in found.stays],
+        "failed": found.failed,
+    }

@@ -1,0 +1,128 @@
+"""`plimsoll scenario`: one subcommand a scenario, made from its settings."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plimsoll.analysis.statistics.outcome import outcome_lines
+from plimsoll.common.livefigures import LiveFigures, metrics_params
+from plimsoll.common.progress import is_shown, progress_bar
+from plimsoll.rundir.jsonfile import read_json
+from plimsoll.rundir.names import SUMMARY_FILE
+from plimsoll.scenarios import registry
+from plimsoll.scenarios.registry import Scenario
+from plimsoll.scenarios.running.options import click_options, validated
+
+_CLEAN_UP = "clean-up"
+
+
+class _Scenarios(click.Group):
+    """Imports a scenario only when it is needed: Locust is large."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        # The last: `--help` imports all of them in this order, and Locust patches ssl before others load it.
+        return [*super().list_commands(ctx), *registry.MODULES, _CLEAN_UP]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in registry.MODULES:
+            return _command(registry.scenario(cmd_name))
+        if cmd_name == _CLEAN_UP:
+            from plimsoll.scenarios.clean_up import command
+
+            return command()
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Scenarios)
+def scenario() -> None:
+    """Use a site as people do, and record every request.
+
+    \b
+    Examples:
+        plimsoll scenario list
+        plimsoll scenario download --target http://127.0.0.1:8080
+        PLIMSOLL_USER=admin plimsoll scenario save-article --target http://127.0.0.1:8080 \\
+            --password-file password.txt --i-may-change-this-site
+    """  # noqa: D301 \b is click's: keep these lines as they are
+
+
+@scenario.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
+def list_(as_json: bool) -> None:
+    """Show what each scenario does, needs, and changes on the site.
+
+    \b
+    Example:
+        plimsoll scenario list
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    if as_json:
+        keys = ("name", "does", "needs", "changes")
+        click.echo(
+            json.dumps(
+                [{key: getattr(entry, key) for key in keys} for entry in registry.scenarios()], indent=2
+            )
+        )
+        return
+    for entry in registry.scenarios():
+        click.echo(entry.name)
+        click.echo(f"    does     {entry.does}")
+        click.echo(f"    needs    {entry.needs}")
+        click.echo(f"    changes  {entry.changes or 'nothing'}")
+
+
+def _command(entry: Scenario) -> click.Command:
+    module = entry.load()
+
+    def call(
+        as_json: bool, progress: bool | None, metrics: str | None, metrics_remote: bool, **options: Any
+    ) -> None:
+        settings = validated(module.Settings, options)
+        if metrics:
+            settings.out.mkdir(parents=True, exist_ok=True)
+        live = LiveFigures(metrics, metrics_remote).of(settings.out, _say)
+        with live, progress_bar(entry.name, "iterations", is_shown(progress)) as advance:
+            directory, well = module.run(settings, advance, _say)
+        _print_outcome(directory, as_json)
+        raise SystemExit(0 if well else 1)
+
+    return click.Command(
+        entry.name,
+        callback=call,
+        params=[
+            *click_options(module.Settings),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print summary.json on standard output."),
+            click.Option(
+                ["--progress/--no-progress"],
+                default=None,
+                help="Show a progress bar on standard error. Default: when that is a terminal.",
+            ),
+            *metrics_params(),
+        ],
+        short_help=entry.does,
+        help=_help(entry),
+    )
+
+
+def _help(entry: Scenario) -> str:
+    consent = " --i-may-change-this-site" if entry.changes else ""
+    return (
+        f"{entry.does[0].upper()}{entry.does[1:]}.\n\nNeeds {entry.needs}. Changes on the site: "
+        f"{entry.changes or 'nothing'}.\n\nExit codes: 0 all went well; 1 it ran, and a step failed or "
+        "it was interrupted; 2 wrong usage.\n\n\b\nExample:\n"
+        f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}"
+    )
+
+
+def _print_outcome(directory: Path, as_json: bool) -> None:
+    if as_json:
+        summary = read_json(directory / SUMMARY_FILE)
+        click.echo(json.dumps({"directory": str(directory), **summary}, indent=2))
+    else:
+        click.echo("\n".join(outcome_lines(directory)))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,45 @@
+"""The control experiment: one large file, again and again.
+
+If this differs between two backends by more than a few percent, something other than the storage differs too.
+"""
+
+from pydantic import Field
+
+from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.settings import IteratedSettings
+from plimsoll.scenarios.running.user import ScenarioUser
+
+ABOUT = {
+    "does": "fetches one large file again and again: the control experiment, since it should not differ",
+    "needs": "a large file on the site",
+    "changes": None,
+}
+
+
+class Settings(IteratedSettings):
+    """Settings of the download."""
+
+    path: str = Field("/static/download.tar.gz", min_length=1, description="The file on the site.")
+
+
+class Download(ScenarioUser):
+    """Fetches the file, and notes how many megabytes a second came."""
+
+    scenario = "download"
+    settings_type = Settings
+
+    def iterate(self, number: int) -> None:
+        """Fetch the file once."""
+        size = 0
+
+        def count(_: int, piece: bytes) -> None:
+            nonlocal size
+            size += len(piece)
+
+        plain = {"Accept-Encoding": "identity"}
+        reply = self.site.get("download", self.settings.path, each=count, headers=plain)
+        self.measure("throughput", size / max(reply.total_us, 1), "MB/s")
+
+
+run = runs(Download)
+locustfile(Download)

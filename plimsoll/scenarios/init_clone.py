@@ -1,0 +1,291 @@
+"""`plimsoll init-clone`: asks a site what it is, and lists it as a clone that scenarios may change."""
+
+import re
+import socket
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import dns.exception
+import dns.resolver
+import lxml.html
+
+from plimsoll.common.hostile import printable
+from plimsoll.scenarios.running.client import SiteClient
+from plimsoll.scenarios.running.clonelist import (
+    DEFAULT,
+    Clone,
+    SiteConfig,
+    being_changed,
+    read_config,
+    text_of,
+    with_entry,
+)
+from plimsoll.scenarios.running.credentials import secret_in
+from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
+from plimsoll.scenarios.running.options import click_options, validated
+from plimsoll.scenarios.running.recognition import Trouble
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.settings import SiteSettings
+
+# Quad9's and Cloudflare's, which anybody may ask: that of the house may know clones by the site's name.
+PUBLIC_RESOLVERS = ("9.9.9.9", "1.1.1.1")
+_DNS_S = 3.0
+_TITLE_CHARACTERS = 120
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a site is: its title, the base URLs that it takes for its own, and where it was asked."""
+
+    title: str | None
+    addresses: tuple[str, ...]
+    ip: str
+
+
+@dataclass(frozen=True)
+class PublicName:
+    """What public DNS gives for a name; `problem` says why that is unknown."""
+
+    name: str
+    ips: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+class _Options(SiteSettings):
+    """The options of the command."""
+
+
+@click.command("init-clone", params=[one for one in click_options(_Options) if one.name != "target"])
+@click.argument("url")
+@click.option("--name", help="What to call it in the list. Default: its host.")
+@click.option("--user", help="Account for the scenarios, so that runs need to name none.")
+@click.option("--password-file", type=Path, help="File whose first line is its password, chmod 600.")
+@click.option("--site-config", type=Path, default=DEFAULT, help="The list. Default: plimsoll.yml.")
+@click.option("--resolver", metavar="HOST[:PORT]", help="Public resolver to ask. Default: 9.9.9.9, 1.1.1.1.")
+@click.option("--public", is_flag=True, help="List it although public DNS leads to it: it is no live site.")
+@click.option("--yes", is_flag=True, help="Ask no question.")
+def init_clone(
+    url: str,
+    name: str | None,
+    user: str | None,
+    password_file: Path | None,
+    site_config: Path,
+    resolver: str | None,
+    public: bool,
+    yes: bool,
+    **options: Any,
+) -> None:
+    """Ask the site at URL what it is, and list it as a clone that scenarios may change.
+
+    Shows its title, the addresses that it takes for its own, and whether public DNS leads to it, as it does
+    to a live site: then it is not listed, unless you say --public. With --connect-to, the entry gives leave
+    only to runs with that very --connect-to. The list stays as it is otherwise, with its comments.
+
+    Exit codes: 0 it is listed; 1 it is not, for the reason shown; 2 wrong usage, or the site does not answer.
+
+    \b
+    Examples:
+        plimsoll init-clone http://127.0.0.1:8080
+        plimsoll init-clone https://www.example.org --connect-to 10.0.0.5:443 --user author \\
+            --password-file password.txt
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    settings = validated(_Options, options | {"target": url})
+    if password_file:
+        secret_in(password_file, "--password-file")
+    former = read_config(site_config) if site_config.exists() else SiteConfig()  # wrong ones are told first
+    found = ask(settings)
+    names = names_of(settings.target, found.addresses)
+    known = [ask_dns(one, resolver) for one in names]
+    for line in report(settings, found, known):
+        click.echo(line)
+    if not public and (why := live_reason(found.ip, known)):
+        click.echo(f"Not listed: {why}", err=True)
+        raise SystemExit(1)
+    entry = Clone(
+        target=settings.target,
+        name=name or urlsplit(settings.target).hostname,
+        title=found.title,
+        connect_to=settings.connect_to,
+        user=user,
+        password_file=_beside(password_file, site_config),
+    )
+    listed = former.of(entry.target, entry.connect_to)
+    if listed and listed.connect_to == entry.connect_to:
+        click.echo(f"{site_config} lists it already; nothing was changed.")
+        return
+    if not yes and not _agreed(site_config):
+        click.echo("Not listed.", err=True)
+        raise SystemExit(1)
+    with being_changed(site_config) as replace:
+        replace(with_entry(text_of(site_config), entry))
+    needed = f" --connect-to {entry.connect_to}" if entry.connect_to else ""
+    click.echo(
+        f"{site_config}: listed. Scenarios may now change {entry.target} with{needed or 'out further leave'}."
+    )
+    if weaker := [one for one in former.clones if entry.connect_to and one.leads(entry.target, None)]:
+        click.echo(
+            f"But it also lists {weaker[0].target} without connect_to, so runs without that are let through, "
+            "too: take that entry out."
+        )
+
+
+def ask(settings: SiteSettings) -> Found:
+    """Ask the site for its front page and its REST interface. Raises SettingsError if it does not answer."""
+    seen: list[str] = []
+
+    def look(reply: Reply) -> Trouble | None:
+        if reply.location:
+            seen.append(reply.location)
+        return None
+
+    site = SiteClient(settings, lambda _: None)
+    title = None
+    try:
+        front = site.get("front page", "", check=look)
+        if front.status in (401, 403):
+            raise SettingsError(
+                f"{settings.target} answers with status {front.status}: give what lets you in, such as "
+                "--basic-auth-file FILE"
+            )
+        title = _title(front)
+        seen += _links(front)
+        rest = site.get("REST interface", "index.php?rest_route=/", check=look)
+        if isinstance(rest.data, dict):
+            title = str(rest.data.get("name") or "") or title
+            seen += [str(rest.data[key]) for key in ("home", "url") if rest.data.get(key)]
+    except StepFailedError as error:
+        raise SettingsError(f"{settings.target} does not answer as a site: {error.detail}") from None
+    finally:
+        site.close()
+    own = dict.fromkeys(base for one in seen if (base := _base(one)))
+    shown = printable(" ".join(title.split()), _TITLE_CHARACTERS) if title else None
+    return Found(shown, tuple(own), _ip_of(settings))
+
+
+def names_of(target: str, addresses: Iterable[str]) -> list[str]:
+    """Return the names of hosts in them, each once, without IP addresses. Pure."""
+    hosts = dict.fromkeys(urlsplit(one).hostname or "" for one in (target, *addresses))
+    return [host for host in hosts if host and not _is_ip(host) and host != "localhost"]
+
+
+def ask_dns(name: str, resolver: str | None = None) -> PublicName:
+    """Ask public DNS, past this machine's own names, for the addresses of `name`."""
+    asked = dns.resolver.Resolver(configure=False)
+    host, port = _host_port(resolver) if resolver else ("", 53)
+    asked.nameservers = [host] if host else list(PUBLIC_RESOLVERS)
+    asked.port, asked.lifetime = port, _DNS_S
+    ips: list[str] = []
+    for kind in ("A", "AAAA"):
+        try:
+            ips += [str(one) for one in asked.resolve(name, kind, search=False)]
+        except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+            continue
+        except (dns.exception.DNSException, OSError) as error:
+            if not ips:
+                return PublicName(name, problem=f"no answer ({type(error).__name__})")
+    return PublicName(name, tuple(ips))
+
+
+def live_reason(ip: str, known: list[PublicName]) -> str | None:
+    """Return why the site at `ip` may be the live one; None if it is not. Pure."""
+    for one in known:
+        if ip_address(ip) in map(ip_address, one.ips):
+            return (
+                f"public DNS leads from {one.name} to {ip}, where this site was asked: it is the live site. "
+                "Give --connect-to HOST:PORT of the clone; or --public, if a clone has this name of its own"
+            )
+    unknown = next((one for one in known if one.problem), None)
+    if unknown and ip_address(ip).is_global:
+        return (
+            f"public DNS cannot be asked for {unknown.name}: {unknown.problem}, and {ip} is public, so this "
+            "may be the live site. Give --resolver HOST of one that answers; or --public, if it is a clone"
+        )
+    return None
+
+
+def report(settings: SiteSettings, found: Found, known: list[PublicName]) -> list[str]:
+    """Return what was found, for people. Pure."""
+    way = f" by --connect-to {settings.connect_to}" if settings.connect_to else ""
+    lines = [f"{settings.target}{way}, asked at {found.ip}", f"  title      {found.title or 'none'}"]
+    lines += [f"  calls itself {printable(one, 200)}" for one in found.addresses]
+    for one in known:
+        said = one.problem or (", ".join(one.ips) if one.ips else "no address")
+        lines.append(f"  public DNS {printable(one.name, 200)}: {said}")
+    if not known:
+        lines.append("  public DNS has no name to look for")
+    return lines
+
+
+def _agreed(path: Path) -> bool:
+    if not sys.stdin.isatty():
+        raise SettingsError("nobody can be asked here: add --yes to list it")
+    return click.confirm(f"List it in {path}, so that scenarios may change it?", default=False)
+
+
+def _beside(file: Path | None, config: Path) -> Path | None:
+    """Return the file's path as the list has it: from the list's folder on, where it is below that."""
+    if file is None:
+        return None
+    whole, folder = file.resolve(), config.resolve().parent
+    return whole.relative_to(folder) if whole.is_relative_to(folder) else whole
+
+
+def _title(page: Reply) -> str | None:
+    if not page.text.strip():
+        return None
+    return str(page.page.xpath("string(//title)")) or None
+
+
+def _links(page: Reply) -> list[str]:
+    if not page.text.strip():
+        return []
+    root: lxml.html.HtmlElement = page.page
+    return [str(one) for one in root.xpath("//link[@rel='canonical' or @rel='https://api.w.org/']/@href")]
+
+
+def _base(address: str) -> str | None:
+    """Return scheme, host and port of an address that the site named; None if it has none."""
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not re.fullmatch(
+        r"[A-Za-z0-9.:_-]{1,253}", parts.hostname or ""
+    ):
+        return None
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}{port}"
+
+
+def _ip_of(settings: SiteSettings) -> str:
+    """Return the IP address that the site was asked at."""
+    parts = urlsplit(settings.target)
+    host, port = parts.hostname or "", parts.port or 80
+    if settings.connect_to:
+        host, port = _host_port(settings.connect_to)
+    try:
+        return str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise SettingsError(f"{host} cannot be resolved: {error.strerror}") from None
+
+
+def _host_port(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if colon and port.isdigit() and (host.startswith("[") or ":" not in host):
+        return host.strip("[]"), int(port)
+    return text.strip("[]"), 53
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

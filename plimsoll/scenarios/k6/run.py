@@ -1,0 +1,267 @@
+"""Runs k6 as a child, and turns its samples into a run directory while they come.
+
+The samples come through a named pipe, so that no giant file is left, and the run directory is whole up to the
+last second also when k6 is killed.
+"""
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+
+from pydantic import BaseModel
+
+from plimsoll.analysis.importing.deposit import Deposit, limited_reason
+from plimsoll.analysis.importing.k6_assembler import K6Assembler
+from plimsoll.analysis.importing.k6_reader import K6Reader
+from plimsoll.analysis.importing.lines import lines_from_pipe
+from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.common.redaction import redacted
+from plimsoll.rundir.events import RUN_NAME
+from plimsoll.rundir.folders import point_latest
+from plimsoll.rundir.names import K6_LOG_FILE, K6_SUMMARY_FILE
+from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.scenarios.k6.scratch import scratch_folder
+
+Progress = Callable[[int, int], None]
+Say = Callable[[str], None]
+
+# https://github.com/grafana/k6/blob/master/errext/exitcodes/codes.go
+THRESHOLDS_CROSSED, INTERRUPTED = 99, 105
+SETTINGS = "PLIMSOLL_SETTINGS"  # k6/settings.js reads it
+_PIPE_BYTES = 1 << 20
+_MOST_MISSING = 0.01  # share of the requests
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of k6.
+
+    `settings` go to the script as one JSON document. `iterations` estimates the total from the seconds passed
+    and the iterations done. `secrets` must not appear in any file.
+    """
+
+    k6: Path
+    script: Path
+    settings: BaseModel
+    timeout_s: float
+    remedy: str
+    ramping: bool
+    iterations: Callable[[float, int], int]
+    k6_variables: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    one_failure_a_day: bool = False  # an iteration ends with the first check that fails
+    run_name: str | None = None  # that all bears which the script makes on the site
+
+
+def arguments(job: Job, pipe: Path, directory: Path) -> list[str]:
+    """Return k6's command line; settings go by the environment, where no process list shows them. Pure."""
+    return [
+        str(job.k6),
+        "run",
+        "--quiet",
+        "--no-color",
+        "--address=",
+        f"--log-output=file={K6_LOG_FILE},level=error",
+        "--log-format=raw",
+        f"--summary-export={directory / K6_SUMMARY_FILE}",
+        f"--out=json={pipe}",
+        str(job.script),
+    ]
+
+
+def environment(base: Mapping[str, str], job: Job) -> dict[str, str]:
+    """Return k6's environment: `base` without variables of k6 and Plimsoll, and those of `job`. Pure."""
+    kept = {name: value for name, value in base.items() if not name.startswith(("K6_", "PLIMSOLL_"))}
+    settings = {SETTINGS: job.settings.model_dump_json()}
+    return kept | {"K6_NO_USAGE_REPORT": "true"} | settings | dict(job.k6_variables)
+
+
+def ending(code: int, interrupted: bool, log: str) -> tuple[Status, str | None]:
+    """Return status and reason of a run, from k6's exit code and the errors that it logged. Pure."""
+    if interrupted or code == INTERRUPTED:
+        return "interrupted", "interrupted from the keyboard"
+    if code in (0, THRESHOLDS_CROSSED):
+        return "complete", "a threshold was crossed" if code else None
+    if code < 0:
+        return "interrupted", f"k6 was killed by signal {-code}"
+    return "failed", last_error(log) or f"k6 ended with exit code {code}"
+
+
+def last_error(log: str) -> str | None:
+    """Return the first sentence of the last error in k6's log, without the stack that follows it. Pure."""
+    found = re.findall(r"^(?:test aborted: |GoError: |Uncaught \(in promise\) )?(\S.*)$", log, re.M)
+    lines = [line for line in found if not re.match(r"(at |hint|executor=|\s)", line)]
+    return re.sub(r"\s+at \S+ \(file:.*$", "", lines[0])[:300] if lines else None
+
+
+def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: Say) -> bool:
+    """Run k6 to its end, with its samples in the run directory; return whether all went well.
+
+    The first Ctrl-C lets k6 end in good order, the second ends it at once. Both keep what was recorded.
+    """
+    with (
+        scratch_folder() as scratch,
+        RunWriter(directory, facts, summarise, at_once=False) as run,
+    ):
+        point_latest(directory)
+        if job.run_name:
+            run.event(RUN_NAME, name=job.run_name)
+        pipe = scratch / "samples.json"
+        os.mkfifo(pipe, 0o600)
+        descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        process = subprocess.Popen(  # noqa: S603 built by `arguments`
+            arguments(job, pipe, directory.resolve()),
+            cwd=directory,
+            env=environment(os.environ, job) | {"TMPDIR": str(scratch)},  # for the browser's profile
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that Ctrl-C reaches k6 once, through this process
+            preexec_fn=_die_with_parent,  # so that the load ends if this process is killed
+        )
+        try:
+            with _Interrupts(process, say) as interrupts:
+                samples = _take(job, run, process, descriptor, progress)
+                code = process.wait()
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            os.close(descriptor)
+            log = _censor(directory / K6_LOG_FILE, job.secrets)
+        status, reason = status_and_reason(
+            ending(code, interrupts.count > 0, log), samples, run.target_died, job.one_failure_a_day
+        )
+        limited = limited_reason(run, samples.assembler, job.remedy)
+        run.update(generator_limited=limited is not None, generator_limited_reason=limited)
+        run.finish(status, reason)
+    broken = samples.reader.broken_count or samples.deposit.failed_checks or too_many_missing(samples)
+    return status == "complete" and code == 0 and not broken
+
+
+@dataclass(frozen=True)
+class Samples:
+    """k6's samples, read and written to the run directory."""
+
+    reader: K6Reader
+    assembler: K6Assembler
+    deposit: Deposit
+
+
+def status_and_reason(
+    how: tuple[Status, str | None], samples: Samples, died: str | None, one_failure_a_day: bool
+) -> tuple[Status, str | None]:
+    """Return status and reason: a run in which nothing succeeded has failed, however k6 ended. Pure.
+
+    So has one whose target died, of which `died` says since when.
+    """
+    status, reason = how
+    deposit, assembler = samples.deposit, samples.assembler
+    if samples.reader.broken_count:
+        reason = f"{reason or 'k6 wrote unreadable lines'}; {samples.reader.broken[0]}"
+    if status != "complete":
+        return status, reason
+    why = f": {deposit.first_failure}" if deposit.first_failure else ""
+    if assembler.requests == 0:
+        return "failed", f"k6 sent no request{why}"
+    if deposit.good_requests == 0:
+        return "failed", f"no request succeeded{why}"
+    if one_failure_a_day and 0 < assembler.iterations <= deposit.failed_checks:
+        return "failed", f"no iteration succeeded{why}"
+    if died:
+        return "failed", died
+    return status, "; ".join(filter(None, (reason, too_many_missing(samples)))) or None
+
+
+def too_many_missing(samples: Samples) -> str | None:
+    """Return in words that more files did not load than a site at work lacks; None if not. Pure."""
+    missing, requests = samples.deposit.missing_files, samples.assembler.requests
+    if missing <= _MOST_MISSING * requests:
+        return None
+    first = samples.deposit.first_missing
+    return f"{missing:,} of {requests:,} requests were for files that did not load, first {first}"
+
+
+def _take(
+    job: Job, run: RunWriter, process: "subprocess.Popen[bytes]", descriptor: int, progress: Progress
+) -> Samples:
+    """Take all samples until k6 has ended."""
+    started_s = time.monotonic()
+    assembler = K6Assembler(_epoch_ns(run.facts.started_at), job.timeout_s, job.ramping, strict=True)
+
+    def ended() -> bool:
+        done = assembler.iterations
+        progress(done, max(job.iterations(time.monotonic() - started_s, done), done))
+        return process.poll() is not None
+
+    reader = K6Reader(lines_from_pipe(descriptor, ended))
+    deposit = Deposit(run)
+    deposit.all_of(reader, assembler)
+    progress(assembler.iterations, assembler.iterations)
+    return Samples(reader, assembler, deposit)
+
+
+class _Interrupts:
+    """Passes Ctrl-C and SIGTERM on to k6: the first ends it in good order, the second at once."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", say: Say) -> None:
+        self.count = 0
+        self._process, self._say = process, say
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> "_Interrupts":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._pass_on)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, former in self._before.items():
+            signal.signal(number, former)  # type: ignore[arg-type]
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        if self.count == 1:
+            self._process.send_signal(signal.SIGINT)
+            self._say("Interrupted: k6 is ending. Press Ctrl-C again to stop at once.")
+        else:
+            self._process.kill()
+
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent() -> None:
+    if hasattr(_LIBC, "prctl"):
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def _censor(path: Path, secrets: tuple[str, ...]) -> str:
+    """Take secrets out of k6's log, which is removed where it is empty; return its text."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")[: 1 << 20]
+    except OSError:
+        return ""
+    for secret in secrets:
+        text = text.replace(secret, "REDACTED") if secret else text
+    text = redacted(text)
+    if text.strip():
+        path.write_text(text, encoding="utf-8")
+    else:
+        path.unlink()
+    return text
+
+
+def _epoch_ns(instant: datetime | None) -> int:
+    if instant is None:
+        raise ValueError("a run that is recorded has started")
+    return int(instant.timestamp()) * 1_000_000_000 + instant.microsecond * 1000

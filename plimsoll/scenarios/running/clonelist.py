@@ -1,0 +1,221 @@
+"""The file `plimsoll.yml`: the clones that scenarios may change, each with the way that leads to it."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from plimsoll.common.atomic import replace_text
+from plimsoll.common.yamlfile import parse_model, read_model
+from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.running.settings import BaseUrl, HostPort
+
+DEFAULT = Path("plimsoll.yml")
+_MANUAL = "docs/scenarios.md"
+_HEAD = """\
+# The clones that scenarios may change (docs/scenarios.md). An entry with connect_to gives leave only to
+# runs with that very --connect-to: without it, the same address is the live site.
+"""
+
+
+def _or_url(schema: dict[str, Any]) -> None:
+    """Let the JSON Schema say that an entry may be its base URL alone."""
+    keys = dict(schema)
+    schema.clear()
+    schema |= {
+        "anyOf": [keys, {"type": "string", "description": keys["properties"]["target"]["description"]}]
+    }
+
+
+class Clone(BaseModel):
+    """One clone: its base URL alone, or with further keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_or_url)
+
+    target: BaseUrl = Field(description="Base URL of the clone.")
+    name: str | None = Field(None, max_length=80, description="What it is called.")
+    title: str | None = Field(None, max_length=200, description="What the site calls itself.")
+    connect_to: HostPort | None = Field(
+        None, description="HOST:PORT that every run has to give as --connect-to."
+    )
+    user: str | None = Field(None, description="Account on the site, where a run names none.")
+    password_file: Path | None = Field(
+        None, description="File of its password, from the folder of this file on."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_address(cls, value: Any) -> Any:
+        return {"target": value} if isinstance(value, str) else value
+
+    def leads(self, target: str, connect_to: str | None) -> bool:
+        """Return True if this entry gives leave to a run with that target and --connect-to."""
+        if origin(self.target) != origin(target):
+            return False
+        return self.connect_to is None or self.connect_to.lower() == (connect_to or "").lower()
+
+
+class SiteConfig(BaseModel):
+    """The file `plimsoll.yml`, which lists the clones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    clones: list[Clone] = Field([], description="The clones, each its base URL alone, or keys of its own.")
+
+    def of(self, target: str, connect_to: str | None) -> Clone | None:
+        """Return the entry that gives leave; of several the one that says most."""
+        found = [clone for clone in self.clones if clone.leads(target, connect_to)]
+        return max(found, key=lambda clone: len(clone.model_dump(exclude_none=True)), default=None)
+
+    def by_another_way(self, target: str) -> list[str]:
+        """Return the --connect-to of entries for `target` that ask for one."""
+        return [
+            one.connect_to for one in self.clones if one.connect_to and origin(one.target) == origin(target)
+        ]
+
+
+def origin(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port of `url`."""
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def read_config(path: Path) -> SiteConfig:
+    """Read and check `path`. Raises SettingsError with all problems."""
+    return read_model(path, SiteConfig, _MANUAL)
+
+
+def config_of(path: Path | None) -> SiteConfig:
+    """Return the list in `path`; without one that of the default file, empty if there is none.
+
+    Raises SettingsError.
+    """
+    if path is None and not DEFAULT.exists():
+        return SiteConfig()
+    return read_config(path or DEFAULT)
+
+
+def with_entry(text: str, entry: Clone) -> str:
+    """Return the file's text with `entry` at the end of its list; all else stays, comments too. Pure.
+
+    Raises SettingsError for a file that has mistakes, or is written so that nothing can be added.
+    """
+    former = _checked(text) if _holds(text) else SiteConfig()
+    node = _list_in(text)
+    if node is None:
+        added = (text.rstrip("\n") + "\n" if text.strip() else _HEAD) + "\nclones:\n" + _lines(entry, "  ")
+    elif node.flow_style:
+        at = node.end_mark.index - 1
+        comma = ", " if node.value else ""
+        pairs = ", ".join(f"{key}: {_quoted(value)}" for key, value in _given(entry).items())
+        added = text[:at].rstrip(", \n") + comma + f"{{{pairs}}}" + text[at:]
+    else:
+        indent = " " * node.start_mark.column
+        at = _line_end(text, _last(node).end_mark.index)
+        before = text[:at] if text[:at].endswith("\n") else text[:at] + "\n"
+        added = before + _lines(entry, indent) + text[at:]
+    if _checked(added).clones != [*former.clones, entry]:
+        raise SettingsError(f"{entry.target} cannot be added to the list: add it by hand (see {_MANUAL})")
+    return added
+
+
+def without_entry(text: str, unwanted: Callable[[Clone], bool]) -> str:
+    """Return the file's text without the entries that are `unwanted`. Pure. Raises SettingsError."""
+    if not _holds(text):
+        return text
+    former, node = _checked(text).clones, _list_in(text)
+    if node is None or node.flow_style:
+        return text
+    kept = text
+    for clone, item in reversed(list(zip(former, node.value, strict=True))):
+        if unwanted(clone):
+            start = text.rfind("\n", 0, item.start_mark.index) + 1
+            kept = kept[:start] + kept[_line_end(text, _last(item).end_mark.index) :]
+    remaining = [clone for clone in former if not unwanted(clone)]
+    if not remaining:
+        kept = kept.replace("clones:\n", "clones: []\n", 1) if kept != text else kept
+    if _checked(kept).clones != remaining:
+        raise SettingsError(f"entries cannot be taken out of the list: do so by hand (see {_MANUAL})")
+    return kept
+
+
+@contextmanager
+def being_changed(path: Path) -> Iterator[Callable[[str], None]]:
+    """Keep other writers of `path` out; yield what replaces the file whole. Raises SettingsError."""
+    try:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+
+            def replace(text: str) -> None:
+                mode = path.stat().st_mode & 0o777 if path.exists() else None
+                replace_text(path.resolve(), text, mode=mode, sync=True)
+
+            yield replace
+        finally:
+            fcntl.flock(folder, fcntl.LOCK_UN)  # gevent may close it later
+            os.close(folder)
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def text_of(path: Path) -> str:
+    """Return the file's text, empty where there is none. Raises SettingsError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', 'not UTF-8 text')}"
+        ) from None
+
+
+def _checked(text: str) -> SiteConfig:
+    return parse_model(text, str(DEFAULT), SiteConfig, _MANUAL)
+
+
+def _holds(text: str) -> bool:
+    """Return True if there is more than comments."""
+    return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
+
+
+def _list_in(text: str) -> yaml.SequenceNode | None:
+    root = yaml.compose(text, Loader=yaml.SafeLoader) if _holds(text) else None
+    for key, value in root.value if isinstance(root, yaml.MappingNode) else []:
+        if key.value == "clones" and isinstance(value, yaml.SequenceNode):
+            return value
+    return None
+
+
+def _last(node: yaml.Node) -> yaml.Node:
+    """Return the node that ends last: a block's own end is where the next begins."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
+    return node
+
+
+def _line_end(text: str, index: int) -> int:
+    at = text.find("\n", index)
+    return len(text) if at < 0 else at + 1
+
+
+def _given(entry: Clone) -> dict[str, str]:
+    given: dict[str, str] = entry.model_dump(mode="json", exclude_none=True)
+    return given
+
+
+def _lines(entry: Clone, indent: str) -> str:
+    """Return the entry as YAML, each value in quotes: titles are the site's own words."""
+    lines = [f"{key}: {_quoted(value)}" for key, value in _given(entry).items()]
+    return f"{indent}- " + f"\n{indent}  ".join(lines) + "\n"
+
+
+def _quoted(value: str) -> str:
+    return yaml.safe_dump(value, default_style='"', width=float("inf")).strip()

@@ -1,0 +1,214 @@
+"""The session: one run of a scenario in one process, with its share of the work and its run directory."""
+
+import os
+import platform
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from plimsoll.analysis.statistics.summary import summarise
+from plimsoll import __version__
+from plimsoll.common.errors import OutputError
+from plimsoll.common.redaction import redacted_command
+from plimsoll.rundir.events import ITERATION_FAILED, RUN_NAME
+from plimsoll.rundir.folders import directory_name, new_directory
+from plimsoll.rundir.request import Request
+from plimsoll.rundir.runfacts import Program, RunFacts, RunTarget
+from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.scenarios.running.client import Sent
+from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.load import load_of_scenario
+from plimsoll.scenarios.running.runname import run_name
+from plimsoll.scenarios.running.settings import BEGIN_VARIABLE, IteratedSettings
+from plimsoll.scenarios.running.work import Work
+
+# After this many failed iterations in a row the run ends.
+HOPELESS_IN_A_ROW = 10
+# The step that takes away what a run made. It is not what is measured, and in no figure.
+CLEAN_UP = "clean up"
+_USERS_A_SHARE = 100_000
+_LOOK_S = 0.02
+
+
+def facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str) -> RunFacts:
+    """Return the facts for `run.json` of a scenario that starts now; `settings` are ScenarioSettings."""
+    users = getattr(settings, "users", 1)
+    return RunFacts.model_validate(
+        {
+            "scenario": scenario,
+            "backend": settings.backend,
+            "repeat": settings.repeat,
+            "target": RunTarget(url=settings.target, connect_to=settings.connect_to),
+            "command": redacted_command(["plimsoll", *sys.argv[1:]]),
+            "seed": settings.seed,
+            "loop": loop,
+            "speed": f"users {users}",
+            "program": Program.model_validate(
+                {"name": "scenario", "version": __version__, "python": platform.python_version(), **program}
+            ),
+            "scenario_settings": settings.kept(),
+            "load": load_of_scenario(scenario, settings, program),
+        }
+    )
+
+
+def ending(
+    work: Work, hopeless: str | None, duration_s: float | None, died: str | None
+) -> tuple[Status, str | None]:
+    """Return how a run ended, and why; `died` says that its target did. Pure."""
+    if hopeless:
+        return "failed", hopeless
+    if not work.whole:
+        of = "" if work.mine is None else f" of {work.mine}"
+        return "interrupted", f"{work.done}{of} iterations were done"
+    if work.mine != 0 and not work.begun:
+        return "failed", f"no iteration began within {duration_s:g} s"
+    if work.done and work.failed == work.done:
+        return "failed", "no iteration succeeded; see events.jsonl"
+    return ("failed", died) if died else ("complete", None)
+
+
+def run_directory(results: Path, scenario: str) -> Path:
+    """Make the run directory of a run that starts now."""
+    return new_directory(results, directory_name(datetime.now(UTC), scenario))
+
+
+class Session:
+    """One run of a scenario in one process: records what its users do."""
+
+    def __init__(
+        self, scenario: str, settings: IteratedSettings, directory: Path, work: Work, fire: Callable[..., Any]
+    ) -> None:
+        """Start the run directory. `fire` is Locust's request event: its listeners see every request."""
+        self.settings, self.directory, self.work = settings, directory, work
+        self._fire = fire
+        self._users = 0
+        self.hopeless: str | None = None
+        self._told, self._first_begins = threading.Lock(), threading.Lock()  # Locust's are of greenlets
+        self._one_has_begun = False
+        self.writer = RunWriter(directory, facts(scenario, settings, locust=version("locust")), summarise)
+
+    @cached_property
+    def run_name(self) -> str:
+        """The name that all bears which this process makes on the site; its events say it from now on."""
+        name = run_name(datetime.now(UTC), secrets.randbits(32))
+        self.writer.event(RUN_NAME, name=name)
+        return name
+
+    @property
+    def in_time(self) -> bool:
+        """True while an iteration may begin."""
+        longest_s = self.settings.duration_s
+        return longest_s is None or self.writer.now_ns() <= longest_s * 1e9
+
+    @contextmanager
+    def first_alone(self) -> Iterator[bool]:
+        """Let one user through alone, and the others together once it is done; False if it ended the work."""
+        with self._first_begins:
+            if not self._one_has_begun:
+                yield not self.work.ended
+                self._one_has_begun = True
+                return
+        yield not self.work.ended
+
+    def wait_to_begin(self) -> None:
+        """Wait until the first iteration may begin: until the file is there that `BEGIN_VARIABLE` names.
+
+        The time being up, or the work at its end, ends the wait too.
+        """
+        path = os.environ.get(BEGIN_VARIABLE)
+        with self._told:  # one user looks, the others wait for it
+            while path and self.in_time and not self.work.ended and not Path(path).exists():
+                time.sleep(_LOOK_S)
+
+    def expected(self) -> int:
+        """Return an estimate of the number of iterations; 0 if there is none."""
+        work, longest_s = self.work, self.settings.duration_s
+        if longest_s is None:
+            return work.mine or 0
+        foreseen = round(work.done * max(longest_s * 1e9 / max(self.writer.now_ns(), 1), 1.0))
+        return foreseen if work.mine is None else min(foreseen, work.mine)
+
+    def new_client_number(self) -> int:
+        """Return the number of a new user, from 1; each share has its own range."""
+        self._users += 1
+        return self.work.index * _USERS_A_SHARE + self._users
+
+    def sent(self, sent: Sent, iteration: int, client: int) -> None:
+        """Take one request: fire Locust's event for it, whose listener `recorded` writes it down."""
+        self._fire(
+            request_type=sent.method,
+            name=sent.step,
+            response_time=sent.total_us / 1000,
+            response_length=sent.bytes,
+            exception=StepFailedError(sent.step, sent.error, sent.detail) if sent.error != "none" else None,
+            context={"sent": sent, "iteration": iteration, "client": client},
+            url=sent.url,
+        )
+
+    def recorded(self, response_time: float, context: dict[str, Any], **further: Any) -> None:
+        """Write down one request from Locust's event, whose milliseconds are not rounded."""
+        sent = context.get("sent")
+        if not isinstance(sent, Sent):
+            return
+        try:
+            self._write_down(sent, response_time, context["iteration"], context["client"])
+        except OutputError as error:  # the disk is full: Locust would go on, and log it for each request
+            self.give_up(str(error))
+
+    def _write_down(self, sent: Sent, response_time: float, iteration: int, client: int) -> None:
+        self.writer.request(
+            Request(
+                due_ns=max(self.writer.since_start_ns(sent.due_ns or sent.start_ns), 0),
+                lag_us=(sent.start_ns - sent.due_ns) // 1000 if sent.due_ns else 0,
+                total_us=round(response_time * 1000),
+                route=sent.step,
+                status=sent.status,
+                bytes=sent.bytes,
+                ttfb_us=sent.ttfb_us,
+                connect_us=sent.connect_us,
+                error=sent.error,
+                iteration=iteration,
+                client=client,
+                reused=sent.connect_us == 0 and sent.status > 0,
+                tls=sent.url.startswith("https:"),
+                warmup=sent.step == CLEAN_UP,
+            )
+        )
+        if sent.error != "none":
+            self.writer.failed_step(sent.step, sent.error, sent.detail, iteration=iteration, client=client)
+        if sent.server_cpu_ms is not None:
+            self.writer.measure(f"server cpu: {sent.step}", sent.server_cpu_ms, "ms", iteration=iteration)
+
+    def iteration_failed(self, number: int, since_ns: int) -> None:
+        """Note that an iteration failed, `since_ns` after which there is no measure of it."""
+        now_ns = self.writer.now_ns()
+        took_ms = round((now_ns - since_ns) / 1e6, 3)
+        try:
+            self.writer.event(ITERATION_FAILED, iteration=number, took_ms=took_ms, t_ns=now_ns)
+        except OutputError as error:
+            self.give_up(str(error))
+
+    def give_up(self, reason: str) -> None:
+        """End the work: no later step can succeed."""
+        self.hopeless = self.hopeless or reason
+        self.work.end()
+
+    def finish(self) -> bool:
+        """Finish the run directory; return True if all was done without a failed step."""
+        status, reason = ending(self.work, self.hopeless, self.settings.duration_s, self.writer.target_died)
+        self.writer.finish(status, reason)
+        return self.well
+
+    @property
+    def well(self) -> bool:
+        """True if the run is complete and has no failed step."""
+        return self.writer.facts.status == "complete" and not self.writer.failed_steps

@@ -1,0 +1,212 @@
+"""The settings that scenarios share. Options, Locust's form and `run.json` are all made from these models."""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from plimsoll.scenarios.running.access import (
+    ACCESS_FILES,
+    certificate_text,
+    check_certificate,
+    read_basic_auth,
+    read_cookies,
+    read_headers,
+)
+from plimsoll.scenarios.running.errors import SettingsError
+
+# A variable of the environment: the path of a file. The first iteration waits until it is there.
+BEGIN_VARIABLE = "PLIMSOLL_BEGIN_FILE"
+
+
+def _base_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be a base URL, such as http://127.0.0.1:8080")
+    if parts.username or parts.password:
+        raise ValueError(
+            "must not contain a user or password: every process list would show them. Write user:password "
+            "into a file, chmod 600, and give --basic-auth-file FILE"
+        )
+    if parts.query or parts.fragment:
+        raise ValueError("must not contain ? or #")
+    return value.rstrip("/")
+
+
+def _host_port(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError("must be HOST:PORT, such as 10.0.0.5:80")
+    return value
+
+
+def _relative(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme or parts.netloc or value.startswith("//") or not value.strip("/"):
+        raise ValueError("must be a path on the site, such as /our-login")
+    if parts.fragment or any(character.isspace() or character == "\\" for character in value):
+        raise ValueError("must not contain #, \\ or white space")
+    return value.lstrip("/")
+
+
+def _check_file(path: Path | None, info: ValidationInfo) -> None:
+    """Check a file that lets into the site, of the setting that `info` names. Raises SettingsError."""
+    cert = info.data.get("client_cert")
+    if info.field_name == "client_key" and cert:
+        check_certificate(cert, path)
+    if path is None:
+        return
+    match info.field_name:
+        case "header_file":
+            read_headers(path)
+        case "basic_auth_file":
+            read_basic_auth(path)
+            if (headers := info.data.get("header_file")) and "authorization" in {
+                name.lower() for name, _ in read_headers(headers)
+            }:
+                raise SettingsError(f"cannot be combined with the Authorization in {headers}: leave one out")
+        case "cookie_file":
+            read_cookies(path)
+        case "client_cert":
+            certificate_text(path)
+            if str(info.data.get("target", "https:")).startswith("http:"):
+                raise SettingsError("is for a target of https://: over http:// no certificate is asked for")
+        case "client_key" if "client_cert" in info.data and cert is None:
+            raise SettingsError("needs --client-cert FILE")
+
+
+def never(value: float | None) -> None:
+    """Refuse a duration, for upgrades. Raises ValueError."""
+    if value is not None:
+        raise ValueError("cannot be set: an upgrade runs once, to its end")
+
+
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+HostPort = Annotated[str, AfterValidator(_host_port)]
+SitePath = Annotated[str, AfterValidator(_relative)]
+
+
+class SiteSettings(BaseModel):
+    """Settings that lead to a site, and in. A field's description is its help text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target: BaseUrl = Field(description="Base URL of the site, such as http://127.0.0.1:8080.")
+    connect_to: HostPort | None = Field(
+        None,
+        description="HOST:PORT to connect to instead; requests keep the target's name.",
+    )
+    timeout_s: float = Field(
+        300.0, gt=0, le=86400, description="Seconds of silence after which a request fails."
+    )
+    insecure: bool = Field(False, description="Accept any certificate.")
+    header_file: Path | None = Field(
+        None,
+        description="File of headers for every request, one Name: value a line; only its owner may read it.",
+    )
+    basic_auth_file: Path | None = Field(
+        None,
+        description="File whose first line is the user:password that the web server asks for; only its "
+        "owner may read it.",
+    )
+    cookie_file: Path | None = Field(
+        None,
+        description="File of cookies that each user begins with: name=value a line, or a cookies.txt; "
+        "only its owner may read it.",
+    )
+    client_cert: Path | None = Field(
+        None, description="Certificate that the site asks for, in PEM; with its key, or with --client-key."
+    )
+    client_key: Path | None = Field(
+        None,
+        validate_default=True,
+        description="Key of --client-cert, in PEM, without a passphrase; only its owner may read it.",
+    )
+
+    @field_validator("header_file", "basic_auth_file", "cookie_file", "client_cert", "client_key")
+    @classmethod
+    def _usable(cls, path: Path | None, info: ValidationInfo) -> Path | None:
+        """Read each file now, so that all that is wrong is said at once."""
+        try:
+            _check_file(path, info)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        return path
+
+
+class ScenarioSettings(SiteSettings):
+    """Settings that all scenarios share."""
+
+    seed: int = Field(1, ge=0, description="Seed of articles and images; the same seed makes the same ones.")
+    out: Path = Field(Path("results"), description="Folder for run directories.")
+    backend: str | None = Field(
+        None, max_length=80, description="Name of the storage under the site, for reports."
+    )
+    repeat: int | None = Field(None, ge=1, description="Which repeat of an experiment this run is.")
+
+    def kept(self) -> dict[str, Any]:
+        """Return the settings for `run.json`: all but paths of this machine."""
+        return self.model_dump(mode="json", exclude={"out", "password_file", "site_config", *ACCESS_FILES})
+
+
+class IteratedSettings(ScenarioSettings):
+    """Settings of a scenario that repeats one thing, with one user or several at a time."""
+
+    usual_iterations: ClassVar[int] = 10
+
+    iterations: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Iterations, by all users together; default: 10, or no limit with --duration-s.",
+    )
+    duration_s: float | None = Field(
+        None, gt=0, le=604_800, description="Seconds after the start until the last iteration may begin."
+    )
+    users: int = Field(1, ge=1, le=10_000, description="Number of users at a time.")
+
+    @property
+    def planned(self) -> int | None:
+        """The number of iterations; None if only the time ends them."""
+        if self.iterations is None and self.duration_s is None:
+            return self.usual_iterations
+        return self.iterations
+
+    def kept(self) -> dict[str, Any]:
+        """Return the settings for `run.json`; `iterations` is the planned number."""
+        return super().kept() | {"iterations": self.planned}
+
+
+class AccountSettings(IteratedSettings):
+    """Settings of a scenario that logs in."""
+
+    user: str | None = Field(
+        None,
+        description="Account on the site. Default: PLIMSOLL_USER. Set its password in PLIMSOLL_PASSWORD.",
+    )
+    password_file: Path | None = Field(
+        None, description="File whose first line is the password; only its owner may read it."
+    )
+
+    @property
+    def needs_account(self) -> bool:
+        """True if these settings log in."""
+        return True
+
+
+class ChangingSettings(AccountSettings):
+    """Settings of a scenario that changes the site and so needs consent."""
+
+    site_config: Path | None = Field(
+        None, description="YAML file that lists the clones; default: plimsoll.yml, if it exists."
+    )
+    i_may_change_this_site: bool = Field(False, description="Allow this run to change the target.")
+
+
+class WordpressSettings(ChangingSettings):
+    """Settings of a scenario that logs in to WordPress, and changes it."""
+
+    login_path: SitePath | None = Field(
+        None, description="Path of the login, where a plugin moved it; default: wp-login.php."
+    )

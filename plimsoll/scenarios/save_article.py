@@ -1,0 +1,213 @@
+"""An author's work: write an article, publish it, save it again and again.
+
+Through the classic editor's forms or the block editor's REST requests, whichever the site has.
+"""
+
+import time
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
+from plimsoll.scenarios.running.headless import Say
+from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.recognition import Trouble, trouble, words
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
+from plimsoll.scenarios.wordpress.articles import Article, article, revised
+from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
+from plimsoll.scenarios.wordpress.blocks import BlockEditor
+from plimsoll.scenarios.wordpress.classic import FORM, ClassicEditor
+from plimsoll.scenarios.wordpress.editor import Editor
+from plimsoll.scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
+from plimsoll.scenarios.wordpress.forms import form_at
+from plimsoll.scenarios.wordpress.profile import Profile, nearest, read_profile, recorded, version_of
+from plimsoll.scenarios.wordpress.snapshot import snapshot
+
+ABOUT = {
+    "does": "logs in, writes an article of up to 100 KB, publishes it and saves it again and again",
+    "needs": "an author's account on WordPress",
+    "changes": "adds articles and revisions",
+}
+
+
+_DIFFERENT = 4  # photographs of a run; each gets a name of its own on the site
+
+
+def _readable(path: Path | None) -> Path | None:
+    if path is not None:
+        try:
+            read_profile(path)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+    return path
+
+
+class Settings(AuthorSettings):
+    """Settings of the author."""
+
+    iterations: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Articles, by all users together; default: 10, or no limit with --duration-s.",
+    )
+    saves: int = Field(5, ge=0, le=10_000, description="Saves of each article after it is published.")
+    size_bytes: int = Field(
+        100_000,
+        ge=200,
+        le=100_000,
+        description="Size of the largest articles; smaller sizes are drawn by the seed.",
+    )
+    editor: Literal["auto", "classic", "blocks"] = Field(
+        "auto", description="Editor to use: classic, blocks, or the one that the site shows."
+    )
+    think_s: float = Field(
+        0.0,
+        ge=0,
+        le=3600,
+        description="Seconds of writing before publishing and before each save.",
+    )
+    editor_profile: Annotated[Path | None, AfterValidator(_readable)] = Field(
+        None,
+        description="YAML file of what the block editor asks for besides (docs/block-editor.md); default: as "
+        "recorded of the site's version of WordPress.",
+    )
+
+    def kept(self) -> dict[str, Any]:
+        """Return the settings for `run.json`: all but paths of this machine."""
+        kept = super().kept()
+        return {name: value for name, value in kept.items() if name != "editor_profile"} | {
+            "own_editor_profile": self.editor_profile is not None
+        }
+
+
+class SaveArticle(Author):
+    """Writes one article an iteration."""
+
+    scenario = "save-article"
+    settings_type = Settings
+
+    @classmethod
+    def prepare(cls, settings: Any, say: Say) -> None:
+        """Make the photographs, where a profile wants some."""
+        own = settings.editor_profile
+        profiles = [read_profile(own)] if own else recorded().values()
+        if settings.editor != "classic" and any(profile.image.share for profile in profiles):
+            for number in range(min(settings.planned or _DIFFERENT, _DIFFERENT)):
+                _photograph(settings.seed, number + 1)
+
+    def begin(self) -> None:
+        """Log in; nothing of the editor is in this user's cache."""
+        super().begin()
+        self._beside = SameVisitor(self.settings, self._sent, self.site)
+        own = self.settings.editor_profile
+        self._profile = read_profile(own) if own else None
+        self._has_files = False
+
+    def end(self, well: bool) -> None:
+        """Delete what was made as the settings say. Raises StepFailedError."""
+        try:
+            super().end(well)
+        finally:
+            self._beside.close()
+
+    def work(self, number: int) -> None:
+        """Open the editor, publish an article, read it, save it again and again."""
+        settings = self.settings
+        page, editor = self._open()
+        text = article(settings.seed, number, settings.size_bytes).named(self.run_name)
+        with self._traffic(page, editor, number) as traffic:
+            traffic.writing(text)
+            self.pause(settings.think_s)
+            if not traffic.written():
+                editor.autosave(text)
+            text = self._finished(text, traffic, number)
+            for version in range(settings.saves + 1):
+                if version:
+                    text = revised(text, settings.seed, number, version)
+                    traffic.writing(text)
+                    self.pause(settings.think_s)
+                    traffic.written()
+                started_ns = time.monotonic_ns()
+                (editor.save if version else editor.publish)(text)
+                if editor.post is not None:
+                    self.created(editor.post)
+                editor.read_back(text)
+                self.measure("article saved", (time.monotonic_ns() - started_ns) / 1e6)
+                traffic.saved(first=not version)
+                if not version and editor.link:
+                    self.site.get_page("view", editor.link)
+            traffic.leave()
+
+    def _traffic(self, page: Reply, editor: Editor, number: int) -> EditorTraffic:
+        """Return the editor's own requests for this article, the first of them sent: none but of blocks."""
+        settings, profile = self.settings, Profile()
+        if isinstance(editor, BlockEditor) and editor.post is not None:
+            profile = self._profile or nearest(version_of(page.text), recorded())
+        chance = f"editor {settings.seed} {number}"
+        traffic = EditorTraffic(profile, editor, page, self.rest, self._beside, chance)
+        traffic.open(files=profile.files == "always" or (profile.files == "first" and not self._has_files))
+        self._has_files = True
+        return traffic
+
+    def _finished(self, text: Article, traffic: EditorTraffic, number: int) -> Article:
+        """Return the article as it is published: with categories and an image, where it gets some."""
+        name = f"photograph-{number}-{self.run_name}.jpg"
+        seed = self.settings.seed
+        picture = traffic.picture(
+            name, lambda: _photograph(seed, (number - 1) % _DIFFERENT + 1), self.created
+        )
+        text = replace(text, categories=traffic.categories())
+        traffic.before_publishing()
+        return text.illustrated(picture) if picture else text
+
+    def _open(self) -> tuple[Reply, Editor]:
+        """Open the editor for a new article; return its page and it: the classic or the block editor."""
+        path = "wp-admin/post-new.php"
+        if self.settings.editor == "classic":
+            path += "?classic-editor"  # the plugin of that name offers both
+
+        def get() -> Reply:
+            return self.site.get("open editor", path, check=expect_logged_in(_is_editor))
+
+        page = with_login(self.site, self.who, get)
+        classic = form_at(page, FORM) is not None and not _shows_blocks(page)
+        if classic and self.settings.editor != "blocks":
+            editor: Editor = ClassicEditor(self.site, self.who, page)
+        elif self.settings.editor == "classic":
+            raise StepFailedError(
+                "open editor",
+                "check_failed",
+                "the site has no classic editor: use --editor auto",
+                hopeless=True,
+            )
+        else:
+            editor = BlockEditor(self.rest, page)
+        if editor.post is not None:
+            self.created(editor.post)
+        return page, editor
+
+
+@cache
+def _photograph(seed: int, number: int) -> bytes:
+    return snapshot(seed, number)
+
+
+def _is_editor(reply: Reply) -> Trouble | None:
+    if found := trouble(reply):
+        return found
+    if form_at(reply, FORM) is None and not _shows_blocks(reply):
+        return Trouble("check_failed", f"no known editor: {words(reply.text)}")
+    return None
+
+
+def _shows_blocks(reply: Reply) -> bool:
+    return "block-editor-page" in str(reply.page.xpath("string(//body/@class)")).split()
+
+
+run = runs(SaveArticle)
+locustfile(SaveArticle)

@@ -1,0 +1,208 @@
+"""The core upgrade of WordPress: presses the button, times every phase, and verifies the result.
+
+A failed upgrade has status 200 as well, and "updated successfully" can stand before the end of the database's
+part. So only a site that runs its new version, with a database to match, counts as a success.
+"""
+
+import time
+from typing import Annotated, Literal
+
+import gevent
+from pydantic import AfterValidator, Field
+
+from plimsoll.scenarios.running.credentials import credentials
+from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.recognition import Trouble
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.settings import WordpressSettings, never
+from plimsoll.scenarios.running.user import ScenarioUser
+from plimsoll.scenarios.running.visits import ProbedSettings, Visits
+from plimsoll.scenarios.wordpress.account import expect_logged_in, log_in
+from plimsoll.scenarios.wordpress.frontpages import front_pages
+from plimsoll.scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
+from plimsoll.scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
+from plimsoll.scenarios.wordpress.upgrade_stream import Phase, Upgrade, upgrade_trouble
+
+ABOUT = {
+    "does": "presses the button of the core upgrade, times every phase, and verifies the result",
+    "needs": "an administrator's account on a WordPress that is offered a newer version",
+    "changes": "upgrades WordPress: once a clone",
+}
+
+# PHP may keep a file of the former version compiled for so long (opcache.revalidate_freq).
+_STALE_S = 10
+
+
+def _one(value: int) -> int:
+    if value != 1:
+        raise ValueError("must be 1: a clone is upgraded once, by one user; to repeat, clone again")
+    return value
+
+
+def _version(value: str) -> str:
+    if not is_version(value):
+        raise ValueError("must be a version, or the start of one, such as 6.1")
+    return value
+
+
+Version = Annotated[str, AfterValidator(_version)]
+
+
+class Settings(ProbedSettings, WordpressSettings):
+    """Settings of the upgrade of WordPress."""
+
+    iterations: Annotated[int, AfterValidator(_one)] = Field(
+        1, description="Always 1: a clone is upgraded once."
+    )
+    users: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1.")
+    duration_s: Annotated[float | None, AfterValidator(never)] = Field(
+        None, description="Not available: an upgrade runs to its end."
+    )
+    timeout_s: float = Field(
+        3600.0,
+        gt=0,
+        le=86400,
+        description="Seconds of silence (a phase is silent) until a request fails.",
+    )
+    from_version: Version | None = Field(None, description="Upgrade only from this version, such as 6.1.")
+    to_version: Version | None = Field(None, description="Upgrade only to this version, such as 6.8.")
+
+
+class UpgradeWordpress(ScenarioUser):
+    """Upgrades WordPress once."""
+
+    scenario = "upgrade-wordpress"
+    settings_type = Settings
+
+    def begin(self) -> None:
+        """Log in."""
+        log_in(self.site, credentials(self.settings))
+
+    def iterate(self, number: int) -> None:
+        """Do the whole upgrade."""
+        try:
+            self._upgrade()
+        except StepFailedError as error:
+            raise StepFailedError(error.step, error.kind, error.detail, hopeless=True) from None
+
+    def _upgrade(self) -> None:
+        offer = self._offer()
+        with Visits(self.settings, self.session.writer, front_pages, self.site) as visits:
+            pressed_ns = time.monotonic_ns()
+            try:
+                total_ms = self._press(offer)
+                total_ms += self._finish_database()
+                self._verify(offer)
+            except StepFailedError as error:
+                raise StepFailedError(
+                    error.step, error.kind, f"{error.detail}; {self._afterwards()}"
+                ) from None
+            self.measure("upgrade", total_ms)
+            visits.await_good(pressed_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at))
+
+    def _offer(self) -> Offer:
+        """Return the version to install. Nothing is changed so far."""
+        wanted = self.settings.from_version, self.settings.to_version
+        page = self.site.get_page(
+            "update page", "wp-admin/update-core.php", check=lambda reply: offer_trouble(reply, *wanted)
+        )
+        offer = choose(page, *wanted)
+        if isinstance(offer, Trouble):
+            raise StepFailedError("update page", offer.kind, offer.detail)
+        self.session.writer.event(
+            "upgrade", phase="offer", from_version=version_of(page), to_version=offer.version
+        )
+        return offer
+
+    def _press(self, offer: Offer) -> float:
+        """Press the button and read the reply as it comes; return the duration in ms."""
+        pressed_ns = time.monotonic_ns()
+        upgrade = Upgrade(pressed_ns)
+        self._phase_event("start", "start", pressed_ns)
+
+        def each(t_ns: int, piece: bytes) -> None:
+            for ended, begun in upgrade.take(t_ns, piece):
+                self._phase_event(ended.name, "stop", ended.stop_ns)
+                self._phase_event(begun, "start", ended.stop_ns)
+
+        try:
+            self.site.post(
+                "upgrade",
+                offer.address,
+                base=offer.address,
+                data=list(offer.fields),
+                headers={"Accept-Encoding": "identity"},  # a compressor would hold lines back
+                each=each,
+                check=expect_logged_in(lambda reply: upgrade_trouble(upgrade, upgrade.whole(reply))),
+            )
+        finally:
+            last = upgrade.end(time.monotonic_ns())
+            self._phase_event(last.name, "stop", last.stop_ns)
+        if upgrade.timed:
+            for phase in upgrade.phases:
+                if phase.stop_ns > phase.start_ns:  # else both lines came at once: too short to be seen
+                    self.measure(f"phase: {phase.name}", _ms(phase), ended_ns=phase.stop_ns)
+        else:
+            self.session.writer.event("phases unknown", detail="the reply did not come line by line")
+        return (last.stop_ns - pressed_ns) / 1e6
+
+    def _finish_database(self) -> float:
+        """Press the database's button if WordPress left it undone; return the duration in ms."""
+        step, path = "verify: database", "wp-admin/upgrade.php"
+        shown = self.site.get(step, path, check=database_trouble)
+        button = read_database_page(shown).press
+        if button is None:
+            return 0.0
+        name = "database-pressed"
+        start_ns = time.monotonic_ns()
+        self._phase_event(name, "start", start_ns)
+        self.site.get("database", button, base=shown.url)
+        phase = Phase(name, start_ns, time.monotonic_ns())
+        self._phase_event(name, "stop", phase.stop_ns)
+        self.measure(f"phase: {name}", _ms(phase), ended_ns=phase.stop_ns)
+        self.site.get(step, path, check=lambda reply: database_trouble(reply, pressed=True))
+        return _ms(phase)
+
+    def _verify(self, offer: Offer) -> None:
+        """Check that the site runs its new version. Raises StepFailedError."""
+        step = "verify: version"
+        for _ in range(_STALE_S):
+            about = self.site.get(step, "wp-admin/about.php", check=expect_logged_in())
+            version = version_of(about)
+            if version and same(version, offer.version):
+                break
+            gevent.sleep(1)
+        else:
+            error = StepFailedError(step, "wrong_version", f"WordPress is {version}, not {offer.version}")
+            self.fault(error)
+            raise error
+        self.site.get_page("verify: front page", "", check=front_trouble)
+        self.session.writer.event("upgrade", phase="verified", version=version)
+
+    def _afterwards(self) -> str:
+        """Return a description of the site after a failed upgrade."""
+        seen: list[str] = []
+
+        def look(reply: Reply) -> Trouble | None:
+            seen.append(state(reply))
+            return None
+
+        try:
+            self.site.get("state", "wp-admin/about.php", check=look)
+        except StepFailedError as error:
+            seen.append(f"the site does not answer now ({error.kind.replace('_', ' ')})")
+        self.session.writer.event("upgrade", phase="state", detail=seen[-1])
+        return seen[-1]
+
+    def _phase_event(self, name: str, phase: Literal["start", "stop"], t_ns: int) -> None:
+        writer = self.session.writer
+        writer.event(f"phase: {name}", phase=phase, t_ns=writer.since_start_ns(t_ns))
+
+
+def _ms(phase: Phase) -> float:
+    return (phase.stop_ns - phase.start_ns) / 1e6
+
+
+run = runs(UpgradeWordpress)
+locustfile(UpgradeWordpress)

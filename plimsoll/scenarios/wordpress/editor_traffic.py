@@ -1,0 +1,275 @@
+"""What the block editor asks for by itself while an article is written in it, as its profile says.
+
+None of it is the article: what fails of it is recorded, and the article goes on, as it does in a browser.
+"""
+
+import random
+import re
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urljoin
+
+import gevent
+from gevent.event import Event
+from gevent.pool import Pool
+
+from plimsoll.scenarios.running.client import SiteClient
+from plimsoll.scenarios.running.consent import origin
+from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.recognition import Trouble, trouble, words
+from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.settings import SiteSettings
+from plimsoll.scenarios.wordpress.articles import Article, Picture
+from plimsoll.scenarios.wordpress.editor import Editor
+from plimsoll.scenarios.wordpress.profile import Ask, Profile
+from plimsoll.scenarios.wordpress.rest import Rest, is_object
+
+CONNECTIONS = 6  # as a browser has to one host
+_AJAX = "wp-admin/admin-ajax.php"
+_HEARTBEAT = re.compile(r"""heartbeatSettings\s*=\s*\{[^}]*?"nonce":"(\w+)\"""")
+_LOCK = re.compile(r'"activePostLock":"(\d+:\d+)"')
+_UNLOCK = re.compile(r'"unlockNonce":"(\w+)"')
+_FILES = "//link[contains(@rel, 'stylesheet')]/@href | //script/@src | //img/@src"
+_REFUSED = (401, 403, 404)
+_CATEGORIES = "wp/v2/categories?"
+
+Say = Callable[[int, str], None]  # number and kind of what was created
+
+
+class SameVisitor(SiteClient):
+    """A further client of the visitor `first`, whose cookies it has at each request: for what is beside."""
+
+    def __init__(self, settings: SiteSettings, report: Callable[..., None], first: SiteClient) -> None:
+        super().__init__(settings, report, CONNECTIONS)
+        self._first = first
+
+    def send(self, step: str, method: str, path: str, **further: Any) -> Reply:
+        """Send one request; see `SiteClient.send`."""
+        self.take_cookies(self._first)
+        return super().send(step, method, path, **further)
+
+
+class EditorTraffic:
+    """The editor's own requests for one article, from its opening to the end of the block."""
+
+    def __init__(
+        self, profile: Profile, editor: Editor, page: Reply, rest: Rest, beside: SameVisitor, chance: str
+    ) -> None:
+        """Begin on the editor's `page`; `chance` is the seed of what is drawn for this article."""
+        self._profile, self._editor, self._page = profile, editor, page
+        self._rest, self._beside = rest, beside
+        self._chance = random.Random(chance)  # noqa: S311 no secret
+        self._over = Event()
+        self._loops: list[Any] = []
+        self._draft: Article | None = None
+        self._lock, self._beat = _found(_LOCK, page), _found(_HEARTBEAT, page)
+        self._kept = False  # whether this draft has been autosaved
+        self._asked: set[Ask] = set()
+
+    def __enter__(self) -> Self:
+        opened_ns = time.monotonic_ns()
+        if (every_s := self._profile.heartbeat_s) and self._beat:
+            self._loops.append(gevent.spawn(self._heartbeats, opened_ns, round(every_s * 1e9)))
+        if every_s := self._profile.autosave_s:
+            self._loops.append(gevent.spawn(self._autosaves, opened_ns, round(every_s * 1e9)))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it; what is under way is waited for, unless all of it is to end at once."""
+        self._over.set()
+        if error is None or isinstance(error, StepFailedError):
+            gevent.joinall(self._loops)
+        else:
+            gevent.killall(self._loops)
+        if broken := next((loop.exception for loop in self._loops if loop.exception), None):
+            raise broken
+
+    def open(self, *, files: bool) -> None:
+        """Ask for what the opened editor wants; `files`: those of its page too."""
+        if files:
+            self._at_once([partial(self._get_file, path) for path in _files_of(self._page)])
+        self._answers("open editor: more", self._profile.opening)
+
+    def categories(self) -> tuple[int, ...]:
+        """Return the categories that the author chooses, from those that the site lists."""
+        wanted = self._profile.categories
+        if self._chance.random() >= wanted.share:
+            return ()
+        answers = self._answers("choose categories", wanted.asks)
+        listed = next((r for ask, r in answers if ask.path.startswith(_CATEGORIES)), None)
+        there = _numbers(listed.data if listed else None)
+        most = min(wanted.most, len(there))
+        return tuple(sorted(self._chance.sample(there, self._chance.randint(1, most)))) if most else ()
+
+    def picture(self, name: str, photograph: Callable[[], bytes], created: Say) -> Picture | None:
+        """Upload a photograph called `name` for the article, and return it; None where there is none."""
+        if self._chance.random() >= self._profile.image.share:
+            return None
+        file = {"file": (name, photograph(), "image/jpeg")}
+
+        def check(reply: Reply) -> Trouble | None:
+            number = reply.headers.get("x-wp-upload-attachment-id", "")
+            if number.isdigit():  # it is there, also where the reply is an error
+                created(int(number), "media")
+            return is_object(reply)
+
+        sent = {"post": str(self._editor.post)}
+        reply = self._try("upload image", "POST", "wp/v2/media", check=check, data=sent, files=file)
+        number = reply.data.get("id") if reply else None
+        if reply is None or type(number) is not int:
+            return None
+        created(number, "media")
+        self._answers("show image", self._profile.image.asks, number)
+        return Picture(number, str(reply.data.get("source_url") or ""))
+
+    def writing(self, draft: Article) -> None:
+        """Note what the author is writing from now on, which autosaves keep."""
+        self._draft, self._kept = draft, False
+
+    def written(self) -> bool:
+        """Note that the author has written it; return whether an autosave has kept some of it."""
+        self._draft = None
+        return self._kept
+
+    def before_publishing(self) -> None:
+        """Ask for what the panel wants that asks whether to publish, and the editor does not have yet."""
+        self._answers("ask to publish", [ask for ask in self._profile.panel if ask not in self._asked])
+
+    def saved(self, *, first: bool) -> None:
+        """Ask for what the editor wants once the article is published, or saved again."""
+        self._answers("after saving", self._profile.published if first else self._profile.saved)
+
+    def leave(self) -> None:
+        """Release the lock, as a browser does that leaves the page."""
+        unlock = _found(_UNLOCK, self._page)
+        if not self._profile.leaving or not unlock:
+            return
+        form = {
+            "action": "wp-remove-post-lock",
+            "_wpnonce": unlock,
+            "post_ID": str(self._editor.post),
+            "active_post_lock": self._lock,
+        }
+        self._try_site("leave editor", "POST", _AJAX, files={name: (None, v) for name, v in form.items()})
+
+    def _heartbeats(self, opened_ns: int, every_ns: int) -> None:
+        """Send a heartbeat when it is due: the first after the opening, each further one after an answer."""
+        due_ns = opened_ns + every_ns
+        while self._wait(due_ns):
+            form = {
+                "data[wp-refresh-post-lock][lock]": self._lock,
+                "data[wp-refresh-post-lock][post_id]": str(self._editor.post),
+                "interval": str(every_ns // 1_000_000_000),
+                "_nonce": self._beat,
+                "action": "heartbeat",
+                "screen_id": "post",
+                "has_focus": "true",
+            }
+            reply = self._try_site("heartbeat", "POST", _AJAX, data=form, check=self._beaten, due_ns=due_ns)
+            if reply:
+                lock = reply.data.get("wp-refresh-post-lock")
+                self._lock = str(lock.get("new_lock") or self._lock) if isinstance(lock, dict) else self._lock
+            due_ns = time.monotonic_ns() + every_ns
+
+    def _beaten(self, reply: Reply) -> Trouble | None:
+        if found := trouble(reply):
+            return found
+        data = reply.data if isinstance(reply.data, dict) else {}
+        if data.get("nonces_expired"):
+            self._beat = str(data.get("heartbeat_nonce") or self._beat)
+            return Trouble("nonce_expired", "the heartbeat's nonce has expired")
+        if data.get("wp-auth-check") is False:
+            return Trouble("login_failed", "the heartbeat says that nobody is logged in")
+        return (
+            None if "server_time" in data else Trouble("check_failed", f"no heartbeat: {words(reply.text)}")
+        )
+
+    def _autosaves(self, opened_ns: int, every_ns: int) -> None:
+        """Keep what the author is writing when it is due: a multiple of the interval after the opening."""
+        due_ns = opened_ns + every_ns
+        while self._wait(due_ns):
+            if draft := self._draft:
+                self._kept = True
+                with suppress(StepFailedError):  # recorded
+                    self._editor.autosave(draft, through=self._beside, due_ns=due_ns)
+            while due_ns <= time.monotonic_ns():
+                due_ns += every_ns
+
+    def _wait(self, due_ns: int) -> bool:
+        """Wait until an instant; return False if the editor was left before."""
+        return not self._over.wait(max(due_ns - time.monotonic_ns(), 0) / 1e9)
+
+    def _answers(self, step: str, asks: Iterable[Ask], media: int | None = None) -> list[tuple[Ask, Reply]]:
+        """Ask for all of `asks`, up to six at a time, and return what was answered."""
+        asks = tuple(asks)
+        self._asked.update(asks)
+        post = self._editor.post
+        replies = self._at_once(
+            [partial(self._try, step, ask.method, ask.of(post, media), check=_answered) for ask in asks]
+        )
+        return [(ask, reply) for ask, reply in zip(asks, replies, strict=True) if reply]
+
+    def _at_once(self, acts: list[Callable[[], Reply | None]]) -> list[Reply | None]:
+        replies: list[Reply | None] = Pool(CONNECTIONS).map(lambda act: act(), acts)
+        return replies
+
+    def _get_file(self, path: str) -> Reply | None:
+        return self._try_site("open editor: files", "GET", path)
+
+    def _try(self, step: str, method: str, path: str, **further: Any) -> Reply | None:
+        try:
+            return self._rest.send(step, method, path, through=self._beside, **further)
+        except StepFailedError:
+            return None  # recorded
+
+    def _try_site(self, step: str, method: str, path: str, **further: Any) -> Reply | None:
+        try:
+            return self._beside.send(step, method, path, **further)
+        except StepFailedError:
+            return None  # recorded
+
+
+def _found(pattern: re.Pattern[str], page: Reply) -> str:
+    found = pattern.search(page.text)
+    return found[1] if found else ""
+
+
+def _numbers(listed: Any) -> list[int]:
+    items = listed if isinstance(listed, list) else []
+    return [one["id"] for one in items if isinstance(one, dict) and type(one.get("id")) is int]
+
+
+def _answered(reply: Reply) -> Trouble | None:
+    """Return the trouble in an answer of the REST interface, or None.
+
+    The editor also asks for what this account, or this version, does not have: a refusal in the interface's
+    own words is an answer.
+    """
+    found = trouble(reply)
+    if found and found.kind not in ("no_permission", "http_error"):
+        return found
+    code = reply.data.get("code") if isinstance(reply.data, dict) else None
+    if found and (reply.status not in _REFUSED or not isinstance(code, str) or code == "rest_not_logged_in"):
+        return found
+    if reply.data is None:
+        return Trouble("check_failed", f"status {reply.status} and no JSON: {words(reply.text)}")
+    return None
+
+
+def _files_of(page: Reply) -> list[str]:
+    """Return the addresses of the files on the site that a page names, each once."""
+    found: dict[str, None] = {}
+    for address in page.page.xpath(_FILES):
+        try:
+            whole = urljoin(page.url, str(address).strip())
+            if origin(whole) == origin(page.url):
+                found[whole] = None
+        except ValueError:  # an address that is none
+            continue
+    return list(found)
