@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.sample import P99, rank
 from benchmarks.sharing.arrivals import Arrivals
+from plimsoll.analysis.statistics.sample import P99, rank
 
 _SECOND_NS = 1_000_000_000
 

@@ -59,7 +59,7 @@ class LiveFigures:
                 raise SettingsError("--metrics-remote is only for --metrics: leave it out")
             yield
             return
-        watching = subprocess.Popen(
+        watching = subprocess.Popen(  # noqa: S603 our own program
             self._command(folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -82,7 +82,7 @@ class LiveFigures:
 
 def _begun(watching: subprocess.Popen[str]) -> str:
     """Return where the figures are. Raises SettingsError where they cannot be shown."""
-    assert watching.stdout
+    assert watching.stdout  # noqa: S101 it is a pipe
     line = watching.stdout.readline().strip()
     if not line.startswith(_BEGINS):
         raise SettingsError(line.removeprefix("replay: ") or "--metrics: bin/replay watch did not begin")

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from plimsoll.lab.disks.disk import PlainFolder
-from plimsoll.lab.names.labels import LabName
 from plimsoll.common.durations import parse_duration_s
 from plimsoll.common.problems import sentence_of
+from plimsoll.lab.disks.disk import PlainFolder
+from plimsoll.lab.names.labels import LabName
 from plimsoll.scenarios.running.settings import BaseUrl
 
 OWN = "own"  # the answer that means the site of `make site`

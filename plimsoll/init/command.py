@@ -9,9 +9,6 @@ from typing import TypeVar
 import click
 
 from plimsoll.analysis.comparing import gates
-from plimsoll.lab.experiment import settings
-from plimsoll.lab.experiment.checked import all_problems
-from plimsoll.lab.experiment.plan import lasts_s
 from plimsoll.common.atomic import replacing
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.hostile import printable
@@ -21,6 +18,9 @@ from plimsoll.init import here
 from plimsoll.init.answers import OWN, Disk, Limits, Site, disks_of, duration_of, limits_of, name_of, site_of
 from plimsoll.init.experiment import Answers, Lengths, lengths
 from plimsoll.init.texts import gates_text, lab_text
+from plimsoll.lab.experiment import settings
+from plimsoll.lab.experiment.checked import all_problems
+from plimsoll.lab.experiment.plan import lasts_s
 
 Answer = TypeVar("Answer")
 LAB, GATES = "lab.yml", "gates.yml"

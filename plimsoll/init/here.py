@@ -7,11 +7,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from plimsoll.common.programs import built_replay_program
+from plimsoll.init.answers import Disk
 from plimsoll.lab.errors import last_words
 from plimsoll.lab.steps.runner import answer_of
 from plimsoll.lab.steps.step import Serve
-from plimsoll.common.programs import built_replay_program
-from plimsoll.init.answers import Disk
 
 _READ_S = 600.0
 _OCTAL = re.compile(r"\\([0-7]{3})")

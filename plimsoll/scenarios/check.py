@@ -1,7 +1,7 @@
-"""Checks a scenario's settings for other programs: `python -m plimsoll.scenarios.check NAME`, JSON in and out.
+"""Checks a scenario's settings for other programs: `python -m plimsoll.scenarios.check NAME`.
 
-The lab runs it as a process of its own, since Locust patches the process that imports it. It runs no
-scenario, and without `--prepare` writes nothing but the answer.
+It takes JSON and answers in JSON. The lab runs it as a process of its own, since Locust patches the process
+that imports it. It runs no scenario, and without `--prepare` writes nothing but the answer.
 """
 
 import argparse
@@ -66,7 +66,8 @@ def main() -> int:
         prog="python -m plimsoll.scenarios.check",
         description="Read the settings of a scenario as JSON from standard input, and print their problems: "
         'a list of {"key", "problem"}, empty if there are none.',
-        epilog='example: echo \'{"target": "http://127.0.0.1"}\' | python -m plimsoll.scenarios.check download',
+        epilog='example: echo \'{"target": "http://127.0.0.1"}\' '
+        "| python -m plimsoll.scenarios.check download",
     )
     parser.add_argument("scenario", nargs="?", help="name of the scenario, from plimsoll scenario list")
     parser.add_argument(

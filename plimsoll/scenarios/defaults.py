@@ -1,6 +1,7 @@
-"""Writes the defaults of the k6 scripts from the models of their settings: `python -m plimsoll.scenarios.defaults`.
+"""Writes the defaults of the k6 scripts from the models of their settings.
 
-A script that is run without `plimsoll scenario` reads them; see k6/settings.js.
+`python -m plimsoll.scenarios.defaults` does it. A script that is run without `plimsoll scenario` reads them;
+see k6/settings.js.
 """
 
 import json

@@ -20,7 +20,13 @@ from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
 from plimsoll.scenarios.wordpress.account import expect_logged_in, log_in
 from plimsoll.scenarios.wordpress.frontpages import front_pages
-from plimsoll.scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
+from plimsoll.scenarios.wordpress.upgrade_check import (
+    choose,
+    database_trouble,
+    front_trouble,
+    offer_trouble,
+    state,
+)
 from plimsoll.scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
 from plimsoll.scenarios.wordpress.upgrade_stream import Phase, Upgrade, upgrade_trouble
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.analysis.charts.style import rounded
-from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.experiment.status.look import Watch
-from plimsoll.lab.experiment.status.text import lines
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import plotly_text, printable
 from plimsoll.common.units import at_least, counted, milliseconds, seconds, significant
+from plimsoll.lab.experiment.folder import ExperimentFolder
+from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.status.text import lines
 from plimsoll.serving.catalogue import Catalogue
 from plimsoll.serving.growing import Growing, Look, event_text
 from plimsoll.serving.inside import lies_inside

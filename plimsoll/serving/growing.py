@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from plimsoll.analysis.statistics.failures import timeout_us
+from plimsoll.common.hostile import printable
 from plimsoll.lab.experiment.status.running import EVENTS_FILE as LAB_EVENTS_FILE
 from plimsoll.lab.experiment.status.tail import Tail
-from plimsoll.common.hostile import printable
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.events import Event, Span, parsed_event, spans
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE, REQUESTS_FILE

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from plimsoll.analysis.report.host_rows import HostRow
 from plimsoll.analysis.report.host_subjects import SUBJECTS
-from plimsoll.lab.experiment.status.tail import Tail
 from plimsoll.common.figure import is_figure
 from plimsoll.common.units import ABSENT, significant
+from plimsoll.lab.experiment.status.tail import Tail
 
 _OVER = 60  # samples, one a second
 

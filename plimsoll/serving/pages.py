@@ -11,10 +11,10 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 from starlette.responses import HTMLResponse, Response
 
+from plimsoll import __version__
 from plimsoll.analysis.charts.style import Chart
 from plimsoll.analysis.report.shell import TEMPLATES as REPORT_TEMPLATES
 from plimsoll.analysis.report.shell import environment
-from plimsoll import __version__
 from plimsoll.common.hostile import script_json
 
 TEMPLATES = Path(__file__).parent / "templates"

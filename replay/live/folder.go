@@ -36,8 +36,8 @@ type kind struct{ scenario, backend string }
 func NewFolder(root string, now time.Time) *Folder {
 	f := &Folder{
 		root: root, since: now, registry: prometheus.NewRegistry(),
-		info: gauges(infoName, "The runs that are under way: their directories, targets, scenarios and backends.", "run", "target", "scenario", "backend"),
-		send: gauges("plimsoll_saturator_bytes_per_second", "What a saturator got through in the last second, by the attempt that it disturbs.", "attempt", "saturator"),
+		info:   gauges(infoName, "The runs that are under way: their directories, targets, scenarios and backends.", "run", "target", "scenario", "backend"),
+		send:   gauges("plimsoll_saturator_bytes_per_second", "What a saturator got through in the last second, by the attempt that it disturbs.", "attempt", "saturator"),
 		series: map[kind]*series{}, runs: map[string]*growing{}, disturbs: map[string]*saturation{},
 	}
 	f.registry.MustRegister(f.info, f.send)

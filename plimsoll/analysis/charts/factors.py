@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.charts.style import Chart, Json, axis, colour_of, in_lines, layout, log_ticks, points, rounded
+from plimsoll.analysis.charts.style import (
+    Chart,
+    Json,
+    axis,
+    colour_of,
+    in_lines,
+    layout,
+    log_ticks,
+    points,
+    rounded,
+)
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import milliseconds
 

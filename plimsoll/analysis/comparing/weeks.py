@@ -19,7 +19,13 @@ from plimsoll.analysis.statistics.coarseness import COARSE
 from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
 from plimsoll.analysis.statistics.localhours import DAY_HOURS, UTC, WEEK_HOURS, local_hours, time_zone
 from plimsoll.analysis.statistics.served import HOUR_NS
-from plimsoll.analysis.statistics.standardised import LEAST_IN_CELL, Ratio, ServedRequests, Standardised, standardise
+from plimsoll.analysis.statistics.standardised import (
+    LEAST_IN_CELL,
+    Ratio,
+    ServedRequests,
+    Standardised,
+    standardise,
+)
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant

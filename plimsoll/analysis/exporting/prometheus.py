@@ -9,7 +9,7 @@ from typing import IO
 
 import numpy as np
 
-from plimsoll.analysis.exporting.exposition import Labels, MetricFamily
+from plimsoll.analysis.exporting.exposition import Gauges, Histogram, Labels, text
 from plimsoll.analysis.exporting.format import Advance, Format, Writer
 from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.routes import RouteFigures
@@ -42,16 +42,16 @@ def prometheus_text(run: RunDirectory, progress: Progress = lambda _: None) -> t
         *_routes(figures.routes, labels),
         *_measures(run.summary.measures if run.summary else {}, labels),
     ]
-    return figures.requests, "".join(metric.text() for metric in metrics)
+    return figures.requests, text(metrics)
 
 
-def _one(name: str, help_: str, value: float | None, labels: Labels) -> MetricFamily:
-    metric = MetricFamily(name, help_)
+def _one(name: str, help_: str, value: float | None, labels: Labels) -> Gauges:
+    metric = Gauges(name, help_)
     metric.add(value, labels)
     return metric
 
 
-def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
+def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Gauges]:
     facts = run.facts
     about = {"program": facts.program.name, "version": facts.program.version, "loop": facts.loop}
     about |= {
@@ -77,8 +77,8 @@ def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Me
     ]
 
 
-def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
-    requests = MetricFamily("plimsoll_run_requests", "Requests outside the warm-up, by outcome.")
+def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Gauges]:
+    requests = Gauges("plimsoll_run_requests", "Requests outside the warm-up, by outcome.")
     requests.add(figures.total.grinder.tests, {**labels, "outcome": "ok"})
     requests.add(figures.total.errors, {**labels, "outcome": "error"})
     failures = _one(
@@ -87,14 +87,14 @@ def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[M
         figures.failures,
         labels,
     )
-    errors = MetricFamily("plimsoll_run_errors", "Requests without a whole response, by kind of error.")
+    errors = Gauges("plimsoll_run_errors", "Requests without a whole response, by kind of error.")
     for kind, count in figures.errors.items():
         errors.add(count, {**labels, "kind": kind})
-    responses = MetricFamily("plimsoll_run_responses", "Responses, by status.")
+    responses = Gauges("plimsoll_run_responses", "Responses, by status.")
     for status, count in figures.statuses.items():
         if status:
             responses.add(count, {**labels, "status": str(status)})
-    unsent = MetricFamily("plimsoll_run_unsent_requests", "Requests that were not sent, by reason.")
+    unsent = Gauges("plimsoll_run_unsent_requests", "Requests that were not sent, by reason.")
     if run.summary:
         for reason, count in run.summary.requests.skipped.items():
             unsent.add(count, {**labels, "reason": reason})
@@ -103,15 +103,15 @@ def _counts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[M
     return [requests, failures, warmup, errors, responses, unsent]
 
 
-def _times(figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
+def _times(figures: RunStatistics, labels: Labels) -> list[Gauges | Histogram]:
     histograms = [
         _histogram(f"plimsoll_{name}_seconds", f"Times from {what}.", figures.samples[name], labels)
         for name, what in _TIMES.items()
     ]
-    mean = MetricFamily("plimsoll_time_mean_seconds", "Means.")
-    largest = MetricFamily("plimsoll_time_max_seconds", "Maxima.")
-    percentiles = MetricFamily("plimsoll_time_percentile_seconds", "Percentiles: exact order statistics.")
-    bounds = MetricFamily(
+    mean = Gauges("plimsoll_time_mean_seconds", "Means.")
+    largest = Gauges("plimsoll_time_max_seconds", "Maxima.")
+    percentiles = Gauges("plimsoll_time_percentile_seconds", "Percentiles: exact order statistics.")
+    bounds = Gauges(
         "plimsoll_time_percentile_at_least_seconds",
         "Lower bounds of percentiles that are a failure's, which have no figure.",
     )
@@ -125,27 +125,22 @@ def _times(figures: RunStatistics, labels: Labels) -> list[MetricFamily]:
     return [*histograms, mean, largest, percentiles, bounds]
 
 
-def _histogram(name: str, help_: str, sample: Sample, labels: Labels) -> MetricFamily:
-    metric = MetricFamily(name, help_, "histogram")
+def _histogram(name: str, help_: str, sample: Sample, labels: Labels) -> Histogram:
     bounds_us = np.rint(np.array(BOUNDS_S) * 1e6).astype(sample.sorted_us.dtype)
-    below = np.searchsorted(sample.sorted_us, bounds_us, side="right")
-    for bound, count in zip(BOUNDS_S, below.tolist(), strict=True):
-        metric.add(count, {**labels, "le": repr(bound)}, "_bucket")
-    metric.add(sample.n, {**labels, "le": "+Inf"}, "_bucket")
+    below = np.searchsorted(sample.sorted_us, bounds_us, side="right").tolist()
     # with failures whose time-out is not known there is no sum
-    metric.add(int(sample.sorted_us.sum(dtype=np.uint64)) / 1e6 if sample.all_known else None, labels, "_sum")
-    metric.add(sample.n, labels, "_count")
-    return metric
+    total_s = int(sample.sorted_us.sum(dtype=np.uint64)) / 1e6 if sample.all_known else None
+    return Histogram(name, help_, BOUNDS_S, [*below, sample.n], total_s, labels)
 
 
-def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[MetricFamily]:
-    requests = MetricFamily("plimsoll_route_requests", "Requests, by route.")
-    failures = MetricFamily("plimsoll_route_failed_requests", "Requests that failed, by route.")
-    errors = MetricFamily("plimsoll_route_errors", "Requests without a whole response, by route.")
-    percentiles = MetricFamily(
+def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[Gauges]:
+    requests = Gauges("plimsoll_route_requests", "Requests, by route.")
+    failures = Gauges("plimsoll_route_failed_requests", "Requests that failed, by route.")
+    errors = Gauges("plimsoll_route_errors", "Requests without a whole response, by route.")
+    percentiles = Gauges(
         "plimsoll_route_response_percentile_seconds", "Percentiles of response times, by route."
     )
-    bounds = MetricFamily(
+    bounds = Gauges(
         "plimsoll_route_response_percentile_at_least_seconds",
         "Lower bounds of percentiles that are a failure's, by route.",
     )
@@ -162,12 +157,12 @@ def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[MetricFa
     return [requests, errors, failures, percentiles, bounds]
 
 
-def _measures(measures: Mapping[str, MeasureSummary], labels: Labels) -> list[MetricFamily]:
-    values = MetricFamily(
+def _measures(measures: Mapping[str, MeasureSummary], labels: Labels) -> list[Gauges]:
+    values = Gauges(
         "plimsoll_measure_values", "How many values of a figure that is no single request there are."
     )
-    times = MetricFamily("plimsoll_measure_percentile_seconds", "Percentiles of measures that are times.")
-    others = MetricFamily(
+    times = Gauges("plimsoll_measure_percentile_seconds", "Percentiles of measures that are times.")
+    others = Gauges(
         "plimsoll_measure_percentile", "Percentiles of other measures, in the unit that they have."
     )
     for name, one in measures.items():
@@ -182,7 +177,7 @@ def _measures(measures: Mapping[str, MeasureSummary], labels: Labels) -> list[Me
     return [values, times, others]
 
 
-def _percentiles(metric: MetricFamily, figures_ms: Mapping[str, float | None], labels: Labels) -> None:
+def _percentiles(metric: Gauges, figures_ms: Mapping[str, float | None], labels: Labels) -> None:
     for name, value_ms in figures_ms.items():
         if name.startswith("p"):
             metric.add(_s(value_ms), {**labels, "percentile": name[1:]})
@@ -199,10 +194,10 @@ def _s(value_ms: float | None) -> float | None:
 
 
 def _prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
-    requests, text = prometheus_text(run, advance)  # before a file is opened: there may be nothing to say
+    requests, written = prometheus_text(run, advance)  # before a file is opened: there may be nothing to say
 
     def write(file: IO[bytes]) -> None:
-        file.write(text.encode("utf-8"))
+        file.write(written.encode("utf-8"))
 
     return requests, write
 

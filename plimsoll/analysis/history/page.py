@@ -6,7 +6,16 @@ from pathlib import Path
 from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE
 from plimsoll.analysis.comparing.page import TEMPLATES as COMPARING
 from plimsoll.analysis.history.judgement import Judgement, overall
-from plimsoll.analysis.history.text import DECIDED, against, figure, finding_word, gate_effect, state, subject, title
+from plimsoll.analysis.history.text import (
+    DECIDED,
+    against,
+    figure,
+    finding_word,
+    gate_effect,
+    state,
+    subject,
+    title,
+)
 from plimsoll.analysis.history.trends import trend_charts
 from plimsoll.analysis.report.shell import rendered
 from plimsoll.analysis.report.tables import Row, Table

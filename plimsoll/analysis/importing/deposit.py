@@ -7,7 +7,13 @@ from itertools import chain
 
 from plimsoll.analysis.importing.k6_assembler import K6Assembler
 from plimsoll.analysis.importing.k6_sample import K6Definition, K6Sample
-from plimsoll.analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
+from plimsoll.analysis.importing.product import (
+    CachedRequest,
+    DroppedIterations,
+    FailedCheck,
+    MeasureValue,
+    Product,
+)
 from plimsoll.analysis.statistics.lateness import is_late
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError

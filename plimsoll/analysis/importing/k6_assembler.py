@@ -13,7 +13,13 @@ from dataclasses import replace
 from plimsoll.analysis.importing.k6_errors import DIAL_TIMEOUT_CODE, error_kind
 from plimsoll.analysis.importing.k6_names import FILES, measure_of, route_of
 from plimsoll.analysis.importing.k6_sample import NS, K6Definition, K6Sample
-from plimsoll.analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
+from plimsoll.analysis.importing.product import (
+    CachedRequest,
+    DroppedIterations,
+    FailedCheck,
+    MeasureValue,
+    Product,
+)
 from plimsoll.rundir.request import Request
 
 DIAL_TIMEOUT_S = 30.0  # k6's own, which no option changes

@@ -6,7 +6,15 @@ from statistics import fmean
 
 from plimsoll.analysis.report.factor_sweep import SweepLevel, goal_sentence, in_order, is_rate
 from plimsoll.analysis.report.phase_figures import RepeatFigures, ScenarioFigures
-from plimsoll.analysis.statistics.factors import Estimate, FactorEffect, Ranked, Trial, effects, mean_of, ranking
+from plimsoll.analysis.statistics.factors import (
+    Estimate,
+    FactorEffect,
+    Ranked,
+    Trial,
+    effects,
+    mean_of,
+    ranking,
+)
 from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.phases import WHOLE
 

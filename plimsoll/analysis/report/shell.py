@@ -10,8 +10,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from plimsoll.analysis.charts.style import Chart
 from plimsoll import __version__
+from plimsoll.analysis.charts.style import Chart
 from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import OutputError
 from plimsoll.common.hostile import printable, script_json

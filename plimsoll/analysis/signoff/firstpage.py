@@ -11,7 +11,15 @@ from plimsoll.analysis.comparing.questions import orders_of
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.comparing.verdicts import GateVerdict
 from plimsoll.analysis.evidence.finding import Finding
-from plimsoll.analysis.signoff.words import WORDS, LimitInWords, clipped, fewest_runs, headline, limit_in_words, seldom
+from plimsoll.analysis.signoff.words import (
+    WORDS,
+    LimitInWords,
+    clipped,
+    fewest_runs,
+    headline,
+    limit_in_words,
+    seldom,
+)
 from plimsoll.common.units import counted
 
 # As much as one page of A4 has room for.

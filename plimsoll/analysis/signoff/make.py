@@ -14,7 +14,16 @@ from plimsoll.analysis.comparing.comparison import Comparison, compare, judged_s
 from plimsoll.analysis.comparing.gates import read_gates
 from plimsoll.analysis.comparing.sides import open_sides
 from plimsoll.analysis.report.against_log import held_against
-from plimsoll.analysis.signoff.manifest import DATA, EVIDENCE, GATES, JUDGED_BY, MANIFEST, PAGE, PDF, write_manifest
+from plimsoll.analysis.signoff.manifest import (
+    DATA,
+    EVIDENCE,
+    GATES,
+    JUDGED_BY,
+    MANIFEST,
+    PAGE,
+    PDF,
+    write_manifest,
+)
 from plimsoll.analysis.signoff.page import Document, signoff_page
 from plimsoll.analysis.signoff.pdf import PrintingError, print_pdf
 from plimsoll.analysis.signoff.rawdata import raw_files, sums_of, total_bytes

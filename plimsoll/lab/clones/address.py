@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+from plimsoll.common.problems import problems_of
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.steps.step import Serve, fill, no_reference
-from plimsoll.common.problems import problems_of
 from plimsoll.scenarios.running.settings import BaseUrl, HostPort
 
 ADDRESS = "${address}"

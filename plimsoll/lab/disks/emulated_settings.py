@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from plimsoll.common.sizes import Size
+from plimsoll.common.units import significant
 from plimsoll.lab.disks.disk import DiskSettings
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.names.properties import Compression, RecordSize
-from plimsoll.common.sizes import Size
-from plimsoll.common.units import significant
 
 _SMALLEST_BYTES = 512 << 20  # XFS wants 300 MiB
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.common.problems import Location
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.disks.caches import with_caches
 from plimsoll.lab.disks.place import Place
-from plimsoll.common.problems import Location
 
 if TYPE_CHECKING:
     from plimsoll.lab.experiment.settings import Backend, Lab

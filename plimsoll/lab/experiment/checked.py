@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plimsoll.lab.experiment.replay_options import REPLAY
-from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario, traits_of
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.problems import Location
 from plimsoll.common.yamlfile import read_model
+from plimsoll.lab.experiment.replay_options import REPLAY
+from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario, traits_of
+from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 
 # In place of what is wrong, so that the rest of the file is checked too.
 _CLONE = {"driver": "static", "target": "http://127.0.0.1"}

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from plimsoll.common.errors import PlimsollError
 from plimsoll.lab.experiment.factors.variants import rigs_in
 from plimsoll.lab.experiment.folder import folders
 from plimsoll.lab.experiment.lock import held
@@ -14,7 +15,6 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.names.labels import Label
 from plimsoll.lab.tuning import JournalPlace, put_back
 from plimsoll.lab.tuning.journal import journals_on
-from plimsoll.common.errors import PlimsollError
 
 Say = Callable[[str], None]
 

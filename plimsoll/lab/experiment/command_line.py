@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plimsoll.common.programs import replay_program
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.replay_options import REPLAY, replay_words
@@ -13,7 +14,6 @@ from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.together.beginning import BEGIN_FILE, Beginning, beginning_of
 from plimsoll.lab.experiment.together.lasting import member_duration_s
 from plimsoll.lab.experiment.together.members import Member
-from plimsoll.common.programs import replay_program
 from plimsoll.scenarios.running.settings import BEGIN_VARIABLE
 
 

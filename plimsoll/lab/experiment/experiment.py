@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.units import counted
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.files import append_line
@@ -25,8 +27,6 @@ from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.volumes import Volumes
 from plimsoll.lab.steps.step import Command, Step, shown
 from plimsoll.lab.tuning import put_back, put_back_all
-from plimsoll.common.errors import PlimsollError
-from plimsoll.common.units import counted
 
 Say = Callable[[str], None]
 

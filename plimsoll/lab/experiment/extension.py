@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from plimsoll.common.redaction import redacted
 from plimsoll.lab.experiment.factors.variants import Variant, variants
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.settings import Lab
-from plimsoll.common.redaction import redacted
 
 _NONE = object()
 _FREE = ("limits", "order", "out", "goal_ms", "notify", "fileio")  # they shape no run

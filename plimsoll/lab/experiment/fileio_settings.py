@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from plimsoll.common.problems import Location
+from plimsoll.common.sizes import size_text
 from plimsoll.lab.disks.emulated_settings import EmulatedDisk
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix
@@ -12,8 +14,6 @@ from plimsoll.lab.fileio.matrix import Cells
 from plimsoll.lab.fileio.settings import Matrix
 from plimsoll.lab.names.labels import LabName
 from plimsoll.lab.names.model import explained_in
-from plimsoll.common.problems import Location
-from plimsoll.common.sizes import size_text
 
 if TYPE_CHECKING:
     from plimsoll.lab.experiment.settings import Lab

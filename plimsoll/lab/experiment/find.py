@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.lab.experiment.folder import ExperimentFolder, folders
 from plimsoll.lab.experiment.settings import read_lab
-from plimsoll.common.errors import SettingsError
 
 DEFAULT_OUT = Path("results")
 

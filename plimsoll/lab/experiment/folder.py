@@ -20,14 +20,14 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
+from plimsoll.common.errors import OutputError, SettingsError
+from plimsoll.common.problems import sentence_of
 from plimsoll.lab.experiment.journal import Journal
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.names.labels import Label
 from plimsoll.lab.tuning import JournalPlace
-from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
-from plimsoll.common.errors import OutputError, SettingsError
-from plimsoll.common.problems import sentence_of
 from plimsoll.rundir.names import (
     EXPERIMENT_FILE,
     FACTS_FILE,

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from plimsoll.common.atomic import sync_to_disk
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.files import append_line, read_lines
-from plimsoll.common.atomic import sync_to_disk
 
 _TRIED_AGAIN = "tried again"
 _PATIENCE_S = 2.0  # whoever looks whether it is held, holds it for an instant

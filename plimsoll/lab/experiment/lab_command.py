@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import counted, seconds
 from plimsoll.lab.experiment.checked import read_checked
 from plimsoll.lab.experiment.clean import clean as cleaned
 from plimsoll.lab.experiment.experiment import planned
@@ -21,8 +23,6 @@ from plimsoll.lab.experiment.settings import Lab, read_lab, schema
 from plimsoll.lab.experiment.status.command import status
 from plimsoll.lab.experiment.volume_choice import left_out
 from plimsoll.lab.experiment.volumes import measured_rigs
-from plimsoll.common.hostile import printable
-from plimsoll.common.units import counted, seconds
 
 _FILE = click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.hostile import markdown_text
 from plimsoll.lab.experiment.lock import BusyError
 from plimsoll.lab.experiment.notify_settings import OCCASIONS, Notify, Occasion
 from plimsoll.lab.experiment.result import RunResult
-from plimsoll.common.errors import PlimsollError
-from plimsoll.common.hostile import markdown_text
 from plimsoll.news.channels import open_channels
 from plimsoll.news.notification import Channel, Message, NotDeliveredError
 from plimsoll.news.webhook import URL_NAME

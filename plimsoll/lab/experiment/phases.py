@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.settings import Phases
 from plimsoll.lab.saturators import Saturator
-from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.discovery import runs_in
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE

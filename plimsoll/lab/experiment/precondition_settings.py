@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from plimsoll.common.problems import Location
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
 from plimsoll.lab.names.labels import LabName
 from plimsoll.lab.names.model import explained_in
 from plimsoll.lab.precondition.settings import PreconditionSettings
-from plimsoll.common.problems import Location
 
 if TYPE_CHECKING:
     from plimsoll.lab.experiment.settings import Lab

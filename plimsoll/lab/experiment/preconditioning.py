@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.units import counted
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.factors.variants import rigs_in
 from plimsoll.lab.experiment.folder import ExperimentFolder
@@ -22,8 +24,6 @@ from plimsoll.lab.experiment.transcript import RecordedMachine
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.precondition import fio
 from plimsoll.lab.precondition.filling import Filling, check_size, filling_bytes, numbers
-from plimsoll.common.errors import PlimsollError
-from plimsoll.common.units import counted
 from plimsoll.rundir.rounds import VolumeRound, last_filling
 
 Say = Callable[[str], None]

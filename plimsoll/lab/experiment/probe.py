@@ -6,6 +6,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from plimsoll.common.programs import project
+from plimsoll.common.units import listed
 from plimsoll.lab.clones.clone import Surroundings
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.disks.caches import can_be_cold
@@ -31,8 +33,6 @@ from plimsoll.lab.steps.step import Command, Serve
 from plimsoll.lab.tuning.apply import left_tuned
 from plimsoll.lab.tuning.apply import planned as planned_tuning
 from plimsoll.lab.tuning.own_disk import resolved, without
-from plimsoll.common.programs import project
-from plimsoll.common.units import listed
 
 _EVERYWHERE = {"env", "sh", "rm", "cat", "tee", "mkdir", "printf"}
 _FREE = '[ ! -e "$1" ] || flock -n "$1" true || { cat "$1.by" >&2; exit 1; }'

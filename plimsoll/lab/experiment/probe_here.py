@@ -7,15 +7,15 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.hints import did_you_mean
+from plimsoll.common.programs import missing_replay, own_program, replay_program
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.errors import last_words
 from plimsoll.lab.experiment.replay_options import REPLAY, ReplayOptions
 from plimsoll.lab.experiment.scenario_kinds import logs_in
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.together.members import Member
-from plimsoll.common.errors import PlimsollError
-from plimsoll.common.hints import did_you_mean
-from plimsoll.common.programs import missing_replay, own_program, replay_program
 from plimsoll.scenarios.registry import MODULES, scenario
 from plimsoll.scenarios.running.consent import require_consent
 from plimsoll.scenarios.running.credentials import credentials

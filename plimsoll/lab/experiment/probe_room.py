@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from plimsoll.common.units import listed
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.rig import Rig, StepGroup
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.precondition.filling import numbers
 from plimsoll.lab.steps.step import Room
-from plimsoll.common.units import listed
 
 _SIZE, _TEST_DATA = "disk.size_bytes", "fileio.file_size"
 _DU_S = 3600.0

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from plimsoll.lab.experiment.lock import BusyError
 from plimsoll.common.errors import PlimsollError
+from plimsoll.lab.experiment.lock import BusyError
 
 ExitReason = Literal["finished", "unfinished", "interrupted", "busy", "failed"]
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from plimsoll.common.atomic import replace_json, replace_text
 from plimsoll.lab.clones.clone import Seen
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.caches import cache_facts
@@ -31,7 +32,6 @@ from plimsoll.lab.saturators import saturator
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.tuning import Plan
 from plimsoll.lab.tuning.own_disk import in_words
-from plimsoll.common.atomic import replace_json, replace_text
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
 from plimsoll.rundir.rounds import last_filling

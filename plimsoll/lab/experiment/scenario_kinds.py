@@ -13,14 +13,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.hints import did_you_mean
+from plimsoll.common.problems import problems_of
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.replay_options import REPLAY, ReplayOptions
 from plimsoll.lab.experiment.settings import Lab, ScenarioChoice
 from plimsoll.lab.experiment.together.lasting import member_duration_s
 from plimsoll.lab.experiment.together.members import Member
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.hints import did_you_mean
-from plimsoll.common.problems import problems_of
 
 _CHECK_S = 120.0
 _PREPARE_S = 3600.0

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from plimsoll.common.problems import Location
+from plimsoll.common.yamlfile import read_model
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.registry import AnyClone, driver_of
 from plimsoll.lab.disks.caches import CacheState
@@ -33,8 +35,6 @@ from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.saturators import AnySaturator
 from plimsoll.lab.tuning import Tuning
 from plimsoll.lab.tuning.own_disk import problems as own_disk_problems
-from plimsoll.common.problems import Location
-from plimsoll.common.yamlfile import read_model
 
 MANUAL = "docs/lab.md"
 LOCAL = "local"

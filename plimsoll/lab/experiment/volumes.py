@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.units import counted
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.notices import Notices
 from plimsoll.lab.experiment.rig import Rig, StepGroup
@@ -20,8 +22,6 @@ from plimsoll.lab.fileio.matrix import Cells, Settings, bench_of, cache_caution,
 from plimsoll.lab.fileio.output import FileioError
 from plimsoll.lab.fileio.settings import FileioSettings
 from plimsoll.lab.fileio.volume import VolumeFiles
-from plimsoll.common.errors import PlimsollError
-from plimsoll.common.units import counted
 
 Say = Callable[[str], None]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from plimsoll.lab.facts.model import HostFacts
 from plimsoll.common.differences import Difference, difference_of
+from plimsoll.lab.facts.model import HostFacts
 
 __all__ = ["Difference", "difference"]
 

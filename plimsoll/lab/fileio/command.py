@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.lab.fileio.fsync.settings import PRESETS
 from plimsoll.lab.fileio.matrix import Settings, bench_of, cache_caution, run_matrix
 from plimsoll.lab.fileio.options import settings_of
 from plimsoll.lab.fileio.settings import THREADS, FileioSettings
 from plimsoll.lab.fileio.table import table
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.common.hostile import printable
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.rundir.cells import AnyCell
 
 

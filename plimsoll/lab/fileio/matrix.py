@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from plimsoll.common.sizes import size_text
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench
 from plimsoll.lab.fileio.fsync.fio import Fio
@@ -13,7 +14,6 @@ from plimsoll.lab.fileio.output import FileioError
 from plimsoll.lab.fileio.settings import FileioSettings, Matrix, MatrixCase
 from plimsoll.lab.fileio.sysbench import Sysbench
 from plimsoll.lab.machine import Machine
-from plimsoll.common.sizes import size_text
 from plimsoll.rundir.cells import AnyCell, FsyncCase
 
 _NOT_FOUND = 127  # what env ends with

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plimsoll.lab.fileio.fsync.settings import FsyncMatrix, FsyncSettings
-from plimsoll.lab.fileio.settings import FileioSettings, Matrix
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.problems import Problem, problems_of
+from plimsoll.lab.fileio.fsync.settings import FsyncMatrix, FsyncSettings
+from plimsoll.lab.fileio.settings import FileioSettings, Matrix
 
 _LISTS = ("threads", "tests", "calls", "engines", "block_sizes")
 _OF_FSYNC = tuple(name for name in FsyncMatrix.model_fields if name not in Matrix.model_fields)

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.lab.names.model import StrictModel
 from plimsoll.common.sizes import AS_SIZE
 from plimsoll.common.units import counted
+from plimsoll.lab.names.model import StrictModel
 
 Test = Literal["rndrd", "seqrd", "rndwr", "seqwr", "rndrw"]
 TESTS: tuple[Test, ...] = ("rndrd", "seqrd", "rndwr", "seqwr", "rndrw")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from plimsoll.lab.hosts.settings import HostSettings, host_of, read_hosts
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.problems import problems_of
+from plimsoll.lab.hosts.settings import HostSettings, host_of, read_hosts
 
 
 def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> list[HostSettings]:

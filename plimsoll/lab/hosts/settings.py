@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.lab.machine import SshMachine
-from plimsoll.lab.names.model import StrictModel, explained_in
 from plimsoll.common.problems import Location
 from plimsoll.common.ssh import Access
 from plimsoll.common.yamlfile import read_model
+from plimsoll.lab.machine import SshMachine
+from plimsoll.lab.names.model import StrictModel, explained_in
 
 MANUAL = "docs/hosts.md"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")

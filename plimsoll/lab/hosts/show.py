@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from plimsoll.common.hostile import printable
 from plimsoll.lab.errors import last_words
 from plimsoll.lab.hosts.fleet import HostOutcome
-from plimsoll.common.hostile import printable
 
 _LONGEST = 4096
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import asyncssh
 
+from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine.guard import guarded
 from plimsoll.lab.machine.guarded import GuardedProcess, Reader, begun_or_ended, run_guarded
 from plimsoll.lab.machine.machine import Done, Process
-from plimsoll.common.ssh import Access, connect_options, connect_trouble
 
 
 class SshMachine:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.lab.names.model import StrictModel
 from plimsoll.common.sizes import Size
+from plimsoll.lab.names.model import StrictModel
 
 
 class PreconditionSettings(StrictModel):

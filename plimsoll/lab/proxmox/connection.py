@@ -12,10 +12,10 @@ from proxmoxer.backends.https import Backend
 from proxmoxer.core import ProxmoxResource
 from requests.adapters import HTTPAdapter
 
+from plimsoll.common.redaction import REDACTED
 from plimsoll.lab.proxmox.errors import ApiError, FaultKind, answered, plain
 from plimsoll.lab.proxmox.settings import ApiSettings
 from plimsoll.lab.proxmox.token import Token, token
-from plimsoll.common.redaction import REDACTED
 
 _NEVER_SENT = ("NewConnectionError", "ConnectTimeoutError", "NameResolutionError")
 _FINGERPRINTS = re.compile(r'[Ff]ingerprints did not match\. Expected "\w+", got "(\w+)"')

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from plimsoll.common.sizes import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names.storage import Folder
@@ -34,7 +35,6 @@ from plimsoll.lab.saturators.sinks import FolderSink, NullSink, folder_looks
 from plimsoll.lab.steps.look import Look, is_file, is_folder, is_program, unless
 from plimsoll.lab.steps.remains import Remains
 from plimsoll.lab.steps.step import Command
-from plimsoll.common.sizes import Size
 
 _SHORTEST_ROUND_S = 1.0
 _RELEASE_S = 300.0

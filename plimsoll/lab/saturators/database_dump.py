@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from plimsoll.common.sizes import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names.storage import Folder
@@ -17,7 +18,6 @@ from plimsoll.lab.saturators.sinks import FileSink, FolderSink, folder_looks
 from plimsoll.lab.saturators.words import Words, filled, is_plain
 from plimsoll.lab.steps.look import Look, is_file, is_program
 from plimsoll.lab.steps.remains import Remains
-from plimsoll.common.sizes import Size
 
 _SHORTEST_ROUND_S = 1.0  # so that a loop over a small database does not spin
 _SUFFIX = "dump.sql"

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from plimsoll.common.sizes import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names.snapshots import own_name
@@ -15,7 +16,6 @@ from plimsoll.lab.saturators.runner import OnEvent, Runner
 from plimsoll.lab.steps.look import Look, has_room, is_folder
 from plimsoll.lab.steps.remains import Remains
 from plimsoll.lab.steps.step import Command
-from plimsoll.common.sizes import Size
 
 _FOREVER_S = 30 * 86_400
 _LONGEST_LINES = 100_000  # of one document

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from plimsoll.common.sizes import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names.storage import Folder, checked_folder
@@ -13,10 +14,17 @@ from plimsoll.lab.saturators.amounts import LineFigures
 from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_path, removal
 from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
-from plimsoll.lab.saturators.sinks import LocalSink, Receiver, RemoteSink, at_receiver, over_ssh, sink_looks, ssh_words
+from plimsoll.lab.saturators.sinks import (
+    LocalSink,
+    Receiver,
+    RemoteSink,
+    at_receiver,
+    over_ssh,
+    sink_looks,
+    ssh_words,
+)
 from plimsoll.lab.steps.look import Look, is_folder, unless
 from plimsoll.lab.steps.remains import Remains
-from plimsoll.common.sizes import Size
 
 _SHORTEST_ROUND_S = 1.0  # so that a loop with nothing to copy does not spin
 _LOOK_S = 600.0

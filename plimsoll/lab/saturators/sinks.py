@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from plimsoll.common.sizes import Size
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.names.storage import Folder
 from plimsoll.lab.saturators.kind import CLONE, SaturatorSettings
 from plimsoll.lab.steps.look import Look, has_room, is_dataset, is_folder
-from plimsoll.common.sizes import Size
 
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*")
 

@@ -9,7 +9,14 @@ from plimsoll.lab.saturators.kind import SaturatorKind
 from plimsoll.lab.saturators.runner import Meter, OnEvent
 from plimsoll.lab.saturators.sinks import Receiver, RemoteSink, Rhythm, at_receiver, over_ssh
 from plimsoll.lab.saturators.stream_remains import stream_remains
-from plimsoll.lab.saturators.zfs import IS_OPENZFS, ZfsLoop, ZfsStream, aimed_at_clone, processes, stream_looks
+from plimsoll.lab.saturators.zfs import (
+    IS_OPENZFS,
+    ZfsLoop,
+    ZfsStream,
+    aimed_at_clone,
+    processes,
+    stream_looks,
+)
 from plimsoll.lab.steps.look import Look
 
 # $1: the dataset that is sent; then the command that prints the free bytes where it is received. Where there

@@ -7,7 +7,14 @@ from pydantic import Field
 from plimsoll.lab.saturators.kind import SaturatorKind
 from plimsoll.lab.saturators.sinks import SendSettings
 from plimsoll.lab.saturators.stream_remains import stream_remains
-from plimsoll.lab.saturators.zfs import IS_OPENZFS, ZfsLoop, ZfsStream, aimed_at_clone, processes, stream_looks
+from plimsoll.lab.saturators.zfs import (
+    IS_OPENZFS,
+    ZfsLoop,
+    ZfsStream,
+    aimed_at_clone,
+    processes,
+    stream_looks,
+)
 
 
 class ZfsSend(SendSettings, ZfsStream):

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from plimsoll.common.errors import PlimsollError, SettingsError
+from plimsoll.common.hostile import printable
 from plimsoll.lab.experiment.checked import read_checked
 from plimsoll.lab.timers import discovery, night, plan, steps
 from plimsoll.lab.timers.calendar import parsed
@@ -31,8 +33,6 @@ from plimsoll.lab.timers.plan import InstalledTimer
 from plimsoll.lab.timers.show import data_of, lines_of, when
 from plimsoll.lab.timers.status import lingering
 from plimsoll.lab.timers.status import status as status_of
-from plimsoll.common.errors import PlimsollError, SettingsError
-from plimsoll.common.hostile import printable
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _LONGEST = 4000

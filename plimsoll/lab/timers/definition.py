@@ -9,11 +9,11 @@ from typing import Literal
 
 from pydantic import AwareDatetime, ValidationError
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.problems import sentence_of
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.timers import crontab, units
 from plimsoll.lab.timers.calendar import Calendar, parsed
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.problems import sentence_of
 
 Kind = Literal["system", "user", "cron"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")

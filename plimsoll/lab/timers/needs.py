@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plimsoll.analysis.history.changes import need_otava
+from plimsoll.common.errors import SettingsError
 from plimsoll.lab.timers.definition import Kind
 from plimsoll.lab.timers.discovery import read_crontab
-from plimsoll.common.errors import SettingsError
 
 _DAEMONS = {"cron", "crond", "fcron", "bcron-start", "dcron"}
 _PROCESSES = Path("/proc")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from plimsoll.common.errors import PlimsollError
+from plimsoll.common.redaction import redacted
 from plimsoll.lab.experiment.folder import ExperimentFolder, folders
 from plimsoll.lab.experiment.result import RunResult
 from plimsoll.lab.experiment.settings import Lab, read_lab
@@ -26,8 +28,6 @@ from plimsoll.lab.timers.nights import (
     still,
     still_running,
 )
-from plimsoll.common.errors import PlimsollError
-from plimsoll.common.redaction import redacted
 
 Clock = Callable[[], datetime]
 

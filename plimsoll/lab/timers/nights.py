@@ -10,10 +10,10 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from plimsoll.lab.timers.calendar import Calendar, dues
-from plimsoll.lab.timers.steps import Write, carry_out
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.problems import sentence_of
+from plimsoll.lab.timers.calendar import Calendar, dues
+from plimsoll.lab.timers.steps import Write, carry_out
 
 KEPT = 400
 GRACE = timedelta(minutes=5)  # a night that begins later than this counts as missed

@@ -3,10 +3,10 @@
 from datetime import datetime, tzinfo
 from typing import Any
 
+from plimsoll.common.hostile import printable
 from plimsoll.lab.timers.definition import Timer
 from plimsoll.lab.timers.nights import Night
 from plimsoll.lab.timers.status import Status
-from plimsoll.common.hostile import printable
 
 _LONGEST = 4000
 

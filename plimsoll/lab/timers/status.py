@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.lab.experiment.settings import read_lab
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.timers import crontab, units
@@ -15,7 +16,6 @@ from plimsoll.lab.timers.environment import read_environment
 from plimsoll.lab.timers.nights import BAD, GRACE, Night, Nights, missed, nobody_runs, runs
 from plimsoll.lab.timers.plan import InstalledTimer, systemctl
 from plimsoll.lab.timers.steps import run
-from plimsoll.common.errors import PlimsollError, SettingsError
 
 
 @dataclass

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plimsoll.lab.errors import LabError, MachineError
-from plimsoll.lab.steps.step import Command
 from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import OutputError
+from plimsoll.lab.errors import LabError, MachineError
+from plimsoll.lab.steps.step import Command
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from plimsoll.common.problems import sentence_of
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Done, Machine
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.tuning.errors import TuningError
 from plimsoll.lab.tuning.values import Value
-from plimsoll.common.problems import sentence_of
 
 FOLDER = "/var/lib/plimsoll/tuning"  # whatever `work` is: others must find it
 

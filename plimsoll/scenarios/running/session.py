@@ -14,8 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.statistics.summary import summarise
 from plimsoll import __version__
+from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import OutputError
 from plimsoll.common.redaction import redacted_command
 from plimsoll.rundir.events import ITERATION_FAILED, RUN_NAME

@@ -1,6 +1,6 @@
 """Makes photographs: large, each different, the same for each seed, kept in a folder.
 
-As a program (`python -m plimsoll.scenarios.wordpress.images FOLDER SEED NUMBER…`) it makes those that are named.
+As a program (`python -m plimsoll.scenarios.wordpress.images FOLDER SEED NUMBER…`) it makes those named.
 """
 
 import os

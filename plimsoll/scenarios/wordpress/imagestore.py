@@ -59,7 +59,14 @@ def _processors() -> int:
 
 
 def _start(folder: Path, seed: int, numbers: list[int]) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "plimsoll.scenarios.wordpress.images", str(folder), str(seed), *map(str, numbers)]
+    command = [
+        sys.executable,
+        "-m",
+        "plimsoll.scenarios.wordpress.images",
+        str(folder),
+        str(seed),
+        *map(str, numbers),
+    ]
     here = str(Path(__file__).parents[3])
     path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(  # noqa: S603 this very package

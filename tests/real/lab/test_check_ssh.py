@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.cli import main
 from plimsoll.lab.experiment import lock, probe
 from plimsoll.lab.tuning import journal
-from plimsoll.cli import main
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
 from tests.support.sshd import Sshd

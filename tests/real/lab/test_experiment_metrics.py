@@ -1,4 +1,4 @@
-"""An experiment is scraped by a real Prometheus while it lasts: its runs by backend, and what its saturator does."""
+"""A real Prometheus scrapes an experiment while it lasts: its runs by backend, and its saturator."""
 
 import subprocess
 import time

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.common.ssh import Access
 from plimsoll.lab.machine import LocalMachine, Machine, SshMachine
 from plimsoll.lab.observers import HostCsv, ObserverSettings, Probed, ProbePlace, sampler_of
-from plimsoll.common.ssh import Access
 from plimsoll.rundir.hostfile import read_host
 from tests.support.programs import need
 from tests.support.sshd import Sshd

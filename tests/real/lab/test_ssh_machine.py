@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from plimsoll.common.ssh import Access
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.hosts.command import hosts
 from plimsoll.lab.machine import SshMachine
-from plimsoll.common.ssh import Access
 from tests.support.forum import wait_for
 from tests.support.paths import ROOT
 from tests.support.sshd import Sshd

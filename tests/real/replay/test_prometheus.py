@@ -1,4 +1,4 @@
-"""What a replay with --metrics shows, scraped by a real Prometheus: the dashboard's queries find their figures."""
+"""A real Prometheus scrapes a replay while it lasts: the queries of the dashboard find their figures."""
 
 import math
 import subprocess

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import permutation_test
 
 from plimsoll.analysis.statistics import permutation
 from plimsoll.analysis.statistics.permutation import Evidence, paired, unpaired
@@ -33,6 +34,39 @@ SCIPY = [
 # Eighths are exact in binary, so that ties are ties.
 VALUES = st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=2, max_size=4)
 SHIFTS = st.integers(-40, 40).map(lambda n: n / 8 + 1 / 16)
+
+
+def by_scipy(
+    kind: str, data: tuple[list[float], ...], statistic: Callable[..., float]
+) -> tuple[float, float]:
+    """scipy's p of "greater" and of "less", of all arrangements."""
+    alternatives = ("greater", "less")
+    found = [
+        permutation_test(
+            data,
+            statistic,
+            permutation_type=kind,
+            n_resamples=math.inf,
+            alternative=alternative,
+            vectorized=False,
+        ).pvalue
+        for alternative in alternatives
+    ]
+    return float(found[0]), float(found[1])
+
+
+@given(VALUES, VALUES)
+def test_any_two_sides_give_what_scipy_gives(x: list[float], y: list[float]) -> None:
+    evidence = unpaired(x, y)
+    expected = by_scipy("independent", (y, x), lambda b, a: fmean(b) - fmean(a))
+    assert (evidence.p_above(0), evidence.p_below(0)) == pytest.approx(expected)
+
+
+@given(VALUES)
+def test_any_pairs_give_what_scipy_gives(differences: list[float]) -> None:
+    evidence = paired(differences)
+    expected = by_scipy("samples", (differences,), fmean)
+    assert (evidence.p_above(0), evidence.p_below(0)) == pytest.approx(expected)
 
 
 def counted_unpaired(x: list[float], y: list[float], shift: float) -> tuple[float, float]:

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from plimsoll.lab.experiment.settings import schema as schema_of_lab
 from plimsoll.cli import main
+from plimsoll.lab.experiment.settings import schema as schema_of_lab
 from plimsoll.schema import FILES, schema_of
 from tests.support.paths import DOCS, ROOT
 

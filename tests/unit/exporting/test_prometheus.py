@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from plimsoll.analysis.exporting.exposition import MetricFamily
+from plimsoll.analysis.exporting.exposition import Gauges, text
 from plimsoll.analysis.exporting.prometheus import prometheus_text
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.directory import RunDirectory
@@ -17,9 +17,9 @@ from tests.support.rundir import records, traffic, write_run
 
 def samples(run: Path) -> dict[tuple[str, ...], float]:
     """Every sample by its name and what labels it has beside those of the run."""
-    _, text = prometheus_text(RunDirectory.open(run))
+    _, exposition = prometheus_text(RunDirectory.open(run))
     found: dict[tuple[str, ...], float] = {}
-    for family in text_string_to_metric_families(text):
+    for family in text_string_to_metric_families(exposition):
         for sample in family.samples:
             further = {
                 k: v for k, v in sample.labels.items() if k not in ("run", "scenario", "backend", "repeat")
@@ -72,9 +72,10 @@ def test_figures_are_those_of_the_report(run: Path) -> None:
 
 
 def test_every_sample_says_what_it_is_of(run: Path) -> None:
-    _, text = prometheus_text(RunDirectory.open(run))
-    for line in text.splitlines():
-        assert line.startswith("# ") or '{run="a",scenario="replay",backend="nvme",repeat="2"' in line
+    _, exposition = prometheus_text(RunDirectory.open(run))
+    for line in exposition.splitlines():
+        own = ('run="a"', 'scenario="replay"', 'backend="nvme"', 'repeat="2"')
+        assert line.startswith("# ") or all(label in line for label in own)
 
 
 def test_a_figure_that_cannot_be_given_is_left_out(tmp_path: Path) -> None:
@@ -113,7 +114,14 @@ def test_hostile_names_are_labels_and_nothing_else(tmp_path: Path) -> None:
 
 @given(st.text(), st.floats(allow_nan=False))
 def test_any_label_and_value_is_one_line(label: str, value: float) -> None:
-    metric = MetricFamily("m", "Help.")
+    metric = Gauges("m", "Help.")
     metric.add(value, {"l": label})
-    families: list[Any] = list(text_string_to_metric_families(metric.text()))
+    families: list[Any] = list(text_string_to_metric_families(text([metric])))
     assert [sample.value for family in families for sample in family.samples] == [value]
+
+
+def test_without_a_sum_the_count_is_there(tmp_path: Path) -> None:
+    table = records(3, error=[0, 1, 0])
+    found = samples(write_run(tmp_path / "run", table))
+    assert ("plimsoll_response_seconds_sum",) not in found
+    assert found["plimsoll_response_seconds_count",] == 3

@@ -13,7 +13,13 @@ from plimsoll.analysis.importing.k6_errors import error_kind
 from plimsoll.analysis.importing.k6_names import route_of
 from plimsoll.analysis.importing.k6_sample import K6Definition, K6Sample
 from plimsoll.analysis.importing.kinds import kind_of
-from plimsoll.analysis.importing.product import CachedRequest, DroppedIterations, FailedCheck, MeasureValue, Product
+from plimsoll.analysis.importing.product import (
+    CachedRequest,
+    DroppedIterations,
+    FailedCheck,
+    MeasureValue,
+    Product,
+)
 from plimsoll.rundir.request import Request
 
 NS = 1_000_000_000

@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 from plimsoll.analysis.comparing import gates
-from plimsoll.lab.experiment import settings
 from plimsoll.common.yamlfile import parse_model
 from plimsoll.init.answers import Disk, Limits, Site
 from plimsoll.init.experiment import Answers, Lengths, lengths, metric
 from plimsoll.init.here import Log, Under
 from plimsoll.init.texts import gates_text, lab_text, quoted
+from plimsoll.lab.experiment import settings
 from plimsoll.schema import schema_of
 
 DISKS = (Disk("sata", "/rust/lab"), Disk("nvme", "/tank/lab"))

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.experiment.experiment import planned
 from plimsoll.lab.experiment.factors.levels import label_of, name_of
 from plimsoll.lab.experiment.factors.problems import MOST_VARIANTS
 from plimsoll.lab.experiment.factors.variants import levels_in, rigs_in, variants
 from plimsoll.lab.experiment.order import runs_in_order
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
 
 BASE = """
 name: sweep

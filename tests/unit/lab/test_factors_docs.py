@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.experiment.factors.settings import SHORT
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
-from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS, ROOT
 
 TEXT = (DOCS / "factors.md").read_text(encoding="utf-8")

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.sizes import parse_size, size_text
 from plimsoll.lab.fileio.cell import cell_of
 from plimsoll.lab.fileio.command import fileio
 from plimsoll.lab.fileio.histogram import Bucket, p999
@@ -19,8 +21,6 @@ from plimsoll.lab.fileio.output import FileioError, parse_output
 from plimsoll.lab.fileio.settings import TESTS, THREADS, FileioSettings, MatrixCase
 from plimsoll.lab.fileio.sysbench import Sysbench
 from plimsoll.lab.fileio.table import COLUMNS, FSYNC_COLUMNS, row, table
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.sizes import parse_size, size_text
 from plimsoll.rundir.cells import FsyncCell, MatrixCell
 from tests.support.paths import ROOT
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.lab.fileio.cell import cell_of
 from plimsoll.lab.fileio.fsync.cell import fsync_cell
 from plimsoll.lab.fileio.fsync.fio import Fio
@@ -23,7 +24,6 @@ from plimsoll.lab.fileio.options import settings_of
 from plimsoll.lab.fileio.output import FileioError, parse_output
 from plimsoll.lab.fileio.settings import MatrixCase
 from plimsoll.lab.fileio.table import FSYNC_COLUMNS, fsync_row, table
-from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.cells import FsyncCase, FsyncCell
 from tests.support.paths import ROOT
 from tests.support.scripted_bench import Answer, bench_machine

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll.common.errors import PlimsollError, SettingsError
+from plimsoll.common.ssh import Access
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.hosts.choose import chosen
 from plimsoll.lab.hosts.command import hosts
@@ -18,8 +20,6 @@ from plimsoll.lab.hosts.fleet import HostOutcome, run_everywhere
 from plimsoll.lab.hosts.settings import HostSettings, HostsFile, host_of, read_hosts
 from plimsoll.lab.hosts.show import outcome_lines, summary_lines
 from plimsoll.lab.machine import Line, LocalMachine, Process
-from plimsoll.common.errors import PlimsollError, SettingsError
-from plimsoll.common.ssh import Access
 from tests.support.paths import ROOT
 
 GOOD = """

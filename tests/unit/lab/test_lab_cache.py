@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.disks import arc
 from plimsoll.lab.disks.caches import CacheState, can_be_cold, with_caches
 from plimsoll.lab.disks.registry import disk
 from plimsoll.lab.experiment.caches import cache_facts
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.lab.names.labels import Label
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS
 from tests.support.scripted_machine import ScriptedMachine
 

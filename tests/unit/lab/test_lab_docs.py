@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.static import StaticSettings
 from plimsoll.lab.experiment.factors.settings import Factor
@@ -15,7 +16,6 @@ from plimsoll.lab.experiment.replay_options import ReplayOptions
 from plimsoll.lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
 from plimsoll.lab.experiment.together.members import Member
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix
-from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import DOCS
 
 TEXT = (DOCS / "lab.md").read_text(encoding="utf-8")

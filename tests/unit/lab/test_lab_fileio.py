@@ -13,6 +13,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from plimsoll.cli import main
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.experiment.extension import changes
 from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder
@@ -27,9 +30,6 @@ from plimsoll.lab.experiment.volume_choice import left_out
 from plimsoll.lab.experiment.volumes import Volumes, lacking, measured_rigs
 from plimsoll.lab.fileio.matrix import commands, run_matrix, written_bytes
 from plimsoll.lab.machine import Done, Machine
-from plimsoll.cli import main
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL

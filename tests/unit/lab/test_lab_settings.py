@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.experiment.command_line import run_command
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits, traits_of
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems, schema
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import ROOT
 
 GOOD = """

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import Done, Line, LocalMachine
 from plimsoll.lab.machine.guard import guarded
 from plimsoll.lab.machine.linesplit import LineSplit, text_of
-from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from tests.support.paths import ROOT
 
 T = TypeVar("T")

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.comparing.gates import read_gates
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.experiment.checked import read_checked
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.lab.hosts.settings import read_hosts
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
 from plimsoll.scenarios.running.clonelist import read_config
 from tests.support.paths import ROOT
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment import probe_here, scenario_kinds
 from plimsoll.lab.experiment.scenario_kinds import prepare, traits_of
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.timers import discovery
-from plimsoll.common.errors import SettingsError
 
 _SLOW = ["sleep", "600"]
 

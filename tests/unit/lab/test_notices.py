@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.lock import BusyError
 from plimsoll.lab.experiment.notices import Notices, notice, open_notices
 from plimsoll.lab.experiment.notify_settings import OCCASIONS, Notify
 from plimsoll.lab.experiment.result import RunResult
-from plimsoll.common.errors import SettingsError
 from plimsoll.news.notification import Message, NotDeliveredError
 from plimsoll.news.webhook import URL_NAME
 

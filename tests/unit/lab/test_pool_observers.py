@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.lab.observers import ObserverSettings, observer, poolstate, poolstatus, poolwaits, txg, vdevs, zil
+from plimsoll.lab.observers import (
+    ObserverSettings,
+    observer,
+    poolstate,
+    poolstatus,
+    poolwaits,
+    txg,
+    vdevs,
+    zil,
+)
 from plimsoll.lab.observers.observer import Source
 from plimsoll.lab.observers.poolstatus import Leaf
 from plimsoll.lab.observers.watch import END, Watch

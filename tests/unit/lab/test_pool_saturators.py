@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.disks.removal import remove_files
 from plimsoll.lab.experiment.clean import clean
@@ -22,7 +23,6 @@ from plimsoll.lab.saturators import AnySaturator, aimed, kind_of, saturator
 from plimsoll.lab.saturators.resilver import RESILVER, detach, resilver
 from plimsoll.lab.saturators.scrub import SCRUB, scrub, stop
 from plimsoll.lab.saturators.zpool_scan import ScanFigures, percent_done
-from plimsoll.common.yamlfile import parse_model
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 from tests.support.zfs_programs import STATUS, Zfs

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.extension import changes
 from plimsoll.lab.experiment.folder import make_folder
@@ -23,8 +25,6 @@ from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.volume_choice import left_out
 from plimsoll.lab.precondition.settings import PreconditionSettings
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
 from plimsoll.rundir.rounds import VolumeRound, last_filling
 from tests.support.paths import DOCS
 from tests.support.scripted_machine import ScriptedMachine

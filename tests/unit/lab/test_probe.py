@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.cli import main
 from plimsoll.lab.experiment import probe
 from plimsoll.lab.experiment.probe_here import flag_problems, reading_words
 from plimsoll.lab.experiment.replay_options import ReplayOptions
 from plimsoll.lab.experiment.scenario_kinds import logs_in
 from plimsoll.lab.machine import Done, LocalMachine
 from plimsoll.lab.tuning import journal
-from plimsoll.cli import main
 from plimsoll.scenarios.registry import scenarios
 from tests.support.paths import ROOT
 

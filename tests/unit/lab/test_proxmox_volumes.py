@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.evidence.storage import described
+from plimsoll.common.differences import differing
 from plimsoll.lab.clones.clone import Surroundings
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.proxmox.driver import PROXMOX
@@ -17,7 +18,6 @@ from plimsoll.lab.experiment.settings import Backend
 from plimsoll.lab.facts import read_facts
 from plimsoll.lab.proxmox.storages import KINDS, dataset_of, folder_of, is_of_node, storage_facts
 from plimsoll.lab.proxmox.volumes import volumes_of
-from plimsoll.common.differences import differing
 from plimsoll.rundir.runfacts import Storage
 from tests.support.fakemachine import FakeMachine
 from tests.support.proxmox_guest import Vm

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from plimsoll.common.errors import OutputError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers import (
     HostCsv,
@@ -25,7 +26,6 @@ from plimsoll.lab.observers.hostcsv import shown
 from plimsoll.lab.observers.place import shifted
 from plimsoll.lab.observers.sampler import next_due_ns
 from plimsoll.lab.observers.settings import MariadbSettings
-from plimsoll.common.errors import OutputError
 from plimsoll.rundir.hostfile import read_host
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.paths import ROOT

@@ -11,12 +11,14 @@ from plimsoll.lab.steps.runner import StepRunner
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
 
+PACE = (sys.executable, "-m", "plimsoll.lab.saturators.pace")
+
 
 def test_pace_follows_no_symbolic_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "link").symlink_to(victim)
-    module = [sys.executable, "-m", "plimsoll.lab.saturators.pace", f"--to={tmp_path}/link", "--", "printf", "abc"]
+    module = [*PACE, f"--to={tmp_path}/link", "--", "printf", "abc"]
     done = subprocess.run(module, capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.returncode != 0
     assert victim.read_text() == "precious"
@@ -27,7 +29,7 @@ def test_pace_writes_a_file_of_its_own_each_time(tmp_path: Path) -> None:
     victim.write_text("precious")
     (tmp_path / "file").hardlink_to(victim)
     for text in ("abc", "de"):
-        module = [sys.executable, "-m", "plimsoll.lab.saturators.pace", f"--to={tmp_path}/file", "--", "printf", text]
+        module = [*PACE, f"--to={tmp_path}/file", "--", "printf", text]
         subprocess.run(module, check=True, capture_output=True, timeout=60, cwd=ROOT)
         assert (tmp_path / "file").read_text() == text
     assert victim.read_text() == "precious"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll.cli import main
 from plimsoll.lab.experiment import checked
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.timers import command, needs, plan, steps
 from plimsoll.lab.timers.definition import Kind
-from plimsoll.cli import main
 from tests.support.timed import fakes, program, scheduled
 
 Plimsoll = Callable[..., Result]

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.yamlfile import parse_model
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.experiment.command_line import PlannedLoad, loads_of
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits, traits_of
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
 
 GOOD = """
 name: lab

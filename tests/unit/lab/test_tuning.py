@@ -10,7 +10,14 @@ from pydantic import ValidationError
 
 from plimsoll.lab.tuning import Tuning, TuningError, plan
 from plimsoll.lab.tuning.apply import planned
-from plimsoll.lab.tuning.own_disk import created_with, in_words, resolved, still_to_be_made, tuned_in_runs, without
+from plimsoll.lab.tuning.own_disk import (
+    created_with,
+    in_words,
+    resolved,
+    still_to_be_made,
+    tuned_in_runs,
+    without,
+)
 from plimsoll.lab.tuning.plan import TunedValue, touched, wanted
 from plimsoll.lab.tuning.settings import SCHEDULERS_OWN
 from plimsoll.lab.tuning.values import PropertyValue, QueueValue, Value

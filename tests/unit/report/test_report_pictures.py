@@ -85,7 +85,8 @@ def test_a_browser_that_fails_is_quoted(
 ) -> None:
     (tmp_path / "chromium").write_text(program)
     (tmp_path / "chromium").chmod(0o755)
-    monkeypatch.setattr("plimsoll.analysis.report.picture_files.chromium", lambda: os.fspath(tmp_path / "chromium"))
+    fake = os.fspath(tmp_path / "chromium")
+    monkeypatch.setattr("plimsoll.analysis.report.picture_files.chromium", lambda: fake)
     with pytest.raises(OutputError) as raised:
         draw_pictures(tmp_path / "report.html", ["svg"])
     assert says in str(raised.value), what

@@ -92,7 +92,9 @@ def test_the_dashboard_is_k6s_own() -> None:
 
 @pytest.mark.parametrize("path", script_defaults(), ids=lambda path: path.name)
 def test_the_defaults_of_a_script_are_those_of_its_model(path: Path) -> None:
-    assert path.read_text() == script_defaults()[path], "write them: .venv/bin/python -m plimsoll.scenarios.defaults"
+    assert path.read_text() == script_defaults()[path], (
+        "write them: .venv/bin/python -m plimsoll.scenarios.defaults"
+    )
     assert f"open('./k6/defaults/{path.name}')" in (path.parents[2] / f"{path.stem}.js").read_text()
 
 

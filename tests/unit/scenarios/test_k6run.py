@@ -12,7 +12,15 @@ from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
-from plimsoll.scenarios.k6.run import Job, Samples, arguments, ending, environment, last_error, status_and_reason
+from plimsoll.scenarios.k6.run import (
+    Job,
+    Samples,
+    arguments,
+    ending,
+    environment,
+    last_error,
+    status_and_reason,
+)
 from plimsoll.scenarios.running.errors import SettingsError
 from plimsoll.scenarios.running.settings import ScenarioSettings
 from plimsoll.scenarios.running.targets import k6_hosts

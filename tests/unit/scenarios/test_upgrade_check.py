@@ -4,7 +4,13 @@ import pytest
 
 from plimsoll.scenarios.running.recognition import Trouble, trouble
 from plimsoll.scenarios.running.reply import Reply
-from plimsoll.scenarios.wordpress.upgrade_check import choose, database_trouble, front_trouble, offer_trouble, state
+from plimsoll.scenarios.wordpress.upgrade_check import (
+    choose,
+    database_trouble,
+    front_trouble,
+    offer_trouble,
+    state,
+)
 from plimsoll.scenarios.wordpress.upgrade_page import Offer, fits, same, version_of
 from tests.unit.scenarios.test_upgrade_page import OFFER, reply
 

@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.common.errors import HistoryError
+from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.serving.application import Application
 from plimsoll.serving.items import key_of
 from plimsoll.serving.nights import read_nights

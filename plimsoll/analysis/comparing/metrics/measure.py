@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plimsoll.analysis.comparing.levels import PhaseLevels, StepLevel, measured_step, timed_step
-from plimsoll.analysis.comparing.metrics.metric import CensoredError, Metric, NoFigureError, Reading, censored, known
+from plimsoll.analysis.comparing.metrics.metric import (
+    CensoredError,
+    Metric,
+    NoFigureError,
+    Reading,
+    censored,
+    known,
+)
 from plimsoll.analysis.comparing.requests import cut_alike, drawn
 from plimsoll.analysis.statistics.sample import PERCENTILES
 from plimsoll.common.units import counted

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from plimsoll.common.sizes import Size
 from plimsoll.lab.clones.clone import CloneSettings
 from plimsoll.lab.clones.guest import StopTimeout
 from plimsoll.lab.names.model import explained_in
 from plimsoll.lab.names.storage import Folder
 from plimsoll.lab.steps.step import no_reference
-from plimsoll.common.sizes import Size
 from plimsoll.scenarios.running.settings import BaseUrl, HostPort
 
 _FORMATS = {".qcow2": "qcow2", ".raw": "raw", ".img": "raw"}

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from plimsoll.lab.experiment.factors.settings import Value
 from plimsoll.common.sizes import parse_size, size_text
+from plimsoll.lab.experiment.factors.settings import Value
 
 _MB = 1_000_000
 _LONGEST = 60  # of a variant's name: it is part of the name of a folder

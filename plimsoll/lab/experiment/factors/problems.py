@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from plimsoll.common.problems import Location, problems_of
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.experiment.factors.levels import label_of
 from plimsoll.lab.experiment.factors.places import needs_own_clone
 from plimsoll.lab.experiment.factors.settings import BACKEND, EVERY, SHORT, Factor
 from plimsoll.lab.experiment.factors.variants import factors_of, how_many, variants, with_levels
-from plimsoll.common.problems import Location, problems_of
 
 if TYPE_CHECKING:
     from plimsoll.lab.experiment.settings import Lab

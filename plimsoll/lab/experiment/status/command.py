@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from plimsoll.common.hostile import printable
 from plimsoll.lab.experiment.find import find_experiment
 from plimsoll.lab.experiment.status.display import LOOK_S, Lines, display, stamped
 from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.model import Status
 from plimsoll.lab.experiment.status.news import changes
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.common.hostile import printable
 
 _WELL = ("running", "finished")
 

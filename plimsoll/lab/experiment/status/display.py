@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from plimsoll.common.hostile import printable
 from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.model import Status
 from plimsoll.lab.experiment.status.news import heartbeat, is_brief
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.common.hostile import printable
 
 LOOK_S, HEARTBEAT_S = 1.0, 60.0
 

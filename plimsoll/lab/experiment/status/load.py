@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
+from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.experiment.status.latencies import Latencies
 from plimsoll.lab.experiment.status.model import LoadFigures
 from plimsoll.lab.experiment.status.tail import Tail
-from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.names import REQUESTS_FILE
 from plimsoll.rundir.requestfile import WARMUP, Records

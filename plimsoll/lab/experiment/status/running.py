@@ -5,11 +5,11 @@ from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
+from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.experiment.status.disturbance import Disks, Saturation
 from plimsoll.lab.experiment.status.load import Load
 from plimsoll.lab.experiment.status.model import Doing, LoadFigures
 from plimsoll.lab.experiment.status.stretches import OVER, Stretch, stretch_at
-from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.discovery import is_run, subfolders
 from plimsoll.rundir.names import HOST_FILE
 

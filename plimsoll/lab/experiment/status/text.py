@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from plimsoll.lab.experiment.status.model import Doing, LoadFigures, Status
-from plimsoll.lab.experiment.status.stretches import OVER
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, counted, milliseconds, seconds, significant
+from plimsoll.lab.experiment.status.model import Doing, LoadFigures, Status
+from plimsoll.lab.experiment.status.stretches import OVER
 
 _STATES = {
     "not begun": "not begun",

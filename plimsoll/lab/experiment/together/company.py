@@ -4,9 +4,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from plimsoll.common.atomic import replace_json, unwritable
 from plimsoll.lab.experiment.load import LoadPart
 from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.common.atomic import replace_json, unwritable
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE, TOGETHER_FILE
 

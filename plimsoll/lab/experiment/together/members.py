@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from plimsoll.common.problems import Location
 from plimsoll.lab.names.labels import LabName
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.steps.step import no_reference
-from plimsoll.common.problems import Location
 
 Word = Annotated[str, AfterValidator(no_reference)]
 Option = Annotated[str | int | float | bool | list[str], AfterValidator(no_reference)]

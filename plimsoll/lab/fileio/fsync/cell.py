@@ -2,9 +2,9 @@
 
 from pydantic import ValidationError
 
+from plimsoll.common.problems import sentence_of
 from plimsoll.lab.fileio.fsync.output import FioOutput
 from plimsoll.lab.fileio.output import FileioError
-from plimsoll.common.problems import sentence_of
 from plimsoll.rundir.cells import FsyncCase, FsyncCell
 
 

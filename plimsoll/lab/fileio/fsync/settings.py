@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from plimsoll.lab.fileio.settings import OnVolume, once
-from plimsoll.lab.names.model import StrictModel
 from plimsoll.common.sizes import Size, size_text
 from plimsoll.common.units import listed
+from plimsoll.lab.fileio.settings import OnVolume, once
+from plimsoll.lab.names.model import StrictModel
 from plimsoll.rundir.cells import Call, Engine, FsyncCase, Preset, WritingTest
 
 THREADS = (1, 8)
