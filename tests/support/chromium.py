@@ -38,14 +38,14 @@ def browser() -> Iterator[Browser]:
 class Opened:
     """A page, and what it complained of or asked for."""
 
-    def __init__(self, browser: Browser, path: Path, **context: Any) -> None:
+    def __init__(self, browser: Browser, path: Path, *, fragment: str = "", **context: Any) -> None:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page: Page = browser.new_page(**context)
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
+        self.page.goto(f"{path.as_uri()}#{fragment}" if fragment else path.as_uri())
         self.page.wait_for_selector("html[data-drawn]")
 
     def until(self, expression: str) -> None:

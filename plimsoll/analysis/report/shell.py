@@ -46,15 +46,18 @@ def rendered(
     Templates and `styles`, which come after the report's own, are looked for in the report's folder and in
     `folders`.
     """
-    behaviour = script((TEMPLATES / "report.js").read_text(encoding="utf-8"))
+    behaviour, contents = (
+        script((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("report.js", "contents.js")
+    )
     plotly = script(get_plotlyjs())
     pages = environment(*folders)
     css = "".join(_source(pages, name) for name in ("report.css", *styles))
     return pages.get_template(template).render(
-        policy=policy([plotly, behaviour]),
+        policy=policy([plotly, behaviour, contents]),
         css=Markup(css),  # noqa: S704 our own files
         plotly=plotly,
         behaviour=behaviour,
+        contents=contents,
         figures=figures,
         data=Markup(script_json({figure.key: figure.as_json() for figure in figures})),  # noqa: S704 escaped
         version=__version__,

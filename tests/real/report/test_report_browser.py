@@ -1,5 +1,6 @@
 """The newer figures in a real browser: quiet, light and dark, wide and narrow, on paper; deaf to names."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,68 @@ def test_no_table_is_wider_than_the_paper(browser: Browser, report: Path) -> Non
     wider = """[...document.querySelectorAll("table")].filter((table) => table.offsetParent
         && table.scrollWidth > table.parentElement.clientWidth + 1).length"""
     assert opened.page.locator("table:visible").count() >= 5
+    assert opened.page.evaluate(wider) == 0
+    opened.page.close()
+
+
+def test_the_data_of_a_chart_are_downloaded(browser: Browser, report: Path) -> None:
+    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
+    for key, series in (("phases-3", "points and bars"), ("heat-0-1", "")):
+        with opened.page.expect_download() as downloading:
+            opened.page.locator(f'button[data-csv="{key}"]').click()
+        assert downloading.value.suggested_filename.endswith(f"-{key}.csv"), series
+        with downloading.value.path().open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) > 10
+        assert list(rows[0]) == ["series", "x_axis", "y_axis", "x", "y", "value"]
+        assert all(row["y"] for row in rows)
+        assert any(row["value"] for row in rows) == key.startswith("heat")
+    assert opened.complaints == []
+    opened.page.close()
+
+
+def test_a_link_leads_to_the_chart(browser: Browser, report: Path) -> None:
+    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
+    opened.page.locator('button[data-link="phases-3"]').click()
+    assert opened.page.url == f"{report.as_uri()}#figure-phases-3"
+    opened.page.close()
+    again = Opened(browser, report, viewport={"width": 1300, "height": 900}, fragment="figure-phases-3")
+    top_px = again.page.evaluate("document.getElementById('figure-phases-3').getBoundingClientRect().top")
+    assert 0 <= top_px < 900
+    again.page.close()
+
+
+@pytest.mark.parametrize(("width", "beside"), [(1600, True), (1300, False), (390, False)])
+def test_the_contents_follow_the_reader(browser: Browser, report: Path, width: int, beside: bool) -> None:
+    opened = Opened(browser, report, viewport={"width": width, "height": 900})
+    page = opened.page
+    assert page.locator(".contents ol").is_visible() == beside
+    if not beside:
+        page.locator(".contents summary").click()
+    titles = page.locator(".contents a").all_inner_texts()
+    assert len(titles) == len(set(titles)) or len(titles) > 5
+    page.locator(".contents a").nth(4).click()
+    opened.until("document.querySelector('.contents a[aria-current]') !== null")
+    assert page.locator(".contents ol").is_visible() == beside, "it is out of the way again"
+    current = page.locator(".contents a[aria-current]")
+    assert current.count() == 1
+    assert current.text_content() == page.locator(".contents a").nth(4).text_content()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.emulate_media(media="print")
+    assert not page.locator(".contents").is_visible()
+    assert not page.locator(".tools").first.is_visible()
+    assert opened.complaints == []
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "columns"), [(1300, 1), (2200, 2)])
+def test_charts_are_side_by_side_where_there_is_room(
+    browser: Browser, report: Path, width: int, columns: int
+) -> None:
+    opened = Opened(browser, report, viewport={"width": width, "height": 900})
+    lefts = "new Set([...document.querySelectorAll('.charts > .card')].map((c) => c.offsetLeft)).size"
+    assert opened.page.evaluate(lefts) == columns
+    wider = "[...document.querySelectorAll('.charts .plot')].filter((p) => p.scrollWidth > p.clientWidth + 1).length"
     assert opened.page.evaluate(wider) == 0
     opened.page.close()
 

@@ -88,9 +88,61 @@
       .replace(/^-+|-+$/g, "")
       .slice(0, 60);
 
+  const fileOf = (key) => [slug(document.title), key].filter(Boolean).join("-");
+
   function download(key) {
-    const name = [slug(document.title), key].filter(Boolean).join("-");
-    return Plotly.downloadImage(picture(key), { format: "svg", filename: name, ...sizeOf(key) });
+    return Plotly.downloadImage(picture(key), { format: "svg", filename: fileOf(key), ...sizeOf(key) });
+  }
+
+  // A cell of CSV (RFC 4180). A text that a spreadsheet would take for a formula has an apostrophe before it.
+  function cell(value) {
+    const text = String(value ?? "");
+    const plain = typeof value !== "number" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+  }
+
+  // What the figure shows, a row a point: the series, what its axes are, and where the point is.
+  function rowsOf(key) {
+    const { data, layout } = chosen(key);
+    const titleOf = (axis) => layout[axis.replace(/^[xy]/, "$&axis")]?.title?.text ?? "";
+    const rows = [["series", "x_axis", "y_axis", "x", "y", "value"]];
+    for (const trace of data) {
+      const of = [trace.name ?? "", titleOf(trace.xaxis ?? "x"), titleOf(trace.yaxis ?? "y")];
+      const [x, y] = [trace.x ?? [], trace.y ?? []];
+      if (trace.z) {
+        trace.z.forEach((row, i) => row.forEach((value, j) => rows.push([...of, x[j] ?? j, y[i] ?? i, value])));
+      } else {
+        for (let i = 0; i < Math.max(x.length, y.length); i++) {
+          rows.push([...of, x[i], y[i], ""]);
+        }
+      }
+    }
+    return rows;
+  }
+
+  function downloadData(key) {
+    const text = rowsOf(key)
+      .map((row) => `${row.map(cell).join(",")}\r\n`)
+      .join("");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.download = `${fileOf(key)}.csv`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  // The address of the figure: in the clipboard where the browser lets a page write there, and in the address bar.
+  async function copyLink(button) {
+    history.replaceState(null, "", `#figure-${button.dataset.link}`);
+    try {
+      await navigator.clipboard.writeText(location.href);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "See address";
+    }
+    setTimeout(() => {
+      button.textContent = "Link";
+    }, 2000);
   }
 
   // `report.html#pictures=svg,png` leaves all figures in the page as data: URLs, for plimsoll report --figures.
@@ -175,6 +227,14 @@
       }
       draw(key);
     });
+  }
+
+  for (const button of document.querySelectorAll("button[data-csv]")) {
+    button.addEventListener("click", () => downloadData(button.dataset.csv));
+  }
+
+  for (const button of document.querySelectorAll("button[data-link]")) {
+    button.addEventListener("click", () => copyLink(button));
   }
 
   for (const box of document.querySelectorAll("input[data-shade]")) {
