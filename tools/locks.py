@@ -22,6 +22,8 @@ from packaging.utils import canonicalize_name as canonical
 RUNTIME = Path("requirements.lock")
 DEV = Path("requirements-dev.lock")
 REGRESS = Path("requirements-regress.lock")
+# What `make dist` installs with, and what writes its bills of materials.
+RELEASES = {Path("tools/packages/pip.lock"): "pip", Path("tools/packages/bom.lock"): "cyclonedx-bom"}
 LOCKING = Path(".cache/locks")  # the virtual environment with uv that `make locks` makes
 
 
@@ -143,6 +145,10 @@ def write(project: Mapping[str, Any], options: list[str]) -> None:
     introduction = "".join(takewhile(lambda line: line.startswith("#"), REGRESS.open()))
     subprocess.run([*resolve, "--no-deps", "--no-annotate", str(extra), "-o", str(REGRESS)], check=True)
     REGRESS.write_text(introduction + REGRESS.read_text())
+    for lock, package in RELEASES.items():
+        wanted = LOCKING / "release.in"
+        wanted.write_text(package)
+        subprocess.run([*resolve, "--no-annotate", str(wanted), "-o", str(lock)], check=True)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 CLONE = "home/anna/Meine Läufe/plimsoll"
 
 
-@pytest.fixture(params=HEADINGS, ids=HEADINGS.values())
+@pytest.fixture(params=list(HEADINGS), ids=list(HEADINGS.values()))
 def debian(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """Return a bare root with an ordinary user and a clone in it, and the heading of docs/install.md."""
     root, suite = tmp_path / "root", request.param

@@ -131,7 +131,8 @@ def test_charts_are_side_by_side_where_there_is_room(
     opened = Opened(browser, report, viewport={"width": width, "height": 900})
     lefts = "new Set([...document.querySelectorAll('.charts > .card')].map((c) => c.offsetLeft)).size"
     assert opened.page.evaluate(lefts) == columns
-    wider = "[...document.querySelectorAll('.charts .plot')].filter((p) => p.scrollWidth > p.clientWidth + 1).length"
+    plots = "[...document.querySelectorAll('.charts .plot')]"
+    wider = f"{plots}.filter((plot) => plot.scrollWidth > plot.clientWidth + 1).length"
     assert opened.page.evaluate(wider) == 0
     opened.page.close()
 

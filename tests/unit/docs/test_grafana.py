@@ -72,7 +72,8 @@ def test_the_dashboard_is_one() -> None:
 
 
 def test_it_shows_every_metric_and_no_other() -> None:
-    text = (ROOT / "replay" / "live" / "metrics.go").read_text(encoding="utf-8")
+    sources = [(ROOT / "replay" / "live" / name).read_text() for name in ("metrics.go", "folder.go")]
+    text = "".join(sources)
     there = set(re.findall(r'"(plimsoll_[a-z_]+)"', text))
     expressions = [
         target["expr"] for panel in json.loads(EXAMPLE.read_text())["panels"] for target in panel["targets"]
