@@ -59,7 +59,8 @@ def counted(text: str) -> dict[tuple[str, str], int]:
 
 def running(server: str, out: Path, port: int) -> "subprocess.Popen[str]":
     """A download that is shown, and has been seen."""
-    process = started("download", server, out, "--path", "/file", "--metrics", f"127.0.0.1:{port}")
+    flags = ("--path", "/file", "--iterations", "1000000", "--metrics", f"127.0.0.1:{port}")
+    process = started("download", server, out, *flags)
     wait_for("a request is shown", lambda: process.poll() is not None or bool(counted(scraped(port))))
     assert process.poll() is None, process.communicate()[0]
     return process
@@ -98,14 +99,14 @@ def test_nothing_goes_on_once_it_was_ended(server: str, tmp_path: Path, by: sign
         interrupt(process)
     else:
         os.kill(process.pid, by)
-    process.wait(60)
+    process.communicate(timeout=60)
     wait_for("nobody listens", lambda: is_free(port), 30)
 
 
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--metrics", "0.0.0.0:0"], "--metrics-remote"),
+        (["--metrics", "0.0.0.0:9464"], "--metrics-remote"),
         (["--metrics", "here"], "--metrics"),
         (["--metrics-remote"], "--metrics-remote is only for --metrics"),
     ],

@@ -162,13 +162,14 @@ def test_a_scenario_on_k6_is_one_file_its_script_and_one_line(
 
 
 def test_nothing_imports_a_scenario() -> None:
-    graph = grimp.build_graph("scenarios", "lab", "analysis", cache_dir=None)
+    graph = grimp.build_graph("plimsoll", cache_dir=None)
     for module in registry.MODULES.values():
         assert not graph.find_modules_that_directly_import(module), "not the frame, and no other scenario"
 
 
 def test_the_list_does_not_import_locust() -> None:
-    code = "import sys; from scenarios.registry import scenarios; scenarios(); print('locust' in sys.modules)"
+    listed = "from plimsoll.scenarios.registry import scenarios; scenarios()"
+    code = f"import sys; {listed}; print('locust' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout == "False\n"
 
