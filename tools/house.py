@@ -17,7 +17,7 @@ import grimp
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "house.md"
-PYTHON = "plimsoll."  # the package that all rooms of the Python house are in
+PACKAGE = "plimsoll."  # the package that all rooms of the Python house are in
 LEFT, RIGHT = 72, 45  # columns of the two houses
 GO_IMPORT = r'^(?:import )?\s*(?:\w+ )?"plimsoll/replay/([\w/]+)"$'
 GO_COMMENT = r"((?:^//[^\n]*\n)+)package \w+$"
@@ -74,7 +74,7 @@ def drawing() -> str:
     left = []
     for name in chain.from_iterable(contracts["floors"]):
         floor: list[str] = []
-        short = name.removeprefix(PYTHON)
+        short = name.removeprefix(PACKAGE)
         for rooms in contracts.get(short, [[]]):
             head = f"{'' if floor else short:<17}"
             floor += _wrapped(head, [room.removeprefix(f"{name}.") for room in rooms], LEFT - 4)
@@ -99,9 +99,9 @@ def python_rows() -> list[Row]:
     """Return a row for each room of the Python house."""
     contracts = python_floors()
     plan = chain.from_iterable(contracts["floors"])
-    rooms = [contracts.get(name.removeprefix(PYTHON), [[name]]) for name in plan]
+    rooms = [contracts.get(name.removeprefix(PACKAGE), [[name]]) for name in plan]
     names = [name for floors in rooms for floor in floors for name in floor]
-    graph = grimp.build_graph(PYTHON.removesuffix("."), cache_dir=None)
+    graph = grimp.build_graph(PACKAGE.removesuffix("."), cache_dir=None)
     imports: dict[str, set[str]] = {name: set() for name in names}
     for module in graph.modules:
         if owner := _owner(module, names):
@@ -109,9 +109,9 @@ def python_rows() -> list[Row]:
             imports[owner] |= below - {owner, ""}
     return [
         (
-            name.removeprefix(PYTHON),
+            name.removeprefix(PACKAGE),
             _docstring(name),
-            [one.removeprefix(PYTHON) for one in sorted(imports[name], key=names.index)],
+            [one.removeprefix(PACKAGE) for one in sorted(imports[name], key=names.index)],
         )
         for name in names
     ]

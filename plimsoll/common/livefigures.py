@@ -52,7 +52,7 @@ class LiveFigures:
     def of(self, folder: Path, say: Callable[[str], None]) -> Iterator[None]:
         """Show what runs in `folder`, which is there, while the block does. Raises SettingsError.
 
-        What shows it is a program of its own that lets all others go first, so the load does not notice it.
+        What shows it is a program of its own that lets all others go first.
         """
         if self.address is None:
             if self.remote:

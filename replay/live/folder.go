@@ -1,7 +1,6 @@
 package live
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,7 +114,7 @@ func (f *Folder) take(directory string) error {
 	if run.over() {
 		return err
 	}
-	of := kind{label(run.facts.Scenario), label(cmp.Or(deref(run.facts.Backend), ""))}
+	of := kind{label(run.facts.Scenario), label(deref(run.facts.Backend))}
 	if f.series[of] == nil {
 		f.series[of] = newSeries(prometheus.WrapRegistererWith(prometheus.Labels{"scenario": of.scenario, "backend": of.backend}, f.registry))
 	}

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +45,7 @@ func openGrowing(directory string, since time.Time) (*growing, error) {
 	}
 	tail, err := record.OpenTail(g.path("requests.npy"))
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, nil
 	case err != nil:
 		return g, err // told once: it is not tried again
@@ -124,12 +123,5 @@ func readJSON(path string, into any) error {
 	if !info.Mode().IsRegular() || info.Size() > largestJSON {
 		return fmt.Errorf("%s: is no file of a run directory", path)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return record.ReadJSON(path, into)
 }

@@ -29,27 +29,31 @@ var ErrFormat = errors.New("requests.npy has other columns than format 1 of the 
 func OpenRun(dir string) (*Reader, error) {
 	r := new(Reader)
 	for name, into := range map[string]any{"run.json": &r.Run, "routes.json": &r.Routes, "errors.json": &r.Errors} {
-		if err := readJSON(filepath.Join(dir, name), into); err != nil {
+		if err := ReadJSON(filepath.Join(dir, name), into); err != nil {
 			return nil, err
 		}
 	}
 	var s Summary
-	switch err := readJSON(filepath.Join(dir, "summary.json"), &s); {
+	switch err := ReadJSON(filepath.Join(dir, "summary.json"), &s); {
 	case err == nil:
 		r.Summary = &s
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, err
 	}
-	if err := r.openRecords(filepath.Join(dir, "requests.npy")); err != nil {
+	f, n, err := openRecords(filepath.Join(dir, "requests.npy"))
+	if err != nil {
 		return nil, err
 	}
+	r.file, r.n = f, n
 	return r, nil
 }
 
-func (r *Reader) openRecords(path string) error {
+// openRecords opens a requests.npy, checks its header, and returns how many whole records it has. Where not even the
+// header is whole, the error is io.EOF or io.ErrUnexpectedEOF.
+func openRecords(path string) (*os.File, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	header := make([]byte, headerSize)
 	if _, err = io.ReadFull(f, header); err == nil && !sameColumns(header) {
@@ -58,11 +62,9 @@ func (r *Reader) openRecords(path string) error {
 	info, statErr := f.Stat()
 	if err := errors.Join(err, statErr); err != nil {
 		f.Close()
-		return fmt.Errorf("%s: %w", path, err)
+		return nil, 0, fmt.Errorf("%s: %w", path, err)
 	}
-	r.file = f
-	r.n = (info.Size() - headerSize) / Size
-	return nil
+	return f, (info.Size() - headerSize) / Size, nil
 }
 
 // sameColumns compares all of the header but the number of records.
@@ -101,7 +103,8 @@ func (r *Reader) Records() iter.Seq2[Record, error] {
 // Close closes the reader's file.
 func (r *Reader) Close() error { return r.file.Close() }
 
-func readJSON(path string, into any) error {
+// ReadJSON reads a JSON file. The error names it.
+func ReadJSON(path string, into any) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err

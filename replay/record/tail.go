@@ -17,28 +17,16 @@ type Tail struct {
 	records []Record
 }
 
-// OpenTail opens a requests.npy. Where not even its header is written yet, the error is io.ErrUnexpectedEOF.
+// OpenTail opens a requests.npy. Where not even its header is whole yet, the error is io.EOF or io.ErrUnexpectedEOF.
 func OpenTail(path string) (*Tail, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() { // to open a pipe would wait for its writer
 		return nil, fmt.Errorf("%s: is no regular file", path)
 	}
-	f, err := os.Open(path)
+	f, _, err := openRecords(path)
 	if err != nil {
 		return nil, err
-	}
-	header := make([]byte, headerSize)
-	_, err = io.ReadFull(f, header)
-	switch {
-	case errors.Is(err, io.EOF):
-		err = io.ErrUnexpectedEOF
-	case err == nil && !sameColumns(header):
-		err = ErrFormat
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return &Tail{file: f, at: headerSize, bytes: make([]byte, tailBatch*Size), records: make([]Record, tailBatch)}, nil
 }

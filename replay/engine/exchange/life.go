@@ -170,13 +170,13 @@ func (l *Life) dial(cl *client, s *Shot, now int64) {
 	c := &Conn{client: cl, shots: []*Shot{s}}
 	cl.conns = append(cl.conns, c)
 	l.settle(cl)
-	l.opened(1)
+	l.countOpen(1)
 	l.start(c, s, now)
 	l.transport.Open(c, s)
 }
 
-// opened counts n more connections.
-func (l *Life) opened(n int) {
+// countOpen counts a connection that is opened (1) or closed (-1).
+func (l *Life) countOpen(n int) {
 	l.open += n
 	if l.bounds.Count != nil {
 		l.bounds.Count.Add(int64(n))

@@ -122,7 +122,7 @@ func (l *Life) close(c *Conn) {
 	}
 	c.closed = true
 	c.client.conns = without(c.client.conns, c)
-	l.opened(-1)
+	l.countOpen(-1)
 }
 
 // settle puts a client that waits for the cap among the starved, takes out one that does no longer, and forgets one that
