@@ -92,7 +92,7 @@ test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real pr
 	@cd replay/k6 && $(GO) vet ./... && ../../bin/staticcheck ./... && $(GO) test ./...
 	@PLIMSOLL_LAB=1 tools/pytest $(VENV)/bin/pytest -n 2 --durations=10 tests/real tests/verdicts
 
-test-lab-full: test-lab ## Run also the long studies, and the two commands on bare Debian 12 and 13 (hours)
+test-lab-full: test-lab audit ## Run also the long studies, make audit, and the two commands on bare Debian 12 and 13 (hours)
 	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 $$(grep -rl PLIMSOLL_SLOW tests --include='test_*.py')
 
 # The site under test; empty means the default that docs/site.md names.
@@ -157,6 +157,13 @@ k6: ## Build bin/k6-plimsoll: Grafana k6 with k6/x/plimsoll, which replays logs 
 	@tools/need-go $(GO)
 	@cd replay/k6 && $(GO) build -o ../../bin/k6-plimsoll ./cmd/k6
 
+GO_ADVISORIES ?=
+OSV_URL       ?=
+GIVEN         += GO_ADVISORIES OSV_URL
+audit: $(VENV)/.dev ## Name known vulnerabilities of what is pinned, in Go and Python: [GO_ADVISORIES= OSV_URL=]
+	@tools/need-go $(GO)
+	@mkdir -p .cache && GO=$(GO) $(VENV)/bin/python tools/audit.py
+
 FUZZTIME ?= 10m
 fuzz: ## Fuzz every parser: [FUZZTIME=10m each]
 	@tools/fuzz $(FUZZTIME)
@@ -205,4 +212,4 @@ bin/staticcheck: tools/staticcheck/go.mod
 	@tools/need-go $(GO)
 	@cd tools/staticcheck && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report signoff docs man dist image lint test test-lab test-lab-full base-image site site-down vm-image zfs-vm bench regression k6 fuzz peers locks clean
+.PHONY: help setup build replay report signoff docs man dist image lint test test-lab test-lab-full base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean

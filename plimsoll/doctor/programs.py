@@ -87,7 +87,7 @@ def _has(module: str) -> bool:
 def _unfit(use: str) -> Iterator[Lack]:
     """Yield what is here, but does not do."""
     if use == "build" and is_here("go") and (old := too_old(_said(["go", "env", "GOVERSION"]))):
-        yield Lack(f"Go 1.24 (this is {old})", "see docs/install.md: Debian 12 has it in bookworm-backports")
+        yield Lack(f"Go 1.26 (this is {old})", "see docs/install.md: Debian 12 has it in bookworm-backports")
     if (
         use in ("site", "compose")
         and is_here("docker")

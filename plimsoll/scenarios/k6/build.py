@@ -17,7 +17,7 @@ from plimsoll.common.programs import own_program
 MODULE = Path(__file__).resolve().parent
 BINARY = own_program("k6")
 OLDEST = (1, 0)  # the first whose browser module, options and samples are those that the scripts use
-_GO_MINOR = 24
+_GO_MINOR = 26
 _VERSION = re.compile(r"\bv?(\d+)\.(\d+)\.(\d+)")
 
 Say = Callable[[str], None]
@@ -133,7 +133,7 @@ def _go() -> str:
     go = shutil.which(os.environ.get("GO") or "go")
     if go is None:
         raise NoK6Error(
-            "k6 is not built yet, and building it needs Go 1.24 or newer: install it (Debian: golang-go, or "
+            "k6 is not built yet, and building it needs Go 1.26 or newer: install it (Debian: golang-go, or "
             "go.dev/dl), or set PLIMSOLL_K6 to a k6 of your own"
         )
     said = subprocess.run(  # noqa: S603 the compiler
@@ -142,7 +142,7 @@ def _go() -> str:
     found = re.fullmatch(r"go1\.(\d+).*", said)
     if found and int(found[1]) < _GO_MINOR:
         raise NoK6Error(
-            f"building k6 needs Go 1.24 or newer, and {go} is {said}; install a newer one, or set GO"
+            f"building k6 needs Go 1.26 or newer, and {go} is {said}; install a newer one, or set GO"
         )
     return go
 

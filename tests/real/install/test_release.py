@@ -84,7 +84,9 @@ def test_it_is_installed_used_and_removed(bare: Path) -> None:
     packages = {path.name for path in (bare / "opt/plimsoll/lib").glob("python3*/site-packages/*")}
     assert "plimsoll" in packages
     assert not packages & {"analysis", "lab", "scenarios"}
-    offline(bare, "root", "rm -r /opt/plimsoll/lib; /media/release/install; plimsoll --version")
+    offline(
+        bare, "root", "rm -r /opt/plimsoll/lib; /media/release/install; /usr/local/bin/plimsoll --version"
+    )
     offline(bare, "root", "/opt/plimsoll/share/plimsoll/install --uninstall")
     assert listing(bare) == before
 
@@ -124,6 +126,9 @@ def test_what_does_not_fit_is_said(bare: Path, spoil: str, says: str) -> None:
 def test_the_debian_package(bare: Path) -> None:
     offline(bare, "root", "dpkg -i /media/plimsoll.deb")
     used(bare, "/usr/lib/plimsoll/installed")
+    trigger = "dpkg-trigger --by-package=python3 /usr/bin/python3; dpkg --triggers-only -a"
+    offline(bare, "root", f"rm -r /usr/lib/plimsoll/installed/lib; {trigger}")
+    used(bare, "/usr/lib/plimsoll/installed")  # as when a new Python has come: it was installed again
     offline(bare, "root", "dpkg -r plimsoll")
     assert not (bare / "usr/lib/plimsoll").exists()
     assert not (bare / "usr/bin/plimsoll").is_symlink()

@@ -59,13 +59,13 @@ def unbuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_go_the_remedies_are_named(unbuilt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GO", "/nowhere/go")
-    with pytest.raises(NoK6Error, match=r"needs Go 1\.24 or newer: install it .*or set PLIMSOLL_K6"):
+    with pytest.raises(NoK6Error, match=r"needs Go 1\.26 or newer: install it .*or set PLIMSOLL_K6"):
         k6_program(said, {})
 
 
 def go(path: Path, build: str) -> str:
-    """A Go compiler that says that it is 1.24, and builds as told; the file to write is $4."""
-    return str(script(path, f'if [ "$1" = env ]; then echo "${{GOES:-go1.24.1}}"; exit; fi\n{build}'))
+    """A Go compiler that says that it is 1.26, and builds as told; the file to write is $4."""
+    return str(script(path, f'if [ "$1" = env ]; then echo "${{GOES:-go1.26.0}}"; exit; fi\n{build}'))
 
 
 def test_an_old_go_is_refused(unbuilt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_failed_build_says_its_last_words_and_leaves_nothing_half(
 
 def test_a_build_is_done_once(unbuilt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     version = pinned_version((MODULE / "go.mod").read_text())
-    program = f'#!/bin/sh\\necho "k6 v{version} (go1.24.1)"\\n'
+    program = f'#!/bin/sh\\necho "k6 v{version} (go1.26.0)"\\n'
     made = f'printf \'{program}\' > "$4"; chmod 755 "$4"; echo >> "{tmp_path}/builds"'
     monkeypatch.setenv("GO", go(tmp_path / "go", made))
     told: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 from tests.support.paths import ROOT
 
 # Programs in the place of Go, bin/replay, Python and what pip installs: they note what they are called with.
-GO = '#!/bin/sh\n[ "$1 $2" != "env GOVERSION" ] || echo go1.24.0\n'
+GO = '#!/bin/sh\n[ "$1 $2" != "env GOVERSION" ] || echo go1.26.0\n'
 NOTING = '#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done >>"$(basename "$0").txt"\n'
 PIP = f"#!/bin/sh\ncat >.venv/bin/plimsoll <<'END'\n{NOTING}END\nchmod +x .venv/bin/plimsoll\n"
 PYTHON = f"""#!/bin/sh
@@ -180,7 +180,7 @@ def test_a_missing_go_is_named_with_what_brings_it(project: Path) -> None:
         for name in ("old", "cut-off"):
             (project / "stubs" / name).chmod(0o755)
         ran = make(project, f"GO={go}", "build")
-        assert (ran.returncode, f"Plimsoll needs Go 1.24 or newer; {found}." in ran.stderr) == (2, True), (
+        assert (ran.returncode, f"Plimsoll needs Go 1.26 or newer; {found}." in ran.stderr) == (2, True), (
             ran.stderr
         )
         assert "bookworm-backports" in ran.stderr
