@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.comparing.design import MOST_FORETOLD
+from plimsoll.analysis.statistics.design import MOST_FORETOLD
 
 _HALVINGS = 60
 

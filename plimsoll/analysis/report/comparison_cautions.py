@@ -40,6 +40,17 @@ def comparison_cautions(
     return gravest_first(found)
 
 
+def doubts(scenarios: Sequence[ScenarioRuns], cautions: Sequence[Caution]) -> int:
+    """Return how many grave reasons there are not to trust what the runs say beside one another.
+
+    `cautions` are those on all of them. A limit that a run did not keep is none.
+    """
+    said = {caution.text for caution in cautions if caution.level == Severity.BAD}
+    runs = [run for scenario in scenarios for run in scenario.runs]
+    said |= {one.sentence for run in runs for one in run.findings if one.level == Severity.BAD}
+    return len(said)
+
+
 def _emulated(runs: Sequence[MeasuredRun]) -> list[Caution]:
     said: dict[str, list[str]] = {}
     for backend, what in {run.backend: run.emulated for run in runs if run.emulated}.items():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from plimsoll.analysis.report.factor_sweep import SweepLevel, goal_sentence, in_order, is_rate
-from plimsoll.analysis.report.phase_figures import RepeatFigures, ScenarioFigures
+from plimsoll.analysis.report.phase_figures import RepeatFigures, ScenarioFigures, common_percentile
 from plimsoll.analysis.statistics.factors import (
     Estimate,
     FactorEffect,
@@ -19,7 +19,6 @@ from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.phases import WHOLE
 
 BACKEND = "backend"
-_PERCENTILES = ("p99.9", "p99", "p50")
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def factor_figures(figures: ScenarioFigures) -> FactorFigures | None:
     ]
     phase = "during" if figures.saturated else WHOLE[0]
     times = [(repeat, repeat.phases[phase].response_ms) for repeat in repeats if phase in repeat.phases]
-    percentile = _percentile([each for _, each in times])
+    percentile = common_percentile([each for _, each in times])
     if percentile is None:
         return None
     runs = [_run(repeat, each, percentile) for repeat, each in times]
@@ -151,14 +150,6 @@ def factor_figures(figures: ScenarioFigures) -> FactorFigures | None:
     found.ranked.extend(ranking(trials))
     found.effects.extend(effects(trials, levels))
     return found
-
-
-def _percentile(times: Sequence[TimeFigures]) -> str | None:
-    """Return the highest percentile that all runs have, as a figure or as a failure's."""
-    for name in _PERCENTILES:
-        if times and all(each[name] is not None or name in each.censored for each in times):
-            return name
-    return None
 
 
 def _run(repeat: RepeatFigures, times: TimeFigures, percentile: str) -> FactorRun:

@@ -11,12 +11,13 @@ from plimsoll.common.units import milliseconds, share, significant
 
 @dataclass(frozen=True)
 class Big:
-    """A large figure, its name, and a small line below it."""
+    """A large figure, its name, and a small line below it; `colour` is the number of a backend's, from 1."""
 
     name: str
     value: str
     below: str
     first: bool = False
+    colour: int | None = None
 
 
 def big_figures(run: MeasuredRun) -> list[Big]:

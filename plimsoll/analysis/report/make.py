@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from plimsoll.analysis.evidence.run import Observer
 from plimsoll.analysis.report.against_log import against_log_sentence, held_against
+from plimsoll.analysis.report.answer import answer_lines, answers_json
 from plimsoll.analysis.report.backends import by_scenario, numbered
+from plimsoll.analysis.report.comparison_cautions import comparison_cautions, doubts
 from plimsoll.analysis.report.differences import differences_json
-from plimsoll.analysis.report.factors import factors_json
+from plimsoll.analysis.report.factors import factor_parts, factors_json
 from plimsoll.analysis.report.fileio import read_fileio
 from plimsoll.analysis.report.measure_medians import measure_sentence, said_of
 from plimsoll.analysis.report.measured_run import MeasuredRun
@@ -50,9 +53,16 @@ class Report:
     fsyncs: list[FsyncCell] = field(default_factory=list)
     held: list[HeldRun] = field(default_factory=list)
 
+    @cached_property
+    def doubts(self) -> int:
+        """Grave reasons not to trust what the runs say beside one another."""
+        scenarios = by_scenario(self.runs)
+        return doubts(scenarios, comparison_cautions(scenarios, self.compared, self.unreadable))
+
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
         factors = factors_json(self.compared)
+        answers = [] if factors else answers_json(self.compared, self.doubts)
         return {
             "format": 1,
             "runs": [run.as_json() for run in self.runs],
@@ -62,6 +72,7 @@ class Report:
             "fileio": [cell.model_dump() for cell in self.fileio],
             "unreadable": self.unreadable,
             "unfinished": self.unfinished,
+            **({"answers": answers} if answers else {}),
             **({"fsync": [cell.model_dump() for cell in self.fsyncs]} if self.fsyncs else {}),
             **({"against_log": [each.as_json() for each in self.held]} if self.held else {}),
             **({"factors": factors} if factors else {}),
@@ -71,6 +82,8 @@ class Report:
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
         said = [line for run in self.runs for line in (run.one_line(), *_own(run), *said_of(run))]
+        if not factor_parts(self.compared):
+            said += answer_lines(self.compared, self.doubts)
         said += [*self.sentences(), *lines_of(self.stalls), *map(against_log_sentence, self.held)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
 

@@ -1,6 +1,7 @@
 """What a scripted scenario is about: its own figures, in place of percentiles over requests of all kinds."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plimsoll.analysis.report.headline import Big
@@ -46,6 +47,14 @@ def own_of(run: MeasuredRun) -> tuple[Own, Values] | None:
     own = _OWN.get(run.directory.facts.scenario)
     values = run.values.values.get(own.measure) if own else None
     return (own, values) if own and values and (values.values or values.failed) else None
+
+
+def main_measure(runs: Sequence[MeasuredRun]) -> str | None:
+    """Return the measure that `runs` of a scripted scenario are about; None where not all have one."""
+    scenario = runs[0].directory.facts.scenario
+    names = [_OWN[scenario].measure] if scenario in _OWN else []
+    names += _IN_A_BROWSER if scenario == "browser" else []
+    return next((name for name in names if all(name in run.values.values for run in runs)), None)
 
 
 def own_bigs(run: MeasuredRun) -> list[Big]:

@@ -6,11 +6,12 @@ from typing import Any
 from plimsoll.analysis.charts.against_log import against_log_chart
 from plimsoll.analysis.charts.style import Chart
 from plimsoll.analysis.report.against_log import against_log_cautions, against_log_table
+from plimsoll.analysis.report.answer import answers
 from plimsoll.analysis.report.backends import ScenarioRuns, by_scenario
 from plimsoll.analysis.report.cache import cache_notes
 from plimsoll.analysis.report.cautions import Caution, cautions_of
 from plimsoll.analysis.report.charts import backend_charts, run_charts, step_charts
-from plimsoll.analysis.report.comparison_cautions import comparison_cautions
+from plimsoll.analysis.report.comparison_cautions import comparison_cautions, doubts
 from plimsoll.analysis.report.control import control_cautions
 from plimsoll.analysis.report.damage import damage_cautions
 from plimsoll.analysis.report.differences import differences_table
@@ -83,6 +84,7 @@ def page(
     if volumes:
         own.append(volumes)
     shown = [_run(run) for run in runs]
+    compares = comparison_cautions(scenarios, compared, unreadable)
     hosts = [host_section(view, len(scenarios)) for view in views.values()]
     return rendered(
         "report.html",
@@ -94,6 +96,7 @@ def page(
         ],
         title=_title(runs, fileio),
         unfinished=unfinished,
+        answers=[] if factors else answers(compared, doubts(scenarios, compares)),
         factors=factors,
         comparing=comparing,
         own=own,
@@ -118,7 +121,7 @@ def page(
         warned=sum(caution.level == Severity.WARN for _, caution in _said(shown)),
         cautions=gravest_first(
             [
-                *comparison_cautions(scenarios, compared, unreadable),
+                *compares,
                 *missing_cautions(scenarios, compared, told=bool(unfinished)),
                 *control_cautions(runs),
                 *(Caution(Severity.WARN, trouble) for trouble in fileio.troubles),

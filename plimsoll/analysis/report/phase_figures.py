@@ -1,5 +1,6 @@
 """Before, during and after: the figures of each backend in each phase, all its repeats together."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -118,6 +119,14 @@ def figures_of_scenario(scenario: ScenarioRuns) -> ScenarioFigures | None:
     of_run = {run.number: found for run, found in zip(runs, windows.of_runs, strict=True)}
     backends = [_backend(backend, of_run) for backend in scenario.backends]
     return ScenarioFigures(scenario, backends, windows)
+
+
+def common_percentile(times: Sequence[TimeFigures]) -> str | None:
+    """Return the highest percentile that all of some runs have, as a figure or as a failure's."""
+    for name in reversed(SHOWN):
+        if times and all(each[name] is not None or name in each.censored for each in times):
+            return name
+    return None
 
 
 def _backend(backend: BackendRuns, windows: dict[int, list[PhaseWindow]]) -> BackendFigures:

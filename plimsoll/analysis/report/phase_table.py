@@ -18,7 +18,7 @@ FAILURES_COUNT = (
     "the time-out is not known."
 )
 _MOST_NAMED = 4  # backends in one sentence
-_AMONG = {
+AMONG = {
     "p99.9": "the slowest request in a thousand",
     "p99": "the slowest request in a hundred",
     "p50": "half of the requests",
@@ -58,7 +58,7 @@ class PhaseTable:
 
 def phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
     """Return the table; `alone` says that the report has no other scenario."""
-    saturators = [_spoken(name) for name in figures.scenario.saturators]
+    saturators = [spoken(name) for name in figures.scenario.saturators]
     title = "Before, during and after" if saturators else "The backends"
     caption = "Response times of all repeats together, exact order statistics; the warm-up is left out."
     if saturators:
@@ -112,8 +112,8 @@ def phase_sentence(figures: ScenarioFigures) -> str:
     """Return what the table says, in one sentence (hostile); empty where there is too little to say it."""
     if not figures.saturated:
         return ""
-    while_ = " and ".join(_spoken(saturator) for saturator in figures.scenario.saturators)
-    for name, among in _AMONG.items():
+    while_ = " and ".join(spoken(saturator) for saturator in figures.scenario.saturators)
+    for name, among in AMONG.items():
         if name == "p50" and measure_sentence(figures.scenario):
             return ""  # a median over unlike steps moves with their mixture; the measure has its sentence
         found = [
@@ -152,7 +152,8 @@ def _against(ratio: float | None) -> str:
     return "" if ratio is None else f" ({significant(ratio, 2)} times as long as before)"
 
 
-def _spoken(saturator: str) -> str:
+def spoken(saturator: str) -> str:
+    """Return a kind of saturator as people say it: `zfs send`."""
     return saturator.replace("-", " ")
 
 

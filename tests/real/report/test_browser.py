@@ -85,7 +85,8 @@ def test_an_experiment_is_drawn_without_a_word(
     assert page.locator("#figure-scatter-0 .subplot").count() == 4
     assert page.locator("#figure-repeats-0 .scatterlayer .point").count() == 24
     assert page.locator("#differences tbody tr").count() == 4
-    assert page.locator("main details").count() == 9
+    assert page.locator("main details").count() == 11
+    assert page.locator(".answer .bigs dd").first.inner_text().startswith("nvme-mirror")
     page.close()
 
 

@@ -64,7 +64,8 @@ def test_several_directories_make_one_report_in_the_first(tmp_path: Path) -> Non
     one, two = (write_run(tmp_path / name, records(1500), backend=name) for name in ("nvme", "sata"))
     result = run("report", one, two)
     assert result.exit_code == 0
-    assert [line.split(":")[0] for line in result.stdout.splitlines()] == ["nvme", "sata", "report"]
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == ["nvme", "sata", "Faster", "report"]
+    assert "Faster: in doubt (not at all: " in result.stdout
     assert (one / "report.html").exists()
     assert not (two / "report.html").exists()
 

@@ -23,6 +23,12 @@ def text_of(made: Report) -> str:
     return page[: page.index('<script type="application/json"')]
 
 
+def warnings_of(made: Report) -> str:
+    text = text_of(made)
+    start = text.index('id="warnings"')
+    return text[start : text.index('class="card', start)]
+
+
 def _by_backend(made: Report) -> dict[str, Any]:
     """The figures that all backends share; each has a heat map of its own."""
     return {key: figure for key, figure in figures_of(made).items() if not key.startswith("heat-")}
@@ -67,7 +73,7 @@ def test_the_page_begins_with_the_answer(experiment: Report) -> None:
 
 def test_emulated_storage_is_called_so_wherever_it_is_named_first(experiment: Report) -> None:
     text = text_of(experiment)
-    warnings = text[text.index('id="warnings"') : text.index('class="card')]
+    warnings = warnings_of(experiment)
     assert f"slow-disk is emulated ({DISK})" in warnings
     table = text[text.index("card phases") : text.index("figure-scatter-0")]
     assert f"emulated: {DISK}" in table
@@ -209,8 +215,7 @@ def test_what_makes_a_comparison_doubtful_is_said(
 ) -> None:
     spoil(write_experiment(tmp_path, 2)[0])
     made = make_report([tmp_path])
-    text = text_of(made)
-    assert says in text[text.index('id="warnings"') : text.index('class="card')], what
+    assert says in warnings_of(made), what
     assert len(made.runs) + len(made.unreadable) == 4, "none is lost in silence"
 
 

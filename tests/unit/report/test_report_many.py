@@ -13,7 +13,7 @@ from plimsoll.common.severity import Severity
 from tests.support.experiment import rewrite, write_experiment
 from tests.support.rundir import records, write_run
 from tests.support.scripted_runs import write_scripted_experiment
-from tests.unit.report.test_comparison import figures_of, text_of
+from tests.unit.report.test_comparison import figures_of, text_of, warnings_of
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,7 @@ def test_they_are_folded_by_scenario_and_backend(many: Report) -> None:
 
 
 def test_what_many_runs_say_is_said_once(many: Report) -> None:
-    text = text_of(many)
-    warnings = text[text.index('id="warnings"') : text.index('class="card')]
+    warnings = warnings_of(many)
     assert warnings.count("The run failed (no disk). Run it again, or take it out of the folder.") == 1
     assert "and 97 more:</b> The run failed (no disk)." in warnings
 

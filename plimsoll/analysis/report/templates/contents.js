@@ -28,6 +28,10 @@
     link.href = `#${head.id}`;
     link.textContent = head.textContent.trim();
     link.addEventListener("click", () => {
+      const part = head.closest("summary")?.parentElement;
+      if (part) {
+        part.open = true;
+      }
       folded.open = beside.matches;
     });
     const item = document.createElement("li");

@@ -207,6 +207,25 @@
 
   const drawAll = () => Promise.all(Object.keys(figures).map((key) => (isFolded(key) ? null : draw(key))));
 
+  // What the reader sees is drawn at once, the rest figure by figure, so that the page can be read and scrolled meanwhile.
+  async function drawInTurn() {
+    const keys = Object.keys(figures);
+    const isSeen = (key) => {
+      const { top, bottom } = placeOf(key).getBoundingClientRect();
+      return bottom > 0 && top < innerHeight;
+    };
+    const isDrawn = (key) => placeOf(key).classList.contains("js-plotly-plot");
+    const left = keys.filter((key) => !isFolded(key));
+    while (left.length) {
+      const seen = left.findIndex(isSeen);
+      const [key] = left.splice(Math.max(seen, 0), 1);
+      if (!isDrawn(key) && !isFolded(key)) {
+        await draw(key);
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+    }
+  }
+
   for (const folded of document.querySelectorAll("details")) {
     folded.addEventListener("toggle", () => {
       const within = Object.keys(figures).filter((key) => folded.contains(placeOf(key)) && !isFolded(key));
@@ -252,7 +271,7 @@
     onPaper = false;
     drawAll();
   });
-  drawAll()
+  drawInTurn()
     .then(() => {
       const asked = /^#pictures=((?:svg|png)(?:,(?:svg|png))?)$/.exec(location.hash);
       return asked && leavePictures(asked[1].split(","));
