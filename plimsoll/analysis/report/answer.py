@@ -12,8 +12,9 @@ from plimsoll.analysis.report.standing import Lead, Standing, Standings, stand
 from plimsoll.common.units import at_least, counted, listed, milliseconds, significant
 
 _CAPTION = (
-    "Geometric means of the runs' own figures; a permutation test tells how sure it is "
-    "(docs/statistics.md). plimsoll compare judges by limits, plimsoll signoff writes it to be signed."
+    "A typical run: the geometric mean of the runs' own figures, each run counting once; below, the requests "
+    "of all repeats are pooled. How sure: a permutation test of all pairs of backends (docs/statistics.md). "
+    "To hold it to limits run plimsoll compare, to have a document to sign plimsoll signoff."
 )
 
 
@@ -50,15 +51,15 @@ def answers_json(compared: Sequence[ScenarioFigures], doubts: int) -> list[dict[
 
 def _answer(stands: Standings, alone: bool, doubts: int) -> Answer:
     nearest = stands.leads[0] if stands.leads else None
-    title = "Which backend is faster"
+    # The nearest, which decides, and the one that is farthest off: often that which is to be replaced.
+    told = [stands.leads[at] for at in sorted({0, len(stands.leads) - 1})] if stands.leads else []
     big = [
         _faster(stands, nearest, doubts),
-        *([_how_much(stands, nearest)] if nearest else []),
-        _how_sure(nearest, doubts),
+        *(_how_much(stands, lead, doubts) for lead in told),
+        _how_sure(stands, nearest, doubts),
     ]
-    return Answer(
-        title if alone else f"{title}: {stands.figures.scenario.name}", _sentence(stands, doubts), big
-    )
+    of = "" if alone else f"{stands.figures.scenario.name}: "
+    return Answer(f"Which backend is faster: {of}{_what(stands)}", _sentence(stands, doubts), big)
 
 
 def _faster(stands: Standings, nearest: Lead | None, doubts: int) -> Big:
@@ -68,29 +69,33 @@ def _faster(stands: Standings, nearest: Lead | None, doubts: int) -> Big:
         colour = best.backend.shade % RUN_COLOURS + 1
         return Big("faster", best.backend.called, _level(stands, best), first=True, colour=colour)
     unclear = nearest is not None and nearest.distance.outcome == "not clear"
-    value = "in doubt" if doubts else "not clear" if unclear else "not known"
+    value = "in doubt" if doubts else "no clear winner" if unclear else "not known"
     return Big("faster", value, f"{best.backend.called} is ahead: {_level(stands, best)}", first=True)
 
 
-def _how_much(stands: Standings, lead: Lead) -> Big:
+def _how_much(stands: Standings, lead: Lead, doubts: int) -> Big:
     first, other = stands.standings[0].backend.called, lead.other.backend.called
     limits = f"; {_limits(lead)} at 95 %" if _limits(lead) else ""
-    if stands.subject.is_time:
-        return Big(f"{other} takes", _times(lead), f"as long: {_level(stands, lead.other)}{limits}")
-    return Big(f"{first} has", _times(lead), f"as much as {other}: {_level(stands, lead.other)}{limits}")
+    faint = bool(doubts) or lead.distance.outcome != "clear"
+    name, as_much = (
+        (f"{other} takes", "as long") if stands.subject.is_time else (f"{first} has", f"as much as {other}")
+    )
+    return Big(name, _times(lead), f"{as_much}: {_level(stands, lead.other)}{limits}", faint=faint)
 
 
-def _how_sure(lead: Lead | None, doubts: int) -> Big:
+def _how_sure(stands: Standings, lead: Lead | None, doubts: int) -> Big:
+    """Return how sure it is that the best backend is before the nearest."""
     if doubts:
         return Big("how sure", "not at all", f"{counted(doubts, 'grave warning')} below")
     if lead is None:
         return Big("how sure", "not at all", "failures have no time")
+    best, other = stands.standings[0].backend.called, lead.other.backend.called
+    name = "how sure" if len(stands.standings) == 2 else f"how sure: {best} over {other}"
     runs = f"{lead.distance.runs[0]} against {counted(lead.distance.runs[1], 'run')}"
     if lead.distance.outcome == "too few runs":
-        return Big("how sure", "too few runs", f"{runs}; it takes {lead.distance.needs} each at least")
-    return Big(
-        "how sure", "clear" if lead.distance.outcome == "clear" else "chance", f"{_chance(lead)}; {runs}"
-    )
+        return Big(name, "too few runs", f"{runs}; it takes {lead.distance.needs} each at least", faint=True)
+    clear = lead.distance.outcome == "clear"
+    return Big(name, "clear" if clear else "not sure", f"{_chance(lead)}; {runs}", faint=not clear)
 
 
 def _sentence(stands: Standings, doubts: int) -> str:
@@ -106,7 +111,7 @@ def _sentence(stands: Standings, doubts: int) -> str:
             text += f" ({_times(lead)}{limits}{unclear})"
         parts.append(text)
     took = "took" if subject.is_time else "was"
-    text = f"{_what(stands)} {took} {listed(parts)}."
+    text = f"{_what(stands, as_begin=True)} {took}, in a typical run, {listed(parts)}."
     if failed := [one for one in stands.standings if one.failed]:
         named = [f"{one.failed} of {_runs_of(one)} on {one.backend.called}" for one in failed]
         text += f" It is a failure's in {listed(named)}, and so at least that."
@@ -118,18 +123,20 @@ def _sentence(stands: Standings, doubts: int) -> str:
 
 def _in_a_line(stands: Standings, doubts: int) -> str:
     nearest = stands.leads[0] if stands.leads else None
-    faster, sure = _faster(stands, nearest, doubts), _how_sure(nearest, doubts)
+    faster, sure = _faster(stands, nearest, doubts), _how_sure(stands, nearest, doubts)
     return f"Faster: {faster.value} ({sure.value}: {sure.below}). {_sentence(stands, doubts)}"
 
 
-def _what(stands: Standings) -> str:
-    """Return what the figures are of, as a sentence begins."""
+def _what(stands: Standings, as_begin: bool = False) -> str:
+    """Return what the figures are of and when: as a sentence begins, or as a title goes on."""
     subject = stands.subject
-    name = AMONG[subject.name] if subject.is_percentile else f"“{subject.name.replace('_', ' ')}” typically"
-    if subject.phase != "during":
-        return name[0].upper() + name[1:]
+    name = AMONG[subject.name] if subject.is_percentile else f"“{subject.name.replace('_', ' ')}”"
     while_ = " and ".join(spoken(saturator) for saturator in stands.figures.scenario.saturators)
-    return f"While {while_} ran, {name}"
+    when = f"while {while_} ran" if subject.phase == "during" else ""
+    if not as_begin:
+        return f"{name} {when}".strip()
+    text = f"{when}, {name}" if when else name
+    return text[0].upper() + text[1:]
 
 
 def _level(stands: Standings, one: Standing) -> str:
@@ -164,10 +171,9 @@ def _ratio(value: float) -> str:
 
 def _chance(lead: Lead) -> str:
     """Return how often backends that are alike would lie as far apart: p in words."""
-    if lead.distance.p > 0.5:
-        return "chance alone does that more often than not"
-    often = math.floor(1 / lead.distance.p + 1e-9)
-    return f"chance alone does that in 1 of {often:,}"
+    p = lead.distance.p
+    often = "most" if p > 0.5 else f"1 of {math.floor(1 / p + 1e-9):,}"
+    return f"were both equal, so large a gap would come in {often} experiments"
 
 
 def _runs_of(one: Standing) -> str:

@@ -25,12 +25,15 @@ def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
         Row(key, [_fact(value) for value in values])
         for key, values in differing(list(facts.values()), expected=(*_WHERE, "datasets.compress_ratio"))
     ]
+    alike = not rows
     if ratios := compress_ratios(runs):
         rows.append(Row("compress ratio", [ratios.get(name, ABSENT) for name in facts]))
     caption = (
         "What the lab read of the storage and its host, where it is not the same for all backends. Ideally "
         "only what you want to compare stands here."
     )
+    if alike:
+        caption = "Nothing of what the lab read of the storage and its host differs between the backends."
     if any(row.name.startswith("tuning.") for row in rows):
         caption += f" {TUNING_SAYS}"
     if ratios:
@@ -38,8 +41,6 @@ def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
     if len(facts) > MANY and rows:
         turned = [Row(name, [row.cells[place] for row in rows]) for place, name in enumerate(facts)]
         return Table("What differs between the backends", caption, ["", *(row.name for row in rows)], turned)
-    if not rows:
-        caption = "Nothing of what the lab read of the storage and its host differs between the backends."
     return Table("What differs between the backends", caption, ["", *facts], rows, has_words=True)
 
 

@@ -11,13 +11,17 @@ from plimsoll.common.units import milliseconds, share, significant
 
 @dataclass(frozen=True)
 class Big:
-    """A large figure, its name, and a small line below it; `colour` is the number of a backend's, from 1."""
+    """A large figure, its name, and a small line below it.
+
+    `colour` is the number of a backend's, from 1; a `faint` figure is none to build on.
+    """
 
     name: str
     value: str
     below: str
     first: bool = False
     colour: int | None = None
+    faint: bool = False
 
 
 def big_figures(run: MeasuredRun) -> list[Big]:

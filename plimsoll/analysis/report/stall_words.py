@@ -48,8 +48,8 @@ def in_words(stalls: BackendStalls) -> str:
         return f"nothing stands out: {slow}, and so few cannot be told from chance."
     found = stalls.standing_out
     if not found:
-        sources = counted(len(stalls.signs), "source")
-        return f"nothing stands out: {slow}, and none of {sources} was then otherwise than chance has it."
+        watched = counted(len(stalls.signs), "source")
+        return f"nothing stands out: {slow}, and none of {watched} was then far enough from its usual."
     first = found[0]
     share = _percent(first.near_slow)
     text = (
