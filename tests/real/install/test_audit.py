@@ -12,6 +12,10 @@ import pytest
 from tests.support.paths import ROOT
 from tools import audit
 
+pytestmark = pytest.mark.skipif(
+    os.environ.get("PLIMSOLL_SLOW") != "1", reason="builds govulncheck: make test-lab-full"
+)
+
 ID, MODIFIED = "GO-2099-0001", "2099-01-01T00:00:00Z"
 
 
