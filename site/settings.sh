@@ -60,3 +60,6 @@ in_folder() {
     shift
     docker run --rm --network none --entrypoint "$program" -v "$BACKEND_DIR:/data" "$SITE_IMAGE" "$@"
 }
+
+# shellcheck source=/dev/null
+. "$project/site/turns.sh"

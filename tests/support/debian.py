@@ -23,24 +23,40 @@ exec chroot --userspec="$user:$user" . /usr/bin/env -i "$@"
 """
 
 
-def made(suite: str, root: Path) -> None:
-    """Set up the smallest Debian of that name, with an ordinary user. Skips where that cannot be done."""
+def made(suite: str, root: Path, architecture: str | None = None) -> None:
+    """Set up the smallest Debian of that name, with an ordinary user. Skips where that cannot be done.
+
+    Programs of an `architecture` that is not the machine's own run under QEMU's emulation of processors.
+    """
     if os.geteuid() or not shutil.which("mmdebstrap"):
         pytest.skip("needs root and mmdebstrap")
+    if architecture and not _runs(architecture):
+        pytest.skip(f"no programs for {architecture} run here: apt-get install arch-test qemu-user-static")
     make_root = [
         "mmdebstrap",
         "--quiet",
         "--variant=minbase",
+        *([f"--architectures={architecture}"] if architecture else []),
         suite,
         str(root),
         "http://deb.debian.org/debian",
     ]
-    subprocess.run(make_root, check=True, timeout=900)
+    subprocess.run(make_root, check=True, timeout=1800)
     shutil.copy("/etc/resolv.conf", root / "etc" / "resolv.conf")
     if Path(_CERTIFICATES).exists():  # what this machine trusts: its way out may be a proxy
         shutil.copy(_CERTIFICATES, root / "certificates.crt")
     (root / "etc" / "apt" / "apt.conf.d" / "barest").write_text('APT::Install-Recommends "false";\n')
     inside(root, "root", "useradd -m -s /bin/sh anna")
+
+
+def _runs(architecture: str) -> bool:
+    """Return whether programs of that architecture run here."""
+    own = ["dpkg", "--print-architecture"]
+    native = subprocess.run(own, capture_output=True, text=True, check=False)
+    if native.stdout.strip() == architecture:
+        return True
+    foreign = ["arch-test", architecture]
+    return shutil.which("arch-test") is not None and subprocess.run(foreign, check=False).returncode == 0
 
 
 def settings() -> dict[str, str]:

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from plimsoll.analysis.comparing.decision import level_of, percent
 from plimsoll.analysis.comparing.gates import Gates
-from plimsoll.analysis.comparing.order import Order
 from plimsoll.analysis.comparing.questions import Side, is_censored
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.comparing.sides import OpenedSide
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
 from plimsoll.analysis.evidence.identity import identity_findings
+from plimsoll.analysis.evidence.order import Order
 from plimsoll.common.severity import gravest_first
 from plimsoll.common.units import counted, milliseconds
 from plimsoll.rundir.together import is_control

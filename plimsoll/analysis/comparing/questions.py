@@ -8,10 +8,10 @@ from plimsoll.analysis.comparing.gates import LIMITS, Gate, Gates
 from plimsoll.analysis.comparing.guard import failing, stalled
 from plimsoll.analysis.comparing.levels import PhaseLevels
 from plimsoll.analysis.comparing.metrics.metric import CensoredError, Limit, NoFigureError, Reading
-from plimsoll.analysis.comparing.order import Order, RunPlace, order_of
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.comparing.sides import UnreadableRun
 from plimsoll.analysis.evidence.finding import Finding
+from plimsoll.analysis.evidence.order import Order, RunPlace, order_of
 from plimsoll.common.units import counted
 
 _MOST_NAMED = 3

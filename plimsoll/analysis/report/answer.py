@@ -16,6 +16,11 @@ _CAPTION = (
     "of all repeats are pooled. How sure: a permutation test of all pairs of backends (docs/statistics.md). "
     "To hold it to limits run plimsoll compare, to have a document to sign plimsoll signoff."
 )
+_UNCLEAR = {
+    "not clear": "not clear",
+    "too few runs": "too few runs",
+    "no order": "runs did not alternate",
+}
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,10 @@ def _answer(stands: Standings, alone: bool, doubts: int) -> Answer:
 def _faster(stands: Standings, nearest: Lead | None, doubts: int) -> Big:
     """Return the name of the best backend where that is clear, and else that it is not."""
     best = stands.standings[0]
-    if nearest and nearest.distance.outcome == "clear" and not doubts:
+    if nearest and nearest.outcome == "clear" and not doubts:
         colour = best.backend.shade % RUN_COLOURS + 1
         return Big("faster", best.backend.called, _level(stands, best), first=True, colour=colour)
-    unclear = nearest is not None and nearest.distance.outcome == "not clear"
+    unclear = nearest is not None and nearest.outcome == "not clear"
     value = "in doubt" if doubts else "no clear winner" if unclear else "not known"
     return Big("faster", value, f"{best.backend.called} is ahead: {_level(stands, best)}", first=True)
 
@@ -76,7 +81,7 @@ def _faster(stands: Standings, nearest: Lead | None, doubts: int) -> Big:
 def _how_much(stands: Standings, lead: Lead, doubts: int) -> Big:
     first, other = stands.standings[0].backend.called, lead.other.backend.called
     limits = f"; {_limits(lead)} at 95 %" if _limits(lead) else ""
-    faint = bool(doubts) or lead.distance.outcome != "clear"
+    faint = bool(doubts) or lead.outcome != "clear"
     name, as_much = (
         (f"{other} takes", "as long") if stands.subject.is_time else (f"{first} has", f"as much as {other}")
     )
@@ -92,22 +97,28 @@ def _how_sure(stands: Standings, lead: Lead | None, doubts: int) -> Big:
     best, other = stands.standings[0].backend.called, lead.other.backend.called
     name = "how sure" if len(stands.standings) == 2 else f"how sure: {best} over {other}"
     runs = f"{lead.distance.runs[0]} against {counted(lead.distance.runs[1], 'run')}"
-    if lead.distance.outcome == "too few runs":
+    if lead.outcome == "too few runs":
         return Big(name, "too few runs", f"{runs}; it takes {lead.distance.needs} each at least", faint=True)
-    clear = lead.distance.outcome == "clear"
+    if lead.outcome == "no order":
+        return Big(
+            name,
+            "not sure",
+            f"{runs} that did not alternate: what drifted meanwhile may be the gap",
+            faint=True,
+        )
+    clear = lead.outcome == "clear"
     return Big(name, "clear" if clear else "not sure", f"{_chance(lead)}; {runs}", faint=not clear)
 
 
 def _sentence(stands: Standings, doubts: int) -> str:
     subject, best = stands.subject, stands.standings[0]
     parts = [f"{_figure(stands, best)} on {best.backend.called}"]
-    by_name = {lead.other.backend.name: lead for lead in stands.leads}
     for other in stands.standings[1:]:
-        lead = by_name.get(other.backend.name)
+        lead = next((each for each in stands.leads if each.other is other), None)
         text = f"{_figure(stands, other)} on {other.backend.called}"
         if lead:
             limits = f", {_limits(lead)}" if _limits(lead) else ""
-            unclear = "" if lead.distance.outcome == "clear" else f"; {lead.distance.outcome}"
+            unclear = "" if lead.outcome == "clear" else f"; {_UNCLEAR[lead.outcome]}"
             text += f" ({_times(lead)}{limits}{unclear})"
         parts.append(text)
     took = "took" if subject.is_time else "was"
@@ -199,7 +210,7 @@ def _json(stands: Standings, doubts: int) -> dict[str, object]:
         "against_first": [
             {
                 "backend": lead.other.backend.name,
-                "outcome": lead.distance.outcome,
+                "outcome": lead.outcome,
                 "ratio": lead.distance.ratio,
                 "lower": lead.distance.lower,
                 "upper": lead.distance.upper,

@@ -1,10 +1,11 @@
 """Where the backends of a scenario stand: a figure a run, the best first, and how far off the others lie."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from plimsoll.analysis.evidence.order import RunPlace, order_of
 from plimsoll.analysis.report.backends import BackendRuns
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.own_figures import main_measure
@@ -62,11 +63,21 @@ class Standing:
 
 @dataclass(frozen=True)
 class Lead:
-    """The best backend's lead over another: how many times as long that takes, or at least."""
+    """The best backend's lead over another: how many times as long that takes, or at least.
+
+    `interleaved`: their runs alternated in time, so that what drifts meanwhile favours neither.
+    """
 
     other: Standing
     distance: Distance
     is_bound: bool
+    interleaved: bool
+
+    @property
+    def outcome(self) -> str:
+        """`clear`, `not clear`, `too few runs` to be either, or `no order` that would show it."""
+        outcome = self.distance.outcome
+        return "no order" if outcome == "clear" and not self.interleaved else outcome
 
 
 @dataclass(frozen=True)
@@ -109,27 +120,23 @@ def _standing(backend: BackendRuns, of_run: _OfRun) -> Standing:
 
 
 def _lead(best: Standing, other: Standing, sign: int, sides: int) -> Lead:
-    repeats = _by_repeat(best), _by_repeat(other)
-    paired = bool(repeats[0]) and repeats[0].keys() == repeats[1].keys()
-    first, second = repeats if paired else (best.values, other.values)
-    found = distance(_logs(first, sign), _logs(second, sign), paired, sides)
+    places = [[_place(run) for run in one.backend.runs if run.number in one.values] for one in (best, other)]
+    logs = [
+        [sign * math.log(one.values[run.number]) for run in one.backend.runs if run.number in one.values]
+        for one in (best, other)
+    ]
+    order = order_of(places[0], places[1])
+    if order.pairs is not None:
+        logs = [[side[pair[at]] for pair in order.pairs] for at, side in enumerate(logs)]
+    found = distance(logs[0], logs[1], order.pairs is not None, sides)
     if other.failed:
         found = replace(found, upper=None)
-    return Lead(other, found, is_bound=other.failed > 0)
+    return Lead(other, found, is_bound=other.failed > 0, interleaved=order.interleaved)
 
 
-def _logs(figures: Mapping[str, float] | Mapping[int, float], sign: int) -> list[float]:
-    return [sign * math.log(value) for _, value in sorted(figures.items())]
-
-
-def _by_repeat(one: Standing) -> dict[str, float]:
-    """Return the figures by experiment and repeat; none where they do not tell the runs apart."""
-    found = {
-        f"{facts.experiment.name if facts.experiment else ''} {facts.repeat:>9}": one.values[run.number]
-        for run in one.backend.runs
-        if run.number in one.values and (facts := run.directory.facts).repeat is not None
-    }
-    return found if len(found) == len(one.values) else {}
+def _place(run: MeasuredRun) -> RunPlace:
+    facts = run.directory.facts
+    return RunPlace(run.name, facts.repeat, facts.started_at, facts.ended_at)
 
 
 def _percentile(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
