@@ -16,13 +16,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Where there is no code of ours, the packages are named.
+from plimsoll.common.units import counted
+
+# What is looked at in each: where there is no code of ours, the program that it pins.
 GO_MODULES = {
-    "replay": "./...",
-    "replay/k6": "./...",
-    "benchmarks/go": "./...",
-    "plimsoll/scenarios/k6": "go.k6.io/k6",
-    "tools/cyclonedx": "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod",
+    "replay": ["./..."],
+    "replay/k6": ["./..."],
+    "benchmarks/go": ["./..."],
+    "plimsoll/scenarios/k6": ["go.k6.io/k6"],
+    "tests/real/operator": ["-test", "./..."],
+    "tools/cyclonedx": ["github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"],
+    "tools/govulncheck": ["golang.org/x/vuln/cmd/govulncheck"],
+    "tools/staticcheck": ["honnef.co/go/tools/cmd/staticcheck"],
 }
 LOCKS = ("requirements*.lock", "tools/packages/*.lock")
 _FOUND = 3  # govulncheck's exit code
@@ -46,7 +51,7 @@ class Audit:
     def __str__(self) -> str:
         """Say it in a line, and a line for each vulnerability."""
         if self.found:
-            said = f"{len(self.found)} known vulnerabilities"
+            said = counted(len(self.found), "known vulnerability", "known vulnerabilities")
         else:
             said = "no known vulnerability" if self.asked else "NOT AUDITED"
         if self.not_asked:
@@ -63,9 +68,7 @@ def of_go(part: str, code: int, out: str, err: str) -> Audit:
         lines = [line.strip() for line in out.splitlines()]
         told = "\n".join(line for line in lines if line.startswith(starts)).split("Vulnerability #")[1:]
         return Audit(part, [", ".join(one.split(": ", 1)[1].splitlines()) for one in told])
-    return Audit(
-        part, not_asked=_last(err or out), asked=False, broke="fetching vulnerabilities: " not in err
-    )
+    return _not_asked(part, err or out)
 
 
 def of_python(part: str, out: str, err: str) -> Audit:
@@ -110,12 +113,12 @@ def audits(go: str, environment: dict[str, str]) -> Iterator[Audit]:
     settings = environment
     if "/" in go:  # govulncheck asks the `go` of the PATH
         settings = {**environment, "PATH": f"{Path(go).parent.absolute()}:{environment['PATH']}"}
-    for module, packages in GO_MODULES.items():
+    for module, looked_at in GO_MODULES.items():
         if built.returncode != 0:
             yield Audit(module, not_asked=f"govulncheck: {_last(built.stderr)}", asked=False, broke=True)
             continue
         done = subprocess.run(
-            [*words, packages], cwd=module, env=settings, capture_output=True, text=True, check=False
+            [*words, *looked_at], cwd=module, env=settings, capture_output=True, text=True, check=False
         )
         yield of_go(module, done.returncode, done.stdout, done.stderr)
     service = environment.get("OSV_URL")

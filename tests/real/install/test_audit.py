@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(
     os.environ.get("PLIMSOLL_SLOW") != "1", reason="builds govulncheck: make test-lab-full"
 )
 
+GOVULNCHECK = {"tools/govulncheck": audit.GO_MODULES["tools/govulncheck"]}
 ID, MODIFIED = "GO-2099-0001", "2099-01-01T00:00:00Z"
 
 
@@ -91,20 +92,18 @@ def test_planted_vulnerabilities_are_found(
     advisories: Path, service: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(
-        audit, "GO_MODULES", {"replay": "./...", "tools/govulncheck": "golang.org/x/vuln/cmd/govulncheck"}
-    )
+    monkeypatch.setattr(audit, "GO_MODULES", {"replay": ["./..."], **GOVULNCHECK})
     monkeypatch.setattr(audit, "LOCKS", ("requirements.lock", "tools/packages/pip.lock"))
     monkeypatch.setenv("GO_ADVISORIES", advisories.as_uri())
     monkeypatch.setenv("OSV_URL", service)
     monkeypatch.delenv("GO", raising=False)
     assert audit.main() == 1
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "replay: 1 known vulnerabilities"
+    assert said[0] == "replay: 1 known vulnerability"
     assert said[1].startswith(f"  {ID}, Found in: github.com/alecthomas/kong@v1.")
     assert said[2:4] == [
         "tools/govulncheck: no known vulnerability",
-        "requirements.lock: 1 known vulnerabilities",
+        "requirements.lock: 1 known vulnerability",
     ]
     assert said[4].startswith("  PYSEC-2099-1, Found in: jinja2@3.")
     assert said[5:] == ["tools/packages/pip.lock: no known vulnerability"]
@@ -114,7 +113,7 @@ def test_databases_that_do_not_answer_are_no_yes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(audit, "GO_MODULES", {"tools/govulncheck": "golang.org/x/vuln/cmd/govulncheck"})
+    monkeypatch.setattr(audit, "GO_MODULES", GOVULNCHECK)
     monkeypatch.setattr(audit, "LOCKS", ("tools/packages/pip.lock",))
     environment = {"HTTPS_PROXY": "http://127.0.0.1:9", "OSV_URL": "http://127.0.0.1:9/v1/query"}
     found = list(audit.audits("go", {**os.environ, **environment}))

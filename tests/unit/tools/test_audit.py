@@ -1,10 +1,13 @@
 """What `make audit` makes of what govulncheck and pip-audit tell, and of what they could not ask."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from tools.audit import of_go, of_python
+from tests.support.paths import ROOT
+from tools.audit import GO_MODULES, of_go, of_python
 
 TOLD = """=== Symbol Results ===
 
@@ -49,6 +52,12 @@ def test_what_govulncheck_tells(told: tuple[int, str, str], says: str, no: bool)
     audit = of_go("replay", *told)
     assert str(audit) == says
     assert (bool(audit.found) or audit.broke) == no
+
+
+def test_every_go_module_is_audited() -> None:
+    words = ["git", "ls-files", "--", "*go.mod"]
+    files = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert {str(Path(file).parent) for file in files} == set(GO_MODULES)
 
 
 CLEAN = {"name": "rich", "version": "15.0", "vulns": []}
