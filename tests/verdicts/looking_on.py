@@ -99,18 +99,22 @@ def _watch(folder: Path, port: int) -> Iterator[list[str]]:
 def _page_elsewhere(folder: Path, port: int) -> Iterator[list[str]]:
     """Scrape them, and read what the live page reads, as a browser on another machine does."""
 
+    shown = 0
+
     def read(url: str) -> None:
+        nonlocal shown
         try:
             with requests.get(f"{url}live/stream?run=", stream=True, timeout=60) as stream:
-                stream.raise_for_status()
-                for _ in stream.iter_lines():
-                    pass
+                for line in stream.iter_lines():
+                    shown += line.startswith(b"data: ") and json.loads(line[6:])["run"] is not None
         except requests.RequestException:
             return  # the server was ended
 
     with _metrics(folder, port) as flags, _served(folder) as url:
         threading.Thread(target=read, args=[url], daemon=True).start()
         yield flags
+    if not shown:
+        raise SystemExit("nobody looked: the live page was sent nothing of the run")
 
 
 @contextmanager
@@ -137,8 +141,10 @@ _WAYS: dict[str, _Way] = {
 def _scraped(port: int) -> Iterator[None]:
     """Ask for the figures each second, as a Prometheus does that takes native histograms."""
     over = threading.Event()
+    answered = 0
 
     def scrape() -> None:
+        nonlocal answered
         while not over.wait(1):
             try:
                 requests.get(
@@ -146,6 +152,7 @@ def _scraped(port: int) -> Iterator[None]:
                 ).raise_for_status()
             except requests.ConnectionError:
                 continue  # it has not begun, or is over
+            answered += 1
 
     thread = threading.Thread(target=scrape)
     thread.start()
@@ -154,6 +161,8 @@ def _scraped(port: int) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+    if not answered:
+        raise SystemExit("nobody looked: no scrape was answered")
 
 
 @contextmanager
