@@ -55,7 +55,8 @@ def orders_of(baseline: Side, candidate: Side) -> dict[str, Order]:
     """Return how the runs of each scenario that both sides have lie in time."""
     return {
         scenario: order_of(
-            [_place(run) for run in baseline.of(scenario)], [_place(run) for run in candidate.of(scenario)]
+            [RunPlace.of(run.name, run.directory.facts) for run in baseline.of(scenario)],
+            [RunPlace.of(run.name, run.directory.facts) for run in candidate.of(scenario)],
         )
         for scenario in baseline.scenarios
         if baseline.of(scenario) and candidate.of(scenario)
@@ -186,9 +187,3 @@ def sentences(problems: Sequence[str]) -> Iterator[str]:
         yield f"{problem.rstrip('.')}."
     if len(problems) > _MOST_NAMED:
         yield f"And {counted(len(problems) - _MOST_NAMED, 'more problem')} of this kind."
-
-
-def _place(run: ComparedRun) -> RunPlace:
-    facts = run.directory.facts
-    number = facts.experiment.run if facts.experiment else None
-    return RunPlace(run.name, run.repeat, facts.started_at, facts.ended_at, number)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
 from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.rundir.runfacts import RunFacts
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,12 @@ class RunPlace:
     started_at: datetime | None
     ended_at: datetime | None
     number: int | None = None
+
+    @classmethod
+    def of(cls, name: str, facts: RunFacts) -> "RunPlace":
+        """Return the place of a run of that name."""
+        number = facts.experiment.run if facts.experiment else None
+        return cls(name, facts.repeat, facts.started_at, facts.ended_at, number)
 
 
 @dataclass(frozen=True)

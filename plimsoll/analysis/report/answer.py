@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.charts.style import RUN_COLOURS
 from plimsoll.analysis.report.headline import Big
 from plimsoll.analysis.report.phase_figures import ScenarioFigures
 from plimsoll.analysis.report.phase_table import AMONG, spoken
@@ -16,11 +15,6 @@ _CAPTION = (
     "of all repeats are pooled. How sure: a permutation test of all pairs of backends (docs/statistics.md). "
     "To hold it to limits run plimsoll compare, to have a document to sign plimsoll signoff."
 )
-_UNCLEAR = {
-    "not clear": "not clear",
-    "too few runs": "too few runs",
-    "no order": "runs did not alternate",
-}
 
 
 @dataclass(frozen=True)
@@ -71,8 +65,9 @@ def _faster(stands: Standings, nearest: Lead | None, doubts: int) -> Big:
     """Return the name of the best backend where that is clear, and else that it is not."""
     best = stands.standings[0]
     if nearest and nearest.outcome == "clear" and not doubts:
-        colour = best.backend.shade % RUN_COLOURS + 1
-        return Big("faster", best.backend.called, _level(stands, best), first=True, colour=colour)
+        return Big(
+            "faster", best.backend.called, _level(stands, best), first=True, colour=best.backend.colour
+        )
     unclear = nearest is not None and nearest.outcome == "not clear"
     value = "in doubt" if doubts else "no clear winner" if unclear else "not known"
     return Big("faster", value, f"{best.backend.called} is ahead: {_level(stands, best)}", first=True)
@@ -99,7 +94,7 @@ def _how_sure(stands: Standings, lead: Lead | None, doubts: int) -> Big:
     runs = f"{lead.distance.runs[0]} against {counted(lead.distance.runs[1], 'run')}"
     if lead.outcome == "too few runs":
         return Big(name, "too few runs", f"{runs}; it takes {lead.distance.needs} each at least", faint=True)
-    if lead.outcome == "no order":
+    if lead.outcome == "not alternating":
         return Big(
             name,
             "not sure",
@@ -118,7 +113,7 @@ def _sentence(stands: Standings, doubts: int) -> str:
         text = f"{_figure(stands, other)} on {other.backend.called}"
         if lead:
             limits = f", {_limits(lead)}" if _limits(lead) else ""
-            unclear = "" if lead.outcome == "clear" else f"; {_UNCLEAR[lead.outcome]}"
+            unclear = "" if lead.outcome == "clear" else f"; {lead.outcome}"
             text += f" ({_times(lead)}{limits}{unclear})"
         parts.append(text)
     took = "took" if subject.is_time else "was"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from plimsoll.analysis.charts.style import RUN_COLOURS
 from plimsoll.analysis.evidence.run import Observation
 from plimsoll.analysis.report.few import FEW, MANY, in_order
 from plimsoll.analysis.report.measured_run import MeasuredRun
@@ -18,6 +19,11 @@ class BackendRuns:
     name: str
     shade: int
     runs: list[MeasuredRun]
+
+    @property
+    def colour(self) -> int:
+        """The number of its colour, from 1."""
+        return self.shade % RUN_COLOURS + 1
 
     @property
     def emulated(self) -> str | None:

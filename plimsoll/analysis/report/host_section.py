@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plimsoll.analysis.charts.host import HostAxis, HostLine, HostStrip, host_chart
-from plimsoll.analysis.charts.style import RUN_COLOURS, Chart
+from plimsoll.analysis.charts.style import Chart
 from plimsoll.analysis.report.backends import BackendRuns, ScenarioRuns
 from plimsoll.analysis.report.host_alarms import alarms_of
 from plimsoll.analysis.report.host_bins import BackendHost, RowFigures, TimeBins, hosts_of
@@ -99,10 +99,7 @@ def host_section(view: HostView, scenarios: int) -> HostSection:
     return HostSection(
         title="The host" if scenarios == 1 else f"The host: {view.scenario.name}",
         caption=_caption(view.scenario, view.drawn, view.time.width_s, view.time.since),
-        glances=[
-            Glance(host.backend.called, host.backend.shade % RUN_COLOURS + 1, alarms_of(host))
-            for host in view.hosts
-        ],
+        glances=[Glance(host.backend.called, host.backend.colour, alarms_of(host)) for host in view.hosts],
         loud=loud,
         quiet=quiet,
         why_quiet=why,

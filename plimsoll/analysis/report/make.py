@@ -11,7 +11,7 @@ from plimsoll.analysis.report.answer import answer_lines, answers_json
 from plimsoll.analysis.report.backends import by_scenario, numbered
 from plimsoll.analysis.report.comparison_cautions import comparison_cautions, doubts
 from plimsoll.analysis.report.differences import differences_json
-from plimsoll.analysis.report.factors import factor_parts, factors_json
+from plimsoll.analysis.report.factors import factors_json
 from plimsoll.analysis.report.fileio import read_fileio
 from plimsoll.analysis.report.measure_medians import measure_sentence, said_of
 from plimsoll.analysis.report.measured_run import MeasuredRun
@@ -62,7 +62,7 @@ class Report:
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
         factors = factors_json(self.compared)
-        answers = [] if factors else answers_json(self.compared, self.doubts)
+        answers = answers_json(self.compared, self.doubts)
         return {
             "format": 1,
             "runs": [run.as_json() for run in self.runs],
@@ -82,8 +82,7 @@ class Report:
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
         said = [line for run in self.runs for line in (run.one_line(), *_own(run), *said_of(run))]
-        if not factor_parts(self.compared):
-            said += answer_lines(self.compared, self.doubts)
+        said += answer_lines(self.compared, self.doubts)
         said += [*self.sentences(), *lines_of(self.stalls), *map(against_log_sentence, self.held)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
 

@@ -96,7 +96,7 @@ def page(
         ],
         title=_title(runs, fileio),
         unfinished=unfinished,
-        answers=[] if factors else answers(compared, doubts(scenarios, compares)),
+        answers=answers(compared, doubts(scenarios, compares)),
         factors=factors,
         comparing=comparing,
         own=own,

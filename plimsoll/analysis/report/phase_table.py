@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.charts.style import RUN_COLOURS
 from plimsoll.analysis.report.few import FEW
 from plimsoll.analysis.report.measure_medians import measure_sentence
 from plimsoll.analysis.report.phase_figures import SHOWN, BackendFigures, PhaseFigures, ScenarioFigures
@@ -160,7 +159,7 @@ def spoken(saturator: str) -> str:
 def _block(each: BackendFigures) -> BackendBlock:
     return BackendBlock(
         name=each.backend.name,
-        colour=each.backend.shade % RUN_COLOURS + 1,
+        colour=each.backend.colour,
         emulated=each.backend.emulated,
         runs=counted(len(each.repeats), "run"),
         rows=[PhaseRow(name, _cells(each, name, figures)) for name, figures in each.phases.items()],

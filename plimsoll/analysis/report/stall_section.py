@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.charts.style import RUN_COLOURS, Chart
+from plimsoll.analysis.charts.style import Chart
 from plimsoll.analysis.report.backends import ScenarioRuns
 from plimsoll.analysis.report.host_rows import HostRow
 from plimsoll.analysis.report.host_section import HostView
@@ -40,7 +40,7 @@ class ScenarioStalls:
         return [
             Said(
                 where(each.backend, len(self.backends)),
-                each.backend.shade % RUN_COLOURS + 1,
+                each.backend.colour,
                 in_words(each),
             )
             for each in self.backends

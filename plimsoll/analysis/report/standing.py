@@ -75,9 +75,9 @@ class Lead:
 
     @property
     def outcome(self) -> str:
-        """`clear`, `not clear`, `too few runs` to be either, or `no order` that would show it."""
+        """`clear`, `not clear`, `too few runs` to be either, or `not alternating`, and so not to be told."""
         outcome = self.distance.outcome
-        return "no order" if outcome == "clear" and not self.interleaved else outcome
+        return "not alternating" if outcome == "clear" and not self.interleaved else outcome
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,12 @@ class Standings:
 def stand(figures: ScenarioFigures) -> Standings | None:
     """Return where the backends stand.
 
-    None of one backend, of more than a figure shows, and where fewer than two have a figure.
+    None of one backend, of more than a figure shows, where fewer than two have a figure, and in an experiment
+    with factors, of which the report tells what each did.
     """
     if len(figures.backends) < 2 or figures.scenario.crowded:
+        return None
+    if any(run.directory.facts.factors for run in figures.scenario.runs):
         return None
     found = _own_measure(figures) or _percentile(figures)
     if found is None:
@@ -120,11 +123,12 @@ def _standing(backend: BackendRuns, of_run: _OfRun) -> Standing:
 
 
 def _lead(best: Standing, other: Standing, sign: int, sides: int) -> Lead:
-    places = [[_place(run) for run in one.backend.runs if run.number in one.values] for one in (best, other)]
+    runs = [[run for run in one.backend.runs if run.number in one.values] for one in (best, other)]
     logs = [
-        [sign * math.log(one.values[run.number]) for run in one.backend.runs if run.number in one.values]
-        for one in (best, other)
+        [sign * math.log(one.values[run.number]) for run in each]
+        for one, each in zip((best, other), runs, strict=True)
     ]
+    places = [[RunPlace.of(run.name, run.directory.facts) for run in each] for each in runs]
     order = order_of(places[0], places[1])
     if order.pairs is not None:
         logs = [[side[pair[at]] for pair in order.pairs] for at, side in enumerate(logs)]
@@ -132,11 +136,6 @@ def _lead(best: Standing, other: Standing, sign: int, sides: int) -> Lead:
     if other.failed:
         found = replace(found, upper=None)
     return Lead(other, found, is_bound=other.failed > 0, interleaved=order.interleaved)
-
-
-def _place(run: MeasuredRun) -> RunPlace:
-    facts = run.directory.facts
-    return RunPlace(run.name, facts.repeat, facts.started_at, facts.ended_at)
 
 
 def _percentile(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
