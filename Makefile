@@ -86,6 +86,10 @@ lint: build $(VENV)/.dev bin/staticcheck ## Check the form of the code: gofmt, g
 test: build $(VENV)/.dev ## Run every test that needs neither root nor Docker
 	@tools/test $(GO) $(VENV)/bin/pytest
 
+golden: build $(VENV)/.dev ## Write the golden files anew (tests/golden and others): their diff is what a reviewer reads
+	@UPDATE_GOLDEN=1 $(VENV)/bin/pytest -n 2 $$(grep -rlE 'UPDATE_GOLDEN|check_golden' tests/unit)
+	@cd replay && $(GO) test ./record -update
+
 test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
 	@tools/need-lab
 	@cd replay && PLIMSOLL_LAB=1 $(GO) test -count=1 ./accesslog .
@@ -212,4 +216,4 @@ bin/staticcheck: tools/staticcheck/go.mod
 	@tools/need-go $(GO)
 	@cd tools/staticcheck && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report signoff docs man dist image lint test test-lab test-lab-full base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean
+.PHONY: help setup build replay report signoff docs man dist image lint test golden test-lab test-lab-full base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean
