@@ -1,4 +1,4 @@
-"""Golden files: what a user sees, kept as text. `make golden` writes them anew, and their diff is what a reviewer reads."""
+"""Golden files: what a user sees, kept as text. `make golden` writes them anew; their diff is for reviewers."""
 
 import os
 from pathlib import Path
