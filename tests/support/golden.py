@@ -1,4 +1,4 @@
-"""Golden files: what a user sees, kept as text. `make golden` writes them anew; their diff is for reviewers."""
+"""Golden files: what a user sees, kept as text. `make golden` writes them anew; review the diff."""
 
 import os
 from pathlib import Path
