@@ -48,14 +48,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say why tests were skipped: each reason once, with the number of tests."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say why tests were skipped: each reason once, with the number of tests. Write how long all took."""
+    _write_durations(terminalreporter, config)
     reports = terminalreporter.stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports)
     if reasons:
         terminalreporter.section("skipped", sep="-")
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"{count:5d}  {reason}")
+
+
+def _write_durations(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write build/durations-SUITE.tsv: seconds, phase and test, the slowest first."""
+    phases = [
+        (report.duration, report.when, report.nodeid)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport)
+    ]
+    suite = "-".join(Path(argument).name for argument in config.args)
+    path = config.rootpath / "build" / f"durations-{suite}.tsv"
+    path.parent.mkdir(exist_ok=True)
+    rows = [f"{duration_s:.2f}\t{when}\t{test}\n" for duration_s, when, test in sorted(phases, reverse=True)]
+    path.write_text("".join(rows))
 
 
 @pytest.fixture
