@@ -1,6 +1,6 @@
 """Print pip's settings as uv has them, for a shell to evaluate.
 
-uv reads neither pip.conf nor PIP_INDEX_URL; a mirror, proxy or certificate that is named there is meant for it too.
+uv reads neither pip.conf nor PIP_INDEX_URL; a mirror, proxy or certificate named there is meant for it too.
 """
 
 import os
