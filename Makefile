@@ -29,13 +29,18 @@ help: ## This text
 	@echo "  make replay LOG='access.log*' FORMAT=COMBINED        several logs, a format given"
 	@echo "  make replay LOG=access.log ARGS='--limit 1000'       further flags: see bin/replay run --help"
 
-setup: build $(VENV)/.runtime ## Build bin/replay and install the Python tools (all other targets do it when needed)
+# Go and Python are made at the same time.
+together = +@"$(MAKE)" --silent --no-print-directory $(if $(findstring --jobserver,$(MAKEFLAGS)),,-j2)
+
+setup: ## Build bin/replay and install the Python tools (all other targets do it when needed)
+	$(together) build $(VENV)/.runtime
 
 build: ## Build bin/replay
 	@tools/need-go $(GO)
 	@cd replay && $(GO) build -o ../$(BIN) .
 
-replay: build $(VENV)/.runtime ## Replay an access log and write a report: LOG= [TARGET= FORMAT= SPEED= OUT= LIMITS= ARGS=]
+replay: ## Replay an access log and write a report: LOG= [TARGET= FORMAT= SPEED= OUT= LIMITS= ARGS=]
+	$(together) build $(VENV)/.runtime
 	@if [ -z "$$LOG" ]; then echo "make replay: say which log: make replay LOG=access.log (try LOG=examples/access.log)" >&2; exit 2; fi
 	@trap : INT; before=$$(readlink "$$OUT/latest"); \
 	set -- --speed "$$SPEED" --out "$$OUT"; \
@@ -79,11 +84,13 @@ dist: build $(VENV)/.runtime ## Make releases of the last commit in dist/, which
 image: build $(VENV)/.runtime ## Make the container image plimsoll (Docker)
 	@tools/packages/image
 
-lint: build $(VENV)/.dev bin/staticcheck ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck, PHP, Biome, prettier, markdownlint
+lint: ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck, PHP, Biome, prettier, markdownlint
+	$(together) build $(VENV)/.dev bin/staticcheck
 	@tools/need-lint
 	@tools/lint
 
-test: build $(VENV)/.dev ## Run every test that needs neither root nor Docker
+test: ## Run every test that needs neither root nor Docker
+	$(together) build $(VENV)/.dev
 	@tools/test $(GO) $(VENV)/bin/pytest
 
 golden: build $(VENV)/.dev ## Write the golden files anew (tests/golden and others): their diff is what a reviewer reads
@@ -179,11 +186,10 @@ peers: build $(VENV)/.runtime ## Benchmark against wrk, wrk2, oha, k6, Locust, g
 	@set --; [ -z "$$WRK2" ] || set -- --wrk2 "$$WRK2"; benchmarks/run "$$@" $(ARGS)
 
 locks: ## Write the Python locks anew, for the lowest Python that pyproject.toml admits: [ARGS=--upgrade]
-	@"$(PYTHON)" -m venv .cache/locks && .cache/locks/bin/pip install -q --disable-pip-version-check uv==0.13.9 packaging
-	@.cache/locks/bin/python tools/locks.py write $(ARGS)
+	@uv=$$(tools/need-uv --pinned "$(PYTHON)") && tools/locks write "$${uv:?}" $(ARGS)
 
 clean: ## Remove what was built; results stay
-	rm -rf bin build dist .cache/locks tools/node/node_modules $(VENV) plimsoll.egg-info benchmarks/installed
+	rm -rf bin build dist .cache/uv tools/node/node_modules $(VENV) plimsoll.egg-info benchmarks/installed
 
 # What you give goes to the commands through the environment, as you wrote it: neither make nor a shell expands or runs it.
 # This comes before any $(shell …), which hands the environment on, and so would expand it, since GNU make 4.4.
@@ -202,17 +208,16 @@ MOVED := $(shell tools/make-venv --fits $(VENV) || echo moved)
 .PHONY: moved
 moved: ;
 
-$(VENV)/.runtime: requirements.lock pyproject.toml $(MOVED)
-	@tools/make-venv "$(PYTHON)" $(VENV) requirements.lock
+$(VENV)/.runtime: uv.lock pyproject.toml $(MOVED)
+	@tools/make-venv "$(PYTHON)" $(VENV)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.runtime $(VENV)/.regress requirements-dev.lock
-	@tools/make-venv "$(PYTHON)" $(VENV) requirements-dev.lock
+$(VENV)/.dev: $(VENV)/.runtime
+	@UV_COMPILE_BYTECODE=1 tools/make-venv "$(PYTHON)" $(VENV) dev regress
 	@touch $@
 
-$(VENV)/.regress: $(VENV)/.runtime requirements-regress.lock
-	@echo "Installing what requirements-regress.lock names ..." >&2
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-regress.lock
+$(VENV)/.regress: $(VENV)/.runtime
+	@tools/make-venv "$(PYTHON)" $(VENV) regress
 	@touch $@
 
 bin/staticcheck: tools/staticcheck/go.mod

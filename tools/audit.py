@@ -1,4 +1,4 @@
-"""Name known vulnerabilities of what is pinned: govulncheck for Go modules, pip-audit for Python's locks.
+"""Name known vulnerabilities of what is pinned: govulncheck for Go modules, pip-audit for Python's lock.
 
 `make audit`: exit code 1 where there is one, or where a program fails. Both ask a database; where that cannot
 be reached, what was not audited is named, and is not called clean. GO_ADVISORIES names another copy of Go's
@@ -29,7 +29,7 @@ GO_MODULES = {
     "tools/govulncheck": ["golang.org/x/vuln/cmd/govulncheck"],
     "tools/staticcheck": ["honnef.co/go/tools/cmd/staticcheck"],
 }
-LOCKS = ("requirements*.lock", "tools/packages/*.lock")
+LOCKS = ("uv.lock",)
 _FOUND = 3  # govulncheck's exit code
 # As Go and Python's requests say it.
 _UNREACHABLE = r"dial tcp|no such host|i/o timeout|ConnectionError|Timeout"
@@ -125,11 +125,18 @@ def audits(go: str, environment: dict[str, str]) -> Iterator[Audit]:
     audit = [str(Path(sys.executable).with_name("pip-audit")), "--disable-pip", "--require-hashes"]
     audit += ["--progress-spinner", "off", "--format", "json"]
     audit += ["--vulnerability-service", "osv", "--osv-url", service] if service else []
-    for lock in sorted(path for pattern in LOCKS for path in Path().glob(pattern)):
-        done = subprocess.run(
-            [*audit, "--requirement", str(lock)], capture_output=True, text=True, check=False
-        )
-        yield of_python(str(lock), done.stdout, done.stderr)
+    for lock in LOCKS:
+        pins = exported(lock) if lock == "uv.lock" else lock
+        done = subprocess.run([*audit, "--requirement", pins], capture_output=True, text=True, check=False)
+        yield of_python(lock, done.stdout, done.stderr)
+
+
+def exported(lock: str) -> str:
+    """Write all that uv.lock pins as pip-audit reads it, and return the name of that file."""
+    pins = f".cache/{lock}"
+    words = [str(Path(sys.executable).with_name("uv")), "export", "--quiet", "--frozen", "--no-emit-project"]
+    subprocess.run([*words, "--all-extras", "--all-groups", "--output-file", pins], check=True)
+    return pins
 
 
 def main() -> int:

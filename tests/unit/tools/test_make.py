@@ -1,5 +1,6 @@
 """make's own part: a folder whose name has a blank, the files that variables name, a clone that was moved."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,17 +10,14 @@ import pytest
 
 from tests.support.paths import ROOT
 
-# Programs in the place of Go, bin/replay, Python and what pip installs: they note what they are called with.
+# Programs in the place of Go, bin/replay, uv and what it installs: they note what they are called with.
 GO = '#!/bin/sh\n[ "$1 $2" != "env GOVERSION" ] || echo go1.26.0\n'
 NOTING = '#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done >>"$(basename "$0").txt"\n'
-PIP = f"#!/bin/sh\ncat >.venv/bin/plimsoll <<'END'\n{NOTING}END\nchmod +x .venv/bin/plimsoll\n"
-PYTHON = f"""#!/bin/sh
-[ "$1" != -c ] || exit 0
-'{sys.executable}' -m venv --without-pip "$3"
-sed -i 's/ --without-pip//' "$3/pyvenv.cfg"
-cat >"$3/bin/pip" <<'PIP'
-{PIP}PIP
-chmod +x "$3/bin/pip"
+UV = f"""#!/bin/sh
+[ "$1" = pip ] || exit 0
+cat >.venv/bin/plimsoll <<'END'
+{NOTING}END
+chmod +x .venv/bin/plimsoll
 """
 
 
@@ -27,29 +25,35 @@ chmod +x "$3/bin/pip"
 def project(tmp_path: Path) -> Path:
     """Return a folder with the Makefile, tools/, and programs that only note their arguments."""
     folder = tmp_path / "läufe und mehr"
-    for name, text in (("bin/replay", NOTING), ("stubs/go", GO), ("stubs/python", PYTHON)):
+    for name, text in (("bin/replay", NOTING), ("stubs/go", GO), ("stubs/uv", UV)):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
     (folder / "replay").mkdir()
-    (folder / "tools").mkdir()
     for name in (
         "Makefile",
-        "requirements.lock",
         "pyproject.toml",
+        "uv.lock",
         "tools/make-venv",
         "tools/need-go",
+        "tools/need-uv",
+        "tools/packages/setup.lock",
         "tools/paths.py",
+        "tools/pip_settings.py",
     ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     return folder
 
 
 def make(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run make in the project with these words."""
-    line = ["make", "GO=../stubs/go", "PYTHON=stubs/python", *words]
-    return subprocess.run(line, cwd=project, capture_output=True, text=True, check=False, timeout=60)
+    line = ["make", "GO=../stubs/go", f"PYTHON={sys.executable}", *words]
+    environment = {**os.environ, "PATH": f"{project / 'stubs'}:{os.environ['PATH']}"}
+    return subprocess.run(
+        line, cwd=project, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def arguments(project: Path, program: str) -> list[str]:
