@@ -13,7 +13,7 @@ __all__ = ["project"]
 
 PINNED = (ROOT / "tools/packages/setup.lock").read_text(encoding="utf-8").split()[0].removeprefix("uv==")
 OLD = "#!/bin/sh\necho 'error: Required uv version does not match' >&2\nexit 2\n"
-# A Python whose virtual environments have a pip that only notes what it does; stubs/fails has what is not found.
+# A Python in whose virtual environments pip only notes what it does, and lacks what stubs/fails names.
 PYTHON = """#!/bin/sh
 case "$*" in
 -c*ensurepip*) [ ! -e stubs/no-ensurepip ]; exit ;;
