@@ -44,8 +44,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Groups:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the groups that take longest."""
+    """Begin with the groups that take longest, and leave what is slow to `make test-lab-full`."""
     items.sort(key=rank)
+    if os.environ.get("PLIMSOLL_SLOW") != "1":
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="part of make test-lab-full (PLIMSOLL_SLOW=1)"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures of the end-to-end tests, and which of them `make test` runs as well."""
+"""Fixtures of the end-to-end tests, which `make test-lab` runs."""
 
 import os
 import subprocess
@@ -13,17 +13,13 @@ from tests.support.programs import REPLAY, Nginx, Replay, need, open_to_all
 from tests.support.sitestack import Site, end_site, need_docker, running_site, start_site
 from tests.support.sshd import Sshd
 
-# Quick, and with programs that many machines have; the others need sites, databases and browsers.
-_QUICK = {"test_interrupt", "test_kill", "test_nginx", "test_same"}
-_QUICK |= {"test_signoff_signatures", "test_signoff_verify"}
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves all but the quick ones to `make test-lab`."""
+    """Leaves them to `make test-lab`."""
     if os.environ.get("PLIMSOLL_LAB") == "1":
         return
     for item in items:
-        if Path(__file__).parent in item.path.parents and item.path.stem not in _QUICK:
+        if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.skip(reason="part of make test-lab (PLIMSOLL_LAB=1)"))
 
 

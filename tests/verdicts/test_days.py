@@ -1,6 +1,5 @@
 """How often days of access logs raise a false alarm, and how soon a planted change is told."""
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,7 +54,7 @@ def spread(values: Sequence[float]) -> float:
     return float(np.log(values).std())
 
 
-@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="a study of minutes: PLIMSOLL_SLOW=1")
+@pytest.mark.slow
 def test_quiet_days_are_quiet_and_a_slower_site_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     quiet = [series(seed, 1.0) for seed in range(QUIET)]
     false = sum(first_alarm(each, 1) is not None for each in quiet)
@@ -83,7 +82,7 @@ def against_weekday(logs: np.ndarray, reference: int) -> np.ndarray:
     return np.array([logs[each] - logs[same].mean() for each, same in zip(at, others, strict=True)])
 
 
-@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="a study of minutes: PLIMSOLL_SLOW=1")
+@pytest.mark.slow
 def test_a_step_is_found_in_spite_of_quick_weekends(capsys: pytest.CaptureFixture[str]) -> None:
     told = dict.fromkeys(("as they are", "against 14 days", "against 28 days"), 0)
     for seed in range(SITES):

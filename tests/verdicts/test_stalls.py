@@ -27,7 +27,6 @@ def test_a_quiet_host_seldom_gives_an_alarm(seconds: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes some minutes: PLIMSOLL_SLOW=1")
 @pytest.mark.parametrize("seconds", [600, 200])
 def test_of_1000_quiet_hosts_hardly_any_gives_an_alarm(seconds: int) -> None:
     found = named_first(stalled_hosts.quiet, FULL, seconds, seed=10_000)

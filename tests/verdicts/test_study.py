@@ -82,7 +82,6 @@ def test_the_document_has_every_table(table: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes some minutes: PLIMSOLL_SLOW=1")
 @pytest.mark.parametrize("table", TABLES)
 def test_the_document_has_the_rates_that_come_out(table: str) -> None:
     _, *rows = TABLES[table](FULL)

@@ -28,7 +28,7 @@ def weeks(random: np.random.Generator, first: int, images: float) -> ServedReque
     return ServedRequests(took, np.zeros(len(took), dtype=bool), cell.astype("i8"), at.astype("i8"))
 
 
-@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="a study of minutes: PLIMSOLL_SLOW=1")
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_about_as_often_as_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,9 +12,7 @@ import pytest
 from tests.support.paths import ROOT
 from tools import audit
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_SLOW") != "1", reason="builds govulncheck: make test-lab-full"
-)
+pytestmark = pytest.mark.slow
 
 GOVULNCHECK = {"tools/govulncheck": audit.GO_MODULES["tools/govulncheck"]}
 ID, MODIFIED = "GO-2099-0001", "2099-01-01T00:00:00Z"

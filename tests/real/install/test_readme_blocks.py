@@ -26,11 +26,6 @@ RUN_BY = {
     "make bench": "tests/real/lab/test_bench.py",
 }
 
-slow = pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_SLOW") != "1", reason="sets up a clone and a site: make test-lab-full"
-)
-
-
 def test_each_block_is_run_by_a_test() -> None:
     assert len(BLOCKS) == len(RUN_BY)
     for block, (first, test) in zip(BLOCKS, RUN_BY.items(), strict=True):
@@ -51,7 +46,7 @@ def clone(tmp_path: Path) -> Iterator[Path]:
     subprocess.run([need("make"), "site-down"], cwd=folder, check=True, timeout=300)
 
 
-@slow
+@pytest.mark.slow
 def test_the_scenario_in_three_lines(clone: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PLIMSOLL_")}
     done = subprocess.run(

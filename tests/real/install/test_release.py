@@ -5,7 +5,6 @@ arm64 run under QEMU's emulation of its processor, where that is installed, some
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,9 +17,7 @@ import pytest
 from tests.support.debian import HEADINGS, inside, made
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_SLOW") != "1", reason="makes a release and whole Debians: make test-lab-full"
-)
+pytestmark = pytest.mark.slow
 _BARE = [(suite, architecture) for architecture in ("amd64", "arm64") for suite in HEADINGS]
 _NEEDS = "apt-get update -qq && apt-get install -y -qq python3 ca-certificates >/dev/null"
 

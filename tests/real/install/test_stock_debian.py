@@ -4,7 +4,6 @@ Each Debian is set up by the commands of docs/install.md and nothing else. This 
 3 GB each: it is part of `make test-lab-full`.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,9 +15,7 @@ import pytest
 from tests.support.debian import HEADINGS, inside, made
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_SLOW") != "1", reason="sets up a whole Debian: make test-lab-full"
-)
+pytestmark = pytest.mark.slow
 
 CLONE = "home/anna/Meine Läufe/plimsoll"
 

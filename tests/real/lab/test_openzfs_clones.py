@@ -5,7 +5,6 @@ They are made, written to, restored and removed over SSH, in the machine of docs
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -20,9 +19,7 @@ from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import clear
 from tests.support.zfsvm import ZfsVm
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes long: make test-lab-full"
-)
+pytestmark = pytest.mark.slow
 
 HOME = "/srv/clones"  # on the machine's own disk
 PLACE = Place("/tank/clones", "zfs", "tank/lab/clones")

@@ -32,9 +32,7 @@ LONG = {
 }  # a second there is short where the processor is emulated
 PARAMETERS = "/sys/module/zfs/parameters"
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes long: make test-lab-full"
-)
+pytestmark = pytest.mark.slow
 
 
 def lab(vm: ZfsVm, folder: Path, name: str, **more: Any) -> Path:

@@ -4,7 +4,6 @@ PLIMSOLL_SLOW=1 simulates all of its tables anew, which takes a minute on one co
 """
 
 import math
-import os
 import re
 
 import pytest
@@ -51,7 +50,6 @@ def test_pooling_requests_makes_false_alarms() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes a minute: PLIMSOLL_SLOW=1")
 @pytest.mark.parametrize("table", TABLES)
 def test_the_document_has_the_rates_that_come_out(table: str) -> None:
     stated, found = _rows(_documented(table)), _rows(list(TABLES[table](COMPARISONS)))

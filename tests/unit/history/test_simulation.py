@@ -3,7 +3,6 @@
 PLIMSOLL_SLOW=1 simulates its tables anew, which takes half an hour on one core.
 """
 
-import os
 import re
 
 import numpy as np
@@ -112,7 +111,6 @@ def test_what_was_reported_is_not_reported_again(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("PLIMSOLL_SLOW") != "1", reason="takes half an hour: PLIMSOLL_SLOW=1")
 @pytest.mark.parametrize("table", TABLES)
 def test_the_document_has_the_rates_that_come_out(table: str) -> None:
     rows, histories = TABLES[table]
