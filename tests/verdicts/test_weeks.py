@@ -1,6 +1,5 @@
 """How often the interval of weeks before and after holds the truth, where days have effects of their own."""
 
-import os
 from datetime import date
 
 import numpy as np

@@ -95,6 +95,7 @@ def test_any_record_comes_back(tmp_path_factory: pytest.TempPathFactory, some: l
     assert [record_of(row, run) for row in by_parquet] == table.tolist()
 
 
+@pytest.mark.slow
 def test_many_blocks_are_one_file(tmp_path: Path) -> None:
     table = traffic(120, 300)
     run = write_run(tmp_path / "run", table, summary={}, routes=["a", "b", "c", "d"])

@@ -66,6 +66,7 @@ def results_of(folder: Path, nights: int, backends: int = 2) -> Path:
     return results
 
 
+@pytest.mark.slow
 def test_kill_9_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     results, file = results_of(tmp_path, RUNS // 2), tmp_path / "history.sqlite"
     draw = random.Random(os.environ.get("PLIMSOLL_SEED", "7"))
@@ -145,6 +146,7 @@ def test_a_run_that_went_on_is_read_again(tmp_path: Path) -> None:
         assert kept.runs()[0].unfit == ()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=12)
 @given(st.permutations(range(5)))
 def test_the_order_of_adding_does_not_matter(order: list[int]) -> None:
@@ -274,6 +276,7 @@ def test_a_history_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> 
             assert kept.connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
+@pytest.mark.slow
 def test_the_version_before_access_logs_loses_nothing(tmp_path: Path) -> None:
     """Every row of every table is there as it was, and nights go on as before."""
     nights = [write_night(tmp_path, at, {"nvme": 50.0 * (2 if at > 13 else 1)}) for at in range(18)]

@@ -74,6 +74,7 @@ def quiet(thirty: Lab, tmp_path: Path) -> Lab:
     return thirty.copy_to(tmp_path / "lab")
 
 
+@pytest.mark.slow
 def test_a_hundred_quiet_nights_bring_no_alarm(tmp_path: Path) -> None:
     lab = Lab(tmp_path, repeats=1)
     codes = {}
@@ -98,6 +99,7 @@ def test_a_regression_is_told_once_and_stays_red(quiet: Lab) -> None:
     assert "steady       replay on sata" in output
 
 
+@pytest.mark.slow
 def test_the_news_says_what_else_changed(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     host = {"hostname": "generator", "kernel": "6.1.0"}
@@ -151,6 +153,7 @@ def test_an_improvement_is_told_and_is_no_alarm(quiet: Lab) -> None:
     assert lab.sent() == []
 
 
+@pytest.mark.slow
 def test_a_second_regression_is_news_again(quiet: Lab) -> None:
     lab = quiet
     for times in [1.6] * 20 + [2.6] * 12:
@@ -158,6 +161,7 @@ def test_a_second_regression_is_news_again(quiet: Lab) -> None:
     assert lab.sent() == ["worse", "worse"]
 
 
+@pytest.mark.slow
 def test_the_baseline_finds_what_creeps(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     for _ in range(14):
@@ -331,6 +335,7 @@ def test_without_otava_it_says_how_to_install_it(tmp_path: Path, monkeypatch: py
     assert not (tmp_path / "history.sqlite").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_slower_night_never_turns_fail_into_pass(tmp_path: Path, seed: int) -> None:
     """The same history, but that its last night is slower: no gate gets a better verdict."""

@@ -14,6 +14,7 @@ RETURNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "lasts", "gap", "accepts"), RETURNS, ids=[row[0] for row in RETURNS])
 def test_a_step_that_comes_back_is_told_every_time(what: str, lasts: int, gap: int, accepts: bool) -> None:
     found = episodes(normal(0.1), 1.5, lasts, gap, HISTORIES, accepts)
@@ -24,6 +25,7 @@ def test_a_step_that_comes_back_is_told_every_time(what: str, lasts: int, gap: i
     assert np.median([one.mended for one in found if one.mended]) <= 4
 
 
+@pytest.mark.slow
 def test_a_regression_that_lasts_is_not_taken_for_mended() -> None:
     found = [*episodes(normal(0.2), 1.5, 60, 10, 5), *episodes(alike(0.5, 0.1), 1.5, 60, 10, 5)]
     assert sum(one.false_mends for one in found) == 0

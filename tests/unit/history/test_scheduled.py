@@ -29,6 +29,7 @@ os.execv(sys.executable, [sys.executable, "-m", "plimsoll", *sys.argv[1:]])
 """
 
 
+@pytest.mark.slow
 def test_a_planted_regression_is_red_in_exit_codes_and_junit_files_and_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ DOC = (DOCS / "statistics.md").read_text(encoding="utf-8")
 FEW = 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", PLAIN, ids=[noise.name for noise in PLAIN])
 def test_quiet_nights_are_quiet(noise: object) -> None:
     assert false_alarms(noise, FEW) == 0  # type: ignore[arg-type]
@@ -43,6 +44,7 @@ def test_the_document_promises_five_percent_for_quiet_nights() -> None:
         assert any_gate <= 5
 
 
+@pytest.mark.slow
 def test_otava_alone_would_cry_wolf() -> None:
     with without_our_test():
         assert false_alarms(alike(0.5, 0.1), FEW) > 0.5

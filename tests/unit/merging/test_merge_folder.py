@@ -139,6 +139,7 @@ def peak_bytes_of_merging(folder: Path, each: int, window: int) -> int:
     return peak
 
 
+@pytest.mark.slow
 def test_the_memory_of_merging_does_not_grow_with_the_records(tmp_path: Path) -> None:
     window = 4096
     small, large = (peak_bytes_of_merging(tmp_path, each, window) for each in (75_000, 750_000))

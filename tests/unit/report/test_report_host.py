@@ -160,6 +160,7 @@ def test_extremes_are_kept_however_long_the_run(tmp_path: Path) -> None:
     assert figure["layout"]["xaxis"]["title"]["text"] == "minutes since the start of the run"
 
 
+@pytest.mark.slow
 def test_200_runs_do_not_make_the_page_heavy(tmp_path: Path) -> None:
     write_hosts(tmp_path, 100, per_s=5.0)
     made = make_report([tmp_path])

@@ -26,6 +26,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return make_report([folder / "a", folder / "b"])
 
 
+@pytest.mark.slow
 def test_200_runs_fit_a_small_page(many: Report) -> None:
     assert len(many.runs) == 200
     assert many.path.stat().st_size < 8 << 20
