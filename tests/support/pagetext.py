@@ -124,6 +124,8 @@ def _figure(name: str, figure: dict[str, Any]) -> Iterator[str]:
         for row in ("x", "y", "z", "text", "customdata"):
             if isinstance(trace.get(row), list) and trace[row]:
                 yield f"    {row}: {_thinned(trace[row])}"
+        if hover := trace.get("hovertext"):
+            yield f"    hover: {_bare(str(hover[0] if isinstance(hover, list) else hover))}"
 
 
 def _thinned(row: list[Any]) -> str:
