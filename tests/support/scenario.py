@@ -16,10 +16,10 @@ from plimsoll.rundir.directory import RunDirectory
 from plimsoll.scenarios import registry
 from tests.support.paths import ROOT
 from tests.support.sitestack import PASSWORD
+from tests.support.waiting import LONGEST_S, eventually
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LOCUST = ROOT / ".venv" / "bin" / "locust"
-LONGEST_S = 300
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,14 @@ def started(
 
 
 def ended(process: "subprocess.Popen[str]", out: Path) -> Ran:
-    """What came of it."""
-    try:
-        said = process.communicate(timeout=LONGEST_S)[0]
-    finally:
-        if process.poll() is None:
+    """What came of it. Its output is closed whatever happens: the next test would be blamed for it."""
+    with process:
+        try:
+            said = process.communicate(timeout=LONGEST_S)[0]
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"still running after {LONGEST_S} s: {late.output}") from None
+        finally:
             process.kill()
-            process.wait()
     return Ran(process.returncode, said, (out / "latest").resolve())
 
 
@@ -106,15 +107,15 @@ def ran(
 
 def wait_for_step(process: "subprocess.Popen[str]", out: Path, step: str, times: int = 1) -> None:
     """Waits until a running scenario has recorded a step."""
-    until = time.monotonic() + 120
-    while time.monotonic() < until and process.poll() is None:
+
+    def is_there() -> bool:
         try:
-            run = Ran(0, "", (out / "latest").resolve())
-            if run.steps[step] >= times:
-                return
-        except Exception:  # noqa: S110 not there yet
-            pass
-        time.sleep(0.05)
+            return Ran(0, "", (out / "latest").resolve()).steps[step] >= times
+        except Exception:  # not there yet
+            return False
+
+    if eventually(lambda: is_there() or process.poll() is not None) and is_there():
+        return
     process.kill()
     raise AssertionError(f"no step {step}: {process.communicate()[0]}")
 

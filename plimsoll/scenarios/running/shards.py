@@ -1,11 +1,17 @@
 """Locust's master and workers: their shares of the iterations, and the merge of their shards."""
 
 import sys
+import time
+from collections.abc import Set
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import gevent
-from locust.runners import STATE_MISSING, MasterRunner
+from gevent.event import Event
+from locust import argument_parser, runners
+from locust.dispatch import UsersDispatcher
+from locust.runners import STATE_MISSING, MasterRunner, WorkerNode
 
 from plimsoll.analysis.merging.merge import merge
 from plimsoll.common.errors import PlimsollError
@@ -15,9 +21,15 @@ from plimsoll.rundir.names import FACTS_FILE, SHARDS_FOLDER
 from plimsoll.scenarios.running.errors import SettingsError
 from plimsoll.scenarios.running.settings import IteratedSettings
 
+# Seconds without a sign of life until a worker passes for lost. Locust's 3 are less than a busy machine takes
+# to make photographs, or a stalled disk to write.
+runners.HEARTBEAT_LIVENESS = 20
+# Locust parses its own options anew for each option that comes with an order to start: seconds, there.
+argument_parser.default_args_dict = cache(argument_parser.default_args_dict)
+
 _DIRECTORY, _SHARES, _USERS = "plimsoll_directory", "plimsoll_shares", "plimsoll_users"
-_WAIT_S = 30.0
-_LOOK_S = 0.5
+_WAIT_S = 120.0  # for the shard of a worker that lives
+_LOOK_S = 0.1
 
 
 def shard_of(worker: str, options: dict[str, Any]) -> tuple[Path, int, int]:
@@ -34,16 +46,32 @@ def users_of(options: dict[str, Any]) -> int | None:
     return options.get(_USERS)
 
 
+class FixedDispatcher(UsersDispatcher):
+    """Locust's dispatcher for workers that each have a share: users stay with the worker they were given to.
+
+    Locust would deal them anew whenever a worker is missing for some seconds, or says twice that it is ready,
+    and leave a worker that has a share without users.
+    """
+
+    def add_worker(self, worker_node: WorkerNode) -> None:
+        """Leave the users where they are."""
+
+    def remove_worker(self, worker_node: WorkerNode) -> None:
+        """Leave the users where they are."""
+
+
 class Master:
     """The master's side: deals shares at the start, waits for shards at the end, merges them."""
 
     def __init__(self, runner: MasterRunner) -> None:
         self._runner = runner
         self._directory: Path | None = None
+        self._merged = Event()
         self._shares: list[str] = []
         self._done: set[str] = set()
         self._lost: set[str] = set()
         self._shards: dict[str, str] = {}
+        runner.environment.dispatcher_class = FixedDispatcher
         runner.register_message("plimsoll-done", self._worker_done)
         runner.register_message("plimsoll-shard", self._worker_shard)
 
@@ -56,9 +84,9 @@ class Master:
             raise SettingsError(
                 f"--users: {settings.users} for {len(shares)} workers; use at least one user for each worker"
             )
-        self._directory, self._shares = directory, shares
+        self._directory, self._shares, self._merged = directory, shares, Event()
         self._done, self._lost, self._shards = set(), set(), {}
-        gevent.spawn(self._watch, self._runner.environment, directory)
+        gevent.spawn(self._end_when_done, self._runner.environment, directory, self._merged)
         options[_DIRECTORY], options[_SHARES], options[_USERS] = str(directory), shares, settings.users
 
     def merge(self) -> bool:
@@ -66,6 +94,12 @@ class Master:
         directory, self._directory = self._directory, None
         if directory is None:
             return True
+        try:
+            return self._merge(directory)
+        finally:
+            self._merged.set()
+
+    def _merge(self, directory: Path) -> bool:
         self._await_shards()
         shards = [directory / SHARDS_FOLDER / str(index) for index in range(len(self._shares))]
         elsewhere = [shard for shard in shards if not (shard / FACTS_FILE).exists()]
@@ -87,28 +121,36 @@ class Master:
         if len(self._shards) < len(self._shares):
             # Locust tells them only after this, when the time of --run-time is up.
             self._runner.send_message("stop")
-        waited_s = 0.0
-        while len(self._shards) + len(self._lost - self._shards.keys()) < len(self._shares):
-            if waited_s >= _WAIT_S:
-                return
-            gevent.sleep(0.1)
-            waited_s += 0.1
-            self._note_lost()
-
-    def _watch(self, environment: Any, directory: Path) -> None:
-        """Count a worker that is lost as one that is done: nobody will do its share."""
-        while self._directory is directory:
+        until_s = time.monotonic() + _WAIT_S
+        while not self._have_ended(self._shards.keys()) and time.monotonic() < until_s:
             gevent.sleep(_LOOK_S)
-            if self._note_lost():
-                self._stop_when_done(environment)
 
-    def _note_lost(self) -> bool:
-        """Return True if a worker is lost that was not before, and say so."""
-        lost = {share for share in self._shares if self._is_lost(share)} - self._lost - self._shards.keys()
-        for share in sorted(lost):
+    def _end_when_done(self, environment: Any, directory: Path, merged: Event) -> None:
+        """End the test when no share is left to do; without a web page also quit Locust, whoever ended it.
+
+        Locust itself ends a test whose workers are all missing, but not the process.
+        """
+
+        def is_left() -> bool:
+            # While users are still being spawned, a worker would begin an ended test again.
+            return not (self._have_ended(self._done) and self._runner.spawning_completed)
+
+        while self._directory is directory and is_left():
+            gevent.sleep(_LOOK_S)
+        environment.runner.stop()
+        merged.wait()
+        if environment.parsed_options.headless:
+            environment.runner.quit()
+
+    def _have_ended(self, shares: Set[str]) -> bool:
+        """Return True if all shares but these are lost; say which were lost or came back since last asked."""
+        lost = {share for share in self._shares if self._is_lost(share)} - self._shards.keys()
+        for share in sorted(lost - self._lost):
             _print(f"Worker {printable(share)} is lost: the rest of its share of the iterations is not done.")
-        self._lost |= lost
-        return bool(lost)
+        for share in sorted(self._lost - lost):
+            _print(f"Worker {printable(share)} is back.")
+        self._lost = lost
+        return shares | lost >= set(self._shares)
 
     def _is_lost(self, share: str) -> bool:
         client = self._runner.clients.get(share)
@@ -116,19 +158,6 @@ class Master:
 
     def _worker_done(self, environment: Any, msg: Any, **_: Any) -> None:
         self._done.add(msg.node_id)
-        self._stop_when_done(environment)
-
-    def _stop_when_done(self, environment: Any) -> None:
-        if self._done | self._lost >= set(self._shares):
-            gevent.spawn(self._stop, environment)
-
-    def _stop(self, environment: Any) -> None:
-        """End the test, but not while users are still being spawned: the worker would begin it again."""
-        directory = self._directory
-        while not self._runner.spawning_completed:
-            gevent.sleep(0.1)
-        if self._directory is directory:  # it has not ended meanwhile
-            stop_or_quit(environment)
 
     def _worker_shard(self, environment: Any, msg: Any, **_: Any) -> None:
         self._shards[msg.node_id] = msg.data["directory"]

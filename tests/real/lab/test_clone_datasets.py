@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,6 +25,7 @@ from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
 from tests.support.sitestack import need_docker
+from tests.support.waiting import wait_for
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 PARTS = {"@database": {"recordsize": "16384"}, "@web": {"recordsize": "65536", "compression": "gzip"}}
@@ -118,10 +118,10 @@ scenarios:
   - scenario: replay
     options: {{log: {log}, rate: 20}}
 saturator: {{kind: zfs-send}}
-phases: {{before_s: 1, during_s: 8, after_s: 1}}
+phases: {{before_s: 1, during_s: {during_s}, after_s: 1}}
 warmup_s: 0.5
 limits: {{settle_s: 0}}
-repeats: 2
+repeats: 1
 """
 NAME = f"parts-{os.getpid() % 10000}"
 DATASET = f"plimsoll-{NAME}--zfs/site/plimsoll-{NAME}--zfs"
@@ -133,25 +133,34 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         need(program)
     need_docker()
     yield tmp_path
-    subprocess.run([PLIMSOLL, "lab", "clean", tmp_path / "lab.yml"], timeout=300, check=False)
+    subprocess.run([PLIMSOLL, "lab", "clean", tmp_path / "lab.yml"], timeout=1200, check=False)
     shutil.rmtree(tmp_path / "work", ignore_errors=True)
 
 
-def killed_while_it_sends(words: list[str], folder: Path) -> None:
-    """Runs plimsoll, and kills it when the saturator has sent something of a run."""
+def killed_while_it_sends(words: list[str], folder: Path, rounds: int) -> None:
+    """Runs plimsoll, and kills it when the saturator sends the database for that many a time."""
     before = set(folder.glob("out/*/attempts/*"))
     process = subprocess.Popen(
         [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    sends = False
-    while not sends:
+
+    def sends() -> bool:
         assert process.poll() is None, "it ended before it was killed"
-        time.sleep(0.1)
         new = set(folder.glob("out/*/attempts/*")) - before
         events = [path / "lab-events.jsonl" for path in new]
-        sends = any(path.exists() and "zfs-send bytes" in path.read_text() for path in events)
+        has_sent = any(path.exists() and "zfs-send bytes" in path.read_text() for path in events)
+        return has_sent and sends_of(folder)[f"{DATASET}/mysql"] >= rounds
+
+    wait_for("it sends", sends)
     process.send_signal(signal.SIGKILL)
     process.wait()
+
+
+def sends_of(folder: Path) -> Counter[str]:
+    """How often an experiment has begun to send each dataset."""
+    lines = [line for path in folder.glob("out/*/commands.jsonl") for line in path.read_text().splitlines()]
+    carried_out = [json.loads(line).get("words", []) for line in lines]
+    return Counter(words[-1].partition("@")[0] for words in carried_out if "send" in words)
 
 
 @pytest.fixture
@@ -160,13 +169,20 @@ def data(request: pytest.FixtureRequest) -> str:
     return os.environ.get("PLIMSOLL_GOLDEN") or str(request.getfixturevalue("filled").folder)
 
 
-def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, data: str) -> None:
-    file = folder / "lab.yml"
-    mounted = folder / "work" / f"plimsoll-{NAME}--zfs" / "mnt" / f"plimsoll-{NAME}--zfs"
+def written(folder: Path, data: str, during_s: float) -> str:
+    """The lab.yml of an experiment."""
     log = ROOT / "examples" / "access.log"
-    file.write_text(LAB.format(name=NAME, folder=folder, data=data, log=log))
-    killed_while_it_sends(["run", str(file)], folder)
+    file = folder / "lab.yml"
+    file.write_text(LAB.format(name=NAME, folder=folder, data=data, log=log, during_s=during_s))
+    return str(file)
 
+
+def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, data: str) -> None:
+    file = written(folder, data, during_s=3600)  # until it is killed
+    mounted = folder / "work" / f"plimsoll-{NAME}--zfs" / "mnt" / f"plimsoll-{NAME}--zfs"
+    killed_while_it_sends(["run", file], folder, rounds=2)
+
+    assert {DATASET, *(f"{DATASET}/{one}" for one in FOLDERS)} <= sends_of(folder).keys()
     assert zfs_get(f"{DATASET}/mysql", "recordsize") == ("16384", "local")
     assert zfs_get(f"{DATASET}/mysql", "logbias") == ("throughput", "local"), "set for the run"
     assert zfs_get(f"{DATASET}/wordpress", "recordsize") == ("65536", "local")
@@ -176,44 +192,35 @@ def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, dat
     assert len(set(on.values())) == 3, "each is on a file system of its own"
     assert any("plimsoll-parts" in one and f"{DATASET}/static@" in one for one in snapshots(DATASET))
 
-    cleaned = subprocess.run([PLIMSOLL, "lab", "clean", file], capture_output=True, text=True, timeout=300)
+    cleaned = subprocess.run([PLIMSOLL, "lab", "clean", file], capture_output=True, text=True, timeout=1200)
     assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
     assert left(NAME) == []
     assert left_in(folder / "work") == []
 
-    killed_while_it_sends(["run", "--resume", str(file)], folder)
-    done = subprocess.run(
-        [PLIMSOLL, "run", "--resume", file, "--json"],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
+
+def test_an_experiment_that_was_killed_goes_on_with_a_clone_of_datasets(folder: Path, data: str) -> None:
+    file = written(folder, data, during_s=20)  # of which the first second sends something
+    killed_while_it_sends(["run", file], folder, rounds=1)
+    words = [str(PLIMSOLL), "run", "--resume", file, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
     assert left(NAME) == []
     assert left_in(folder / "work") == []
 
     (experiment,) = (folder / "out").glob(f"{NAME}-*")
-    runs = [json.loads(path.read_text()) for path in sorted(experiment.glob("runs/*/run.json"))]
-    assert len(runs) == 2
-    for each in runs:
-        facts = each["storage"]["facts"]["datasets"]
-        assert [(one["part"], one["properties"]["recordsize"]) for one in facts] == [
-            (None, "128K"),
-            ("@database", "16K"),
-            *[("@web", "64K")] * 3,
-        ]
-        assert {one["key"]: one["set"] for one in each["storage"]["tuning"]} == {
-            "datasets.@database.recordsize": "16384",
-            "datasets.@database.logbias": "throughput",
-            "datasets.@web.recordsize": "65536",
-        }
-    carried_out = [json.loads(line) for line in (experiment / "commands.jsonl").read_text().splitlines()]
-    sent = Counter(
-        one["words"][-1].partition("@")[0] for one in carried_out if "send" in one.get("words", [])
-    )
-    assert {DATASET, *(f"{DATASET}/{one}" for one in FOLDERS)} <= sent.keys()
-    for path in experiment.glob("runs/*/events.jsonl"):
-        events = [json.loads(line) for line in path.read_text().splitlines()]
-        (stop,) = (one for one in events if one["event"] == "zfs-send" and one.get("phase") == "stop")
-        assert stop["bytes"] > 0
+    (run,) = [json.loads(path.read_text()) for path in experiment.glob("runs/*/run.json")]
+    facts = run["storage"]["facts"]["datasets"]
+    assert [(one["part"], one["properties"]["recordsize"]) for one in facts] == [
+        (None, "128K"),
+        ("@database", "16K"),
+        *[("@web", "64K")] * 3,
+    ]
+    assert {one["key"]: one["set"] for one in run["storage"]["tuning"]} == {
+        "datasets.@database.recordsize": "16384",
+        "datasets.@database.logbias": "throughput",
+        "datasets.@web.recordsize": "65536",
+    }
+    (path,) = experiment.glob("runs/*/events.jsonl")
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    (stop,) = (one for one in events if one["event"] == "zfs-send" and one.get("phase") == "stop")
+    assert stop["bytes"] > 0

@@ -1,6 +1,7 @@
 """What Locust does with a run that may not begin, cannot begin, or loses a worker. No site is needed."""
 
 import json
+import signal
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -179,7 +180,7 @@ def test_a_wrong_password_fails_a_run_with_workers(site: _Site, tmp_path: Path) 
     with _workers("save_article", port):
         run = ended(master, tmp_path)
     assert run.code == 1, run.said
-    assert run.facts["status"] == "failed"
+    assert run.facts["status"] == "failed", run.said
     assert site.passwords <= 2, "each worker tries it once at most"
     assert "Traceback" not in run.said
 
@@ -200,14 +201,69 @@ def _with_records(out: Path) -> list[Path]:
     return [file for file in out.glob("*/shards/*/requests.npy") if file.stat().st_size > 512]
 
 
-def test_a_worker_that_is_killed_does_not_hold_the_others(site: _Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", [1, 2], ids=["the other goes on", "nobody goes on"])
+def test_workers_that_are_killed_do_not_hold_the_master(site: _Site, tmp_path: Path, killed: int) -> None:
     master, port = _with_workers(
         "download", site, tmp_path, *ONE_FILE, "--users", "2", "--spawn-rate", "10", "--duration-s", "8"
     )
     with _workers("download", port) as workers:
         wait_for("both have records on the disk", lambda: len(_with_records(tmp_path)) == 2)
-        workers[0].kill()
+        for worker in workers[:killed]:
+            worker.kill()
         run = ended(master, tmp_path)
     assert run.code == 1, run.said
-    assert "is lost" in run.said
+    assert run.said.count("is lost") == killed
     assert run.facts["status"] in ("interrupted", "failed")
+
+
+def test_a_worker_that_was_frozen_does_its_share_when_it_is_back(site: _Site, tmp_path: Path) -> None:
+    master, port = _with_workers(
+        "download", site, tmp_path, *ONE_FILE, "--users", "2", "--spawn-rate", "10", "--iterations", "4000"
+    )
+    with _workers("download", port) as workers:
+        wait_for("both have records on the disk", lambda: len(_with_records(tmp_path)) == 2)
+        workers[0].send_signal(signal.SIGSTOP)
+        said = _read_until(master, "is lost")
+        workers[0].send_signal(signal.SIGCONT)
+        run = ended(master, tmp_path)
+    assert run.code == 0, said + run.said
+    assert len(run.iterations) == 4000
+
+
+def _read_until(process: "subprocess.Popen[str]", word: str) -> str:
+    """What a process says up to the line with a word in it."""
+    assert process.stdout
+    said = ""
+    for line in process.stdout:
+        said += line
+        if word in line:
+            return said
+    raise AssertionError(said)
+
+
+TWICE = """
+from locust import __version__, events
+from locust.rpc import Message
+from plimsoll.scenarios.download import *
+
+@events.init.add_listener
+def say_it_again_once(environment, **_):
+    def again(**_):
+        environment.events.spawning_complete.remove_listener(again)
+        runner = environment.runner
+        runner.client.send(Message("client_ready", __version__, runner.client_id))
+    environment.events.spawning_complete.add_listener(again)
+"""
+
+
+def test_a_worker_that_says_twice_that_it_is_ready_keeps_its_user(site: _Site, tmp_path: Path) -> None:
+    """It does where the answer takes more than five seconds, and Locust deals the users anew."""
+    master, port = _with_workers(
+        "download", site, tmp_path, *ONE_FILE, "--users", "2", "--spawn-rate", "1", "--iterations", "2000"
+    )
+    script = tmp_path / "twice.py"
+    script.write_text(TWICE)
+    with _workers(str(script.with_suffix("")), port):
+        run = ended(master, tmp_path)
+    assert run.code == 0, run.said
+    assert len(run.iterations) == 2000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.paths import ROOT
 from tests.support.programs import free_port
-from tests.support.scenario import LOCUST, LONGEST_S, Ran, account
+from tests.support.scenario import LOCUST, Ran, account, ended
 from tests.support.sitestack import Site
 
 SCENARIO = ROOT / "scenarios" / "save_article.py"
@@ -30,15 +30,6 @@ def headless(site: Site, out: Path, users: int, *further: str) -> "subprocess.Po
     return locust("--headless", "--only-summary", *where, *SETTINGS, LEAVE, *further)
 
 
-def finished(process: "subprocess.Popen[str]", out: Path) -> Ran:
-    try:
-        said = process.communicate(timeout=LONGEST_S)[0]
-    finally:
-        process.kill()
-        process.wait()
-    return Ran(process.returncode, said, (out / "latest").resolve())
-
-
 def with_workers(site: Site, out: Path, users: int, *further: str) -> Ran:
     """What a master with two workers does."""
     port = str(free_port())
@@ -46,7 +37,7 @@ def with_workers(site: Site, out: Path, users: int, *further: str) -> Ran:
     master = headless(site, out, users, *where, *further)
     workers = [locust("--worker", "--master-port", port) for _ in range(2)]
     try:
-        return finished(master, out)
+        return ended(master, out)
     finally:
         for worker in workers:
             with suppress(subprocess.TimeoutExpired):
@@ -56,7 +47,7 @@ def with_workers(site: Site, out: Path, users: int, *further: str) -> Ran:
 
 
 def test_two_workers_send_the_same_requests_as_one_process(site_block: Site, tmp_path: Path) -> None:
-    one = finished(headless(site_block, tmp_path / "one", 2), tmp_path / "one")
+    one = ended(headless(site_block, tmp_path / "one", 2), tmp_path / "one")
     two = with_workers(site_block, tmp_path / "two", 2)
     for run in (one, two):
         assert run.code == 0, run.said

@@ -17,7 +17,8 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.programs import free_port
-from tests.support.scenario import LOCUST, LONGEST_S, Ran, ended, ran, started, wait_for_step
+from tests.support.scenario import LOCUST, Ran, ended, ran, started, wait_for_step
+from tests.support.waiting import LONGEST_S
 
 PATH = ("--path", "/file")
 
