@@ -94,7 +94,7 @@ test: ## Run every test that needs neither root nor Docker
 	@tools/test $(GO) $(VENV)/bin/pytest
 
 golden: build $(VENV)/.dev ## Write the golden files anew (tests/golden and others): their diff is what a reviewer reads
-	@UPDATE_GOLDEN=1 $(VENV)/bin/pytest -n 2 $$(grep -rlE 'UPDATE_GOLDEN|check_golden' tests/unit)
+	@UPDATE_GOLDEN=1 $(VENV)/bin/pytest -n 2 $$(grep -rlE 'UPDATE_GOLDEN|check_golden' tests/unit --include='test_*.py')
 	@cd replay && $(GO) test ./record -update
 
 test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
@@ -103,8 +103,9 @@ test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real pr
 	@cd replay/k6 && $(GO) vet ./... && ../../bin/staticcheck ./... && $(GO) test ./...
 	@PLIMSOLL_LAB=1 tools/pytest $(VENV)/bin/pytest -n 2 --durations=10 tests/real tests/verdicts
 
-test-lab-full: test-lab audit ## Run also the long studies, make audit, and the two commands on bare Debian 12 and 13 (hours)
-	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 $$(grep -rl PLIMSOLL_SLOW tests --include='test_*.py')
+test-lab-full: test-lab audit ## Run also what takes long: kills, studies, upgrades, audit, bare Debians; CONTRIBUTING.md lists it (hours)
+	@cd benchmarks/go && $(GO) test ./...
+	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 -m slow tests
 
 # The site under test; empty means the default that docs/site.md names.
 BACKEND_DIR ?=

@@ -1,4 +1,4 @@
-"""Something stands out on quiet hosts as seldom as docs/statistics.md says; PLIMSOLL_SLOW=1 asks 1,000."""
+"""Something stands out on quiet hosts as seldom as docs/statistics.md says; `make test-lab-full` asks more."""
 
 import math
 import os

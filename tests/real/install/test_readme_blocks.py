@@ -26,6 +26,7 @@ RUN_BY = {
     "make bench": "tests/real/lab/test_bench.py",
 }
 
+
 def test_each_block_is_run_by_a_test() -> None:
     assert len(BLOCKS) == len(RUN_BY)
     for block, (first, test) in zip(BLOCKS, RUN_BY.items(), strict=True):

@@ -23,6 +23,8 @@ from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
 from tests.support.sitestack import left_behind, need_docker
 
+pytestmark = pytest.mark.slow
+
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 NAME = f"bench-{os.getpid() % 10000}"
 

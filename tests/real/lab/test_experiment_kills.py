@@ -1,6 +1,6 @@
 """An experiment on real disks, killed at random instants: it is finished all the same, and nothing stays.
 
-Three times, or PLIMSOLL_KILLS=20 times (`make test-lab-full`); PLIMSOLL_KILL_SEED=7 at other instants.
+Twenty times, or PLIMSOLL_KILLS=3 times; PLIMSOLL_KILL_SEED=7 at other instants.
 """
 
 import json
@@ -20,8 +20,10 @@ from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
 from tests.support.sitestack import need_docker
 
+pytestmark = pytest.mark.slow
+
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
-KILLS = int(os.environ.get("PLIMSOLL_KILLS", "20" if os.environ.get("PLIMSOLL_SLOW") == "1" else "3"))
+KILLS = int(os.environ.get("PLIMSOLL_KILLS", "20"))
 SEED = int(os.environ.get("PLIMSOLL_KILL_SEED", "20"))
 _LONGEST_S = 45  # until a kill: about as long as a backend takes to be made, and its first run
 NAME = f"kill-{os.getpid() % 10000}"

@@ -1,6 +1,6 @@
 """Experiments of many shapes, killed at random instants: nothing left, nothing twice, tuning back.
 
-Twice each, or PLIMSOLL_KILLS=20 times (`make test-lab-full`); PLIMSOLL_KILL_SEED=7 at other instants.
+Twenty times each, or PLIMSOLL_KILLS=3 times; PLIMSOLL_KILL_SEED=7 at other instants.
 """
 
 import contextlib
@@ -22,7 +22,9 @@ from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 
-KILLS = int(os.environ.get("PLIMSOLL_KILLS", "20" if os.environ.get("PLIMSOLL_SLOW") == "1" else "2"))
+pytestmark = pytest.mark.slow
+
+KILLS = int(os.environ.get("PLIMSOLL_KILLS", "20"))
 SEED = int(os.environ.get("PLIMSOLL_KILL_SEED", "20"))
 PLIMSOLL = [sys.executable, "-m", "tests.support.raft"]
 NAME = f"many-{os.getpid() % 10000}"

@@ -237,6 +237,7 @@ INSTANTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("instant", INSTANTS)
 def test_what_a_killed_lab_leaves_is_found_and_removed(image: Image, tmp_path: Path, instant: str) -> None:
     place, backend = tmp_path / "place", f"k{INSTANTS.index(instant)}"

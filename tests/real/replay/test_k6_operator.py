@@ -11,6 +11,8 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.programs import need
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "examples" / "k6-operator"
 MODULE = ROOT / "tests" / "real" / "operator"
 

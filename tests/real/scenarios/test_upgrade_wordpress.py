@@ -29,6 +29,8 @@ from tests.support.sitestack import (
     start_site,
 )
 
+pytestmark = pytest.mark.slow
+
 IMAGE_BYTES = 5 << 30  # sparse: a third of it is ever written
 MIB = 1 << 20
 OLD, NEW = "6.1.", "6.8."

@@ -22,6 +22,8 @@ from tests.support.sitestack import (
     run,
 )
 
+pytestmark = pytest.mark.slow
+
 Up = subprocess.Popen[bytes]
 
 
