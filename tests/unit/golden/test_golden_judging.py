@@ -19,7 +19,7 @@ from tests.support.golden import check_golden
 from tests.support.nights import write_night
 from tests.support.pagetext import json_text, page_text, rounded
 from tests.support.paths import ROOT
-from tests.support.rundir import traffic, write_run
+from tests.support.rundir import run_facts, traffic, write_run
 from tests.support.sharded import instance
 from tests.support.signing_off import GATES
 from tests.support.transcript import Row, Said, settle, transcript
@@ -198,7 +198,8 @@ def _write_runs(folder: Path) -> None:
     change(runs_of(folder / "late")[0], **LATE)
     separated(folder, repeats=3)
     (folder / "limits.yml").write_text(GATES)
-    write_experiment(folder / "experiment")
+    for run in write_experiment(folder / "experiment"):
+        change(run, host=run_facts()["host"])
     write_run(
         folder / "short", traffic(20, 5), routes=ROUTES, summary={"requests": {"total": 94, "sent": 94}}
     )
