@@ -1,4 +1,4 @@
-"""Something stands out on quiet hosts as seldom as docs/statistics.md says; `make test-lab-full` asks more."""
+"""On quiet hosts something stands out as seldom as docs/statistics.md says; test-lab-full asks 1,000."""
 
 import math
 import os

@@ -1,0 +1,16 @@
+"""CONTRIBUTING.md lists what a merge does not test."""
+
+import re
+
+from tests.support.paths import ROOT
+
+
+def test_each_file_with_slow_tests_is_listed_and_no_other() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (tests/\S+\.py) \|", text, re.MULTILINE)
+    marked = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if re.search(r"^(@|pytestmark = )pytest\.mark\.slow$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert listed == marked
