@@ -22,6 +22,7 @@ from plimsoll.lab.steps.remains import Remains
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Step
 from tests.support.programs import need
+from tests.support.waiting import LONGEST_S
 
 LABEL = Label(f"t{os.getpid()}")  # two test sessions on one machine do not meet
 PROGRAMS = {
@@ -128,6 +129,6 @@ def limits_of(number: str) -> list[str]:
 
 def _out(*command: str) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False).stdout
     except FileNotFoundError:
         return ""

@@ -5,26 +5,18 @@ import os
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import requests
 
 from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
+from tests.support.waiting import LONGEST_S, wait_for
 
 FORUM = ROOT / "site" / "forum"
 PASSWORD = "plimsoll-clone"  # noqa: S105 of a clone on loopback
 COMPLETE = "The upgrade is complete. The forum runs version 2.0."
-
-
-def wait_for(what: str, holds: Callable[[], bool], most_s: float = 60) -> None:
-    """Returns as soon as `holds`."""
-    until = time.monotonic() + most_s
-    while not holds():
-        assert time.monotonic() < until, f"{what}: not within {most_s} s"
-        time.sleep(0.02)
 
 
 def listens(port: int) -> bool:
@@ -143,7 +135,7 @@ class Forum:
 
     def _answers(self) -> bool:
         with contextlib.suppress(requests.RequestException):
-            return requests.get(self.url + "/style.css", timeout=10).status_code == 200
+            return requests.get(self.url + "/style.css", timeout=LONGEST_S).status_code == 200
         return False
 
     def kill(self) -> None:

@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+from tests.support.waiting import LONGEST_S
+
 
 def left(name: str) -> list[str]:
     """Every loop device, mount, pool, container, network, control group and process called after `name`."""
@@ -17,7 +19,7 @@ def left(name: str) -> list[str]:
         "process": ["ps", "-eo", "pid,args"],
     }.items():
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
         except FileNotFoundError:
             continue
         found += [f"{what}: {line.strip()}" for line in done.stdout.splitlines() if mark in line]

@@ -9,6 +9,7 @@ import requests
 
 from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
+from tests.support.waiting import LONGEST_S
 
 DASHBOARD = ROOT / "examples" / "grafana" / "plimsoll-replay.json"
 
@@ -35,7 +36,7 @@ class Prometheus:
     def ask(self, query: str) -> list[float]:
         """Return the values that a query finds now; none while the server is not ready."""
         try:
-            answer = requests.get(f"{self._url}/api/v1/query", params={"query": query}, timeout=5)
+            answer = requests.get(f"{self._url}/api/v1/query", params={"query": query}, timeout=LONGEST_S)
         except requests.ConnectionError:
             return []
         if answer.status_code in (503, 404):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.paths import ROOT
+from tests.support.waiting import LONGEST_S
 
 RECORDED = ROOT / "tests" / "fixtures" / "saturators" / "backup"
 
@@ -94,4 +95,6 @@ class ProxmoxNode:
 
     def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PATH": self.path}
-        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(
+            words, env=environment, capture_output=True, text=True, timeout=LONGEST_S, check=False
+        )

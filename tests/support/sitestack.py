@@ -4,11 +4,9 @@ import hashlib
 import json
 import os
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -39,14 +37,6 @@ def need_docker() -> None:
     if os.environ.get("CI") == "true" and os.environ.get("PLIMSOLL_LAB") == "1":
         pytest.fail("the Docker daemon does not answer: tools/need-docker starts it")
     pytest.skip("the Docker daemon does not answer")
-
-
-def eventually(holds: Callable[[], bool], most_s: float = 60) -> bool:
-    """Whether something comes true within a bounded time."""
-    until = time.monotonic() + most_s
-    while not (held := holds()) and time.monotonic() < until:
-        time.sleep(0.1)
-    return held
 
 
 @dataclass(frozen=True)

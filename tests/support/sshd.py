@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.forum import listens, wait_for
+from tests.support.forum import listens
 from tests.support.programs import free_port, need
+from tests.support.waiting import wait_for
 
 
 class Sshd:

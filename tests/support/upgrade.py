@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from plimsoll.scenarios.xenforo.pagesfile import STAND_IN
-from tests.support.forum import PASSWORD, Forum, wait_for
+from tests.support.forum import PASSWORD, Forum
+from tests.support.waiting import wait_for
 
 POSTS = 6000
 

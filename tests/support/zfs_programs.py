@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.paths import ROOT
+from tests.support.waiting import LONGEST_S
 
 STATUS = ROOT / "tests" / "fixtures" / "saturators" / "zpool-status"
 
@@ -54,7 +55,7 @@ class Zfs:
             env={"PATH": path, "TZ": "UTC"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LONGEST_S,
         )
 
     @property

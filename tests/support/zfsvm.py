@@ -12,6 +12,7 @@ import yaml
 
 from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
+from tests.support.waiting import LONGEST_S
 
 TOOLS = ROOT / "tools" / "zfs-vm"
 BUILD_S, BOOT_S = 7200, 900
@@ -121,7 +122,7 @@ def started(folder: Path) -> ZfsVm:
 def stop(machine: ZfsVm) -> None:
     """Cut its power, unless it was there before."""
     if "PLIMSOLL_ZFS_VM" not in os.environ:
-        subprocess.run([TOOLS / "stop", "--now", machine.folder], timeout=120, check=True)
+        subprocess.run([TOOLS / "stop", "--now", machine.folder], timeout=LONGEST_S, check=True)
 
 
 def log_of(path: Path, requests: int = 400) -> Path:

@@ -12,6 +12,7 @@ from tests.support.maven import jars
 from tests.support.paths import ROOT
 from tests.support.programs import need
 from tests.support.rundir import traffic, write_run
+from tests.support.waiting import LONGEST_S
 
 POM = ROOT / "tests" / "support" / "hdrhistogram" / "pom.xml"
 RUN_GO = ROOT / "tests" / "fixtures" / "run-go"
@@ -24,7 +25,7 @@ def processed(log: Path, tag: str, path: str) -> tuple[int, float]:
         [need("java"), "-cp", path, "org.HdrHistogram.HistogramLogProcessor", *told],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONGEST_S,
     )
     found = re.search(r"#\[Max += +([\d.]+), Total count += +(\d+)\]", ran.stdout)
     assert found, ran.stdout[-500:] + ran.stderr

@@ -14,6 +14,7 @@ import pytest
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.requestfile import Records
 from tests.support.programs import NGINX, Nginx, free_port, open_to_all
+from tests.support.waiting import LONGEST_S
 
 # Logs of one server: two as users write them, to be imported, and one for which no parser of ours is needed.
 LOGS = """
@@ -74,7 +75,7 @@ def us(seconds: str) -> int:
 
 
 def ask(server: Nginx, method: str, path: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LONGEST_S)
     connection.request(method, path, headers={"User-Agent": f"visitor of {path}"})
     connection.getresponse().read()
     connection.close()

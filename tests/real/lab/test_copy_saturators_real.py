@@ -21,6 +21,7 @@ from tests.support.forum import MariaDB
 from tests.support.paths import ROOT
 from tests.support.programs import need
 from tests.support.sshd import receiving
+from tests.support.waiting import LONGEST_S
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 FILE_BYTES = 24 << 20
@@ -268,7 +269,9 @@ def test_lab_clean_removes_what_a_kill_left(
     (tmp_path / "lab.yml").write_text(text)
 
     def cleaned(*words: str) -> str:
-        done = subprocess.run([*clean, *words], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [*clean, *words], capture_output=True, text=True, timeout=LONGEST_S, check=False
+        )
         return done.stdout + done.stderr
 
     def at_work() -> bool:

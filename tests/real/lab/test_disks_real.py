@@ -26,6 +26,7 @@ from tests.support.disks import (
     run,
 )
 from tests.support.programs import need
+from tests.support.waiting import LONGEST_S
 
 LIMIT = 8_000_000
 BYTES = 16_000_000
@@ -49,12 +50,12 @@ def pool_daemon() -> Iterator[None]:
     yield
     if started:
         started.terminate()
-        started.wait(60)
+        started.wait(LONGEST_S)
 
 
 def seconds(command: list[str]) -> float:
     began = time.monotonic()
-    subprocess.run(command, capture_output=True, timeout=120, check=True)
+    subprocess.run(command, capture_output=True, timeout=LONGEST_S, check=True)
     return time.monotonic() - began
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need, open_to_all
+from tests.support.waiting import LONGEST_S
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """
@@ -125,7 +126,7 @@ def test_ctrl_c_ends_it_well_and_says_how_to_go_on(lab_yml: Path) -> None:
     with subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True) as process:
         _until(process, "run 2")
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     assert "plimsoll run --resume" in said
     assert plimsoll("run", "--resume", folder(lab_yml)).returncode == 0
@@ -157,7 +158,7 @@ def test_two_experiments_on_one_host_exclude_each_other(lab_yml: Path) -> None:
         _until(first, "run 1")
         second = plimsoll("run", lab_yml)
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=120)
+        first.communicate(timeout=LONGEST_S)
     assert second.returncode == 2
     assert "another experiment uses this machine (experiment test-" in second.stderr
     assert folder(lab_yml)  # the second left none

@@ -17,6 +17,7 @@ import pytest
 from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
+from tests.support.waiting import LONGEST_S
 
 PLIMSOLL = [sys.executable, "-m", "tests.support.raft"]
 NAME = f"volumes-{os.getpid() % 10000}"
@@ -76,7 +77,7 @@ def stopped(words: list[str], how: signal.Signals, file: Path, cells: int) -> No
         time.sleep(0.05)
     time.sleep(0.3)
     process.send_signal(how)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=LONGEST_S)
     assert len(cells_of(file)) >= cells, said
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 from tests.support.sshd import Sshd
+from tests.support.waiting import LONGEST_S
 
 PLIMSOLL = [sys.executable, "-m", "plimsoll"]
 LAB = """
@@ -108,7 +109,7 @@ def test_after_a_kill_what_lacks_is_measured_and_what_was_left_there_goes(lab_ym
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGKILL)
-    process.wait(60)
+    process.wait(LONGEST_S)
     assert len(cells_of(lab_yml)) == 3
     assert list((lab_yml.parent / "a disk").glob("*.fileio/plimsoll-fsync")), "killed while fio wrote"
     done = run("run", "--resume", lab_yml)

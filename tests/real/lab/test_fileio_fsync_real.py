@@ -14,6 +14,7 @@ import pytest
 from plimsoll.rundir.cells import Engine
 from tests.support.paths import ROOT
 from tests.support.programs import need
+from tests.support.waiting import LONGEST_S
 
 COMMAND = [sys.executable, "-m", "plimsoll", "fileio"]
 SMALL = ["--fsync", "--file-size", "16M", "--no-progress"]
@@ -186,7 +187,7 @@ def test_ctrl_c_removes_the_files_and_kill_leaves_them_to_resume(tmp_path: Path)
     folder.mkdir()
     running = begun(folder, cells)
     running.send_signal(signal.SIGINT)
-    said = running.communicate(timeout=60)[1]
+    said = running.communicate(timeout=LONGEST_S)[1]
     assert running.returncode == 1, said
     assert "continue with --resume" in said
     assert list(folder.iterdir()) == []
@@ -194,7 +195,7 @@ def test_ctrl_c_removes_the_files_and_kill_leaves_them_to_resume(tmp_path: Path)
     cells.unlink()
     running = begun(folder, cells)
     running.kill()
-    running.communicate(timeout=60)
+    running.communicate(timeout=LONGEST_S)
     assert [path.name for path in folder.iterdir()] == ["plimsoll-fsync"]
     options = ["--time-s", "3", "--block-sizes", "4K", "--threads", "2"]
     again = measure(folder, *options)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.support.paths import ROOT
 from tests.support.programs import need
+from tests.support.waiting import LONGEST_S
 
 COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio.command import fileio; fileio()"]
 SMALL = ["--file-size", "64M", "--threads", "2", "--no-progress"]
@@ -62,7 +63,7 @@ def test_ctrl_c_removes_the_files_and_resume_goes_on(tmp_path: Path) -> None:
         time.sleep(0.05)
     assert any(folder.iterdir()), "it is in the middle"
     os.kill(running.pid, signal.SIGINT)
-    said = running.communicate(timeout=60)[1]
+    said = running.communicate(timeout=LONGEST_S)[1]
     assert running.returncode == 1, said
     assert "continue with --resume" in said
     assert list(folder.iterdir()) == []
@@ -89,7 +90,7 @@ def test_kill_leaves_files_that_resume_removes(tmp_path: Path) -> None:
     while not cells.exists() and time.monotonic() < until:
         time.sleep(0.05)
     running.kill()
-    running.wait(60)
+    running.wait(LONGEST_S)
     assert [path.name for path in folder.iterdir()] == ["plimsoll-fileio"]
     done = measure(folder, "--time-s", "1", "--tests", "rndrd,seqrd", "--resume")
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from plimsoll.lab.observers import ObserverSettings, observer
 from plimsoll.lab.observers.mariadb import MariadbWatch
 from plimsoll.lab.observers.settings import MariadbSettings
 from tests.support.programs import need
+from tests.support.waiting import LONGEST_S
 
 
 class Server:
@@ -69,7 +70,7 @@ class Server:
 
     def stop(self) -> None:
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(LONGEST_S)
 
 
 @pytest.fixture(scope="module")
@@ -225,4 +226,4 @@ def _seeing_it_wait(holder: "subprocess.Popen[str]", words: list[str]) -> Iterat
         pass
     with subprocess.Popen([*words, "-e", "UPDATE h SET v = 1"]) as waiter:
         yield
-        assert waiter.wait(60) == 0
+        assert waiter.wait(LONGEST_S) == 0

@@ -18,7 +18,7 @@ import yaml
 
 from tests.support.killing import killed
 from tests.support.paths import ROOT
-from tests.support.sitestack import eventually
+from tests.support.waiting import eventually
 from tests.support.zfsvm import SITES, ZfsVm, log_of
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"

@@ -16,6 +16,7 @@ from plimsoll.lab.observers.php import COLUMNS, PhpWatch
 from plimsoll.lab.observers.php_script import asked, by_fastcgi, record
 from plimsoll.lab.observers.settings import PhpSettings
 from tests.support.programs import free_port, need
+from tests.support.waiting import LONGEST_S
 
 POOL = """
 [global]
@@ -71,7 +72,7 @@ class Pool:
     def stop(self) -> None:
         (self.folder / "go").touch()
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(LONGEST_S)
 
 
 @pytest.fixture

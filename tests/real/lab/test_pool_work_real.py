@@ -26,6 +26,7 @@ from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
 from tests.support.paths import ROOT
 from tests.support.programs import need
 from tests.support.sshd import receiving
+from tests.support.waiting import LONGEST_S
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 FILE_BYTES = 32 << 20
@@ -354,7 +355,9 @@ def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
         (tmp_path / "lab.yml").write_text(text)
 
     def cleaned(*words: str) -> str:
-        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [*command, *words], capture_output=True, text=True, timeout=LONGEST_S, check=False
+        )
         return done.stdout + done.stderr
 
     async def life(machine: LocalMachine) -> None:

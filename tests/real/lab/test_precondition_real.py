@@ -19,10 +19,10 @@ from plimsoll.lab.disks.folder import COLD
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
-from tests.support.forum import wait_for
 from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
+from tests.support.waiting import LONGEST_S, wait_for
 
 PLIMSOLL = [sys.executable, "-m", "tests.support.raft"]
 NAME = f"filled-{os.getpid() % 10000}"
@@ -124,7 +124,7 @@ def killed(file: Path, words: list[str], rounds: int) -> None:
         time.sleep(0.05)
     time.sleep(0.3)
     process.send_signal(signal.SIGKILL)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=LONGEST_S)
     assert len(rounds_of(file)) >= rounds + 1, said
 
 

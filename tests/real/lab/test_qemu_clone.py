@@ -22,7 +22,8 @@ from plimsoll.lab.steps.remains import Remains
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, free_port, need
-from tests.support.sitestack import ROLES, eventually, make, need_docker, run
+from tests.support.sitestack import ROLES, make, need_docker, run
+from tests.support.waiting import LONGEST_S, eventually
 
 PAGES = ("/", "/static/pages/index.html", "/forum/", "/feed/", "/?s=harbour", "/wp-login.php")
 LINE = '192.0.2.{} - - [10/Oct/2000:13:55:{:02} +0000] "GET {} HTTP/1.1" 200 24 "-" "curl/8"\n'
@@ -108,7 +109,7 @@ def clone(image: Image, folder: Path, backend: str, **keys: object) -> Qemu:
 
 def status(url: str) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=120) as reply:  # noqa: S310
+        with urllib.request.urlopen(url, timeout=LONGEST_S) as reply:  # noqa: S310
             return int(reply.status)
     except urllib.error.HTTPError as error:
         return error.code

@@ -15,6 +15,7 @@ import pytest
 from plimsoll.lab.timers.calendar import local_zone
 from tests.support.paths import ROOT
 from tests.support.timed import program
+from tests.support.waiting import LONGEST_S
 
 
 def _crontab() -> bytes | None:
@@ -41,7 +42,7 @@ def cron() -> Iterator["subprocess.Popen[bytes]"]:
         yield cron
     finally:
         cron.terminate()
-        cron.communicate(timeout=30)
+        cron.communicate(timeout=LONGEST_S)
         _put(before)
 
 
@@ -49,7 +50,7 @@ def _plimsoll(*words: str, at: Path) -> subprocess.CompletedProcess[str]:
     state = ["--state", str(at / "state")]
     command = [sys.executable, "-m", "plimsoll", "schedule", *words, *state]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=at, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=at, env=environment, capture_output=True, text=True, timeout=LONGEST_S)
 
 
 MINE = b"# mine: 5\\% \xc3\xa9 \xff\nPLIMSOLL_TEST=1\n\n1 2 3 4 *\techo hello  % input\n"

@@ -20,9 +20,9 @@ from plimsoll.common.ssh import Access
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.hosts.command import hosts
 from plimsoll.lab.machine import SshMachine
-from tests.support.forum import wait_for
 from tests.support.paths import ROOT
 from tests.support.sshd import Sshd
+from tests.support.waiting import LONGEST_S, wait_for
 
 T = TypeVar("T")
 
@@ -202,7 +202,7 @@ def test_an_interrupted_fleet_leaves_nothing_running(sshd: Sshd, access: Access,
     )
     wait_for("two hosts are at it", lambda: len(list((tmp_path / "pids").iterdir())) == 2)
     us.send_signal(signal.SIGINT)
-    out, _ = us.communicate(timeout=60)
+    out, _ = us.communicate(timeout=LONGEST_S)
     assert us.returncode == 1
     assert out == "3 hosts: 0 ok, 0 failed, 3 not done\nnot done: web-0, web-1, web-2\n"
     pids = list((tmp_path / "pids").iterdir())

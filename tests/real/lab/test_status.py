@@ -16,6 +16,7 @@ import pytest
 from tests.real.lab.test_experiment import PLIMSOLL, folder, plimsoll
 from tests.real.lab.test_experiment import lab_yml as lab_yml
 from tests.real.lab.test_experiment import two_nginx as two_nginx
+from tests.support.waiting import LONGEST_S
 
 _CURSOR = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -71,7 +72,7 @@ def test_without_a_terminal_each_change_is_a_line_with_its_time(slow_yml: Path) 
     with subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.PIPE, text=True) as process:
         until_measuring(slow_yml, "load")
         watched = plimsoll("lab", "status", slow_yml, "--watch")
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=LONGEST_S)
     assert watched.returncode == 0
     for text in (watched.stdout, said):
         assert "\x1b" not in text
@@ -94,7 +95,7 @@ def test_on_a_terminal_it_is_shown_in_place(slow_yml: Path, words: list[str]) ->
         os.close(side)
         shown = _read(main, process)
     if runs is not None:
-        runs.wait(120)
+        runs.wait(LONGEST_S)
     assert process.returncode == 0
     assert _CURSOR.search(shown)
     plain = _CURSOR.sub(b"", shown).decode()

@@ -15,6 +15,7 @@ import pytest
 from plimsoll.rundir.discovery import name_of, runs_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need, open_to_all
+from tests.support.waiting import LONGEST_S
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """
@@ -158,7 +159,7 @@ def test_a_member_that_is_killed_fails_the_run_and_nothing_of_it_runs_on(lab_yml
         victim = _until_found("replay", lab_yml)
         time.sleep(3)
         os.kill(victim, signal.SIGKILL)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     assert "replay: the run is running" in said
     assert _processes(lab_yml) == []

@@ -16,6 +16,7 @@ from plimsoll.lab.tuning import JournalPlace, put_back
 from plimsoll.lab.tuning.settings import SCHEDULERS_OWN
 from tests.support.paths import ROOT
 from tests.support.programs import need
+from tests.support.waiting import LONGEST_S
 
 APPLY = """
 import asyncio, json, os, signal, sys
@@ -55,7 +56,7 @@ def _killed(device: str, journal: JournalPlace, wish: dict[str, object]) -> None
     ran = subprocess.run(
         [sys.executable, "-c", APPLY, device, journal.label, json.dumps(wish)],
         cwd=ROOT,
-        timeout=60,
+        timeout=LONGEST_S,
         check=False,
     )
     assert ran.returncode == -signal.SIGKILL

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
+from tests.support.waiting import LONGEST_S
 
 LOG = ROOT / "examples" / "access.log"
 
@@ -25,7 +26,7 @@ def interrupted(command: list[str], times: int, run: Path) -> tuple[int, str]:
     for _ in range(times):
         process.send_signal(signal.SIGINT)
         time.sleep(0.2)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=LONGEST_S)
     return process.returncode, said
 
 

@@ -18,6 +18,7 @@ from tests.real.replay.test_nginx import LOG, logged, received
 from tests.support.instances import K6_RUN, begin, soon
 from tests.support.paths import ROOT
 from tests.support.programs import Nginx, Replay, need, open_to_all
+from tests.support.waiting import LONGEST_S
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9}
@@ -73,7 +74,7 @@ def response_us(runs: list[Path]) -> NDArray[np.int64]:
 
 def merge(shards: list[Path], out: Path) -> subprocess.CompletedProcess[str]:
     command = [str(PLIMSOLL), "merge", *map(str, shards), "--out", str(out)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
 
 
 def four(net: Network, server: Nginx, tmp_path: Path, **more: object) -> list[subprocess.Popen[str]]:
@@ -108,7 +109,7 @@ def test_k6s_outputs_and_thresholds_get_every_request(nginx: Nginx, tmp_path: Pa
         options(nginx.url, tmp_path / "k6", limit=1200, speed=100),
         more=["--out", f"json={samples}", "--env", 'THRESHOLDS={"plimsoll_response": ["p(50)<0.0001"]}'],
     )
-    said, _ = instance.communicate(timeout=120)
+    said, _ = instance.communicate(timeout=LONGEST_S)
     assert instance.returncode == 99, said
     run = run_of(tmp_path / "k6")
     assert facts(run)["status"] == "complete", "the threshold is k6's answer, and no matter of the run"
@@ -201,7 +202,7 @@ def _sent(shards: Path, index: int) -> bool:
 def test_instances_with_nothing_to_do_are_refused(nginx: Nginx, tmp_path: Path) -> None:
     parts, sequence = segments(4)
     few = begin(tmp_path / "few.js", options(nginx.url, tmp_path / "few"), (), (parts[0], sequence), 1)
-    said, _ = few.communicate(timeout=60)
+    said, _ = few.communicate(timeout=LONGEST_S)
     assert few.returncode != 0
     assert "too few virtual users" in said
     assert not (tmp_path / "few").exists()
@@ -224,7 +225,7 @@ def test_what_is_asked_wrongly_is_said(
     says: str, given: dict[str, object], wants: str, tmp_path: Path, nginx: Nginx
 ) -> None:
     instance = begin(tmp_path / "wrong.js", options(nginx.url, tmp_path / "out", **given))
-    said, _ = instance.communicate(timeout=60)
+    said, _ = instance.communicate(timeout=LONGEST_S)
     assert instance.returncode != 0, says
     assert wants in said, says
     assert "panic" not in said
@@ -237,7 +238,7 @@ def test_ctrl_c_ends_the_run_in_good_order(nginx: Nginx, tmp_path: Path) -> None
         time.sleep(0.1)
     time.sleep(2)
     instance.send_signal(signal.SIGINT)
-    instance.communicate(timeout=60)
+    instance.communicate(timeout=LONGEST_S)
     assert instance.returncode != 0
     run = run_of(tmp_path / "out")
     assert facts(run)["status"] == "interrupted"
@@ -271,7 +272,7 @@ def test_any_script_ends_with_a_run_directory_whose_figures_are_k6s_own(nginx: N
         [*K6_RUN, "--out", f"plimsoll={tmp_path / 'runs'}", *told],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONGEST_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -287,6 +288,10 @@ def test_any_script_ends_with_a_run_directory_whose_figures_are_k6s_own(nginx: N
     assert records["total_us"].max() / 1000 >= metrics["http_req_duration"]["values"]["max"] - 0.001
     assert len(reused) > 800
     report = subprocess.run(
-        [str(PLIMSOLL), "report", str(run), "--json"], capture_output=True, text=True, timeout=120, check=True
+        [str(PLIMSOLL), "report", str(run), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_S,
+        check=True,
     )
     assert json.loads(report.stdout)["runs"][0]["requests"]["sent"] == 900

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.programs import need
+from tests.support.waiting import LONGEST_S
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,7 @@ def test_the_script_is_what_the_operator_reads_first(tmp_path: Path) -> None:
         ("inspect", "--execution-requirements", str(packed)),
     ):
         ran = subprocess.run(
-            [k6, *words], capture_output=True, text=True, timeout=120, env={"HOME": str(tmp_path)}
+            [k6, *words], capture_output=True, text=True, timeout=LONGEST_S, env={"HOME": str(tmp_path)}
         )
         assert ran.returncode == 0, ran.stderr
         assert "level=error" not in ran.stderr
@@ -83,8 +84,10 @@ def test_the_commands_of_the_image_that_merges_work(tmp_path: Path) -> None:
             ran.append(command)
     assert len(ran) == 3
     plimsoll = tmp_path / ".venv" / "bin" / "plimsoll"
-    said = subprocess.run([plimsoll, "merge", "--help"], capture_output=True, text=True, cwd="/", timeout=120)
+    said = subprocess.run(
+        [plimsoll, "merge", "--help"], capture_output=True, text=True, cwd="/", timeout=LONGEST_S
+    )
     assert said.returncode == 0, said.stderr
     listed = [str(plimsoll.with_name("locust")), "-f", "scenarios/save_article.py", "--list"]
-    said = subprocess.run(listed, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    said = subprocess.run(listed, capture_output=True, text=True, cwd=tmp_path, timeout=LONGEST_S)
     assert "SaveArticle" in said.stdout, said.stderr

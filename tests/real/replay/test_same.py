@@ -16,6 +16,7 @@ import pytest
 from plimsoll.analysis.signoff.samesite import read_same
 from tests.support.paths import DOCS
 from tests.support.programs import REPLAY, free_port, need, open_to_all
+from tests.support.waiting import LONGEST_S
 
 # Pages with a nonce ($request_id) and the time, as real pages have them; compression as usual.
 CONFIG = """
@@ -68,7 +69,7 @@ class Site:
             if self.process is None or self.process.poll() is not None:
                 self._launch(more)  # also where another program took the port meanwhile
             with suppress(OSError):
-                urllib.request.urlopen(f"{self.url}/page1.html", timeout=5).read()  # noqa: S310 our own
+                urllib.request.urlopen(f"{self.url}/page1.html", timeout=LONGEST_S).read()  # noqa: S310 our own
             if "/page1.html" in _logged(self):
                 return  # it was this server that answered, and no other
             time.sleep(0.05)
@@ -118,7 +119,7 @@ def log_of(site: Site, folder: Path) -> Path:
     """Return a log that the site's own nginx wrote of all targets, compressed."""
     for target in TARGETS:
         with suppress(urllib.error.HTTPError):
-            urllib.request.urlopen(site.url + target, timeout=10).read()  # noqa: S310 our own
+            urllib.request.urlopen(site.url + target, timeout=LONGEST_S).read()  # noqa: S310 our own
     until = time.monotonic() + 10
     while not all(f" {target} " in _logged(site) for target in TARGETS) and time.monotonic() < until:
         time.sleep(0.05)  # nginx logs a request when it is done with it, which is after its last byte

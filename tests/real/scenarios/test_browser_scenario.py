@@ -22,6 +22,7 @@ from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
 from tests.support.quiet import quiet_network
 from tests.support.sitestack import PASSWORD, Site
+from tests.support.waiting import LONGEST_S
 
 STEPS = (
     "front page",
@@ -305,7 +306,7 @@ def test_it_asks_for_leave_first(tmp_path: Path) -> None:
         [*line, "--user", "author", "--out", str(tmp_path / "results")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONGEST_S,
         check=False,
         cwd=tmp_path,
         env=os.environ | {"PLIMSOLL_PASSWORD": PASSWORD, "PYTHONPATH": str(ROOT)},

@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.programs import free_port, need, open_to_all
 from tests.support.scenario import PLIMSOLL, Ran, files_with, ran
-from tests.support.sitestack import Site, eventually, run
+from tests.support.sitestack import Site, run
+from tests.support.waiting import eventually
 from tests.unit.scenarios.test_access import make_pair
 
 TOKEN, COOKIE, USER, WORD = "tok-en-of-the-gate", "sesame-of-the-gate", "clone", "geheim-am-tor"

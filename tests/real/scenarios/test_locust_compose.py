@@ -17,6 +17,7 @@ import yaml
 from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
 from tests.support.scenario import LOCUST, Ran
+from tests.support.waiting import LONGEST_S
 
 COMPOSE = ROOT / "examples" / "locust-workers" / "compose.yml"
 
@@ -35,7 +36,7 @@ def config(**variables: str) -> "subprocess.CompletedProcess[str]":
         env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONGEST_S,
     )
 
 
@@ -95,7 +96,7 @@ def test_its_commands_make_one_run_of_two_workers(site: str, tmp_path: Path) -> 
     master = start("master", "--master-bind-port", port)
     workers = [start("worker", "--master-port", port) for _ in range(2)]
     try:
-        said = master.communicate(timeout=120)[0]
+        said = master.communicate(timeout=LONGEST_S)[0]
     finally:
         for process in (master, *workers):
             with suppress(subprocess.TimeoutExpired):

@@ -14,10 +14,11 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.forum import listens, wait_for
+from tests.support.forum import listens
 from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
 from tests.support.scenario import LOCUST, account, ended, ran
+from tests.support.waiting import LONGEST_S, wait_for
 
 FORM = b'<form name="loginform" method="post"><input name="log"><input name="pwd"></form>'
 WRONG = FORM + b'<div id="login_error">The password you entered is incorrect.</div>'
@@ -139,7 +140,7 @@ def test_the_web_page_says_why_a_test_may_not_begin(site: _Site, tmp_path: Path)
         assert asked("&i_may_change_this_site=true")["success"] is True, "the page is still there"
     finally:
         locust.terminate()
-        said = locust.communicate(timeout=60)[0]
+        said = locust.communicate(timeout=LONGEST_S)[0]
     assert "Traceback" not in said
 
 

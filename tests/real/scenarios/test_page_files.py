@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.paths import ROOT
+from tests.support.waiting import LONGEST_S
 
 SETS = {
     "wordpress": ("s 300w, m 768w, l 1024w, x 1536w", "(max-width: 652px) 100vw, 652px"),
@@ -114,7 +115,7 @@ def test_visitors_fetch_what_a_browser_fetches(
     (tmp_path / "script.js").write_text(said)
     line = [str(k6), "run", "--quiet", "--address=", "--summary-mode=disabled", "--log-format=json"]
     done = subprocess.run(
-        [*line, str(tmp_path / "script.js")], capture_output=True, text=True, timeout=120, check=False
+        [*line, str(tmp_path / "script.js")], capture_output=True, text=True, timeout=LONGEST_S, check=False
     )
     (told,) = [json.loads(text)["msg"] for text in done.stderr.splitlines() if text.startswith("{")]
     ours = {file.removeprefix(url) for file in json.loads(told)}

@@ -11,6 +11,7 @@ import pytest
 from tests.support import scenario
 from tests.support.scenario import PLIMSOLL, Ran, ended, plugin, ran, started, wait_for_step
 from tests.support.sitestack import PASSWORD, Site
+from tests.support.waiting import LONGEST_S
 
 FEW = ("--iterations", "3", "--saves", "2", "--clean-up", "always")
 WRONG = "not-the-password-73"
@@ -77,7 +78,7 @@ def reported(run: Ran) -> str:
         [str(PLIMSOLL), "report", str(run.directory)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONGEST_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -137,7 +138,7 @@ def test_an_image_and_categories_are_in_the_database_and_are_cleaned_up(
         env=scenario.account(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONGEST_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

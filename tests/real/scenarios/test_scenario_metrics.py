@@ -15,9 +15,9 @@ import pytest
 import requests
 
 from plimsoll.rundir.directory import RunDirectory
-from tests.support.forum import wait_for
 from tests.support.programs import REPLAY, free_port, need
 from tests.support.scenario import ended, interrupt, ran, started
+from tests.support.waiting import LONGEST_S, wait_for
 
 _REQUESTS = re.compile(r'^plimsoll_requests_total\{backend="([^"]*)",.*scenario="([^"]*)",.*\} (\d+)$', re.M)
 
@@ -44,7 +44,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 def scraped(port: int) -> str:
     """What is shown now; nothing while nobody shows it."""
     try:
-        return requests.get(f"http://127.0.0.1:{port}/metrics", timeout=5).text
+        return requests.get(f"http://127.0.0.1:{port}/metrics", timeout=LONGEST_S).text
     except requests.ConnectionError:
         return ""
 
@@ -99,7 +99,7 @@ def test_nothing_goes_on_once_it_was_ended(server: str, tmp_path: Path, by: sign
         interrupt(process)
     else:
         os.kill(process.pid, by)
-    process.communicate(timeout=60)
+    process.communicate(timeout=LONGEST_S)
     wait_for("nobody listens", lambda: is_free(port), 30)
 
 

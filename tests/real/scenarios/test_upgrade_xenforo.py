@@ -11,10 +11,11 @@ import pytest
 import requests
 
 from plimsoll.scenarios.xenforo.pagesfile import STAND_IN
-from tests.support.forum import PASSWORD, Forum, listens, serving, wait_for
+from tests.support.forum import PASSWORD, Forum, listens, serving
 from tests.support.poll import Poll
 from tests.support.programs import free_port, need
 from tests.support.upgrade import POSTS, STANDS, UpgradeCommand, failed, reported, standing
+from tests.support.waiting import LONGEST_S, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +59,9 @@ def test_guests_find_the_board_closed_as_long_as_an_independent_poll_does(
     with Poll(f"{forum.url}/index.php") as poll, scenario.started() as process:
         with forum.database.blocking("SELECT 1 FROM post LIMIT 1"):
             wait_for("it stands at an ALTER", lambda: forum.database.busy_with("ALTER TABLE `post`"))
-            closed = requests.get(f"{forum.url}/index.php?threads/1", timeout=30)
+            closed = requests.get(f"{forum.url}/index.php?threads/1", timeout=LONGEST_S)
             time.sleep(1)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 0, output
     assert (closed.status_code, closed.headers["Cache-Control"]) == (503, "no-store")
     assert "being upgraded" in closed.text
@@ -81,11 +82,13 @@ def test_a_board_that_is_closed_from_the_beginning_is_out_since_then(forum: Foru
     scenario = UpgradeCommand(tmp_path, forum.url)
     forum.upgrade_until("post-reactions")
     forum.database.sql("REPLACE INTO upgrade_lease VALUES (1, 'somebody', 1)")
-    assert requests.get(f"{forum.url}/index.php", timeout=30).status_code == 503, "it was begun, and stopped"
+    assert requests.get(f"{forum.url}/index.php", timeout=LONGEST_S).status_code == 503, (
+        "it was begun, and stopped"
+    )
     done = scenario.run()
     assert done.returncode == 0, done.stdout + done.stderr
     assert scenario.file("summary.json")["measures"]["outage: visitors"]["sum"] > 0
-    assert requests.get(f"{forum.url}/index.php", timeout=30).status_code == 200
+    assert requests.get(f"{forum.url}/index.php", timeout=LONGEST_S).status_code == 200
 
 
 def test_a_second_upgrade_says_that_there_is_nothing_to_do(forum: Forum, tmp_path: Path) -> None:
@@ -145,7 +148,7 @@ def test_interrupted_between_two_pages_and_gone_on_with(forum: Forum, tmp_path: 
             process.send_signal(signal.SIGINT)
             assert process.stdout
             assert "Interrupted" in process.stdout.readline()
-        process.communicate(timeout=120)
+        process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     assert scenario.file("run.json")["status"] == "interrupted"
     assert not scenario.events("error"), "the page that was in flight came to its end"
@@ -165,7 +168,7 @@ def test_killed_and_gone_on_with_when_the_lock_is_free(forum: Forum, tmp_path: P
             sessions = "SELECT COUNT(*) FROM session WHERE member_id = 1"
             wait_for("the next one is there", lambda: database.value(sessions) == "2")
             block.close()
-            output, _ = again.communicate(timeout=120)
+            output, _ = again.communicate(timeout=LONGEST_S)
     assert again.returncode == 0, output
     assert scenario.file("run.json")["status"] == "complete"
     assert forum.version() == "2.0"
@@ -182,7 +185,7 @@ def test_mariadbd_killed_in_a_page(forum: Forum, tmp_path: Path) -> None:
     scenario = UpgradeCommand(tmp_path, forum.url)
     with standing(forum, scenario) as process:
         forum.database.kill()
-        process.communicate(timeout=120)
+        process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     error = scenario.events("error")[-1]
     assert (error["kind"], error["step"]) == ("upgrade_failed", "continue: Rebuilding reactions of posts")
@@ -213,7 +216,7 @@ def test_a_dead_backend_behind_a_proxy(forum: Forum, tmp_path: Path) -> None:
         scenario = UpgradeCommand(tmp_path, f"http://127.0.0.1:{port}")
         with standing(forum, scenario) as process:
             forum.kill()
-            process.communicate(timeout=120)
+            process.communicate(timeout=LONGEST_S)
         assert process.returncode == 1
         error = scenario.events("error")[-1]
         assert (error["kind"], error["step"]) == ("backend_dead", "continue: Rebuilding reactions of posts")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forum import COMPLETE, FORUM, Forum, serving, wait_for
+from tests.support.forum import COMPLETE, FORUM, Forum, serving
 from tests.support.sshd import Sshd
 from tests.support.upgrade import POSTS, UpgradeCommand, failed, reported, standing
+from tests.support.waiting import LONGEST_S, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,7 @@ def test_a_command_interrupted_over_ssh_is_gone_on_with(forum: Forum, sshd: Sshd
     scenario = by_ssh(forum, sshd, tmp_path)
     with standing(forum, scenario) as process:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     assert scenario.file("run.json")["status"] == "interrupted"
     wait_for("nobody is at it", lambda: _nobody_upgrades(forum))

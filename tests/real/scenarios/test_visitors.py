@@ -16,8 +16,9 @@ import pytest
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.paths import ROOT
 from tests.support.programs import NGINX, Nginx, free_port, open_to_all
-from tests.support.sitestack import Site, eventually
+from tests.support.sitestack import Site
 from tests.support.visitors import command, facts, nobody_came, requests, visit
+from tests.support.waiting import LONGEST_S, eventually
 
 PAGE = """<html><head><link rel="stylesheet" href="/style.css"><script src="/script.js"></script>
 <script src="{foreign}/spy.js"></script></head><body><img src="/a.png"><img src="{foreign}/spy.png">
@@ -58,7 +59,7 @@ def targets(nginx: Nginx) -> Counter[str]:
 def test_the_scripts_arithmetic(k6: Path) -> None:
     script = str(ROOT / "tests" / "support" / "k6_units.js")
     line = [str(k6), "run", "--quiet", "--address=", "--summary-mode=disabled", script]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     assert "level=error" not in done.stderr, done.stderr
     assert done.returncode == 0
 
@@ -169,7 +170,7 @@ def test_a_clone_answers_under_the_sites_name(pages: Nginx, tmp_path: Path) -> N
 def test_a_site_that_goes_away_is_all_errors(pages: Nginx, tmp_path: Path) -> None:
     process = started(command(pages.url, tmp_path, "--rate", "20", "--duration-s", "6"), tmp_path / "latest")
     pages.stop()
-    process.communicate(timeout=120)
+    process.communicate(timeout=LONGEST_S)
     run = RunDirectory.open(tmp_path / "latest")
     assert process.returncode == 1
     kinds = {run.error_name(number) for number in run.requests.mapped()["error"]}
@@ -181,7 +182,7 @@ def test_ctrl_c_ends_in_good_order(pages: Nginx, tmp_path: Path) -> None:
     run = tmp_path / "latest"
     process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     assert "Interrupted" in said
     assert facts(run)["status"] == "interrupted"
@@ -199,7 +200,7 @@ def test_a_killed_k6_leaves_an_interrupted_run(pages: Nginx, tmp_path: Path) -> 
     run = tmp_path / "latest"
     process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
     os.kill(child_of(process), signal.SIGKILL)
-    process.communicate(timeout=120)
+    process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     assert facts(run)["status"] == "interrupted"
     assert "killed by signal 9" in facts(run)["reason"]
@@ -211,7 +212,7 @@ def test_no_load_goes_on_when_we_are_killed(pages: Nginx, tmp_path: Path) -> Non
     process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
     child = child_of(process)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=LONGEST_S)
     assert eventually(lambda: gone(child))
     assert RunDirectory.open(run, now_s=time.time() + 3600).status == "interrupted"
 
@@ -231,7 +232,7 @@ def test_the_dashboard_answers_while_it_runs(pages: Nginx, tmp_path: Path) -> No
 
         def answers() -> bool:
             try:
-                with urllib.request.urlopen(f"http://{where}/ui/", timeout=10) as reply:
+                with urllib.request.urlopen(f"http://{where}/ui/", timeout=LONGEST_S) as reply:
                     return bool(reply.status == 200)
             except OSError:
                 return False
@@ -239,12 +240,12 @@ def test_the_dashboard_answers_while_it_runs(pages: Nginx, tmp_path: Path) -> No
         assert eventually(answers)
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=LONGEST_S)
 
 
 def test_two_at_a_time_do_not_meet(pages: Nginx, tmp_path: Path) -> None:
     both = [subprocess.Popen(command(pages.url, tmp_path / name), cwd=ROOT) for name in ("a", "b")]
-    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert [process.wait(timeout=LONGEST_S) for process in both] == [0, 0]
 
 
 def test_visitors_read_a_wordpress(site_block: Site, k6: Path, tmp_path: Path) -> None:

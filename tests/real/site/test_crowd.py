@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
-from tests.support.sitestack import Site, eventually
+from tests.support.sitestack import Site
+from tests.support.waiting import LONGEST_S, eventually
 
 USERS = 10_000
 ARRIVE_S = 10
@@ -47,7 +48,7 @@ def test_ten_thousand_users_are_let_in(busy: Site, tmp_path: Path) -> None:
         for _ in range(2):  # nobody comes any more; who waits, leaves
             crowd.send_signal(signal.SIGINT)
             time.sleep(1)
-        _, said = crowd.communicate(timeout=60)
+        _, said = crowd.communicate(timeout=LONGEST_S)
     run = tmp_path / "latest"
     assert json.loads((run / "run.json").read_text())["status"] == "interrupted", said
     requests = np.load(run / "requests.npy")

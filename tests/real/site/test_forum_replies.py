@@ -7,6 +7,7 @@ import requests
 from lxml import html
 
 from tests.support.forum import PASSWORD, Forum, serving
+from tests.support.waiting import LONGEST_S
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +23,10 @@ class Visitor(requests.Session):
         self.url = f"{forum.url}/index.php"
 
     def see(self, route: str) -> html.HtmlElement:
-        return html.fromstring(self.get(f"{self.url}?{route}", timeout=30).text)
+        return html.fromstring(self.get(f"{self.url}?{route}", timeout=LONGEST_S).text)
 
     def submit(self, route: str, **fields: str) -> requests.Response:
-        return self.post(f"{self.url}?{route}", fields, timeout=30, allow_redirects=False)
+        return self.post(f"{self.url}?{route}", fields, timeout=LONGEST_S, allow_redirects=False)
 
     def token(self, route: str, form: str) -> str:
         (field,) = self.see(route).cssselect(f"form.{form} input[name=_xfToken]")
@@ -58,7 +59,7 @@ def test_a_member_replies(forum: Forum) -> None:
     assert done.headers["Location"].endswith(f"threads/1#post-{post[0]}")
     assert int(post[1]) == before[0]
     page = -(-after[0] // 20)
-    shown = requests.get(f"{forum.url}/index.php?threads/1/page-{page}", timeout=30).text
+    shown = requests.get(f"{forum.url}/index.php?threads/1/page-{page}", timeout=LONGEST_S).text
     assert "<p>lines &amp; &lt;more&gt;</p>" in shown
 
 
@@ -84,5 +85,5 @@ def test_guests_get_no_form_and_cannot_send_one(forum: Forum) -> None:
     assert guest.submit("threads/1/add-reply", _xfToken="1,2", message="spam").status_code == 400
     token = guest.token("login", "login")  # a guest's own session has a token, too
     assert guest.submit("threads/1/add-reply", _xfToken=token, message="spam").status_code == 403
-    assert guest.get(f"{guest.url}?threads/1/add-reply", timeout=30).status_code == 404
+    assert guest.get(f"{guest.url}?threads/1/add-reply", timeout=LONGEST_S).status_code == 404
     assert counts(forum) == before

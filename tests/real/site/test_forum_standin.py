@@ -9,7 +9,8 @@ import pytest
 import requests
 from lxml import html
 
-from tests.support.forum import COMPLETE, FORUM, PASSWORD, Forum, serving, wait_for
+from tests.support.forum import COMPLETE, FORUM, PASSWORD, Forum, serving
+from tests.support.waiting import LONGEST_S, wait_for
 
 POSTS = 8000
 
@@ -117,7 +118,7 @@ def test_guests_read_boards_threads_and_pages_and_get_no_cookie(forum: Forum) ->
         if url in seen or "login" in url:
             continue
         seen.add(url)
-        reply = requests.get(url, timeout=30)
+        reply = requests.get(url, timeout=LONGEST_S)
         assert reply.status_code == 200, url
         assert "Set-Cookie" not in reply.headers, "a cache would not keep this page"
         page = html.fromstring(reply.text, base_url=url)
@@ -133,7 +134,7 @@ def test_guests_read_boards_threads_and_pages_and_get_no_cookie(forum: Forum) ->
     ["threads/999999", "forums/99", "threads/1/page-9999", "threads/1'", "../config", "threads/1/page-0"],
 )
 def test_what_there_is_not_is_a_404_with_an_error_box(forum: Forum, route: str) -> None:
-    reply = requests.get(f"{forum.url}/index.php?{route}", timeout=30)
+    reply = requests.get(f"{forum.url}/index.php?{route}", timeout=LONGEST_S)
     assert reply.status_code == 404
     assert "error-box" in reply.text
 
@@ -143,15 +144,15 @@ def test_a_member_logs_in_and_out(forum: Forum) -> None:
 
     def send(to: str, page: str, **fields: str) -> str:
         token = html.fromstring(page).cssselect("input[name=_xfToken]")[0].get("value")
-        return session.post(to, {"_xfToken": str(token), **fields}, timeout=30).text
+        return session.post(to, {"_xfToken": str(token), **fields}, timeout=LONGEST_S).text
 
-    page = session.get(url, timeout=30).text
+    page = session.get(url, timeout=LONGEST_S).text
     page = send(url, page, name="member2", password="wrong")  # noqa: S106
     assert "error-box" in page
     page = send(url, page, name="member2", password=PASSWORD)
     assert "logged in as member2" in page
     assert "logged out" in send(f"{forum.url}/index.php?logout", page)
-    assert "logged in" not in session.get(url, timeout=30).text
+    assert "logged in" not in session.get(url, timeout=LONGEST_S).text
 
 
 def test_an_upgrade_ends_with_its_text_and_can_be_taken_back(forum: Forum, upgraded: list[str]) -> None:
@@ -167,7 +168,7 @@ def test_an_upgrade_ends_with_its_text_and_can_be_taken_back(forum: Forum, upgra
     found = "SELECT COUNT(*) > 0 FROM search_index WHERE MATCH (title, message) AGAINST ('train')"
     assert forum.database.value(found) == "1"
     for route in ("", "forums/1", "threads/1"):
-        assert requests.get(f"{forum.url}/index.php?{route}", timeout=30).status_code == 200
+        assert requests.get(f"{forum.url}/index.php?{route}", timeout=LONGEST_S).status_code == 200
     forum.must("reset.php")
     assert forum.tables() == before
 

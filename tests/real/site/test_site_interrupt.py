@@ -11,16 +11,8 @@ import pytest
 from tests.support.filled import Filled
 from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
-from tests.support.sitestack import (
-    Site,
-    checksums,
-    eventually,
-    file_checksums,
-    left_behind,
-    make,
-    need_docker,
-    run,
-)
+from tests.support.sitestack import Site, checksums, file_checksums, left_behind, make, need_docker, run
+from tests.support.waiting import LONGEST_S, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +38,7 @@ def test_interrupted_filling_starts_again_from_nothing(
     for end in (_kill_the_seed, _interrupt):
         up = _begin(settings, log, lambda: "categories" in log.read_text())
         end(up, settings["SITE_NAME"])
-        assert up.wait(timeout=120) != 0
+        assert up.wait(timeout=LONGEST_S) != 0
         assert "make site-down BACKEND_DIR=" in log.read_text()
         assert not (folder / "site.json").exists()
 
@@ -77,7 +69,7 @@ def test_an_interrupted_site_is_cleaned_up(settings: dict[str, str], tmp_path: P
     folder, log = Path(settings["BACKEND_DIR"]), tmp_path / "log"
     up = _begin(settings, log, lambda: (folder / "mysql").exists())
     _interrupt(up, settings["SITE_NAME"])
-    assert up.wait(timeout=120) != 0
+    assert up.wait(timeout=LONGEST_S) != 0
     (folder / "letter.txt").write_text("mine")
     done = make("site-down", {"BACKEND_DIR": str(folder)})
     assert "contains files that are not ours; they stay" in done.stderr
