@@ -27,7 +27,7 @@ Row = tuple[str, str]  # a sentence, and the command line; `printf … |` before
 Said = tuple[int, str, str]  # exit code, standard output, standard error
 
 # make in this checkout, which is built and set up: what that says would be another each time.
-_MAKE = ("-C", str(ROOT), "--no-print-directory", "-o", "build", "-o", ".venv/.runtime")
+_MAKE = ("-C", str(ROOT), "--no-print-directory", "-o", "build", "-o", ".venv/.runtime", "together=@:")
 # Variables, what the command gets as its input, and the command.
 _LINE = re.compile(r"((?:[A-Z_]+=\S+ )*)(?:printf '([^']*)' \| )?(.*)", re.DOTALL)
 
