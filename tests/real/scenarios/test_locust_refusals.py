@@ -188,7 +188,7 @@ def test_a_wrong_password_fails_a_run_with_workers(site: _Site, tmp_path: Path) 
 
 def test_when_the_time_of_locust_is_up_the_workers_hand_in_what_they_did(site: _Site, tmp_path: Path) -> None:
     master, port = _with_workers(
-        "download", site, tmp_path, *ONE_FILE, "-t", "3s", "--users", "2", "--iterations", "1000000"
+        "download", site, tmp_path, *ONE_FILE, "-t", "8s", "--users", "2", "--iterations", "1000000"
     )
     with _workers("download", port):
         run = ended(master, tmp_path)
@@ -205,7 +205,7 @@ def _with_records(out: Path) -> list[Path]:
 @pytest.mark.parametrize("killed", [1, 2], ids=["the other goes on", "nobody goes on"])
 def test_workers_that_are_killed_do_not_hold_the_master(site: _Site, tmp_path: Path, killed: int) -> None:
     master, port = _with_workers(
-        "download", site, tmp_path, *ONE_FILE, "--users", "2", "--spawn-rate", "10", "--duration-s", "8"
+        "download", site, tmp_path, *ONE_FILE, "--users", "2", "--spawn-rate", "10", "--duration-s", "20"
     )
     with _workers("download", port) as workers:
         wait_for("both have records on the disk", lambda: len(_with_records(tmp_path)) == 2)
