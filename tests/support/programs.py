@@ -5,13 +5,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.waiting import eventually
 
 REPLAY = ROOT / "bin" / "replay"
 
@@ -79,12 +79,12 @@ class Nginx:
         config.write_text(setup.format(root=root, address=address, port=self.port))
         self.process = subprocess.Popen([*within, program, "-c", str(config), "-e", str(root / "error.log")])
         answers = [*within, "bash", "-c", f"exec 3<>/dev/tcp/{address}/{self.port}"]
-        until = time.monotonic() + 10
-        while time.monotonic() < until:
-            if subprocess.run(answers, stderr=subprocess.DEVNULL, check=False).returncode == 0:
-                return
-            time.sleep(0.05)
-        raise RuntimeError((root / "error.log").read_text())
+
+        def has_begun() -> bool:
+            asked = subprocess.run(answers, stderr=subprocess.DEVNULL, check=False)
+            return asked.returncode == 0 or self.process.poll() is not None
+
+        assert eventually(has_begun) and self.process.poll() is None, (root / "error.log").read_text()
 
     def stop(self) -> None:
         """Ends the server when it has written its log."""

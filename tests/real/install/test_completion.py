@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.programs import need
+from tests.support.waiting import LONGEST_S
 
 ROWS = [
     ("the name of a command", "plimsoll comple<TAB>", "plimsoll completion"),
@@ -31,7 +32,7 @@ SHELLS = {
     "zsh": (["zsh", "-f", "-i"], "source <({} completion zsh)"),
     "fish": (["fish", "--no-config", "-i"], "{} completion fish | source"),
 }
-_LONG_S = 120.0
+_LONG_S = float(LONGEST_S)
 
 
 class Terminal:

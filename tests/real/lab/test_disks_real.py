@@ -26,7 +26,7 @@ from tests.support.disks import (
     run,
 )
 from tests.support.programs import need
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 LIMIT = 8_000_000
 BYTES = 16_000_000
@@ -43,10 +43,7 @@ def pool_daemon() -> Iterator[None]:
     started = None
     if not zfs_runs():
         started = subprocess.Popen([need("zfs-fuse"), "--no-daemon"], stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 30
-        while not zfs_runs():
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        wait_for("ZFS runs", zfs_runs)
     yield
     if started:
         started.terminate()
@@ -95,7 +92,7 @@ def test_a_limited_disk_is_as_slow_as_it_is_to_be(filesystem: str, work: Path) -
         await runner.do(made.destroy())
         for what, took in slow.items():
             assert took >= LEAST_S, f"{what}: faster than the disk can be"
-        assert max(fast, again) < LEAST_S, "it was slow because it was limited"
+        assert max(fast, again) < min(slow.values()), "it was slow because it was limited"
 
     run(life)
 
@@ -121,7 +118,7 @@ def test_others_are_as_slow_once_they_joined_the_group(work: Path) -> None:
         finally:
             other.rmdir()
             await runner.do(made.destroy())
-        assert outside < LEAST_S <= inside
+        assert max(outside, LEAST_S) <= inside
 
     run(life)
 
@@ -225,7 +222,7 @@ def test_what_a_killed_zfs_fuse_served_is_removed(work: Path) -> None:
     async def killed(machine: LocalMachine) -> None:
         await StepRunner(machine).do([*made.create(), *made.limit()])
         await machine.run(["zfs", "create", f"{made.place().dataset}/below"])
-        with subprocess.Popen([need("sleep"), "60"], cwd=f"{folder}/below") as still_there:
+        with subprocess.Popen([need("sleep"), "3600"], cwd=f"{folder}/below") as still_there:
             os.kill(int((work / "zfs-fuse.pid").read_text()), signal.SIGKILL)
             while (await machine.run(["stat", folder], check=False)).status == 0:
                 await asyncio.sleep(0.1)
@@ -252,10 +249,8 @@ def test_a_machine_that_began_meanwhile_does_not_keep_the_disk(filesystem: str, 
         command = [need("unshare"), "--mount", "--propagation", "private", "sleep", "600"]
         with subprocess.Popen(command) as keeper:
             mounted = f" {made.place().folder} "
-            until = time.monotonic() + 30
-            while Path(f"/proc/{keeper.pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            own, ours = Path(f"/proc/{keeper.pid}/ns/mnt"), Path("/proc/self/ns/mnt")
+            wait_for("it has a namespace of its own", lambda: own.readlink() != ours.readlink())
             assert mounted in Path(f"/proc/{keeper.pid}/mountinfo").read_text()
             await runner.do(made.place().cold)
             await runner.do(made.destroy())

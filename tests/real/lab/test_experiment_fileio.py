@@ -17,7 +17,7 @@ import pytest
 from tests.support.leftovers import left, left_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 PLIMSOLL = [sys.executable, "-m", "tests.support.raft"]
 NAME = f"volumes-{os.getpid() % 10000}"
@@ -72,9 +72,7 @@ def stopped(words: list[str], how: signal.Signals, file: Path, cells: int) -> No
     process = subprocess.Popen(
         [*PLIMSOLL, *words], stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
     )
-    until_s = time.monotonic() + 120
-    while len(cells_of(file)) < cells and time.monotonic() < until_s and process.poll() is None:
-        time.sleep(0.05)
+    wait_for("they are finished", lambda: len(cells_of(file)) >= cells or process.poll() is not None)
     time.sleep(0.3)
     process.send_signal(how)
     _, said = process.communicate(timeout=LONGEST_S)

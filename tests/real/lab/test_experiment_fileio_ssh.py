@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 from tests.support.sshd import Sshd
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 PLIMSOLL = [sys.executable, "-m", "plimsoll"]
 LAB = """
@@ -104,10 +103,13 @@ def test_the_volume_there_is_measured_and_shown_here(lab_yml: Path, sshd: Sshd) 
 def test_after_a_kill_what_lacks_is_measured_and_what_was_left_there_goes(lab_yml: Path) -> None:
     lab_yml.write_text(lab_yml.read_text().replace("time_s: 1", "time_s: 4"))
     process = subprocess.Popen([*PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.DEVNULL, cwd=ROOT)
-    until = time.monotonic() + 100
-    while len(cells_of(lab_yml)) < 3 and time.monotonic() < until and process.poll() is None:
-        time.sleep(0.05)
-    time.sleep(1)
+
+    def writes() -> bool:
+        assert process.poll() is None
+        at_work = list((lab_yml.parent / "a disk").glob("*.fileio/plimsoll-fsync"))
+        return len(cells_of(lab_yml)) == 3 and bool(at_work)
+
+    wait_for("fio writes the last one", writes)
     process.send_signal(signal.SIGKILL)
     process.wait(LONGEST_S)
     assert len(cells_of(lab_yml)) == 3

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 from tests.support.sshd import Sshd
+from tests.support.waiting import wait_for
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """
@@ -26,7 +26,7 @@ backends:
 scenarios:
   - scenario: replay
     options: {{log: "{log}", rate: 50}}
-phases: {{before_s: 0.5, during_s: 3, after_s: 0.5}}
+phases: {{before_s: 0.5, during_s: 6, after_s: 0.5}}
 warmup_s: 0
 limits: {{settle_s: 0}}
 observe: {{observe: [cpu, diskstats]}}
@@ -80,10 +80,7 @@ def test_the_host_with_the_disks_is_saturated_and_observed_over_ssh(lab_yml: Pat
 
 def test_a_connection_that_breaks_is_made_again_and_noted(lab_yml: Path, sshd: Sshd) -> None:
     with _begun(lab_yml) as process:
-        until = time.monotonic() + 100
-        while not list((lab_yml.parent / "disk").iterdir()):  # until fio is at work
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        wait_for("fio is at work", lambda: list((lab_yml.parent / "disk").iterdir()))
         subprocess.run([need("pkill"), "-KILL", "-P", str(sshd.process.pid)], check=True)
         _ends_well(process, lab_yml)
     events = (_runs(lab_yml)[0] / "events.jsonl").read_text()

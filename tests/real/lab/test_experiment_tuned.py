@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 from tests.support.sshd import Sshd
+from tests.support.waiting import wait_for
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
@@ -80,11 +80,12 @@ def _killed_while_tuned(lab_yml: Path, tuned: int) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    until = time.monotonic() + 100
-    while int(SWAPPINESS.read_text()) != tuned or not list(lab_yml.parent.glob("*/*/attempts/*")):
-        assert time.monotonic() < until
+
+    def is_tuned() -> bool:
         assert process.poll() is None
-        time.sleep(0.05)
+        return int(SWAPPINESS.read_text()) == tuned and bool(list(lab_yml.parent.glob("*/*/attempts/*")))
+
+    wait_for("the host is tuned", is_tuned)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert int(SWAPPINESS.read_text()) == tuned

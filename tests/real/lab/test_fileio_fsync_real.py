@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from plimsoll.rundir.cells import Engine
 from tests.support.paths import ROOT
 from tests.support.programs import need
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 COMMAND = [sys.executable, "-m", "plimsoll", "fileio"]
 SMALL = ["--fsync", "--file-size", "16M", "--no-progress"]
@@ -174,11 +173,7 @@ def begun(folder: Path, cells: Path) -> "subprocess.Popen[str]":
         # Python takes no Ctrl-C where its parent ignored it, as a job in the background does.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    until = time.monotonic() + 100
-    while not cells.exists() and time.monotonic() < until and running.poll() is None:
-        time.sleep(0.05)
-    time.sleep(1)
-    assert any(folder.iterdir()), "it is in the middle"
+    wait_for("it is in the middle", lambda: cells.exists() and any(folder.iterdir()))
     return running
 
 

@@ -5,12 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.support.paths import ROOT
 from tests.support.programs import need
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio.command import fileio; fileio()"]
 SMALL = ["--file-size", "64M", "--threads", "2", "--no-progress"]
@@ -58,10 +57,7 @@ def test_ctrl_c_removes_the_files_and_resume_goes_on(tmp_path: Path) -> None:
         # Python takes no Ctrl-C where its parent ignored it, as a job in the background does.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    until = time.monotonic() + 60
-    while not cells.exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert any(folder.iterdir()), "it is in the middle"
+    wait_for("it is in the middle", lambda: cells.exists() and any(folder.iterdir()))
     os.kill(running.pid, signal.SIGINT)
     said = running.communicate(timeout=LONGEST_S)[1]
     assert running.returncode == 1, said
@@ -86,9 +82,7 @@ def test_kill_leaves_files_that_resume_removes(tmp_path: Path) -> None:
     cells = tmp_path / "cells"
     options = [*SMALL, "--out", str(cells), "--time-s", "1", "--tests", "rndrd,seqrd"]
     running = subprocess.Popen([*COMMAND, str(folder), *options], cwd=ROOT, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while not cells.exists() and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_for("it is in the middle", lambda: cells.exists() and any(folder.iterdir()))
     running.kill()
     running.wait(LONGEST_S)
     assert [path.name for path in folder.iterdir()] == ["plimsoll-fileio"]

@@ -15,9 +15,9 @@ from plimsoll.lab.observers import HostCsv, ObserverSettings, Probed, ProbePlace
 from plimsoll.rundir.hostfile import read_host
 from tests.support.programs import need
 from tests.support.sshd import Sshd
+from tests.support.waiting import awaited
 
 NAME = f"plimsoll-fsync-{os.getpid()}--ext4"
-FROZEN_S = 4.0
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def volume(tmp_path: Path) -> Iterator[Path]:
 
 
 def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list[float]], list[str]]:
-    """The samples of a host whose file system is frozen for a while, and what was said."""
+    """The samples of a host whose file system is frozen until two samples say so, and what was said."""
     said = list[str]()
 
     async def run() -> None:
@@ -48,9 +48,9 @@ def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list
             while not [line for line in out.read_text().splitlines()[1:] if "," in line.rstrip(",")]:
                 await asyncio.sleep(0.05)
             subprocess.run(["fsfreeze", "--freeze", folder], check=True)  # noqa: S607
-            await asyncio.sleep(FROZEN_S)
+            await awaited("two samples wait", lambda: sum(total > 1000 for total in _totals(out)) >= 2)
             subprocess.run(["fsfreeze", "--unfreeze", folder], check=True)  # noqa: S607
-            await asyncio.sleep(3.0)
+            await awaited("it is over", lambda: _totals(out)[-1] < max(_totals(out)))
             stop.set()
             await running
         await machine.close()
@@ -58,6 +58,13 @@ def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list
     asyncio.run(run())
     columns = read_host(out)
     return {name: values.tolist() for name, values in columns.items()}, said
+
+
+def _totals(out: Path) -> list[float]:
+    """What fsync took in each sample that is whole."""
+    header, *rows = out.read_text().rpartition("\n")[0].splitlines()
+    column = header.split(",").index("fsync.total_ms")
+    return [float(row.split(",")[column] or 0) for row in rows]
 
 
 def _sees_the_stall(columns: dict[str, list[float]], said: list[str]) -> None:

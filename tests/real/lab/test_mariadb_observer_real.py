@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from plimsoll.lab.observers import ObserverSettings, observer
 from plimsoll.lab.observers.mariadb import MariadbWatch
 from plimsoll.lab.observers.settings import MariadbSettings
 from tests.support.programs import need
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, eventually, wait_for
 
 
 class Server:
@@ -51,11 +50,8 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for _ in range(600):
-            if self.sql("SELECT 1", check=False).returncode == 0:
-                return
-            time.sleep(0.1)
-        raise AssertionError((self.folder / "log").read_text())
+        answers = eventually(lambda: self.sql("SELECT 1", check=False).returncode == 0)
+        assert answers, (self.folder / "log").read_text()
 
     def sql(self, text: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
         words = ["/usr/bin/mariadb", "--no-defaults", f"--socket={self.socket}", "--user=root", "-e", text]
@@ -87,7 +83,7 @@ WITHOUT_RIGHTS = (
     "mariadb: may not read performance_schema: GRANT SELECT ON performance_schema.* TO the account"
 )
 Figures = dict[str, float | None]
-_MOST_SAMPLES = 600  # a tenth of a second each
+_MOST_SAMPLES = 10 * LONGEST_S  # a tenth of a second each
 
 
 @contextlib.asynccontextmanager
@@ -189,12 +185,7 @@ def test_a_client_that_was_ended_leaves_no_connection(server: Server) -> None:
             assert "gone" in server.sql("SHOW PROCESSLIST").stdout
 
     asyncio.run(run())
-    for _ in range(_MOST_SAMPLES):
-        listed = server.sql("SHOW PROCESSLIST").stdout
-        if "gone" not in listed:
-            return
-        time.sleep(0.1)
-    raise AssertionError(listed)
+    wait_for("its session is gone", lambda: "gone" not in server.sql("SHOW PROCESSLIST").stdout)
 
 
 def test_a_row_that_somebody_holds_is_seen_while_it_is_held(server: Server) -> None:

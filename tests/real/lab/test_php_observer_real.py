@@ -5,7 +5,6 @@ import http.server
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from plimsoll.lab.observers.php import COLUMNS, PhpWatch
 from plimsoll.lab.observers.php_script import asked, by_fastcgi, record
 from plimsoll.lab.observers.settings import PhpSettings
 from tests.support.programs import free_port, need
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, eventually
 
 POOL = """
 [global]
@@ -50,13 +49,14 @@ class Pool:
         self._process = subprocess.Popen(
             [program, "-R", "-y", folder / "fpm.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        for _ in range(300):
-            try:
-                by_fastcgi(f"127.0.0.1:{self.port}", "/status")
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError((folder / "log").read_text())
+        assert eventually(self._answers), (folder / "log").read_text()
+
+    def _answers(self) -> bool:
+        try:
+            by_fastcgi(f"127.0.0.1:{self.port}", "/status")
+        except OSError:
+            return False
+        return True
 
     def settings(self, aside: bool = False, **keys: str) -> PhpSettings:
         return PhpSettings(fastcgi=f"127.0.0.1:{self.aside if aside else self.port}", **keys)
@@ -94,7 +94,7 @@ def _seen(settings: PhpSettings, enough: Callable[[Row], bool]) -> tuple[Row, li
         watch = PhpWatch(machine, settings)
         await watch.start(said.append)
         row: Row = {}
-        for _ in range(1200):
+        for _ in range(LONGEST_S * 20):
             await asyncio.sleep(0.05)
             row = dict(zip((column.name for column in COLUMNS), watch.sample(), strict=True))
             if enough(row):

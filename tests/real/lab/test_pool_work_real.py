@@ -67,7 +67,7 @@ def marked(pool: str) -> str:
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LONGEST_S):
         while not condition():
             await asyncio.sleep(0.2)
 

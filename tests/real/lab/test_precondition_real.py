@@ -119,9 +119,7 @@ def killed(file: Path, words: list[str], rounds: int) -> None:
     process = subprocess.Popen(
         [*PLIMSOLL, *words], stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
     )
-    until_s = time.monotonic() + 120
-    while len(rounds_of(file)) < rounds + 1 and time.monotonic() < until_s and process.poll() is None:
-        time.sleep(0.05)
+    wait_for("the round", lambda: len(rounds_of(file)) > rounds or process.poll() is not None)
     time.sleep(0.3)
     process.send_signal(signal.SIGKILL)
     _, said = process.communicate(timeout=LONGEST_S)
@@ -210,7 +208,7 @@ def test_a_cache_that_others_share_is_not_emptied(tmp_path: Path, nginx: Nginx) 
     started = subprocess.run(command, capture_output=True, check=False).returncode != 0
     if started:
         run("zfs-fuse", "--pidfile", daemon)
-        time.sleep(2)
+        wait_for("ZFS runs", lambda: not subprocess.run(command, capture_output=True, check=False).returncode)
     try:
         run("zpool", "create", "-m", tmp_path / "pool", f"{NAME}-tank", image)
         done = plimsoll("lab", "check", file)

@@ -261,7 +261,7 @@ def test_what_a_killed_lab_leaves_is_found_and_removed(image: Image, tmp_path: P
     async def clean() -> list[Remains]:
         """Removes what is found until two looks find nothing: QEMU may just be going into the background."""
         runner, nothing = StepRunner(LocalMachine()), 0
-        for _ in range(20):
+        for _ in range(LONGEST_S):
             found = await qemu.find(runner.machine)
             for one in found:
                 await runner.do(one.remove)

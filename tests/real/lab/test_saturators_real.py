@@ -1,6 +1,5 @@
 """Saturators on disks of files, for real: bytes move, and nothing of theirs is left."""
 
-import asyncio
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from plimsoll.lab.saturators import AnySaturator, saturator
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import LABEL, clear, emulated, need_disks, run
 from tests.support.programs import need
+from tests.support.waiting import awaited
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 FILE_BYTES = 24 << 20
@@ -25,9 +25,7 @@ def fill(file: Path, size_bytes: int = FILE_BYTES) -> None:
 
 async def until_bytes(events: list[dict[str, Any]], at_least_bytes: int) -> None:
     """Waits for events that say so many bytes a second, one after another."""
-    async with asyncio.timeout(120):
-        while sum(event.get("bytes_per_s", 0) for event in events) < at_least_bytes:
-            await asyncio.sleep(0.1)
+    await awaited("bytes", lambda: sum(event.get("bytes_per_s", 0) for event in events) >= at_least_bytes)
 
 
 def is_whole_story(events: list[dict[str, Any]], kind: str) -> None:

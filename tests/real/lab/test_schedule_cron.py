@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from plimsoll.lab.timers.calendar import local_zone
 from tests.support.paths import ROOT
 from tests.support.timed import program
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 
 def _crontab() -> bytes | None:
@@ -91,10 +90,12 @@ def test_cron_runs_the_night(cron: "subprocess.Popen[bytes]", tmp_path: Path) ->
     definition.write_text(json.dumps(schedule | {"program": [str(fake)]}))
     assert called[0] != str(fake)
     nights = folder / "state" / "quiet" / "nights.json"
-    until = time.monotonic() + 180
-    while time.monotonic() < until and not (nights.exists() and '"passed"' in nights.read_text()):
+
+    def has_passed() -> bool:
         assert cron.poll() is None, "cron ended: does another one run?"
-        time.sleep(0.5)
+        return nights.exists() and '"passed"' in nights.read_text()
+
+    wait_for("the night has passed", has_passed)
     night = json.loads(nights.read_text())["nights"][-1]
     assert night["outcome"] == "passed"
     assert datetime.fromisoformat(night["due"]) == soon.replace(second=0, microsecond=0).astimezone(UTC)

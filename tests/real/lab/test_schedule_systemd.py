@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.timed import program
+from tests.support.waiting import LONGEST_S
 
 GROUPS = [Path("/sys/fs/cgroup/systemd"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")]
 SYSTEMD = Path("/lib/systemd/systemd")
@@ -44,7 +45,7 @@ until systemctl --user is-system-running >/dev/null 2>&1; do sleep 0.2; done
 plimsoll() { "$PYTHON" -m plimsoll schedule "$@" --state "$AT/state"; }
 wait_for() {
     n=0
-    until grep -q "$1" "$2" 2>/dev/null; do n=$((n + 1)); [ $n -lt 600 ] || exit 9; sleep 0.2; done
+    until grep -q "$1" "$2" 2>/dev/null; do n=$((n + 1)); [ $n -lt 6000 ] || exit 9; sleep 0.2; done
 }
 """
 
@@ -72,7 +73,9 @@ def groups() -> Iterator[str]:
 def _in_systemd(script: str, at: Path, groups: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "GROUPS": groups, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable}
     command = ["bash", "-c", _OUTER.replace("$GROUPS", groups), "sh", str(at), _INNER + script, str(ROOT)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=LONGEST_S, cwd=ROOT
+    )
 
 
 def _night(at: Path) -> dict[str, object]:

@@ -16,7 +16,7 @@ import pytest
 from tests.real.lab.test_experiment import PLIMSOLL, folder, plimsoll
 from tests.real.lab.test_experiment import lab_yml as lab_yml
 from tests.real.lab.test_experiment import two_nginx as two_nginx
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 _CURSOR = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -35,13 +35,15 @@ def status(lab_yml: Path) -> dict[str, Any]:
 
 
 def until_measuring(lab_yml: Path, phase: str) -> dict[str, Any]:
-    until_s = time.monotonic() + 60
-    while time.monotonic() < until_s:
-        now = status(lab_yml).get("now") or {}
-        if now.get("phase") == phase and now["load"] and now["load"][0]["requests_per_s"]:
-            return dict(now)
-        time.sleep(0.2)
-    raise AssertionError(f"it came to no phase {phase}")
+    found: dict[str, Any] = {}
+
+    def measures() -> bool:
+        found.clear()
+        found.update(status(lab_yml).get("now") or {"phase": None})
+        return bool(found["phase"] == phase and found["load"] and found["load"][0]["requests_per_s"])
+
+    wait_for(f"phase {phase}", measures)
+    return found
 
 
 def test_a_killed_experiment_runs_no_more_and_says_how_to_go_on(slow_yml: Path) -> None:
@@ -107,7 +109,7 @@ def test_on_a_terminal_it_is_shown_in_place(slow_yml: Path, words: list[str]) ->
 def _read(main: int, process: "subprocess.Popen[bytes]") -> bytes:
     """Return all that it writes to the terminal until it ends."""
     shown = b""
-    until_s = time.monotonic() + 120
+    until_s = time.monotonic() + LONGEST_S
     while time.monotonic() < until_s:
         if select.select([main], [], [], 0.5)[0]:
             try:

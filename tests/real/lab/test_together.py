@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from plimsoll.rundir.discovery import name_of, runs_in
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need, open_to_all
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """
@@ -156,9 +155,9 @@ def test_a_member_that_is_killed_fails_the_run_and_nothing_of_it_runs_on(lab_yml
         lab_yml.read_text().replace("failures: 2", "failures: 1").replace("during_s: 3", "during_s: 60")
     )
     with subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True) as process:
-        victim = _until_found("replay", lab_yml)
-        time.sleep(3)
-        os.kill(victim, signal.SIGKILL)
+        records = (lab_yml.parent / "out").glob
+        wait_for("it has recorded", lambda: list(records("test-*/attempts/*/**/replay*/**/requests.npy")))
+        os.kill(_process("replay", lab_yml), signal.SIGKILL)
         _, said = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     assert "replay: the run is running" in said
@@ -167,14 +166,8 @@ def test_a_member_that_is_killed_fails_the_run_and_nothing_of_it_runs_on(lab_yml
     assert finished == ["0002-until-done--one--1"], "only the entry whose member was killed is set aside"
 
 
-def _until_found(program: str, lab_yml: Path) -> int:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        found = [number for number, words in _processes(lab_yml) if Path(words[0]).name == program]
-        if found:
-            return found[0]
-        time.sleep(0.1)
-    raise AssertionError(f"{program} did not start")
+def _process(program: str, lab_yml: Path) -> int:
+    return next(number for number, words in _processes(lab_yml) if Path(words[0]).name == program)
 
 
 def _processes(lab_yml: Path) -> list[tuple[int, list[str]]]:

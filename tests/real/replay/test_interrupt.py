@@ -11,18 +11,17 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 LOG = ROOT / "examples" / "access.log"
+HEADER_BYTES = 512
 
 
 def interrupted(command: list[str], times: int, run: Path) -> tuple[int, str]:
-    """Runs a replay and interrupts it after two seconds; its exit code and what it said."""
+    """Runs a replay and interrupts it once it has recorded something; its exit code and what it said."""
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    until = time.monotonic() + 60
-    while not (run / "requests.npy").exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    time.sleep(2)
+    records = run / "requests.npy"
+    wait_for("something is recorded", lambda: records.exists() and records.stat().st_size > HEADER_BYTES)
     for _ in range(times):
         process.send_signal(signal.SIGINT)
         time.sleep(0.2)

@@ -18,7 +18,7 @@ from tests.real.replay.test_nginx import LOG, logged, received
 from tests.support.instances import K6_RUN, begin, soon
 from tests.support.paths import ROOT
 from tests.support.programs import Nginx, Replay, need, open_to_all
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, wait_for
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9}
@@ -168,10 +168,7 @@ def test_an_instance_that_dies_is_named_and_its_unsent_requests_are_counted(
 ) -> None:
     net, server = hub
     running = four(net, server, tmp_path)
-    until = time.monotonic() + 120
-    while time.monotonic() < until and not _sent(tmp_path / "shards", 2):
-        time.sleep(0.2)
-    time.sleep(2)
+    wait_for("the third has sent something", lambda: _sent(tmp_path / "shards", 2))
     # `ip netns exec` becomes k6 itself, so that this is k6's death.
     os.kill(running[2].pid, signal.SIGKILL)
     for instance in running:
@@ -196,7 +193,11 @@ def test_an_instance_that_dies_is_named_and_its_unsent_requests_are_counted(
 def _sent(shards: Path, index: int) -> bool:
     """Whether an instance has written records."""
     found = list(shards.glob(f"*-{index + 1}of4/requests.npy")) if shards.is_dir() else []
-    return bool(found) and found[0].stat().st_size > 600
+    return bool(found) and _holds_some(found[0])
+
+
+def _holds_some(records: Path) -> bool:
+    return records.stat().st_size > 600
 
 
 def test_instances_with_nothing_to_do_are_refused(nginx: Nginx, tmp_path: Path) -> None:
@@ -233,10 +234,8 @@ def test_what_is_asked_wrongly_is_said(
 
 def test_ctrl_c_ends_the_run_in_good_order(nginx: Nginx, tmp_path: Path) -> None:
     instance = begin(tmp_path / "long.js", options(nginx.url, tmp_path / "out", speed=1))
-    until = time.monotonic() + 60
-    while time.monotonic() < until and not list((tmp_path / "out").glob("*/requests.npy")):
-        time.sleep(0.1)
-    time.sleep(2)
+    records = (tmp_path / "out").glob
+    wait_for("something is recorded", lambda: [1 for file in records("*/requests.npy") if _holds_some(file)])
     instance.send_signal(signal.SIGINT)
     instance.communicate(timeout=LONGEST_S)
     assert instance.returncode != 0

@@ -4,7 +4,6 @@ import gzip
 import json
 import shutil
 import subprocess
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ import pytest
 from plimsoll.analysis.signoff.samesite import read_same
 from tests.support.paths import DOCS
 from tests.support.programs import REPLAY, free_port, need, open_to_all
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, eventually
 
 # Pages with a nonce ($request_id) and the time, as real pages have them; compression as usual.
 CONFIG = """
@@ -64,16 +63,15 @@ class Site:
 
     def start(self, more: str = "") -> None:
         """Serve the folder; `more` is for the configuration of its location."""
-        until = time.monotonic() + 20
-        while time.monotonic() < until:
+
+        def answers() -> bool:
             if self.process is None or self.process.poll() is not None:
                 self._launch(more)  # also where another program took the port meanwhile
             with suppress(OSError):
                 urllib.request.urlopen(f"{self.url}/page1.html", timeout=LONGEST_S).read()  # noqa: S310 our own
-            if "/page1.html" in _logged(self):
-                return  # it was this server that answered, and no other
-            time.sleep(0.05)
-        raise RuntimeError((self.root / "error.log").read_text())
+            return "/page1.html" in _logged(self)  # it was this server that answered, and no other
+
+        assert eventually(answers), (self.root / "error.log").read_text()
 
     def _launch(self, more: str) -> None:
         self.port = free_port()
@@ -120,10 +118,8 @@ def log_of(site: Site, folder: Path) -> Path:
     for target in TARGETS:
         with suppress(urllib.error.HTTPError):
             urllib.request.urlopen(site.url + target, timeout=LONGEST_S).read()  # noqa: S310 our own
-    until = time.monotonic() + 10
-    while not all(f" {target} " in _logged(site) for target in TARGETS) and time.monotonic() < until:
-        time.sleep(0.05)  # nginx logs a request when it is done with it, which is after its last byte
-    assert all(f" {target} " in _logged(site) for target in TARGETS), _logged(site)
+    # nginx logs a request when it is done with it, which is after its last byte
+    assert eventually(lambda: all(f" {target} " in _logged(site) for target in TARGETS)), _logged(site)
     path = folder / "access.log.gz"
     path.write_bytes(gzip.compress((site.root / "access.log").read_bytes()))
     return path

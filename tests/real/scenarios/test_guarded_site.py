@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forum import listens
 from tests.support.programs import free_port, need, open_to_all
 from tests.support.scenario import PLIMSOLL, Ran, files_with, ran
 from tests.support.sitestack import Site, run
-from tests.support.waiting import eventually
+from tests.support.waiting import wait_for
 from tests.unit.scenarios.test_access import make_pair
 
 TOKEN, COOKIE, USER, WORD = "tok-en-of-the-gate", "sesame-of-the-gate", "clone", "geheim-am-tor"
@@ -102,8 +103,7 @@ def guards(site_block: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     (root / "nginx.conf").write_text(text)
     process = subprocess.Popen([need("nginx"), "-c", root / "nginx.conf", "-e", root / "error.log"])
     try:
-        assert eventually(lambda: (root / "pid").exists() and process.poll() is None)
-        time.sleep(0.2)
+        wait_for("nginx listens", lambda: all(map(listens, (gate, tls, moved))) and process.poll() is None)
         here = "http://127.0.0.1:"
         yield Guards(root, f"{here}{gate}", f"https://127.0.0.1:{tls}", f"{here}{moved}")
     finally:

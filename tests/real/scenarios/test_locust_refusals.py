@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 from urllib.request import urlopen
 
@@ -31,6 +31,8 @@ class _Site:
 
     def __init__(self, certificate: Path | None = None) -> None:
         self.passwords, self._lock = 0, Lock()
+        self.answers = Event()
+        self.answers.set()
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -45,6 +47,7 @@ class _Site:
                 self.wfile.write(body)
 
             def do_GET(self) -> None:
+                site.answers.wait()
                 self._answer(FORM if "wp-login" in self.path else bytes(1 << 16))
 
             def do_POST(self) -> None:
@@ -188,7 +191,7 @@ def test_a_wrong_password_fails_a_run_with_workers(site: _Site, tmp_path: Path) 
 
 def test_when_the_time_of_locust_is_up_the_workers_hand_in_what_they_did(site: _Site, tmp_path: Path) -> None:
     master, port = _with_workers(
-        "download", site, tmp_path, *ONE_FILE, "-t", "3s", "--users", "2", "--iterations", "1000000"
+        "download", site, tmp_path, *ONE_FILE, "-t", "8s", "--users", "2", "--iterations", "1000000"
     )
     with _workers("download", port):
         run = ended(master, tmp_path)
@@ -202,11 +205,24 @@ def _with_records(out: Path) -> list[Path]:
     return [file for file in out.glob("*/shards/*/requests.npy") if file.stat().st_size > 512]
 
 
-@pytest.mark.parametrize("killed", [1, 2], ids=["the other goes on", "nobody goes on"])
-def test_workers_that_are_killed_do_not_hold_the_master(site: _Site, tmp_path: Path, killed: int) -> None:
-    master, port = _with_workers(
-        "download", site, tmp_path, *ONE_FILE, "--users", "2", "--spawn-rate", "10", "--duration-s", "8"
+@pytest.fixture
+def impatient(tmp_path: Path) -> str:
+    """A download whose master takes workers for lost that are silent for three seconds."""
+    script = tmp_path / "impatient.py"
+    script.write_text(
+        "from locust import runners\n"
+        "from plimsoll.scenarios.download import *\n"
+        "runners.HEARTBEAT_LIVENESS = 2\n"
     )
+    return str(script.with_suffix(""))
+
+
+@pytest.mark.parametrize("killed", [1, 2], ids=["the other goes on", "nobody goes on"])
+def test_workers_that_are_killed_do_not_hold_the_master(
+    site: _Site, impatient: str, tmp_path: Path, killed: int
+) -> None:
+    load = ("--users", "2", "--spawn-rate", "10", "--duration-s", "10")
+    master, port = _with_workers(impatient, site, tmp_path, *ONE_FILE, *load)
     with _workers("download", port) as workers:
         wait_for("both have records on the disk", lambda: len(_with_records(tmp_path)) == 2)
         for worker in workers[:killed]:
@@ -217,18 +233,21 @@ def test_workers_that_are_killed_do_not_hold_the_master(site: _Site, tmp_path: P
     assert run.facts["status"] in ("interrupted", "failed")
 
 
-def test_a_worker_that_was_frozen_does_its_share_when_it_is_back(site: _Site, tmp_path: Path) -> None:
-    master, port = _with_workers(
-        "download", site, tmp_path, *ONE_FILE, "--users", "2", "--spawn-rate", "10", "--iterations", "4000"
-    )
+def test_a_worker_that_was_frozen_does_its_share_when_it_is_back(
+    site: _Site, impatient: str, tmp_path: Path
+) -> None:
+    load = ("--users", "2", "--spawn-rate", "10", "--iterations", "3000")
+    master, port = _with_workers(impatient, site, tmp_path, *ONE_FILE, *load)
     with _workers("download", port) as workers:
         wait_for("both have records on the disk", lambda: len(_with_records(tmp_path)) == 2)
+        site.answers.clear()  # so that the other is not done meanwhile
         workers[0].send_signal(signal.SIGSTOP)
         said = _read_until(master, "is lost")
         workers[0].send_signal(signal.SIGCONT)
+        site.answers.set()
         run = ended(master, tmp_path)
     assert run.code == 0, said + run.said
-    assert len(run.iterations) == 4000
+    assert len(run.iterations) == 3000
 
 
 def _read_until(process: "subprocess.Popen[str]", word: str) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 import zlib
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from tests.support import scenario
 from tests.support.scenario import PLIMSOLL, Ran, ended, plugin, ran, started, wait_for_step
 from tests.support.sitestack import PASSWORD, Site
-from tests.support.waiting import LONGEST_S
+from tests.support.waiting import LONGEST_S, eventually
 
 FEW = ("--iterations", "3", "--saves", "2", "--clean-up", "always")
 WRONG = "not-the-password-73"
@@ -244,7 +243,7 @@ def test_a_dead_backend_is_named(site_block: Site, tmp_path: Path) -> None:
         run = ran("save-article", site_block.url, tmp_path, *ONE)
     finally:
         site_block.start("web")
-        assert _answers(site_block)
+        assert eventually(lambda: _answers(site_block))
     assert run.code == 1
     assert run.errors[0][1] == "backend_dead"
 
@@ -279,8 +278,4 @@ def _is_there(path: Path) -> bool:
 
 
 def _answers(site: Site) -> bool:
-    for _ in range(100):
-        if site.browser().ask("/wp-login.php").status == 200:
-            return True
-        time.sleep(0.3)
-    return False
+    return site.browser().ask("/wp-login.php").status == 200

@@ -109,7 +109,7 @@ def numbers(run: Ran) -> list[int]:
 
 
 def test_a_run_whose_time_is_up_is_complete(server: str, tmp_path: Path) -> None:
-    run = ran("download", server, tmp_path, *PATH, "--duration-s", "1", "--users", "3")
+    run = ran("download", server, tmp_path, *PATH, "--duration-s", "3", "--users", "3")
     assert run.code == 0, run.said
     assert run.facts["status"] == "complete"
     assert run.facts["scenario_settings"]["iterations"] is None

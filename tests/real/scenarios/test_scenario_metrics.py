@@ -100,7 +100,7 @@ def test_nothing_goes_on_once_it_was_ended(server: str, tmp_path: Path, by: sign
     else:
         os.kill(process.pid, by)
     process.communicate(timeout=LONGEST_S)
-    wait_for("nobody listens", lambda: is_free(port), 30)
+    wait_for("nobody listens", lambda: is_free(port))
 
 
 @pytest.mark.parametrize(

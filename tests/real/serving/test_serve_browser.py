@@ -64,7 +64,7 @@ class Tab:
 
     def until(self, expression: str) -> None:
         """Wait until it is true: Playwright's own way to wait is one that the page's policy forbids."""
-        for _ in range(1200):
+        for _ in range(12_000):
             if self.page.evaluate(expression):
                 return
             self.page.wait_for_timeout(100)
