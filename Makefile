@@ -197,7 +197,7 @@ clean: ## Remove what was built; results stay
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 export $(GIVEN)
 
-# Where a container's image sets this, each of a thousand Pythons would compile all modules anew: half of the time of the tests.
+# Where an image sets this, each of the thousand Pythons that the tests start would compile all of its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 # All Go code is compiled with the same settings, so that builds, vet and tests share what the compiler has cached.

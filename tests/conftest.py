@@ -64,14 +64,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _write_durations(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Write build/durations-SUITE.tsv: seconds, phase and test, the slowest first."""
+    """Write build/durations-SUITE.tsv of a run of folders: seconds, phase and test, the slowest first."""
+    folders = [Path(argument) for argument in config.args]
+    if not all(folder.is_dir() for folder in folders) or config.getoption("lf", False):
+        return
     phases = [
         (report.duration, report.when, report.nodeid)
         for reports in terminalreporter.stats.values()
         for report in reports
         if isinstance(report, pytest.TestReport)
     ]
-    suite = "-".join(Path(argument).name for argument in config.args)
+    suite = "-".join(folder.name for folder in folders)
     path = config.rootpath / "build" / f"durations-{suite}.tsv"
     path.parent.mkdir(exist_ok=True)
     rows = [f"{duration_s:.2f}\t{when}\t{test}\n" for duration_s, when, test in sorted(phases, reverse=True)]

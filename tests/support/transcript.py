@@ -22,6 +22,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
+from tests.support.waiting import LONGEST_S
 
 Row = tuple[str, str]  # a sentence, and the command line; `printf … |` before it gives the command its input
 Said = tuple[int, str, str]  # exit code, standard output, standard error
@@ -101,7 +102,7 @@ def run_with_locust(rows: Sequence[Row]) -> list[Said]:
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        timeout=120,
+        timeout=LONGEST_S,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     return [(code, out, err) for code, out, err in json.loads(ran.stdout)]
@@ -141,7 +142,7 @@ def _ran(words: list[str], given: str) -> Said:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=LONGEST_S,
         env=os.environ | {"PATH": path},
     )
     return ran.returncode, ran.stdout, ran.stderr
