@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from plimsoll.rundir.discovery import name_of, runs_in
+from plimsoll.rundir.requestfile import HEADER_BYTES
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need, open_to_all
 from tests.support.waiting import LONGEST_S, wait_for
@@ -155,8 +156,13 @@ def test_a_member_that_is_killed_fails_the_run_and_nothing_of_it_runs_on(lab_yml
         lab_yml.read_text().replace("failures: 2", "failures: 1").replace("during_s: 3", "during_s: 60")
     )
     with subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True) as process:
-        records = (lab_yml.parent / "out").glob
-        wait_for("it has recorded", lambda: list(records("test-*/attempts/*/**/replay*/**/requests.npy")))
+        out = lab_yml.parent / "out"
+
+        def has_recorded() -> bool:
+            files = out.glob("test-*/attempts/*/**/replay*/**/requests.npy")
+            return any(file.stat().st_size > HEADER_BYTES for file in files)
+
+        wait_for("it has recorded", has_recorded)
         os.kill(_process("replay", lab_yml), signal.SIGKILL)
         _, said = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1

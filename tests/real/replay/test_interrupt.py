@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plimsoll.rundir.requestfile import HEADER_BYTES
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 from tests.support.waiting import LONGEST_S, wait_for
 
 LOG = ROOT / "examples" / "access.log"
-HEADER_BYTES = 512
 
 
 def interrupted(command: list[str], times: int, run: Path) -> tuple[int, str]:

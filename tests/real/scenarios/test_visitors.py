@@ -126,7 +126,7 @@ def test_a_seed_asks_for_the_same(pages: Nginx, tmp_path: Path) -> None:
     asked = []
     for seed in ("7", "7", "8"):
         before = targets(pages)
-        done = visit(pages.url, tmp_path / seed, "--seed", seed, "--rate", "5", "--duration-s", "2.99")
+        done = visit(pages.url, tmp_path / seed, "--seed", seed, "--rate", "5", "--duration-s", "7.99")
         assert done.returncode == 0, done.stderr
         asked.append(targets(pages) - before)
     assert asked[0] == asked[1]
