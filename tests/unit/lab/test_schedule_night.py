@@ -87,7 +87,6 @@ def test_only_the_first_night_that_is_judged_begins_the_history(tmp_path: Path) 
     schedule, place = scheduled(tmp_path)
     assert carry_out(schedule, place, True, _clock("2026-11-02T03:00:00")) is not None  # nothing to judge
     for regress, day in ((2, 3), (0, 4), (0, 5)):  # it could not be judged; it was; its history is gone
-        time.sleep(1)  # folders of experiments bear the second
         program(tmp_path, regress=regress)
         assert carry_out(schedule, place, True, _clock(f"2026-11-{day:02}T03:00:00")) is not None
     judged = [words for words in called(tmp_path) if words[0] == "regress"]
@@ -100,7 +99,6 @@ def test_a_night_that_was_done_is_not_done_again_but_by_hand(tmp_path: Path) -> 
     assert carry_out(schedule, place, True, _clock("2026-11-01T13:00:00")) is None  # none is due yet
     assert carry_out(schedule, place, True, _clock("2026-11-02T03:00:00")) is not None
     assert carry_out(schedule, place, True, _clock("2026-11-02T03:30:00")) is None
-    time.sleep(1)  # folders of experiments bear the second
     by_hand = carry_out(schedule, place, False, _clock("2026-11-02T12:00:00"))
     assert by_hand is not None
     assert by_hand.due is None
@@ -136,7 +134,6 @@ def test_missed_nights_are_recorded_and_told(tmp_path: Path) -> None:
     before = _status(schedule, place, "2026-11-05T02:00:00")
     assert [night.due for night in before.missed] == [_at("2026-11-03T03:00:00"), _at("2026-11-04T03:00:00")]
     assert any(problem.startswith("2 nights missed, since the last night") for problem in before.problems)
-    time.sleep(1)
     # The machine is on again at noon: the last of the missed nights is made up for, once
     done = carry_out(schedule, place, True, _clock("2026-11-05T12:00:00"))
     assert done is not None
@@ -266,7 +263,6 @@ def test_a_night_that_is_cut_off_is_gone_on_with(tmp_path: Path, number: signal.
     assert done.folder == called(tmp_path)[1][-1]
     assert [one for one in _outcomes(place) if one != "missed"] == [said, "skipped", "passed"]
     assert len(list((tmp_path / "results").iterdir())) == 1
-    time.sleep(1)
     again = carry_out(schedule, place, False)
     assert again is not None
     assert not again.resumed  # it came to its end
@@ -287,7 +283,6 @@ def test_what_is_not_gone_on_with(tmp_path: Path, why: str) -> None:
         clock = datetime.now(UTC)
     else:
         clock = datetime.now(UTC) + timedelta(days=1, minutes=5)
-    time.sleep(1)
     done = carry_out(schedule, place, False, lambda: clock)
     assert done is not None
     assert not done.resumed
