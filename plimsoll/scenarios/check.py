@@ -1,7 +1,8 @@
-"""Checks a scenario's settings for other programs: `python -m plimsoll.scenarios.check NAME`.
+"""Checks settings of scenarios for other programs: `python -m plimsoll.scenarios.check [NAME]`.
 
-It takes JSON and answers in JSON. The lab runs it as a process of its own, since Locust patches the process
-that imports it. It runs no scenario, and without `--prepare` writes nothing but the answer.
+It takes JSON and answers in JSON: of one scenario's settings, or of many questions at once. The lab runs it
+as a process of its own, since Locust patches the process that imports it. It runs no scenario, and without
+`--prepare` writes nothing but the answer.
 """
 
 import argparse
@@ -41,6 +42,21 @@ def describe(name: str) -> dict[str, Any]:
     return {"changes": scenario.changes, "keys": keys}
 
 
+def answers(questions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return all `scenarios` described, and the `problems` of each question: a list for each.
+
+    A question has a `scenario`, its `settings`, and `duration_s` for them if the scenario takes it.
+    """
+    scenarios = {name: describe(name) for name in registry.MODULES}
+    found = []
+    for question in questions:
+        name, settings = str(question["scenario"]), dict(question["settings"])
+        if question.get("duration_s") is not None and "duration_s" in scenarios.get(name, {}).get("keys", ()):
+            settings["duration_s"] = question["duration_s"]
+        found.append(problems(name, settings))
+    return {"scenarios": scenarios, "problems": found}
+
+
 def prepare(name: str, settings: dict[str, Any]) -> None:
     """Make on this machine what a run of scenario `name` would make before its clock starts.
 
@@ -61,44 +77,44 @@ def _answer(problem: Problem) -> dict[str, str]:
 
 
 def main() -> int:
-    """Answer one request. Exit codes: 0 no problems, 1 problems, 2 wrong usage."""
+    """Answer. Exit codes: 0 no problems, 1 problems, 2 wrong usage."""
     parser = argparse.ArgumentParser(
         prog="python -m plimsoll.scenarios.check",
         description="Read the settings of a scenario as JSON from standard input, and print their problems: "
-        'a list of {"key", "problem"}, empty if there are none.',
+        'a list of {"key", "problem"}, empty if there are none. Without NAME: read a list of {"scenario", '
+        '"settings"}, and print what all scenarios change, their keys, and a list of problems for each.',
         epilog='example: echo \'{"target": "http://127.0.0.1"}\' '
         "| python -m plimsoll.scenarios.check download",
     )
     parser.add_argument("scenario", nargs="?", help="name of the scenario, from plimsoll scenario list")
     parser.add_argument(
-        "--describe", action="store_true", help="print what each scenario changes, and its keys"
-    )
-    parser.add_argument(
         "--prepare", action="store_true", help="make what a run makes before its clock starts: photographs"
     )
     arguments = parser.parse_args()
     name = arguments.scenario
-    if arguments.describe:
-        if name not in (None, *registry.MODULES):
-            parser.error(problems(name, {})[0]["problem"])
-        print(json.dumps({one: describe(one) for one in ([name] if name else registry.MODULES)}))
-        return 0
-    if name is None:
-        parser.error("name the scenario")
     try:
-        settings = json.load(sys.stdin)
+        said = json.load(sys.stdin)
     except (ValueError, RecursionError) as error:
         parser.error(f"standard input is not JSON: {error}")
-    if not isinstance(settings, dict):
+    if name is None:
+        if not isinstance(said, list) or not all(map(_is_question, said)):
+            parser.error("name the scenario, or give a JSON list of objects with scenario and settings")
+        print(json.dumps(answered := answers(said)))
+        return 1 if any(answered["problems"]) else 0
+    if not isinstance(said, dict):
         parser.error("standard input is not a JSON object of settings")
-    found = problems(name, settings)
+    found = problems(name, said)
     if arguments.prepare and not found:
         try:
-            prepare(name, settings)
+            prepare(name, said)
         except PlimsollError as error:
             found = [{"key": "", "problem": str(error)}]
     print(json.dumps(found))
     return 1 if found else 0
+
+
+def _is_question(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("settings"), dict) and "scenario" in value
 
 
 if __name__ == "__main__":

@@ -38,12 +38,14 @@ def clustering(times: Groups, sample: Sample) -> float | None:
     limits_us = [sample.at(position) for ppm in WATCHED if (position := rank(ppm, sample.n))]
     if len(limits_us) < len(WATCHED):
         return None
-    keys = times.keys()
-    size = keys[-1] - keys[0] + 1
-    requests = np.zeros(size, dtype=np.int64)
-    slow = np.zeros((len(limits_us), size), dtype=np.int64)
-    for key in keys:
-        values = times.of(key).values_us
-        requests[key - keys[0]] = len(values)
-        slow[:, key - keys[0]] = [int((values >= limit_us).sum()) for limit_us in limits_us]
-    return max(design_effect(each, requests) for each in slow)
+    requests = times.sizes()
+    first, size = min(requests), max(requests) - min(requests) + 1
+
+    def by_slice(sizes: dict[int, int]) -> NDArray[np.int64]:
+        counts = np.zeros(size, dtype=np.int64)
+        counts[np.fromiter(sizes, np.int64) - first] = np.fromiter(sizes.values(), np.int64)
+        return counts
+
+    return max(
+        design_effect(by_slice(times.sizes_from(limit_us)), by_slice(requests)) for limit_us in limits_us
+    )

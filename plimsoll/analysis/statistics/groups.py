@@ -61,6 +61,13 @@ class Groups:
         """Return how many values each key has."""
         return {key: sum(map(len, parts)) for key, parts in self._parts.items()}
 
+    def sizes_from(self, limit_us: int) -> dict[int, int]:
+        """Return how many values of each key are at least `limit_us`."""
+        return {
+            key: sum(int(np.count_nonzero(part >= limit_us)) for part in parts)
+            for key, parts in self._parts.items()
+        }
+
     def of(self, start: int, stop: int | None = None) -> Times:
         """Return the values under the keys `start` … `stop`−1 (default: `start` alone) as a new array."""
         return self._of(range(start, start + 1 if stop is None else stop))

@@ -6,9 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,6 +26,8 @@ _PREPARE_S = 3600.0
 # A stand-in for the target, which is the clone's; of https, since that may ask for a certificate.
 _NOWHERE = "https://127.0.0.1"
 _LENGTH = "duration_s"
+_described: dict[str, Any] = {}
+_known: dict[str, list[dict[str, str]]] = {}  # the problems of a question
 _OURS = {"target", "connect_to", "out", "backend", "repeat", "i_may_change_this_site", _LENGTH}
 
 
@@ -57,10 +58,13 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
 
     `path` is the file's, for messages. Raises SettingsError with all problems.
     """
-    described = json.loads(_ask("--describe"))
+    members = list(_members(lab))
+    scripted = [_question(member, lasts_s) for _, _, member, lasts_s in members if member.scenario != REPLAY]
+    described, answers = _ask(scripted) if scripted else ({}, [])
+    wrong_options = iter(answers)
     kinds, problems = TraitsByScenario(), []
-    for at, choice, member, lasts_s in _members(lab):
-        kind, wrong = _kind(member, described, lasts_s)
+    for at, choice, member, _ in members:
+        kind, wrong = _kind(member, described, next(wrong_options) if member.scenario != REPLAY else [])
         problems += [f"{path}: {at}.{what}" for what in wrong]
         if kind is None:
             continue
@@ -75,7 +79,7 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
 
 def logs_in(scenario: str) -> bool:
     """Return whether a scripted scenario takes an account."""
-    return "user" in json.loads(_ask("--describe"))[scenario]["keys"]
+    return "user" in _ask([])[0][scenario]["keys"]
 
 
 def _members(lab: Lab) -> Iterator[tuple[str, ScenarioChoice, Member, float | None]]:
@@ -92,19 +96,24 @@ def _members(lab: Lab) -> Iterator[tuple[str, ScenarioChoice, Member, float | No
 
 
 def _kind(
-    member: Member, described: dict[str, Any], duration_s: float | None
+    member: Member, described: dict[str, Any], wrong: list[dict[str, str]]
 ) -> tuple[ScenarioTraits | None, list[str]]:
     """Return the traits of a scenario, None where there is no such, and the problems of its keys."""
     if member.scenario == REPLAY:
-        problems = [f"options.{what}" for what in _replay_problems(member)]
-        return ScenarioTraits(changes=False, timed=True), problems
+        return ScenarioTraits(changes=False, timed=True), _replay_problems(member)
     if member.scenario not in described:
         there = ", ".join([REPLAY, *described])
         hint = did_you_mean(member.scenario, [REPLAY, *described])
         return None, [f"scenario: there is no scenario {member.scenario}; choose one of {there}{hint}"]
     about = described[member.scenario]
-    kind = ScenarioTraits(changes=about["changes"] is not None, timed="duration_s" in about["keys"])
-    return kind, [f"options.{what}" for what in _problems(member, duration_s if kind.timed else None)]
+    ours = [
+        f"{key}: the lab sets this{' by the phases' if key == _LENGTH else ''}; leave it out"
+        for key in member.options
+        if key in _OURS
+    ]
+    problems = ours + [f"{one['key']}: {one['problem']}" for one in wrong]
+    kind = ScenarioTraits(changes=about["changes"] is not None, timed=_LENGTH in about["keys"])
+    return kind, [f"options.{what}" for what in problems]
 
 
 def prepare(lab: Lab, say: Callable[[str], None]) -> None:
@@ -119,7 +128,7 @@ def prepare(lab: Lab, say: Callable[[str], None]) -> None:
         given = {"target": _NOWHERE, "seed": lab.seed} | member.options
         said = json.dumps(given | ({} if lasts_s is None else {"duration_s": lasts_s}))
         try:
-            problems = json.loads(_ask(member.scenario, "--prepare", said=said, timeout_s=_PREPARE_S))
+            problems = json.loads(_answer(member.scenario, "--prepare", said=said, within_s=_PREPARE_S))
         except _NoAnswerError as error:
             raise SettingsError(
                 f"{choice.called_in_full(member)}: what it needs on this machine was not made within "
@@ -130,16 +139,13 @@ def prepare(lab: Lab, say: Callable[[str], None]) -> None:
             raise SettingsError(f"{choice.called_in_full(member)}: {one['problem']}")
 
 
-def _problems(member: Member, duration_s: float | None) -> list[str]:
+def _question(member: Member, duration_s: float | None) -> dict[str, Any]:
     given = {key: value for key, value in member.options.items() if key not in _OURS}
-    ours = [
-        f"{key}: the lab sets this{' by the phases' if key == _LENGTH else ''}; leave it out"
-        for key in member.options
-        if key in _OURS
-    ]
-    given |= {"target": _NOWHERE} | ({} if duration_s is None else {"duration_s": duration_s})
-    found: list[dict[str, str]] = json.loads(_ask(member.scenario, said=json.dumps(given)))
-    return ours + [f"{one['key']}: {one['problem']}" for one in found]
+    return {
+        "scenario": member.scenario,
+        "settings": {"target": _NOWHERE, **given},
+        _LENGTH: duration_s,
+    }
 
 
 def _replay_problems(member: Member) -> list[str]:
@@ -147,16 +153,29 @@ def _replay_problems(member: Member) -> list[str]:
         ReplayOptions.model_validate(member.options)
     except ValidationError as error:
         return [
-            f"{one.key or 'options'}: {one.text}"
+            f"options.{one.key or 'options'}: {one.text}"
             for one in problems_of(error, "is not an option of a replay", ReplayOptions)
         ]
     return []
 
 
-@cache  # a process that imports Locust takes a second, and says the same each time
-def _ask(*words: str, said: str = "", timeout_s: float | None = None) -> str:
+def _ask(questions: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[list[dict[str, str]]]]:
+    """Return all scenarios described, and the problems of each of `questions`.
+
+    One process answers all that is not known yet: it imports Locust, which takes a second.
+    Raises _NoAnswerError, and SettingsError where they cannot be asked.
+    """
+    said = [json.dumps(question) for question in questions]
+    new = [question for question in dict.fromkeys(said) if question not in _known]
+    if new or not _described:
+        answer = json.loads(_answer(said=f"[{','.join(new)}]", within_s=_CHECK_S))
+        _described.update(answer["scenarios"])
+        _known.update(zip(new, answer["problems"], strict=True))
+    return _described, [_known[question] for question in said]
+
+
+def _answer(*words: str, said: str, within_s: float) -> str:
     """Return what the scenarios answer. Raises _NoAnswerError, and SettingsError where they cannot."""
-    within_s = timeout_s or _CHECK_S
     with subprocess.Popen(  # noqa: S603 our own module, by a list of words
         [sys.executable, "-m", "plimsoll.scenarios.check", *words],
         stdin=subprocess.PIPE,

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,15 +36,14 @@ def _lab() -> Lab:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A Python that does not answer, and the number of a helper that it started."""
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >{tmp_path}/helper\nwait\n")
     program.chmod(0o755)
-    scenario_kinds._ask.cache_clear()
+    monkeypatch.setattr(scenario_kinds, "_known", {})
     monkeypatch.setattr(sys, "executable", str(program))
-    yield tmp_path / "helper"
-    scenario_kinds._ask.cache_clear()
+    return tmp_path / "helper"
 
 
 def test_photographs_that_take_too_long(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:

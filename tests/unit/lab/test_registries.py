@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -29,10 +28,17 @@ repeats: 1
 """
 FOLDER = "/tub/harbour/plimsoll-toys--harbour"
 
-COMMAND = """
+COMMANDS = """
+import json, sys
 import tests.support.lab_toys
+from click.testing import CliRunner
 from plimsoll.cli import main
-main()
+
+def done(words):
+    result = CliRunner().invoke(main, words)
+    return result.exit_code, result.stdout, result.stderr
+
+print(json.dumps({name: done(words) for name, words in json.load(sys.stdin).items()}))
 """
 SAMPLE = """
 import asyncio, json
@@ -46,25 +52,48 @@ async def sample():
 
 print(json.dumps(asyncio.run(sample())))
 """
+WRONG = [
+    ("a key that the toy has not", "port: 8123", "prot: 8123", "clone.prot: is not a known key"),
+    ("a required key is missing", ", litres: 200", "", "disk.litres: is missing"),
+    ("a kind that there is not", "kind: tide", "kind: flood", "tide"),
+    ("an observer that there is not", "[wind, cpu]", "[rain]", "or wind"),
+]
+Done = tuple[int, str, str]  # exit code, stdout, stderr
 
 
-def _run(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run `code` in a process that knows the toys."""
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+def _run(code: str, said: str = "") -> str:
+    """Run `code` in a process that knows the toys; return what it prints."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=said, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
-def lab_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("toys") / "lab.yml"
-    path.write_text(LAB)
-    return path
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+    """What commands say to a lab of toys: all of one process, whose import of the lab takes a second."""
+    folder = tmp_path_factory.mktemp("toys")
+
+    def lab(name: str, text: str) -> str:
+        path = folder / f"{name}.yml"
+        path.write_text(text)
+        return str(path)
+
+    right = lab("lab", LAB)
+    commands = {
+        "plan": ["lab", "plan", "--json", right],
+        "check": ["lab", "check", right],
+        "schema": ["lab", "schema"],
+    }
+    for what, key, wrong, _ in WRONG:
+        commands[what] = ["lab", "check", "--no-probe", lab(what, LAB.replace(key, wrong))]
+    return {name: tuple(done) for name, done in json.loads(_run(COMMANDS, json.dumps(commands))).items()}
 
 
-def test_lab_plan_shows_what_toys_do_and_where_each_works(lab_file: Path) -> None:
-    done = _run(COMMAND, "lab", "plan", "--json", lab_file)
-    assert done.returncode == 0, done.stderr
-    chapters: list[dict[str, Any]] = json.loads(done.stdout)["chapters"]
+def test_lab_plan_shows_what_toys_do_and_where_each_works(told: dict[str, Done]) -> None:
+    code, stdout, stderr = told["plan"]
+    assert code == 0, stderr
+    chapters: list[dict[str, Any]] = json.loads(stdout)["chapters"]
     commands = [step["command"] for chapter in chapters for step in chapter["steps"]]
     loads = [command for command in commands if "scenario download" in command]
     assert len(loads) == 1
@@ -82,40 +111,28 @@ def test_lab_plan_shows_what_toys_do_and_where_each_works(lab_file: Path) -> Non
     ]
 
 
-def test_lab_check_looks_for_the_programs_of_toys(lab_file: Path) -> None:
-    done = _run(COMMAND, "lab", "check", lab_file)
-    assert done.returncode == 1, done.stderr
+def test_lab_check_looks_for_the_programs_of_toys(told: dict[str, Done]) -> None:
+    code, stdout, stderr = told["check"]
+    assert code == 1, stderr
     for program in ("build-boat", "sink-boat", "fill-tub", "tide"):
-        assert f"local has no {program}: install it" in done.stdout
-
-
-WRONG = [
-    ("a key that the toy has not", "port: 8123", "prot: 8123", "clone.prot: is not a known key"),
-    ("a required key is missing", ", litres: 200", "", "disk.litres: is missing"),
-    ("a kind that there is not", "kind: tide", "kind: flood", "tide"),
-    ("an observer that there is not", "[wind, cpu]", "[rain]", "or wind"),
-]
+        assert f"local has no {program}: install it" in stdout
 
 
 @pytest.mark.parametrize(("what", "right", "wrong", "said"), WRONG, ids=[row[0] for row in WRONG])
-def test_toys_settings_are_checked(what: str, right: str, wrong: str, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "lab.yml"
-    path.write_text(LAB.replace(right, wrong))
-    done = _run(COMMAND, "lab", "check", "--no-probe", path)
-    assert done.returncode == 2, f"{what}: {done.stdout}"
-    assert said in done.stderr
+def test_toys_settings_are_checked(
+    what: str, right: str, wrong: str, said: str, told: dict[str, Done]
+) -> None:
+    code, stdout, stderr = told[what]
+    assert code == 2, f"{what}: {stdout}"
+    assert said in stderr
 
 
 def test_a_toy_observer_is_sampled() -> None:
-    done = _run(SAMPLE)
-    assert done.stdout, done.stderr
-    assert json.loads(done.stdout) == [["wind.knots_count"], [12.0]]
+    assert json.loads(_run(SAMPLE)) == [["wind.knots_count"], [12.0]]
 
 
-def test_the_schema_for_editors_has_the_toys() -> None:
-    assert {"BoatSettings", "TubSettings", "TideSettings"} <= json.loads(
-        _run(COMMAND, "lab", "schema").stdout
-    )["$defs"].keys()
+def test_the_schema_for_editors_has_the_toys(told: dict[str, Done]) -> None:
+    assert {"BoatSettings", "TubSettings", "TideSettings"} <= json.loads(told["schema"][1])["$defs"].keys()
 
 
 def test_an_entry_is_called_as_lab_yml_calls_it() -> None:

@@ -51,7 +51,7 @@ def test_the_answer_is_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "arguments"),
-    [("{", ["download"]), ("[]", ["download"]), ("{}", []), ("", ["--describe", "nonsense"])],
+    [("{", ["download"]), ("[]", ["download"]), ("{}", []), ('[{"scenario": "download"}]', [])],
 )
 def test_what_is_no_question_is_refused_without_a_trace(text: str, arguments: list[str]) -> None:
     answer = asked(text, *arguments)
@@ -59,10 +59,23 @@ def test_what_is_no_question_is_refused_without_a_trace(text: str, arguments: li
     assert "Traceback" not in answer.stderr
 
 
-def test_it_says_what_each_changes_and_which_keys_it_has() -> None:
-    described = json.loads(asked("", "--describe").stdout)
+def test_many_questions_have_one_answer_which_says_what_each_scenario_changes_and_its_keys() -> None:
+    questions = [
+        {"scenario": "download", "settings": {"target": URL}, "duration_s": 40},
+        {"scenario": "download", "settings": {"users": 0}},
+        {"scenario": "save-artcle", "settings": {}},
+    ]
+    answer = asked(json.dumps(questions))
+    assert answer.returncode == 1
+    told = json.loads(answer.stdout)
+    assert [sorted(one["key"] for one in each) for each in told["problems"]] == [
+        [],
+        ["target", "users"],
+        ["scenario"],
+    ]
+    described = told["scenarios"]
     assert list(described) == list(MODULES)
     assert described["download"]["changes"] is None
     assert described["save-article"]["changes"]
     assert "duration_s" in described["download"]["keys"]
-    assert list(json.loads(asked("", "--describe", "visitors").stdout)) == ["visitors"]
+    assert json.loads(asked("[]").stdout) == {"scenarios": described, "problems": []}

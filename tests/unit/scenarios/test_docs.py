@@ -49,7 +49,7 @@ def test_no_option_is_documented_that_is_none() -> None:
     commands = [*scenario.commands.values(), clean_up(), init_clone]
     known |= {option for one in commands for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}
-    known |= {"--describe", "--prepare"}  # of python -m plimsoll.scenarios.check
+    known |= {"--prepare"}  # of python -m plimsoll.scenarios.check
     # Locust's own
     known |= {
         "--master",
