@@ -22,8 +22,9 @@ def end(code, reason, **result):
     print(json.dumps({"exit_reason": reason, **result}))
     sys.exit(code)
 def note(what):
+    at = time.strftime("%Y-%m-%dT%H:%M:%S.0Z", time.gmtime())
     with open(folder / "journal.jsonl", "a") as file:
-        print(json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%S.0Z", time.gmtime()), "what": what}), file=file)
+        print(json.dumps({"at": at, "what": what}), file=file)
 told = json.loads(Path("told.json").read_text())
 with open("called.txt", "a") as file:
     print(json.dumps(sys.argv[1:]), file=file)

@@ -152,18 +152,30 @@ class _Weighted:
             quantiles_ms=weighted_quantiles_ms(self.took_us, weights, wanted, effective, failed_from),
         )
 
-    def table(self) -> tuple[Integers, Integers, Integers, Floats]:
-        """Return day, cell, bin and number of the requests, those that are alike together.
+    def table(self) -> "_Table":
+        """Return the number of the requests that are alike, by place and bin, and by place alone.
 
         Failures are slower than all: a limit that is theirs is no limit.
         """
         bins = np.minimum(np.log(np.maximum(self.took_us, 1)) * _BINS_A_FACTOR_E, _BINS - 1).astype(np.int64)
         cells = max(len(self.mix.cells), 1)
         bins[self.failed] = _BINS - 1
-        key, number = np.unique((self.day * cells + self.cell) * _BINS + bins, return_counts=True)
+        places = self.day * cells + self.cell
+        key, number = np.unique(places * _BINS + bins, return_counts=True)
         place, bins = np.divmod(key, _BINS)
-        day, cell = np.divmod(place, cells)
-        return day, cell, bins, number.astype(np.float64)
+        days = len(self.side.days)
+        there = np.bincount(places, minlength=days * cells).reshape(days, cells).astype(np.float64)
+        return _Table(place, bins, number.astype(np.float64), there)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Place (day times cells, plus cell), bin and number of requests; and their number, shape (days, cells)."""
+
+    place: Integers
+    bins: Integers
+    number: Floats
+    there: Floats
 
 
 def weighted_quantiles_ms(
@@ -200,8 +212,8 @@ def _limits(
         times = [_times_drawn(side.side.days, random) for side in sides]
         factors = _factors(tables, times, mix)
         for sign, table, factor in zip((-1, 1), tables, factors, strict=True):
-            day, cell, bins, number = table
-            below = np.cumsum(np.bincount(bins, weights=number * factor[day, cell], minlength=_BINS))
+            weights = table.number * factor.ravel()[table.place]
+            below = np.cumsum(np.bincount(table.bins, weights=weights, minlength=_BINS))
             for name, ppm in wanted.items():
                 at = np.searchsorted(below, ppm / MILLION * below[-1] * (1 - 1e-12))
                 drawn[name][replicate] += sign * float(at) / _BINS_A_FACTOR_E
@@ -220,16 +232,12 @@ def _times_drawn(days: Integers, random: np.random.Generator) -> Floats:
     return times
 
 
-def _factors(
-    tables: Sequence[tuple[Integers, Integers, Integers, Floats]], times: Sequence[Floats], mix: _Mix
-) -> list[Floats]:
+def _factors(tables: Sequence[_Table], times: Sequence[Floats], mix: _Mix) -> list[Floats]:
     """Return the weight of one request by day and cell, shape (days, cells), a side.
 
     A cell that a side has none of this time is left out on both.
     """
-    counts = []
-    for (day, cell, _, number), drawn in zip(tables, times, strict=True):
-        counts.append(np.bincount(cell, weights=number * drawn[day], minlength=len(mix.cells)))
+    counts = [drawn @ table.there for table, drawn in zip(tables, times, strict=True)]
     there = (counts[0] > 0) & (counts[1] > 0)
     return [
         drawn[:, None] * np.where(there, mix.weights / np.maximum(number, 1e-9), 0.0)

@@ -21,7 +21,8 @@ from tests.support.stalled_hosts import World
 from tests.support.stalled_runs import stalls_of_runs, write_stalled
 from tests.unit.report.test_comparison import figures_of, text_of
 
-RUNS = 10
+# A few on each merge; as many as the share that is promised takes, in make test-lab-full.
+RUNS = [2, pytest.param(10, marks=pytest.mark.slow)]
 Story = Callable[..., World]
 
 CAUSES: list[tuple[str, Story, set[str]]] = [
@@ -38,14 +39,15 @@ CAUSES: list[tuple[str, Story, set[str]]] = [
 
 
 @pytest.mark.parametrize(("what", "story", "right"), CAUSES, ids=[row[0] for row in CAUSES])
+@pytest.mark.parametrize("runs", RUNS)
 def test_a_planted_cause_is_named_first_in_nine_of_ten_runs(
-    tmp_path: Path, what: str, story: Story, right: set[str]
+    tmp_path: Path, what: str, story: Story, right: set[str], runs: int
 ) -> None:
     first = []
-    for seed in range(RUNS):
+    for seed in range(runs):
         (found,) = stalls_of_runs([write_stalled(tmp_path / str(seed), story(seed))])
         first.append(found.standing_out[0].row.said if found.standing_out else in_words(found))
-    assert sum(each in right for each in first) >= 9, first
+    assert sum(each in right for each in first) >= 0.9 * runs, first
 
 
 QUIET: list[tuple[str, Story]] = [
@@ -55,8 +57,9 @@ QUIET: list[tuple[str, Story]] = [
 
 
 @pytest.mark.parametrize(("what", "story"), QUIET, ids=[row[0] for row in QUIET])
-def test_ten_quiet_runs_say_nothing(tmp_path: Path, what: str, story: Story) -> None:
-    for seed in range(RUNS):
+@pytest.mark.parametrize("runs", RUNS)
+def test_quiet_runs_say_nothing(tmp_path: Path, what: str, story: Story, runs: int) -> None:
+    for seed in range(runs):
         (found,) = stalls_of_runs([write_stalled(tmp_path / str(seed), story(seed))])
         assert in_words(found).startswith("nothing stands out"), what
 
