@@ -103,9 +103,14 @@ test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real pr
 	@cd replay/k6 && $(GO) vet ./... && ../../bin/staticcheck ./... && $(GO) test ./...
 	@PLIMSOLL_LAB=1 tools/pytest $(VENV)/bin/pytest -n 2 --durations=10 tests/real tests/verdicts
 
-test-lab-full: test-lab audit ## Run also what takes long: kills, studies, upgrades, audit, bare Debians; CONTRIBUTING.md lists it (hours)
+test-lab-full: test-lab audit mutants ## Run also what takes long: kills, studies, upgrades, audit, mutants, bare Debians; CONTRIBUTING.md lists it (hours)
 	@cd benchmarks/go && $(GO) test ./...
 	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 -m slow tests
+
+BASE  ?= $(wildcard tools/mutants.csv)
+GIVEN += BASE
+mutants: build $(VENV)/.dev bin/gomutants ## Tell whether the tests kill fewer of 300 mutants than before: [OUT=results BASE=tools/mutants.csv]
+	@$(VENV)/bin/python tools/mutants.py run "$$OUT" "$$BASE"
 
 # The site under test; empty means the default that docs/site.md names.
 BACKEND_DIR ?=
@@ -225,4 +230,8 @@ bin/staticcheck: tools/staticcheck/go.mod
 	@tools/need-go $(GO)
 	@cd tools/staticcheck && $(GO) build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
 
-.PHONY: help setup build replay report signoff docs man dist image lint test golden test-lab test-lab-full base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean
+bin/gomutants: tools/gomutants/go.mod tools/gomutants/main.go
+	@tools/need-go $(GO)
+	@cd tools/gomutants && $(GO) build -o ../../$@ .
+
+.PHONY: help setup build replay report signoff docs man dist image lint test golden test-lab test-lab-full mutants base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean

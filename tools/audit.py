@@ -26,6 +26,7 @@ GO_MODULES = {
     "plimsoll/scenarios/k6": ["go.k6.io/k6"],
     "tests/real/operator": ["-test", "./..."],
     "tools/cyclonedx": ["github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"],
+    "tools/gomutants": ["./..."],
     "tools/govulncheck": ["golang.org/x/vuln/cmd/govulncheck"],
     "tools/staticcheck": ["honnef.co/go/tools/cmd/staticcheck"],
 }
