@@ -49,7 +49,7 @@ def rendered(
     behaviour, contents = (
         script((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("report.js", "contents.js")
     )
-    plotly = script(get_plotlyjs())
+    plotly = _plotly()
     pages = environment(*folders)
     css = "".join(_source(pages, name) for name in ("report.css", *styles))
     return pages.get_template(template).render(
@@ -63,6 +63,11 @@ def rendered(
         version=__version__,
         **values,
     )
+
+
+@cache
+def _plotly() -> Markup:
+    return script(get_plotlyjs())
 
 
 def _source(pages: Environment, name: str) -> str:
@@ -79,15 +84,17 @@ def script(text: str) -> Markup:
 
 def policy(scripts: Sequence[str]) -> str:
     """Return a Content-Security-Policy that lets these scripts run, no other, and nothing be loaded."""
-    hashes = " ".join(f"'sha256-{base64.b64encode(_sha256(script)).decode()}'" for script in scripts)
+    hashes = " ".join(map(_hash, scripts))
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def _sha256(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8")).digest()
+@cache
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def write_page(target: Path, text: str, option: str = "--out") -> None:

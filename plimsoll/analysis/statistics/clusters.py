@@ -38,14 +38,9 @@ def clustering(times: Groups, sample: Sample) -> float | None:
     limits_us = [sample.at(position) for ppm in WATCHED if (position := rank(ppm, sample.n))]
     if len(limits_us) < len(WATCHED):
         return None
-    requests = times.sizes()
-    first, size = min(requests), max(requests) - min(requests) + 1
-
-    def by_slice(sizes: dict[int, int]) -> NDArray[np.int64]:
-        counts = np.zeros(size, dtype=np.int64)
-        counts[np.fromiter(sizes, np.int64) - first] = np.fromiter(sizes.values(), np.int64)
-        return counts
-
-    return max(
-        design_effect(by_slice(times.sizes_from(limit_us)), by_slice(requests)) for limit_us in limits_us
-    )
+    keys = np.array(times.keys())
+    counts = times.sizes_from([0, *limits_us])  # the first: all
+    slices = np.zeros((len(counts), keys[-1] - keys[0] + 1), dtype=np.int64)
+    slices[:, keys - keys[0]] = counts
+    requests, *slow = slices
+    return max(design_effect(each, requests) for each in slow)

@@ -1,13 +1,15 @@
 """Values gathered under small whole numbers, block by block, without a copy of what came before."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.times import Microseconds, Times, least
+
+_AT_ONCE = 64  # keys whose values are copied to be counted
 
 
 class Groups:
@@ -31,9 +33,9 @@ class Groups:
         order = np.argsort(keys.astype(np.uint16), kind="stable")  # 16 bits: a radix sort
         keys, values = keys[order], values[order]
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-        for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
-            # a copy, so that a short part does not keep a whole block alive
-            self._parts[int(keys[start])].append(values[start:stop].copy())
+        stops = [*starts[1:].tolist(), len(keys)]
+        for key, start, stop in zip(keys[starts].tolist(), starts.tolist(), stops, strict=True):
+            self._parts[key].append(values[start:stop])
 
     def _add_failures(self, keys: NDArray[Any], values: Microseconds) -> None:
         order = np.argsort(keys.astype(np.uint16), kind="stable")
@@ -61,12 +63,18 @@ class Groups:
         """Return how many values each key has."""
         return {key: sum(map(len, parts)) for key, parts in self._parts.items()}
 
-    def sizes_from(self, limit_us: int) -> dict[int, int]:
-        """Return how many values of each key are at least `limit_us`."""
-        return {
-            key: sum(int(np.count_nonzero(part >= limit_us)) for part in parts)
-            for key, parts in self._parts.items()
-        }
+    def sizes_from(self, limits_us: Sequence[int]) -> NDArray[np.int64]:
+        """Return how many values of each key are at least so long: a row a limit, a column a key."""
+        keys, found = self.keys(), []
+        for first in range(0, len(keys), _AT_ONCE):
+            some = keys[first : first + _AT_ONCE]
+            sizes = [sum(map(len, self._parts[key])) for key in some]
+            values = self._of(some).values_us
+            starts = np.cumsum([0, *sizes[:-1]])
+            found.append(
+                [np.add.reduceat(values >= limit_us, starts, dtype=np.int64) for limit_us in limits_us]
+            )
+        return np.concatenate(found, axis=1)
 
     def of(self, start: int, stop: int | None = None) -> Times:
         """Return the values under the keys `start` … `stop`−1 (default: `start` alone) as a new array."""

@@ -170,7 +170,7 @@ class _Weighted:
 
 @dataclass(frozen=True)
 class _Table:
-    """Place (day times cells, plus cell), bin and number of requests; and their number, shape (days, cells)."""
+    """Place (day × cells + cell), bin and number of requests; and their number, shape (days, cells)."""
 
     place: Integers
     bins: Integers
