@@ -48,6 +48,7 @@ REPORT: list[Row] = [
     ("its page", "show two.html"),
     ("a run that was interrupted, by a generator that was late", "plimsoll report odd --out odd.html"),
     ("its page", "show odd.html"),
+    ("runs that took no turns", "plimsoll report before after --out turns.html"),
 ]
 REPORT_JSON: list[Row] = [("the same busy site", "plimsoll report {busy} --out busy.html --json")]
 FILES = "--html page.html --markdown said.md --junit said.xml"
@@ -196,10 +197,17 @@ def _write_runs(folder: Path) -> None:
         write_both(folder / name, ratio)
     write_both(folder / "late")
     change(runs_of(folder / "late")[0], **LATE)
+    for run in runs_of(folder / "passes")[-1:]:
+        change(run, started_at="2026-11-28T12:00:00.000000Z", ended_at="2026-11-28T12:02:00.000000Z")
     separated(folder, repeats=3)
-    (folder / "limits.yml").write_text(GATES)
-    for run in write_experiment(folder / "experiment"):
+    (folder / "limits.yml").write_text(f"{GATES}  - {{scenario: replay, metric: p50, at_most_ratio: 1.25}}\n")
+    runs = write_experiment(folder / "experiment")
+    for run in runs:
         change(run, host=run_facts()["host"])
+    for run in runs[:2]:  # as if another disk were looked at, and seldom
+        head, *samples = (run / "host.csv").read_text().splitlines()
+        samples = [re.sub(r"(\d),90,([1-9])", r"\1,90,\g<2>0", sample) for sample in samples[::4]]
+        (run / "host.csv").write_text("\n".join([head, *samples, ""]))
     write_run(
         folder / "short", traffic(20, 5), routes=ROUTES, summary={"requests": {"total": 94, "sent": 94}}
     )

@@ -59,3 +59,20 @@ def test_a_run_whose_saturator_never_started_is_no_run_under_it(
         return
     with pytest.raises(LabError, match=r"still getting ready \d+ s after its phase began"):
         events.require_saturated(10 - begun_s)
+
+
+def test_the_saturator_works_as_long_as_its_phase_after_the_warm_up(tmp_path: Path) -> None:
+    """Its phase would be over by now were the warm-up none."""
+
+    async def begins() -> bool:
+        events = Events(tmp_path / "events.jsonl")
+        clock = RunClock(datetime.now(UTC) - timedelta(seconds=20))
+        phases = Phases(before_s=0, during_s=15, after_s=0)
+        working = asyncio.create_task(saturate(SlowToStart(0.0, events.note), clock, 10.0, phases))
+        await asyncio.wait([working], timeout=0.1)
+        works = not working.done()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return works
+
+    assert asyncio.run(begins())
