@@ -48,7 +48,7 @@ REPORT: list[Row] = [
     ("its page", "show two.html"),
     ("a run that was interrupted, by a generator that was late", "plimsoll report odd --out odd.html"),
     ("its page", "show odd.html"),
-    ("runs that took no turns", "plimsoll report before after --out turns.html"),
+    ("two runs of each backend", "plimsoll report few --out few.html"),
 ]
 REPORT_JSON: list[Row] = [("the same busy site", "plimsoll report {busy} --out busy.html --json")]
 FILES = "--html page.html --markdown said.md --junit said.xml"
@@ -201,6 +201,7 @@ def _write_runs(folder: Path) -> None:
         change(run, started_at="2026-11-28T12:00:00.000000Z", ended_at="2026-11-28T12:02:00.000000Z")
     separated(folder, repeats=3)
     (folder / "limits.yml").write_text(f"{GATES}  - {{scenario: replay, metric: p50, at_most_ratio: 1.25}}\n")
+    write_experiment(folder / "few", repeats=2)
     runs = write_experiment(folder / "experiment")
     for run in runs:
         change(run, host=run_facts()["host"])
