@@ -99,13 +99,11 @@ golden: build $(VENV)/.dev ## Write the golden files anew (tests/golden and othe
 
 test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real programs (root; installs nginx, goaccess, Chromium when missing)
 	@tools/need-lab
-	@cd replay && PLIMSOLL_LAB=1 $(GO) test -count=1 ./accesslog .
-	@cd replay/k6 && $(GO) vet ./... && ../../bin/staticcheck ./... && $(GO) test ./...
-	@PLIMSOLL_LAB=1 tools/pytest $(VENV)/bin/pytest -n 2 --durations=10 tests/real tests/verdicts
+	@PLIMSOLL_LAB=1 tools/test-lab $(GO) $(VENV)/bin/pytest
 
 test-lab-full: test-lab audit mutants ## Run also what takes long: kills, studies, upgrades, audit, mutants, bare Debians; CONTRIBUTING.md lists it (hours)
 	@cd benchmarks/go && $(GO) test ./...
-	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 -m slow tests
+	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 -m "slow or hypothesis" tests
 
 BASE  ?= $(wildcard tools/mutants.csv)
 GIVEN += BASE

@@ -19,7 +19,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("plimsoll", deadline=None)  # no test judges by the clock
+_IS_WHOLE = os.environ.get("PLIMSOLL_SLOW") == "1"
+
+# No test judges by the clock. A merge tries a few examples of each property, make test-lab-full a hundred.
+settings.register_profile("plimsoll", deadline=None, max_examples=100 if _IS_WHOLE else 25)
 settings.load_profile("plimsoll")
 
 _SCENARIOS = Path(__file__).parent / "unit" / "scenarios"
@@ -46,7 +49,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Groups:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the groups that take longest, and leave what is slow to `make test-lab-full`."""
     items.sort(key=rank)
-    if os.environ.get("PLIMSOLL_SLOW") != "1":
+    if not _IS_WHOLE:
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="part of make test-lab-full (PLIMSOLL_SLOW=1)"))

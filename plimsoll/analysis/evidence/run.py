@@ -85,7 +85,7 @@ class RunEvidence:
     response_ms: Mapping[str, Times]
     host: Mapping[str, Column] | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Its directory's name, which alone tells two runs of one backend apart (hostile)."""
         return name_of(self.directory.path)

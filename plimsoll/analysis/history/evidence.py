@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
@@ -25,7 +26,7 @@ class NightEvidence(RunEvidence):
 
     night: str = ""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The night and the run (hostile)."""
         return f"{self.night}/{super().name}"
@@ -39,7 +40,7 @@ class NightRun:
     night: NightRow
     run: ComparedRun
 
-    @property
+    @cached_property
     def evidence(self) -> NightEvidence:
         """The run as the gatekeeper knows it."""
         known = self.run.evidence

@@ -66,7 +66,7 @@ def test_two_imports_are_compared_as_weeks(tmp_path: Path) -> None:
 
 def test_a_kill_leaves_a_run_that_says_so_and_the_next_import_is_whole(tmp_path: Path) -> None:
     program = need(REPLAY)
-    log = log_of(tmp_path / "a.log", 600_000)
+    log = log_of(tmp_path / "a.log", 200_000)
     words = [program, "import", str(log), "--format", FORMAT, "--out", str(tmp_path / "out"), "--quiet"]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     while process.poll() is None and not list((tmp_path / "out").glob("*/requests.npy")):
@@ -79,7 +79,7 @@ def test_a_kill_leaves_a_run_that_says_so_and_the_next_import_is_whole(tmp_path:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     whole = RunDirectory.open(tmp_path / "out" / "latest")
-    assert (whole.status, whole.requests.count) == ("complete", 600_000)
+    assert (whole.status, whole.requests.count) == ("complete", 200_000)
     assert whole.path.resolve() != cut.resolve()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.importing.grinder_layout import TEST, Layout, NoLayoutError, Tests, done_ms, layout
@@ -66,7 +66,6 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=300)
 @given(lines=LINES, tail=st.sampled_from(["", "\n"]))
 def test_no_line_breaks_it(tmp_path_factory: pytest.TempPathFactory, lines: list[str], tail: str) -> None:
     path = tmp_path_factory.mktemp("log") / "x-0-data.log"

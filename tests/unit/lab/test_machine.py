@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import asyncssh
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
@@ -111,7 +111,6 @@ def test_a_failure_names_machine_command_and_last_words(
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=4))
 def test_every_argument_comes_through_the_shell_as_it_is(arguments: list[str]) -> None:
     done = on_machine(lambda machine: machine.run(["printf", "%s\\0", *arguments]))

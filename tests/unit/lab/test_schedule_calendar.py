@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll.lab.timers.calendar import DAYS, Calendar, dues, gaps, next_due, parsed
@@ -106,7 +106,6 @@ def test_a_calendar_reads_back(calendar: Calendar) -> None:
     assert parsed(str(calendar)) == calendar
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 23), st.integers(0, 59), st.sampled_from(ZONES), st.integers(0, 700))
 def test_each_day_has_one_night_whatever_the_clocks_do(hour: int, minute: int, zone: str, day: int) -> None:
     calendar = Calendar(tuple(range(7)), (hour,), minute, zone)
@@ -129,7 +128,6 @@ def test_nights_that_the_clocks_leave_out_are_named() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd is installed here")
-@settings(max_examples=40, deadline=None)
 @example(Calendar((0,), (0, 1), 0, "Europe/Berlin"))  # due just then: not later
 @given(CALENDARS)
 def test_systemd_means_the_same(calendar: Calendar) -> None:

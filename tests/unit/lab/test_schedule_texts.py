@@ -9,7 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.lab.errors import LabError
@@ -121,7 +121,6 @@ def test_each_word_of_a_unit_arrives_as_it_is(further: list[str]) -> None:
 
 
 @given(st.lists(WORDS, min_size=1, max_size=4))
-@settings(max_examples=40, deadline=None)
 def test_each_word_of_a_cron_line_arrives_as_it_is(further: list[str]) -> None:
     line = crontab.lines(NIGHTS, ["printf", "%s\\0", *further], False)[0]
     text = line.split(" ", 5)[5]

@@ -63,7 +63,7 @@ def test_records_keep_their_route_and_error_and_stand_in_the_order_of_their_ends
     assert run.facts.started_at == START
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(dealt=some.lists(some.lists(some.integers(1, 10**7), max_size=40), min_size=1, max_size=4))
 def test_percentiles_are_those_of_all_requests(
     tmp_path_factory: pytest.TempPathFactory, dealt: list[list[int]]

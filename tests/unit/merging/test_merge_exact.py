@@ -73,7 +73,7 @@ def _ranked(values_us: np.ndarray) -> dict[str, float | None]:
     return found | {"min": whole.min() / 1000, "max": whole.max() / 1000, "mean": whole.mean() / 1000}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     counts=some.lists(some.integers(0, 1500), min_size=OF, max_size=OF).filter(any), seed=some.integers(0, 99)
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.statistics.collect import collect
@@ -33,7 +33,6 @@ row = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80)
 @given(st.lists(row, min_size=1, max_size=50), st.integers(1, 20), st.none() | st.integers(1, 10**9))
 def test_counts_and_the_grinders_table_are_those_of_a_plain_loop(
     rows: list[dict[str, int]], block: int, timeout_us: int | None

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.statistics.localhours import local_hours, time_zone, weekday
@@ -101,7 +101,6 @@ def test_a_day_of_the_reference_stands_against_the_others() -> None:
     assert Reference(days[:7]).figures(days[0]).quantiles_ms["p50"] is None, "there is no other Monday yet"
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.tuples(

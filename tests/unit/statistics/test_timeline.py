@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.statistics.timeline import HEAT_ROWS, MOST_BINS, Timeline, heat_edge_ms
@@ -29,7 +29,6 @@ def _timeline(rows: list[tuple[int, int, int, bool]], block: int) -> Timeline:
     return timeline
 
 
-@settings(max_examples=60)
 @given(requests, st.integers(1, 20))
 def test_slices_hold_what_falls_into_them_however_they_folded(
     rows: list[tuple[int, int, int, bool]], block: int
