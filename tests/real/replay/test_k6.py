@@ -163,6 +163,7 @@ def test_four_instances_are_the_log_once_on_one_schedule(
     assert schedule(tmp_path / "results" / "latest") == union
 
 
+@pytest.mark.slow
 def test_an_instance_that_dies_is_named_and_its_unsent_requests_are_counted(
     hub: tuple[Network, Nginx], tmp_path: Path
 ) -> None:

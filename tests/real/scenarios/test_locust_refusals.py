@@ -217,6 +217,7 @@ def impatient(tmp_path: Path) -> str:
     return str(script.with_suffix(""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [1, 2], ids=["the other goes on", "nobody goes on"])
 def test_workers_that_are_killed_do_not_hold_the_master(
     site: _Site, impatient: str, tmp_path: Path, killed: int
@@ -233,6 +234,7 @@ def test_workers_that_are_killed_do_not_hold_the_master(
     assert run.facts["status"] in ("interrupted", "failed")
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_frozen_does_its_share_when_it_is_back(
     site: _Site, impatient: str, tmp_path: Path
 ) -> None:

@@ -128,6 +128,7 @@ def test_failures_whose_status_may_be_200(
     failed(UpgradeCommand(tmp_path, forum.url), f"continue: {title}", kind, said)
 
 
+@pytest.mark.slow
 def test_the_next_run_goes_on_where_a_fault_stopped_one(forum: Forum, tmp_path: Path) -> None:
     forum.must("fault.php", "error", "member-counters")
     scenario = UpgradeCommand(tmp_path, forum.url)
@@ -139,6 +140,7 @@ def test_the_next_run_goes_on_where_a_fault_stopped_one(forum: Forum, tmp_path: 
     assert forum.version() == "2.0"
 
 
+@pytest.mark.slow
 def test_interrupted_between_two_pages_and_gone_on_with(forum: Forum, tmp_path: Path) -> None:
     scenario = UpgradeCommand(tmp_path, forum.url)
     forum.upgrade_until("post-reactions")
@@ -158,6 +160,7 @@ def test_interrupted_between_two_pages_and_gone_on_with(forum: Forum, tmp_path: 
     assert forum.version() == "2.0"
 
 
+@pytest.mark.slow
 def test_killed_and_gone_on_with_when_the_lock_is_free(forum: Forum, tmp_path: Path) -> None:
     scenario, database = UpgradeCommand(tmp_path, forum.url), forum.database
     with contextlib.ExitStack() as block:
@@ -181,6 +184,7 @@ def test_a_lock_that_stays_is_told(forum: Forum, tmp_path: Path) -> None:
     failed(scenario, "start", "upgrade_locked", "somebody else is running it")
 
 
+@pytest.mark.slow
 def test_mariadbd_killed_in_a_page(forum: Forum, tmp_path: Path) -> None:
     scenario = UpgradeCommand(tmp_path, forum.url)
     with standing(forum, scenario) as process:
