@@ -1,6 +1,6 @@
 """The small form of the study: verdicts are wrong no more often than they may; the document has its tables.
 
-PLIMSOLL_SLOW=1 asks all tables, which takes minutes, and holds the document to the full form, which takes longer.
+PLIMSOLL_SLOW=1 asks all tables, and holds the document to the full form, which takes minutes.
 """
 
 import os
@@ -31,7 +31,10 @@ def _small(table: str) -> list[list[str]]:
     return list(TABLES[table](SMALL))
 
 
-SLOW = [pytest.param(table, marks=pytest.mark.slow) for table in ("guarded errors", "unequal counts", "rare stalls")]
+SLOW = [
+    pytest.param(table, marks=pytest.mark.slow)
+    for table in ("guarded errors", "unequal counts", "rare stalls")
+]
 
 
 @pytest.mark.timeout(600)

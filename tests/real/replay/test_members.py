@@ -55,9 +55,7 @@ def holds_no_secret(
     assert not [word for word in words if any(word.encode() in shown for shown in listed.shown)]
 
 
-def test_wordpress_serves_members_their_own_pages(
-    site_block: Site, replay: Replayed, tmp_path: Path
-) -> None:
+def test_wordpress_serves_members_their_own_pages(site_block: Site, replay: Replayed, tmp_path: Path) -> None:
     site_block.php("members.php")
     log = log_of(tmp_path / "access.log", ["/", "/wp-admin/profile.php"])
     listed = accounts(tmp_path / "accounts", "plimsoll-member-", 1)

@@ -17,7 +17,6 @@ from tests.unit.report.test_page import HOSTILE
 from tests.unit.report.test_report_cache import with_arc
 from tests.unit.report.test_report_fileio import cell, cells, write_cells
 
-
 WIDE: Any = {"width": 1300, "height": 900}
 
 

@@ -128,7 +128,11 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("scenario", SHORT)
+# One of Locust's scenarios, k6's, and the browser's; the others of Locust's take the same way.
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("upload-images", "download")]
+
+
+@pytest.mark.parametrize("scenario", ["save-article", "visitors", "browser", *OTHERS])
 def test_who_knows_is_let_through_the_gate(scenario: str, guards: Guards, k6: Path, tmp_path: Path) -> None:
     if scenario == "browser":
         need("chromium")
@@ -138,7 +142,7 @@ def test_who_knows_is_let_through_the_gate(scenario: str, guards: Guards, k6: Pa
     no_secret_in(done, guards)
 
 
-@pytest.mark.parametrize("scenario", [name for name in SHORT if name != "browser"])
+@pytest.mark.parametrize("scenario", ["save-article", "visitors", *OTHERS])
 def test_who_has_the_certificate_is_let_in(scenario: str, guards: Guards, k6: Path, tmp_path: Path) -> None:
     done = ran(scenario, guards.tls, tmp_path, *guards.certificate, *SHORT[scenario])
     assert done.code == 0, done.said + done.details
@@ -152,7 +156,7 @@ def test_who_does_not_know_stays_outside(scenario: str, guards: Guards, k6: Path
     assert "40" in done.facts["reason"] + done.details, "status 401 or 403"
 
 
-@pytest.mark.parametrize("scenario", ["save-article", "browser"])
+@pytest.mark.parametrize("scenario", ["save-article", pytest.param("browser", marks=pytest.mark.slow)])
 def test_the_login_may_have_been_moved(scenario: str, guards: Guards, k6: Path, tmp_path: Path) -> None:
     if scenario == "browser":
         need("chromium")
@@ -165,7 +169,7 @@ def test_the_login_may_have_been_moved(scenario: str, guards: Guards, k6: Path, 
 
 def test_no_process_list_shows_what_lets_in(guards: Guards, k6: Path, tmp_path: Path) -> None:
     command = [str(PLIMSOLL), "scenario", "visitors", "--target", guards.gate]
-    more = ["--out", str(tmp_path), *guards.keys, "--rate", "2", "--duration-s", "4"]
+    more = ["--out", str(tmp_path), *guards.keys, "--rate", "2", "--duration-s", "3"]
     process = subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seen = ""
     while process.poll() is None:

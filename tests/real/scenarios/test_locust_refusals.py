@@ -191,7 +191,7 @@ def test_a_wrong_password_fails_a_run_with_workers(site: _Site, tmp_path: Path) 
 
 def test_when_the_time_of_locust_is_up_the_workers_hand_in_what_they_did(site: _Site, tmp_path: Path) -> None:
     master, port = _with_workers(
-        "download", site, tmp_path, *ONE_FILE, "-t", "8s", "--users", "2", "--iterations", "1000000"
+        "download", site, tmp_path, *ONE_FILE, "-t", "5s", "--users", "2", "--iterations", "1000000"
     )
     with _workers("download", port):
         run = ended(master, tmp_path)
@@ -278,6 +278,7 @@ def say_it_again_once(environment, **_):
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_says_twice_that_it_is_ready_keeps_its_user(site: _Site, tmp_path: Path) -> None:
     """It does where the answer takes more than five seconds, and Locust deals the users anew."""
     master, port = _with_workers(

@@ -24,6 +24,12 @@ def site(request: pytest.FixtureRequest) -> Site:
     return found
 
 
+# Either editor; each merge tests the block editor, which most sites have.
+EITHER = pytest.mark.parametrize(
+    "site", ["block", pytest.param("classic", marks=pytest.mark.slow)], indirect=True
+)
+
+
 def seed_of(path: Path) -> str:
     """A seed of the test's own: others may be writing on a site that was running already."""
     return str(zlib.crc32(str(path).encode()))
@@ -178,6 +184,7 @@ def test_an_account_that_may_not_is_named(
     assert run.steps[step] == 1, "what the account may not do is not tried again"
 
 
+@EITHER
 def test_a_nonce_that_expires_in_mid_run_is_counted_and_renewed(site: Site, tmp_path: Path) -> None:
     slow = ("--saves", "12", "--think-s", "1")
     process = started("save-article", site.url, tmp_path, *ONE, *slow)
@@ -194,6 +201,7 @@ def test_a_nonce_that_expires_in_mid_run_is_counted_and_renewed(site: Site, tmp_
     assert run.summary["measures"]["article saved"]["count"] == 13, "and every save was made good"
 
 
+@EITHER
 def test_a_login_that_is_lost_in_mid_run_is_made_again(site: Site, tmp_path: Path) -> None:
     process = started("save-article", site.url, tmp_path, *FEW, "--iterations", "4", "--think-s", "0.5")
     wait_for_step(process, tmp_path, "save")

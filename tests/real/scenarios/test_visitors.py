@@ -126,7 +126,7 @@ def test_a_seed_asks_for_the_same(pages: Nginx, tmp_path: Path) -> None:
     asked = []
     for seed in ("7", "7", "8"):
         before = targets(pages)
-        done = visit(pages.url, tmp_path / seed, "--seed", seed, "--rate", "5", "--duration-s", "7.99")
+        done = visit(pages.url, tmp_path / seed, "--seed", seed, "--rate", "10", "--duration-s", "3.99")
         assert done.returncode == 0, done.stderr
         asked.append(targets(pages) - before)
     assert asked[0] == asked[1]
@@ -168,7 +168,7 @@ def test_a_clone_answers_under_the_sites_name(pages: Nginx, tmp_path: Path) -> N
 
 
 def test_a_site_that_goes_away_is_all_errors(pages: Nginx, tmp_path: Path) -> None:
-    process = started(command(pages.url, tmp_path, "--rate", "20", "--duration-s", "20"), tmp_path / "latest")
+    process = started(command(pages.url, tmp_path, "--rate", "20", "--duration-s", "10"), tmp_path / "latest")
     pages.stop()
     process.communicate(timeout=LONGEST_S)
     run = RunDirectory.open(tmp_path / "latest")
