@@ -128,11 +128,12 @@ SHORT = {
 }
 
 
-# One of Locust's scenarios, k6's, and the browser's; the others of Locust's take the same way.
+# One of Locust's scenarios and k6's; the others of Locust's take the same way, and the browser takes long.
 OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("upload-images", "download")]
+BROWSER = pytest.param("browser", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("scenario", ["save-article", "visitors", "browser", *OTHERS])
+@pytest.mark.parametrize("scenario", ["save-article", "visitors", BROWSER, *OTHERS])
 def test_who_knows_is_let_through_the_gate(scenario: str, guards: Guards, k6: Path, tmp_path: Path) -> None:
     if scenario == "browser":
         need("chromium")
@@ -156,7 +157,7 @@ def test_who_does_not_know_stays_outside(scenario: str, guards: Guards, k6: Path
     assert "40" in done.facts["reason"] + done.details, "status 401 or 403"
 
 
-@pytest.mark.parametrize("scenario", ["save-article", pytest.param("browser", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scenario", ["save-article", BROWSER])
 def test_the_login_may_have_been_moved(scenario: str, guards: Guards, k6: Path, tmp_path: Path) -> None:
     if scenario == "browser":
         need("chromium")

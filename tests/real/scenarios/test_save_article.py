@@ -90,6 +90,7 @@ def reported(run: Ran) -> str:
     return (run.directory / "report.html").read_text()
 
 
+@EITHER
 def test_what_was_written_is_in_the_database(site: Site, tmp_path: Path) -> None:
     seed = seed_of(tmp_path)
     run = ran("save-article", site.url, tmp_path, "--iterations", "1", "--saves", "2", "--seed", seed)
@@ -167,6 +168,7 @@ def test_a_wrong_password_ends_the_run_with_the_sites_words(site_block: Site, tm
     assert scenario.files_with(run.directory, WRONG) == []
 
 
+@EITHER
 @pytest.mark.parametrize(
     ("user", "step", "says"),
     [
@@ -231,6 +233,7 @@ def test_a_notice_before_the_reply_of_rest_is_no_success(site_block: Site, tmp_p
     assert ("autosave", "check_failed") in run.errors
 
 
+@EITHER
 def test_what_the_site_throws_away_is_noticed(site: Site, tmp_path: Path) -> None:
     lossy = (
         "add_filter( 'wp_insert_post_data', function ( $d ) { $d['post_content'] = 'gone'; return $d; } );"

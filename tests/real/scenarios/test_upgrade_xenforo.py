@@ -114,9 +114,11 @@ def test_a_wrong_password(forum: Forum, tmp_path: Path) -> None:
     ("fault", "step", "kind", "said"),
     [
         ("fatal", "post-index", "php_fatal", "Allowed memory size"),
-        ("error", "post-index", "upgrade_failed", "A fault was requested"),
+        pytest.param(
+            "error", "post-index", "upgrade_failed", "A fault was requested", marks=pytest.mark.slow
+        ),
         ("refused", "post-index", "upgrade_failed", "A fault was requested".lower()),
-        ("stuck", "post-index", "upgrade_failed", "does not advance"),
+        pytest.param("stuck", "post-index", "upgrade_failed", "does not advance", marks=pytest.mark.slow),
         ("silent", "search-index", "upgrade_failed", "does not say"),
     ],
 )

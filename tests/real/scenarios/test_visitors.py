@@ -64,7 +64,10 @@ def test_the_scripts_arithmetic(k6: Path) -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("model", ["constant-arrival-rate", "ramping-arrival-rate", "ramping-vus"])
+@pytest.mark.parametrize(
+    "model",
+    ["constant-arrival-rate", pytest.param("ramping-arrival-rate", marks=pytest.mark.slow), "ramping-vus"],
+)
 def test_k6_nginx_and_the_records_count_alike(
     pages: Nginx, elsewhere: socket.socket, tmp_path: Path, model: str
 ) -> None:
@@ -167,6 +170,7 @@ def test_a_clone_answers_under_the_sites_name(pages: Nginx, tmp_path: Path) -> N
     assert requests(tmp_path / "latest")["errors"] == 0
 
 
+@pytest.mark.slow
 def test_a_site_that_goes_away_is_all_errors(pages: Nginx, tmp_path: Path) -> None:
     process = started(command(pages.url, tmp_path, "--rate", "20", "--duration-s", "10"), tmp_path / "latest")
     pages.stop()
@@ -196,6 +200,7 @@ def child_of(process: "subprocess.Popen[str]") -> int:
     return child
 
 
+@pytest.mark.slow
 def test_a_killed_k6_leaves_an_interrupted_run(pages: Nginx, tmp_path: Path) -> None:
     run = tmp_path / "latest"
     process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
@@ -207,6 +212,7 @@ def test_a_killed_k6_leaves_an_interrupted_run(pages: Nginx, tmp_path: Path) -> 
     assert (run / "summary.json").exists()
 
 
+@pytest.mark.slow
 def test_no_load_goes_on_when_we_are_killed(pages: Nginx, tmp_path: Path) -> None:
     run = tmp_path / "latest"
     process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
