@@ -15,7 +15,7 @@ from plimsoll.scenarios.xenforo.pagesfile import STAND_IN
 from tests.support.forum import PASSWORD, Forum
 from tests.support.waiting import wait_for
 
-POSTS = 6000
+POSTS = 2500
 
 
 class UpgradeCommand:

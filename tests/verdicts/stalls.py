@@ -16,7 +16,7 @@ from tests.support import stalled_hosts
 from tests.support.stalled_hosts import World
 from tests.support.stalled_runs import stalls_of_runs, write_stalled
 
-FULL, SMALL = 1000, 60
+FULL = 1000
 NOTHING = "nothing"
 Story = Callable[[int, int], World]
 CAUSES: dict[str, Story] = {

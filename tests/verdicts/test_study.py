@@ -1,11 +1,12 @@
 """The small form of the study: verdicts are wrong no more often than they may; the document has its tables.
 
-PLIMSOLL_SLOW=1 holds the document to the full form, which takes some minutes.
+PLIMSOLL_SLOW=1 asks all tables, and holds the document to the full form, which takes minutes.
 """
 
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -25,13 +26,21 @@ def _quick() -> Iterator[None]:
         yield
 
 
-WRONG = ["guarded errors", "unequal counts", "rare stalls", "looks"]
+@cache
+def _small(table: str) -> list[list[str]]:
+    return list(TABLES[table](SMALL))
+
+
+SLOW = [
+    pytest.param(table, marks=pytest.mark.slow)
+    for table in ("guarded errors", "unequal counts", "rare stalls")
+]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("table", WRONG)
+@pytest.mark.parametrize("table", ["looks", *SLOW])
 def test_verdicts_are_wrong_no_more_often_than_they_may(table: str) -> None:
-    heads, *rows = TABLES[table](SMALL)
+    heads, *rows = _small(table)
     assert rows
     for row in rows:
         for head, cell in zip(heads, row, strict=True):
@@ -39,9 +48,9 @@ def test_verdicts_are_wrong_no_more_often_than_they_may(table: str) -> None:
                 assert _share(cell) <= most(SMALL), (head, row)
 
 
-@pytest.mark.parametrize("table", ["unequal counts", "looks"])
+@pytest.mark.parametrize("table", ["looks", pytest.param("unequal counts", marks=pytest.mark.slow)])
 def test_without_the_guards_they_were(table: str) -> None:
-    heads, *rows = TABLES[table](SMALL)
+    heads, *rows = _small(table)
     before = [at for at, head in enumerate(heads) if head.endswith("before")]
     assert max(_share(row[at]) for row in rows for at in before) > most(SMALL), (
         "or nothing is guarded against"
@@ -57,6 +66,7 @@ def test_the_gate_on_stalls_passes_none_that_stalls_too_often() -> None:
             assert _share(failed) <= most(SMALL), (runs, share)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_number_of_further_runs_is_right() -> None:
     """Within 5 points in the full form; here within 5 and two standard errors."""
@@ -66,6 +76,7 @@ def test_the_number_of_further_runs_is_right() -> None:
         assert abs(_share(row[-1]) - 0.8) <= 0.05 + 2 * (0.16 / told) ** 0.5, row
 
 
+@pytest.mark.slow
 def test_the_bound_within_a_run_is_shown_where_it_holds() -> None:
     _, *rows = TABLES["coverage"](SMALL)
     for requests, _, _, shown, wrong in rows:

@@ -18,8 +18,7 @@ def page_of(folder: Path, *sides: str | Path) -> Path:
     return page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("ratio", [1.0, 1.5])
+@pytest.mark.parametrize(("ratio", "scheme"), [(1.0, "light"), (1.5, "dark")])
 def test_the_page_is_drawn_and_quiet(
     browser: Browser,
     tmp_path: Path,

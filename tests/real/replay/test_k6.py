@@ -43,7 +43,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Network, Ngi
 
 
 def options(target: str, out: Path, **more: object) -> str:
-    return json.dumps({"logs": str(LOG), "target": target, "out": str(out), "speed": 10, **more})
+    return json.dumps({"logs": str(LOG), "target": target, "out": str(out), "speed": 20, **more})
 
 
 def run_of(out: Path, index: int | None = None) -> Path:
@@ -87,7 +87,7 @@ def four(net: Network, server: Nginx, tmp_path: Path, **more: object) -> list[su
 
 
 def test_one_instance_replays_as_bin_replay_does(nginx: Nginx, replay: Replay, tmp_path: Path) -> None:
-    told = replay(str(LOG), "--target", nginx.url, "--speed", "10", "--warmup", "2s")
+    told = replay(str(LOG), "--target", nginx.url, "--speed", "20", "--warmup", "2s")
     assert told.returncode == 0, told.stderr
     inside = begin(tmp_path / "one.js", options(nginx.url, tmp_path / "k6", warmup="2s"))
     said, _ = inside.communicate(timeout=300)
@@ -158,11 +158,12 @@ def test_four_instances_are_the_log_once_on_one_schedule(
     assert schedule(tmp_path / "merged") == union
 
     # One that replays all of it has the same schedule, to the nanosecond.
-    alone = replay(str(LOG), "--target", nginx.url, "--speed", "10")
+    alone = replay(str(LOG), "--target", nginx.url, "--speed", "20")
     assert alone.returncode == 0, alone.stderr
     assert schedule(tmp_path / "results" / "latest") == union
 
 
+@pytest.mark.slow
 def test_an_instance_that_dies_is_named_and_its_unsent_requests_are_counted(
     hub: tuple[Network, Nginx], tmp_path: Path
 ) -> None:

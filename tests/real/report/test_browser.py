@@ -127,7 +127,7 @@ def test_nothing_of_a_hostile_experiment_is_executed(browser: Browser, tmp_path:
     opened.page.close()
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("runs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_nothing_of_a_hostile_run_is_executed(browser: Browser, tmp_path: Path, runs: int) -> None:
     paths = [hostile_run(tmp_path / f"<img src=x onerror=window.owned=1>{n}") for n in range(runs)]
     report = make_report(paths, tmp_path / "report.html").path

@@ -1,5 +1,6 @@
 """A page of many runs in a real Chromium: folded, and opened by hand."""
 
+import pytest
 from playwright.sync_api import Browser
 
 from plimsoll.analysis.report.make import Report
@@ -7,6 +8,7 @@ from tests.support.chromium import Opened
 from tests.unit.report.test_report_many import many  # noqa: F401 a fixture
 
 
+@pytest.mark.slow
 def test_it_opens_and_unfolds_without_a_word(browser: Browser, many: Report) -> None:  # noqa: F811
     opened = Opened(browser, many.path, color_scheme="dark", viewport={"width": 390, "height": 844})
     page = opened.page

@@ -1,6 +1,7 @@
 """The newer figures in a real browser: quiet, light and dark, wide and narrow, on paper; deaf to names."""
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tests.unit.report.test_page import HOSTILE
 from tests.unit.report.test_report_cache import with_arc
 from tests.unit.report.test_report_fileio import cell, cells, write_cells
 
+WIDE: Any = {"width": 1300, "height": 900}
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -28,7 +31,23 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_report([folder / "a", folder / "b"]).path
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (390, "dark")])
+@pytest.fixture(scope="module")
+def shared(browser: Browser, report: Path) -> Iterator[Opened]:
+    """A page that was drawn once, which takes seconds, for tests that read it at widths of their own."""
+    opened = Opened(browser, report, color_scheme="dark", viewport=WIDE)
+    yield opened
+    opened.page.close()
+
+
+@pytest.fixture
+def opened(shared: Opened) -> Iterator[Opened]:
+    yield shared
+    shared.page.emulate_media(media="screen")
+    shared.page.set_viewport_size(WIDE)
+    assert shared.complaints == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (390, "dark")])
 def test_all_figures_are_drawn_without_a_word(
     browser: Browser,
     report: Path,
@@ -57,25 +76,20 @@ def test_all_figures_are_drawn_without_a_word(
     page.close()
 
 
-def test_it_prints_on_paper(browser: Browser, report: Path) -> None:
-    opened = Opened(browser, report, color_scheme="dark", viewport={"width": 1300, "height": 900})
+def test_it_prints_on_paper(opened: Opened) -> None:
     assert opened.page.pdf().startswith(b"%PDF")
-    assert opened.complaints == []
-    opened.page.close()
 
 
-def test_no_table_is_wider_than_the_paper(browser: Browser, report: Path) -> None:
-    opened = Opened(browser, report, viewport={"width": 718, "height": 1000})  # A4 between its margins
+def test_no_table_is_wider_than_the_paper(opened: Opened) -> None:
+    opened.page.set_viewport_size({"width": 718, "height": 1000})  # A4 between its margins
     opened.page.emulate_media(media="print")
     wider = """[...document.querySelectorAll("table")].filter((table) => table.offsetParent
         && table.scrollWidth > table.parentElement.clientWidth + 1).length"""
     assert opened.page.locator("table:visible").count() >= 5
     assert opened.page.evaluate(wider) == 0
-    opened.page.close()
 
 
-def test_the_data_of_a_chart_are_downloaded(browser: Browser, report: Path) -> None:
-    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
+def test_the_data_of_a_chart_are_downloaded(opened: Opened) -> None:
     for key in ("phases-3", "heat-0-1"):
         with opened.page.expect_download() as downloading:
             opened.page.locator(f'button[data-csv="{key}"]').click()
@@ -86,25 +100,21 @@ def test_the_data_of_a_chart_are_downloaded(browser: Browser, report: Path) -> N
         assert list(rows[0]) == ["series", "x_axis", "y_axis", "x", "y", "value"]
         assert all(row["y"] for row in rows)
         assert any(row["value"] for row in rows) == key.startswith("heat")
-    assert opened.complaints == []
-    opened.page.close()
 
 
-def test_a_link_leads_to_the_chart(browser: Browser, report: Path) -> None:
-    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
+def test_a_link_leads_to_the_chart(browser: Browser, report: Path, opened: Opened) -> None:
     opened.page.locator('button[data-link="phases-3"]').click()
     assert opened.page.url == f"{report.as_uri()}#figure-phases-3"
-    opened.page.close()
-    again = Opened(browser, report, viewport={"width": 1300, "height": 900}, fragment="figure-phases-3")
+    again = Opened(browser, report, viewport=WIDE, fragment="figure-phases-3")
     top_px = again.page.evaluate("document.getElementById('figure-phases-3').getBoundingClientRect().top")
     assert 0 <= top_px < 900
     again.page.close()
 
 
 @pytest.mark.parametrize(("width", "beside"), [(1600, True), (1300, False), (390, False)])
-def test_the_contents_follow_the_reader(browser: Browser, report: Path, width: int, beside: bool) -> None:
-    opened = Opened(browser, report, viewport={"width": width, "height": 900})
+def test_the_contents_follow_the_reader(opened: Opened, width: int, beside: bool) -> None:
     page = opened.page
+    page.set_viewport_size({"width": width, "height": 900})
     assert page.locator(".contents ol").is_visible() == beside
     if not beside:
         page.locator(".contents summary").click()
@@ -121,30 +131,23 @@ def test_the_contents_follow_the_reader(browser: Browser, report: Path, width: i
     page.emulate_media(media="print")
     assert not page.locator(".contents").is_visible()
     assert not page.locator(".tools").first.is_visible()
-    assert opened.complaints == []
-    page.close()
 
 
 @pytest.mark.parametrize(("width", "columns"), [(1300, 1), (2200, 2)])
-def test_charts_are_side_by_side_where_there_is_room(
-    browser: Browser, report: Path, width: int, columns: int
-) -> None:
-    opened = Opened(browser, report, viewport={"width": width, "height": 900})
+def test_charts_are_side_by_side_where_there_is_room(opened: Opened, width: int, columns: int) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 900})
     lefts = "new Set([...document.querySelectorAll('.charts > .card')].map((c) => c.offsetLeft)).size"
     assert opened.page.evaluate(lefts) == columns
     plots = "[...document.querySelectorAll('.charts .plot')]"
     wider = f"{plots}.filter((plot) => plot.scrollWidth > plot.clientWidth + 1).length"
-    assert opened.page.evaluate(wider) == 0
-    opened.page.close()
+    opened.until(f"{wider} === 0")
 
 
-def test_a_backend_is_hidden_with_bars_and_points(browser: Browser, report: Path) -> None:
-    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
+def test_a_backend_is_hidden_with_bars_and_points(opened: Opened) -> None:
     opened.page.locator("#figure-phases-3").scroll_into_view_if_needed()
     opened.page.locator("#figure-phases-3 .legendtoggle").first.click()
     opened.until("document.querySelectorAll('#figure-phases-3 .barlayer .point').length === 9")
     opened.until("document.querySelectorAll('#figure-phases-3 .scatterlayer .point').length === 18")
-    opened.page.close()
 
 
 def test_nothing_of_hostile_steps_measures_and_volumes_is_executed(browser: Browser, tmp_path: Path) -> None:

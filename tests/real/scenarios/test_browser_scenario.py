@@ -49,13 +49,6 @@ def programs() -> None:
     k6_program(print)
 
 
-@pytest.fixture(params=["site_block", "site_classic"])
-def site(request: pytest.FixtureRequest) -> Site:
-    """Both sites, one after the other."""
-    found: Site = request.getfixturevalue(request.param)
-    return found
-
-
 def day(
     target: str,
     out: Path,
@@ -85,10 +78,28 @@ def failures(run: Path) -> list[dict[str, Any]]:
     return [event for event in events if event["event"] == "error"]
 
 
-def test_the_authors_day(site: Site, tmp_path: Path) -> None:
-    done = day(site.url, tmp_path, "--iterations", "2")
+def test_two_authors_write_on_a_clone_that_answers_under_the_sites_name(
+    site_block: Site, tmp_path: Path
+) -> None:
+    port = urlsplit(site_block.url).port
+    options = ("--connect-to", f"127.0.0.1:{port}", "--users", "2", "--iterations", "2")
+    done = day("http://blog.example", tmp_path, *options, port=port)
+    run = the_day_was_whole(site_block, done, tmp_path, days=2)
+    assert set(run.requests.mapped()["client"].tolist()) == {1, 2}
+
+
+def test_days_begin_until_the_time_is_up_and_none_is_cut_off(site_classic: Site, tmp_path: Path) -> None:
+    done = day(site_classic.url, tmp_path, "--duration-s", "2")
+    run = the_day_was_whole(site_classic, done, tmp_path, days=1)
+    assert not read(run.path / "summary.json")["requests"]["skipped"].get("dropped_iterations")
+
+
+def the_day_was_whole(
+    site: Site, done: subprocess.CompletedProcess[str], out: Path, days: int
+) -> RunDirectory:
+    """Nothing failed; so many days are in the database, and the first one in what was recorded."""
     assert done.returncode == 0, done.stdout + done.stderr
-    run = RunDirectory.open(tmp_path / "latest")
+    run = RunDirectory.open(out / "latest")
     assert run.status == "complete"
     assert failures(run.path) == []
 
@@ -99,14 +110,14 @@ def test_the_authors_day(site: Site, tmp_path: Path) -> None:
         " WHERE post_status = 'publish' AND post_type = 'post' AND post_title LIKE 'Plimsoll%' ORDER BY ID"
     )
     rows = [row for row in published if row[1].endswith(own)]
-    assert len(rows) == 2
+    assert len(rows) == days
     for _, _, content in rows:
         assert "key by key" in content
         assert "One more thought" in content, "it was saved again"
     parents = site.sql("SELECT DISTINCT post_parent FROM wp_posts WHERE post_type = 'revision'")
     assert [rows[-1][0]] in parents
     files = site.sql("SELECT meta_value FROM wp_postmeta WHERE meta_key = '_wp_attached_file'")
-    assert len([row for row in files if own in row[0]]) == 2
+    assert len([row for row in files if own in row[0]]) == days
 
     # What it recorded.
     assert {f"{route}" for route in run.routes} >= set(STEPS)
@@ -126,26 +137,17 @@ def test_the_authors_day(site: Site, tmp_path: Path) -> None:
     assert measures["cls: editor"]["unit"] == "score"
     assert measures["inp: editor"]["count"] >= 1
     assert all(
-        measures[name]["count"] == 2 for name in ("log_in", "editor_ready", "publish", "save", "upload")
+        measures[name]["count"] == days for name in ("log_in", "editor_ready", "publish", "save", "upload")
     )
     pictures = sorted(path.name for path in (run.path / "screenshots").iterdir())
     assert pictures == [f"1-{n:02}-{step.replace(' ', '-')}.png" for n, step in enumerate(STEPS, 1)]
     assert min(path.stat().st_size for path in (run.path / "screenshots").iterdir()) > 5000
     assert nowhere(PASSWORD, run.path)
+    return run
 
 
 def nowhere(secret: str, folder: Path) -> bool:
     return not [path for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-
-
-def test_days_begin_until_the_time_is_up_and_none_is_cut_off(site_block: Site, tmp_path: Path) -> None:
-    done = day(site_block.url, tmp_path, "--duration-s", "2", "--no-screenshots")
-    assert done.returncode == 0, done.stdout + done.stderr
-    run = RunDirectory.open(tmp_path / "latest")
-    assert run.status == "complete"
-    assert failures(run.path) == []
-    assert {f"{route}" for route in run.routes} >= set(STEPS)
-    assert not read(run.path / "summary.json")["requests"]["skipped"].get("dropped_iterations")
 
 
 def test_a_wrong_password_is_named_and_kept_secret(site_block: Site, tmp_path: Path) -> None:
@@ -175,16 +177,6 @@ def test_nobody_there_is_a_failed_run(tmp_path: Path) -> None:
     facts = read(tmp_path / "latest" / "run.json")
     assert facts["status"] == "failed"
     assert "ERR_CONNECTION_REFUSED" in facts["reason"]
-
-
-def test_a_clone_answers_under_the_sites_name_and_nobody_else_does(site_block: Site, tmp_path: Path) -> None:
-    port = urlsplit(site_block.url).port
-    options = ("--connect-to", f"127.0.0.1:{port}", "--users", "2", "--iterations", "2")
-    done = day("http://blog.example", tmp_path, *options, port=port)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert failures(tmp_path / "latest") == []
-    clients = RunDirectory.open(tmp_path / "latest").requests.mapped()["client"]
-    assert set(clients.tolist()) == {1, 2}
 
 
 class _Front(BaseHTTPRequestHandler):

@@ -29,6 +29,12 @@ def site(request: pytest.FixtureRequest) -> Site:
     return found
 
 
+# Either editor; each merge tests the block editor, which most sites have.
+EITHER = pytest.mark.parametrize(
+    "site", ["block", pytest.param("classic", marks=pytest.mark.slow)], indirect=True
+)
+
+
 class Rest:
     """WordPress's REST interface, for the author of the runs."""
 
@@ -109,6 +115,7 @@ def killed(site: Site, out: Path) -> Path:
     return (out / "latest").resolve()
 
 
+@EITHER
 def test_what_a_killed_run_wrote_is_removed_and_nothing_else(
     site: Site, rest: Rest, others: list[int], tmp_path: Path
 ) -> None:
@@ -131,6 +138,7 @@ def test_what_a_killed_run_wrote_is_removed_and_nothing_else(
     assert all(rest.there(post) for post in others)
 
 
+@EITHER
 def test_it_is_found_by_its_name_where_the_run_directory_is_lost(
     site: Site, rest: Rest, others: list[int], tmp_path: Path
 ) -> None:
@@ -148,7 +156,13 @@ def test_it_is_found_by_its_name_where_the_run_directory_is_lost(
     assert all(rest.there(post) for post in others)
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["with its directory", "its directory lost"])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        pytest.param(False, id="with its directory", marks=pytest.mark.slow),
+        pytest.param(True, id="its directory lost"),
+    ],
+)
 def test_an_image_that_was_uploaded_as_its_run_was_killed_is_removed_with_all_its_files(
     site_block: Site, tmp_path: Path, lost: bool
 ) -> None:
@@ -174,6 +188,7 @@ def test_an_image_that_was_uploaded_as_its_run_was_killed_is_removed_with_all_it
     assert files_of(site_block, name) == [], "sizes that were made meanwhile are gone too"
 
 
+@EITHER
 def test_what_a_run_created_and_removed_is_in_its_events(site: Site, tmp_path: Path) -> None:
     run = ran("save-article", site.url, tmp_path, "--iterations", "2", "--saves", "0", "--clean-up", "always")
     assert run.code == 0, run.said
@@ -188,6 +203,7 @@ def test_what_a_run_created_and_removed_is_in_its_events(site: Site, tmp_path: P
     assert clean_up(site, run.directory, "--yes").returncode == 0
 
 
+@EITHER
 def test_an_account_that_may_not_is_told_so_and_changes_nothing(site: Site, tmp_path: Path) -> None:
     run = killed(site, tmp_path)
     kept_out = clean_up(site, run, "--yes", user="contributor")
@@ -197,27 +213,27 @@ def test_an_account_that_may_not_is_told_so_and_changes_nothing(site: Site, tmp_
     assert clean_up(site, run, "--yes").returncode == 0
 
 
-@pytest.mark.parametrize(("answer", "left"), [("n", True), ("y", False)])
-def test_on_a_terminal_it_asks(site_block: Site, tmp_path: Path, answer: str, left: bool) -> None:
+def test_on_a_terminal_it_asks(site_block: Site, tmp_path: Path) -> None:
     run = killed(site_block, tmp_path)
     name = name_of(run)
-    outer, inner = pty.openpty()
     command = [str(PLIMSOLL), "scenario", "clean-up", "--target", site_block.url, "--i-may-change-this-site"]
-    try:
-        os.write(outer, f"{answer}\n".encode())
-        done = subprocess.run(
-            [*command, "--run", name],
-            env=account(),
-            stdin=inner,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-    finally:
-        os.close(outer)
-        os.close(inner)
-    assert done.returncode == (1 if left else 0), done.stdout + done.stderr
-    assert "for good?" in done.stderr
-    assert (bearing(site_block, name) > 0) == left
+    for answer, left in (("n", True), ("y", False)):
+        outer, inner = pty.openpty()
+        try:
+            os.write(outer, f"{answer}\n".encode())
+            done = subprocess.run(
+                [*command, "--run", name],
+                env=account(),
+                stdin=inner,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+        finally:
+            os.close(outer)
+            os.close(inner)
+        assert done.returncode == (1 if left else 0), done.stdout + done.stderr
+        assert "for good?" in done.stderr
+        assert (bearing(site_block, name) > 0) == left
     assert clean_up(site_block, "--run", name, "--yes").returncode == 0

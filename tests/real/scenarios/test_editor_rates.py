@@ -70,6 +70,7 @@ def interval_s(requests: list[Logged], kind: str) -> float:
     return mean(gap for gap in gaps if usual / 2 < gap < usual * 2)
 
 
+@pytest.mark.slow
 def test_rates_by_kind_are_those_of_a_browser(site_block: Site, tmp_path: Path) -> None:
     version = (site_block.folder / "wordpress" / "wp-includes" / "version.php").read_text()
     branch = re.search(r"wp_version = '(\d+\.\d+)", version)

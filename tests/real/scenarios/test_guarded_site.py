@@ -128,7 +128,12 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("scenario", SHORT)
+# One of Locust's scenarios and k6's; the others of Locust's take the same way, and the browser takes long.
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("upload-images", "download")]
+BROWSER = pytest.param("browser", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("scenario", ["save-article", "visitors", BROWSER, *OTHERS])
 def test_who_knows_is_let_through_the_gate(scenario: str, guards: Guards, k6: Path, tmp_path: Path) -> None:
     if scenario == "browser":
         need("chromium")
@@ -138,7 +143,7 @@ def test_who_knows_is_let_through_the_gate(scenario: str, guards: Guards, k6: Pa
     no_secret_in(done, guards)
 
 
-@pytest.mark.parametrize("scenario", [name for name in SHORT if name != "browser"])
+@pytest.mark.parametrize("scenario", ["save-article", "visitors", *OTHERS])
 def test_who_has_the_certificate_is_let_in(scenario: str, guards: Guards, k6: Path, tmp_path: Path) -> None:
     done = ran(scenario, guards.tls, tmp_path, *guards.certificate, *SHORT[scenario])
     assert done.code == 0, done.said + done.details
@@ -152,7 +157,7 @@ def test_who_does_not_know_stays_outside(scenario: str, guards: Guards, k6: Path
     assert "40" in done.facts["reason"] + done.details, "status 401 or 403"
 
 
-@pytest.mark.parametrize("scenario", ["save-article", "browser"])
+@pytest.mark.parametrize("scenario", ["save-article", BROWSER])
 def test_the_login_may_have_been_moved(scenario: str, guards: Guards, k6: Path, tmp_path: Path) -> None:
     if scenario == "browser":
         need("chromium")
@@ -165,7 +170,7 @@ def test_the_login_may_have_been_moved(scenario: str, guards: Guards, k6: Path, 
 
 def test_no_process_list_shows_what_lets_in(guards: Guards, k6: Path, tmp_path: Path) -> None:
     command = [str(PLIMSOLL), "scenario", "visitors", "--target", guards.gate]
-    more = ["--out", str(tmp_path), *guards.keys, "--rate", "2", "--duration-s", "4"]
+    more = ["--out", str(tmp_path), *guards.keys, "--rate", "2", "--duration-s", "3"]
     process = subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seen = ""
     while process.poll() is None:

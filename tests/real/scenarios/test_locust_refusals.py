@@ -191,7 +191,7 @@ def test_a_wrong_password_fails_a_run_with_workers(site: _Site, tmp_path: Path) 
 
 def test_when_the_time_of_locust_is_up_the_workers_hand_in_what_they_did(site: _Site, tmp_path: Path) -> None:
     master, port = _with_workers(
-        "download", site, tmp_path, *ONE_FILE, "-t", "8s", "--users", "2", "--iterations", "1000000"
+        "download", site, tmp_path, *ONE_FILE, "-t", "5s", "--users", "2", "--iterations", "1000000"
     )
     with _workers("download", port):
         run = ended(master, tmp_path)
@@ -217,6 +217,7 @@ def impatient(tmp_path: Path) -> str:
     return str(script.with_suffix(""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [1, 2], ids=["the other goes on", "nobody goes on"])
 def test_workers_that_are_killed_do_not_hold_the_master(
     site: _Site, impatient: str, tmp_path: Path, killed: int
@@ -233,6 +234,7 @@ def test_workers_that_are_killed_do_not_hold_the_master(
     assert run.facts["status"] in ("interrupted", "failed")
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_frozen_does_its_share_when_it_is_back(
     site: _Site, impatient: str, tmp_path: Path
 ) -> None:
@@ -276,6 +278,7 @@ def say_it_again_once(environment, **_):
 """
 
 
+@pytest.mark.slow
 def test_a_worker_that_says_twice_that_it_is_ready_keeps_its_user(site: _Site, tmp_path: Path) -> None:
     """It does where the answer takes more than five seconds, and Locust deals the users anew."""
     master, port = _with_workers(

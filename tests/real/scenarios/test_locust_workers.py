@@ -4,6 +4,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from tests.support.paths import ROOT
 from tests.support.programs import free_port
 from tests.support.scenario import LOCUST, Ran, account, ended
@@ -46,6 +48,7 @@ def with_workers(site: Site, out: Path, users: int, *further: str) -> Ran:
             worker.communicate()
 
 
+@pytest.mark.slow
 def test_two_workers_send_the_same_requests_as_one_process(site_block: Site, tmp_path: Path) -> None:
     one = ended(headless(site_block, tmp_path / "one", 2), tmp_path / "one")
     two = with_workers(site_block, tmp_path / "two", 2)

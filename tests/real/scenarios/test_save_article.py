@@ -24,6 +24,12 @@ def site(request: pytest.FixtureRequest) -> Site:
     return found
 
 
+# Either editor; each merge tests the block editor, which most sites have.
+EITHER = pytest.mark.parametrize(
+    "site", ["block", pytest.param("classic", marks=pytest.mark.slow)], indirect=True
+)
+
+
 def seed_of(path: Path) -> str:
     """A seed of the test's own: others may be writing on a site that was running already."""
     return str(zlib.crc32(str(path).encode()))
@@ -84,6 +90,7 @@ def reported(run: Ran) -> str:
     return (run.directory / "report.html").read_text()
 
 
+@EITHER
 def test_what_was_written_is_in_the_database(site: Site, tmp_path: Path) -> None:
     seed = seed_of(tmp_path)
     run = ran("save-article", site.url, tmp_path, "--iterations", "1", "--saves", "2", "--seed", seed)
@@ -161,6 +168,7 @@ def test_a_wrong_password_ends_the_run_with_the_sites_words(site_block: Site, tm
     assert scenario.files_with(run.directory, WRONG) == []
 
 
+@EITHER
 @pytest.mark.parametrize(
     ("user", "step", "says"),
     [
@@ -178,6 +186,7 @@ def test_an_account_that_may_not_is_named(
     assert run.steps[step] == 1, "what the account may not do is not tried again"
 
 
+@EITHER
 def test_a_nonce_that_expires_in_mid_run_is_counted_and_renewed(site: Site, tmp_path: Path) -> None:
     slow = ("--saves", "12", "--think-s", "1")
     process = started("save-article", site.url, tmp_path, *ONE, *slow)
@@ -194,6 +203,7 @@ def test_a_nonce_that_expires_in_mid_run_is_counted_and_renewed(site: Site, tmp_
     assert run.summary["measures"]["article saved"]["count"] == 13, "and every save was made good"
 
 
+@EITHER
 def test_a_login_that_is_lost_in_mid_run_is_made_again(site: Site, tmp_path: Path) -> None:
     process = started("save-article", site.url, tmp_path, *FEW, "--iterations", "4", "--think-s", "0.5")
     wait_for_step(process, tmp_path, "save")
@@ -223,6 +233,7 @@ def test_a_notice_before_the_reply_of_rest_is_no_success(site_block: Site, tmp_p
     assert ("autosave", "check_failed") in run.errors
 
 
+@EITHER
 def test_what_the_site_throws_away_is_noticed(site: Site, tmp_path: Path) -> None:
     lossy = (
         "add_filter( 'wp_insert_post_data', function ( $d ) { $d['post_content'] = 'gone'; return $d; } );"

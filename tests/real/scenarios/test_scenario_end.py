@@ -85,7 +85,7 @@ class _Mortal:
 
 @pytest.mark.parametrize(
     ("pause_s", "status"),
-    [(None, "failed"), (1.0, "complete")],
+    [(None, "failed"), pytest.param(1.0, "complete", marks=pytest.mark.slow)],
     ids=["killed in the run", "back after a second"],
 )
 def test_a_run_whose_target_died_is_not_complete(tmp_path: Path, pause_s: float | None, status: str) -> None:

@@ -114,9 +114,11 @@ def test_a_wrong_password(forum: Forum, tmp_path: Path) -> None:
     ("fault", "step", "kind", "said"),
     [
         ("fatal", "post-index", "php_fatal", "Allowed memory size"),
-        ("error", "post-index", "upgrade_failed", "A fault was requested"),
+        pytest.param(
+            "error", "post-index", "upgrade_failed", "A fault was requested", marks=pytest.mark.slow
+        ),
         ("refused", "post-index", "upgrade_failed", "A fault was requested".lower()),
-        ("stuck", "post-index", "upgrade_failed", "does not advance"),
+        pytest.param("stuck", "post-index", "upgrade_failed", "does not advance", marks=pytest.mark.slow),
         ("silent", "search-index", "upgrade_failed", "does not say"),
     ],
 )
@@ -128,6 +130,7 @@ def test_failures_whose_status_may_be_200(
     failed(UpgradeCommand(tmp_path, forum.url), f"continue: {title}", kind, said)
 
 
+@pytest.mark.slow
 def test_the_next_run_goes_on_where_a_fault_stopped_one(forum: Forum, tmp_path: Path) -> None:
     forum.must("fault.php", "error", "member-counters")
     scenario = UpgradeCommand(tmp_path, forum.url)
@@ -139,6 +142,7 @@ def test_the_next_run_goes_on_where_a_fault_stopped_one(forum: Forum, tmp_path: 
     assert forum.version() == "2.0"
 
 
+@pytest.mark.slow
 def test_interrupted_between_two_pages_and_gone_on_with(forum: Forum, tmp_path: Path) -> None:
     scenario = UpgradeCommand(tmp_path, forum.url)
     forum.upgrade_until("post-reactions")
@@ -158,6 +162,7 @@ def test_interrupted_between_two_pages_and_gone_on_with(forum: Forum, tmp_path: 
     assert forum.version() == "2.0"
 
 
+@pytest.mark.slow
 def test_killed_and_gone_on_with_when_the_lock_is_free(forum: Forum, tmp_path: Path) -> None:
     scenario, database = UpgradeCommand(tmp_path, forum.url), forum.database
     with contextlib.ExitStack() as block:
@@ -181,6 +186,7 @@ def test_a_lock_that_stays_is_told(forum: Forum, tmp_path: Path) -> None:
     failed(scenario, "start", "upgrade_locked", "somebody else is running it")
 
 
+@pytest.mark.slow
 def test_mariadbd_killed_in_a_page(forum: Forum, tmp_path: Path) -> None:
     scenario = UpgradeCommand(tmp_path, forum.url)
     with standing(forum, scenario) as process:

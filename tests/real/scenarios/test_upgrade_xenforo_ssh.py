@@ -132,6 +132,7 @@ def _nobody_upgrades(forum: Forum) -> bool:
     return forum.database.value("SELECT COUNT(*) FROM upgrade_lease") == "0"
 
 
+@pytest.mark.slow
 def test_a_command_interrupted_over_ssh_is_gone_on_with(forum: Forum, sshd: Sshd, tmp_path: Path) -> None:
     scenario = by_ssh(forum, sshd, tmp_path)
     with standing(forum, scenario) as process:

@@ -64,7 +64,10 @@ def test_the_scripts_arithmetic(k6: Path) -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("model", ["constant-arrival-rate", "ramping-arrival-rate", "ramping-vus"])
+@pytest.mark.parametrize(
+    "model",
+    ["constant-arrival-rate", pytest.param("ramping-arrival-rate", marks=pytest.mark.slow), "ramping-vus"],
+)
 def test_k6_nginx_and_the_records_count_alike(
     pages: Nginx, elsewhere: socket.socket, tmp_path: Path, model: str
 ) -> None:
@@ -126,7 +129,7 @@ def test_a_seed_asks_for_the_same(pages: Nginx, tmp_path: Path) -> None:
     asked = []
     for seed in ("7", "7", "8"):
         before = targets(pages)
-        done = visit(pages.url, tmp_path / seed, "--seed", seed, "--rate", "5", "--duration-s", "7.99")
+        done = visit(pages.url, tmp_path / seed, "--seed", seed, "--rate", "10", "--duration-s", "3.99")
         assert done.returncode == 0, done.stderr
         asked.append(targets(pages) - before)
     assert asked[0] == asked[1]
@@ -167,8 +170,9 @@ def test_a_clone_answers_under_the_sites_name(pages: Nginx, tmp_path: Path) -> N
     assert requests(tmp_path / "latest")["errors"] == 0
 
 
+@pytest.mark.slow
 def test_a_site_that_goes_away_is_all_errors(pages: Nginx, tmp_path: Path) -> None:
-    process = started(command(pages.url, tmp_path, "--rate", "20", "--duration-s", "20"), tmp_path / "latest")
+    process = started(command(pages.url, tmp_path, "--rate", "20", "--duration-s", "10"), tmp_path / "latest")
     pages.stop()
     process.communicate(timeout=LONGEST_S)
     run = RunDirectory.open(tmp_path / "latest")
@@ -196,6 +200,7 @@ def child_of(process: "subprocess.Popen[str]") -> int:
     return child
 
 
+@pytest.mark.slow
 def test_a_killed_k6_leaves_an_interrupted_run(pages: Nginx, tmp_path: Path) -> None:
     run = tmp_path / "latest"
     process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
@@ -207,6 +212,7 @@ def test_a_killed_k6_leaves_an_interrupted_run(pages: Nginx, tmp_path: Path) -> 
     assert (run / "summary.json").exists()
 
 
+@pytest.mark.slow
 def test_no_load_goes_on_when_we_are_killed(pages: Nginx, tmp_path: Path) -> None:
     run = tmp_path / "latest"
     process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)

@@ -137,11 +137,8 @@ def keys_of(page: Page) -> dict[str, str]:
     )
 
 
-@pytest.mark.parametrize("context", [WIDE, NARROW], ids=["wide and light", "narrow and dark"])
-def test_every_page_is_accessible_quiet_and_fits(
-    browser: Browser, served: Serving, axe: str, context: dict[str, Any]
-) -> None:
-    tab = Tab(browser, served.url, **context)
+def test_every_page_is_accessible_quiet_and_fits(browser: Browser, served: Serving, axe: str) -> None:
+    tab = Tab(browser, served.url)
     keys = keys_of(tab.page)
     compare = f"compare?run={keys['run-0']}&run={keys['run-1']}"
     for path in (
@@ -157,8 +154,11 @@ def test_every_page_is_accessible_quiet_and_fits(
         tab.page.goto(served.url + path)
         if path.startswith(("runs", "compare")):
             tab.drawn()
-        assert violations(tab.page, axe) == [], path
-        assert tab.page.evaluate("document.documentElement.scrollWidth") <= context["viewport"]["width"], path
+        for look in (WIDE, NARROW):
+            tab.page.set_viewport_size(look["viewport"])
+            tab.page.emulate_media(color_scheme=look["color_scheme"])
+            assert violations(tab.page, axe) == [], (path, look)
+            tab.until(f"document.documentElement.scrollWidth <= {look['viewport']['width']}")
         assert tab.complaints == [], path
     tab.page.close()
 

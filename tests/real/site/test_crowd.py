@@ -39,6 +39,7 @@ def _serves(site: Site) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_ten_thousand_users_are_let_in(busy: Site, tmp_path: Path) -> None:
     log = ROOT / "examples" / "site.log.gz"
     command = [need(REPLAY), "run", str(log), "--target", busy.url, "--users", str(USERS)]

@@ -12,7 +12,7 @@ from lxml import html
 from tests.support.forum import COMPLETE, FORUM, PASSWORD, Forum, serving
 from tests.support.waiting import LONGEST_S, wait_for
 
-POSTS = 8000
+POSTS = 5000
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +243,7 @@ def in_background(browser: Browser) -> threading.Thread:
     return thread
 
 
+@pytest.mark.slow
 def test_mariadbd_killed_in_an_alter_and_in_a_batch(forum: Forum, upgraded: list[str]) -> None:
     database = forum.database
     browser = Browser(forum)
@@ -272,6 +273,7 @@ def test_mariadbd_killed_in_an_alter_and_in_a_batch(forum: Forum, upgraded: list
     assert forum.tables() == upgraded
 
 
+@pytest.mark.slow
 def test_php_killed_in_mid_batch(forum: Forum, upgraded: list[str]) -> None:
     database = forum.database
     browser = Browser(forum)

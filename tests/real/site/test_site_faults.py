@@ -68,9 +68,13 @@ FAULTS: list[tuple[str, Fault, str, str]] = [
     ("the whole site is down", lambda site: without(site, "front"), "connect_refused", ""),
     ("PHP dies in a page whose status is 200", dying, "php_fatal", "Call to undefined function plimsoll()"),
 ]
+SLOW = {row[0] for row in FAULTS[1:4]}  # a role that is stopped takes long to be back: each merge stops one
 
 
-@pytest.mark.parametrize(("what", "fault", "kind", "words"), FAULTS, ids=[row[0] for row in FAULTS])
+@pytest.mark.parametrize(
+    ("what", "fault", "kind", "words"),
+    [pytest.param(*row, id=row[0], marks=[pytest.mark.slow] * (row[0] in SLOW)) for row in FAULTS],
+)
 def test_a_fault_of_the_site_is_named(
     site_classic: Site, tmp_path: Path, what: str, fault: Fault, kind: str, words: str
 ) -> None:

@@ -1,7 +1,7 @@
 <?php
-// Makes 200 subscribers, whose password tests/real/replay/test_members.py has.
+// Makes 40 subscribers, whose password tests/real/replay/test_members.py has.
 require '/usr/share/plimsoll/seed/wordpress.php';
-for ($n = 1; $n <= 200; $n++) {
+for ($n = 1; $n <= 40; $n++) {
     $name = "plimsoll-member-$n";
     if (!username_exists($name)) {
         wp_insert_user([
