@@ -63,6 +63,7 @@ def test_a_gate_does_not_fail_on_quiet_nights_and_fails_on_slow_ones() -> None:
     assert len(fails(normal(0.1), 5, ratio=1.5)) == 5
 
 
+@pytest.mark.slow
 def test_a_drift_that_adds_up_is_an_alarm_and_a_small_one_is_none() -> None:
     random = np.random.default_rng(4)
     assert sum(alarms(drifting(5).of(random, 100)) is not None for _ in range(FEW)) <= 1

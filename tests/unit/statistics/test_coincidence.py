@@ -105,6 +105,7 @@ def test_without_slow_windows_there_is_nothing_to_find() -> None:
     assert coincidences([Aligned(nothing, ~nothing, {"it": np.arange(60.0)})]) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [0.0, 0.9, 0.98])
 def test_chance_finds_something_no_more_often_than_it_says(memory: float) -> None:
     """200 quiet runs of 30 sources, in rows of all lengths: p of 5 % comes in 5 % of them."""

@@ -10,6 +10,7 @@ from tests.support.trials import LEVELS, nothing, tells_an_effect, trials
 SWEEP = {"backend": ["nvme"], "rate": ["10", "20", "40", "80"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("levels", "drift"),
     [(LEVELS, 0.0), (LEVELS, 0.01), (SWEEP, 0.0), (SWEEP, 0.02)],
