@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from plimsoll.lab.timers.plan import InstalledTimer
 from plimsoll.lab.timers.status import Status, status
 from tests.support.paths import ROOT
 from tests.support.timed import called, program, scheduled, tell
+from tests.support.waiting import LONGEST_S, wait_for
 
 CODES = [
     (0, 0, 0, "passed", "nothing is worse"),
@@ -215,21 +215,13 @@ def _begun(tmp_path: Path, place: TimerFolders) -> "subprocess.Popen[str]":
     started = subprocess.Popen(
         _command(place, tmp_path), cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    until = time.monotonic() + 60
-    while not (tmp_path / "hangs").exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert (tmp_path / "hangs").exists()
+    wait_for("the experiment begins", (tmp_path / "hangs").exists)
     return started
 
 
-def _free(place: TimerFolders) -> bool:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        with held(place.folder("quiet")) as lock:
-            if lock is not None:
-                return True
-        time.sleep(0.05)
-    return False
+def _is_free(place: TimerFolders) -> bool:
+    with held(place.folder("quiet")) as lock:
+        return lock is not None
 
 
 def _tidied(tmp_path: Path) -> bool:
@@ -244,13 +236,15 @@ def test_a_night_that_is_cut_off_is_gone_on_with(tmp_path: Path, number: signal.
     program(tmp_path, hangs=True)
     schedule, place = scheduled(tmp_path)
     started = _begun(tmp_path, place)
-    second = subprocess.run(_command(place, tmp_path), cwd=ROOT, capture_output=True, text=True, timeout=60)
+    second = subprocess.run(
+        _command(place, tmp_path), cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S
+    )
     assert second.returncode == 0
     assert "skipped: still running since" in second.stdout
     started.send_signal(number)
-    started.communicate(timeout=60)
+    started.communicate(timeout=LONGEST_S)
     assert started.returncode == (3 if said == "interrupted" else -signal.SIGKILL)
-    assert _free(place)
+    wait_for("nobody holds the lock", lambda: _is_free(place))
     assert _tidied(tmp_path)  # it was told to end, also by kill -9 of its parent
     seen = status("quiet", place, InstalledTimer({}, [], None, schedule), datetime.now(UTC))
     assert seen.last is not None
@@ -274,7 +268,7 @@ def test_what_is_not_gone_on_with(tmp_path: Path, why: str) -> None:
     schedule, place = scheduled(tmp_path)
     started = _begun(tmp_path, place)
     started.terminate()
-    started.communicate(timeout=60)
+    started.communicate(timeout=LONGEST_S)
     tell(tmp_path)
     clock = None
     if why == "the file was changed":
