@@ -75,6 +75,7 @@ def transcript(rows: Sequence[Row], said: Sequence[Said], shown: dict[str, str] 
     """
     patterns = {
         re.escape(str(Path.cwd())): "/here",
+        re.escape(str(Path(sys.executable).parent)): "/plimsoll/.venv/bin",
         re.escape(str(ROOT)): "/plimsoll",
         r"\b20\d{6}T\d{6}Z((?:-[a-z]+)*)(?:-\d+)?\b": r"20261126T120000Z\1",
     }
