@@ -195,6 +195,7 @@ def test_a_base_that_runs_is_refused_and_its_clone_can_be_looked_for(base: Path)
         virsh("destroy", BASE)
 
 
+@pytest.mark.slow
 def test_a_clone_of_a_guest_with_uefi_has_its_own_variables(base: Path) -> None:
     machine, where, name = LocalMachine(), place(base, "uefi"), f"plimsoll-ve{os.getpid()}--hdd"
     folder = base / "uefi-base"
