@@ -89,7 +89,7 @@ def begun(
 
 def test_a_pool_is_scrubbed_until_it_is_stopped(work: Path) -> None:
     need_disks("zfs")
-    disk = emulated("zfs", work, **SLOW)
+    disk = emulated("zfs", work, bytes_per_s="16M")
     events: list[dict[str, Any]] = []
 
     async def life(machine: LocalMachine) -> None:
@@ -137,7 +137,7 @@ def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
 
 def test_a_pool_is_resilvered_until_it_is_stopped(work: Path) -> None:
     need_disks("zfs")
-    disk = emulated("zfs", work, **SLOW)
+    disk = emulated("zfs", work, bytes_per_s="16M")
     events: list[dict[str, Any]] = []
     mirror = Path(disk.place().folder).parent / MIRROR
 

@@ -40,7 +40,7 @@ phases: {{before_s: 0.3, during_s: 0.5, after_s: 0.3}}
 warmup_s: 0.2
 limits: {{settle_s: 0, retry_s: 0}}
 observe: {{observe: [cpu]}}
-repeats: 2
+repeats: 1
 backends:
 """
 CLONE = '    clone: {{driver: raft, caches: true, target: "{url}"}}\n'
