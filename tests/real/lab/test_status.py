@@ -72,7 +72,7 @@ def test_a_killed_experiment_runs_no_more_says_how_to_go_on_and_goes_on_on_a_ter
 
 
 def test_a_change_is_a_line_with_its_time_but_on_a_terminal_shown_in_place(slow_yml: Path) -> None:
-    watch = ["lab", "status", slow_yml, "--watch"]
+    watch = ["lab", "status", str(slow_yml), "--watch"]
     with subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.PIPE, text=True) as process:
         until_measuring(slow_yml, "load")
         with subprocess.Popen([PLIMSOLL, *watch], stdout=subprocess.PIPE, text=True) as watching:
