@@ -35,6 +35,11 @@ FILESYSTEMS = list(PROGRAMS)
 BLKIO = Path("/sys/fs/cgroup/blkio")
 
 
+def slow_but(*each_merge: str) -> list[object]:
+    """The rows of all file systems: those that each merge tests, and the others, which are slow."""
+    return [one if one in each_merge else pytest.param(one, marks=pytest.mark.slow) for one in FILESYSTEMS]
+
+
 def need_disks(filesystem: str) -> None:
     """Skips the test where such a disk cannot be made, fails it in the lab's own CI."""
     for program in ["losetup", "lsblk", "findmnt", *PROGRAMS[filesystem]]:

@@ -55,9 +55,9 @@ def small(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({}, "in full, again and again"),
+        pytest.param({}, "in full, again and again", marks=pytest.mark.slow),
         ({"mode": "incremental"}, "what is new"),
-        ({"rate_bytes_per_s": 8 << 20}, "no faster than asked"),
+        pytest.param({"rate_bytes_per_s": 8 << 20}, "no faster than asked", marks=pytest.mark.slow),
     ],
 )
 def test_all_of_a_clone_is_sent_and_none_of_the_snapshots_stays(
@@ -177,6 +177,7 @@ def written(folder: Path, data: str, during_s: float) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, data: str) -> None:
     file = written(folder, data, during_s=3600)  # until it is killed
     mounted = folder / "work" / f"plimsoll-{NAME}--zfs" / "mnt" / f"plimsoll-{NAME}--zfs"
@@ -198,6 +199,7 @@ def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, dat
     assert left_in(folder / "work") == []
 
 
+@pytest.mark.slow
 def test_an_experiment_that_was_killed_goes_on_with_a_clone_of_datasets(folder: Path, data: str) -> None:
     file = written(folder, data, during_s=20)  # of which the first second sends something
     killed_while_it_sends(["run", file], folder, rounds=1)

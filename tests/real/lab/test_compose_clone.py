@@ -45,7 +45,9 @@ def changed(site: Site) -> tuple[list[list[str]], bool]:
     return rows, (site.folder / "wordpress" / "lab-was-here.txt").exists()
 
 
-@pytest.mark.parametrize("filesystem", ["ext4", "btrfs", "zfs"])
+@pytest.mark.parametrize(
+    "filesystem", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("ext4", "btrfs")), "zfs"]
+)
 def test_a_clone_is_brought_back_and_leaves_nothing(filesystem: str, golden: Golden, work: Path) -> None:
     need_disks(filesystem)
     disk = emulated(filesystem, work, "4G", bytes_per_s="100M")
@@ -99,7 +101,12 @@ def outside(site: str, group: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("filesystem", "parts"),
-    [("ext4", {}), ("btrfs", {}), ("zfs", {}), ("zfs", {"@database": {"recordsize": "16384"}, "@web": {}})],
+    [
+        ("ext4", {}),
+        pytest.param("btrfs", {}, marks=pytest.mark.slow),
+        pytest.param("zfs", {}, marks=pytest.mark.slow),
+        pytest.param("zfs", {"@database": {"recordsize": "16384"}, "@web": {}}, marks=pytest.mark.slow),
+    ],
     ids=["ext4", "btrfs", "zfs", "zfs with datasets for parts"],
 )
 def test_cut_off_after_any_step_nothing_is_left(

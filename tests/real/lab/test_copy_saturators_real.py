@@ -91,7 +91,7 @@ async def driven(machine: LocalMachine, settings: Any, events: list[dict[str, An
     [
         ({}, "all files, again and again"),
         ({"mode": "incremental"}, "those that changed"),
-        ({"rate_bytes_per_s": "8M"}, "no faster than asked"),
+        pytest.param({"rate_bytes_per_s": "8M"}, "no faster than asked", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("to", ["local", "remote"])
@@ -159,12 +159,12 @@ def dump_of(database: MariaDB, folder: Path, sink: dict[str, Any], **settings: A
     ("settings", "says"),
     [
         ({}, "in one transaction"),
-        ({"lock_tables": True}, "with the tables locked"),
-        ({"rate_bytes_per_s": "4M"}, "no faster than asked"),
+        pytest.param({"lock_tables": True}, "with the tables locked", marks=pytest.mark.slow),
+        pytest.param({"rate_bytes_per_s": "4M"}, "no faster than asked", marks=pytest.mark.slow),
         ({"program": ["nice", "mysqldump"]}, "by its older name, with words before it"),
     ],
 )
-@pytest.mark.parametrize("to", ["folder", "null"])
+@pytest.mark.parametrize("to", ["folder", pytest.param("null", marks=pytest.mark.slow)])
 def test_a_database_is_dumped(
     to: str, settings: dict[str, Any], says: str, database: MariaDB, tmp_path: Path, backup: Path
 ) -> None:
@@ -238,7 +238,7 @@ def work_of(kind: str, site: Path, backup: Path, database: MariaDB, tmp_path: Pa
     return SETTINGS.validate_python(said), f"plimsoll-{BY}.zeros"
 
 
-KINDS = ["rsync", "database-dump", "command"]
+SLOW_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("rsync", "database-dump")]
 
 
 def test_a_command_of_ones_own(site: Path, backup: Path, database: MariaDB, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_command_of_ones_own(site: Path, backup: Path, database: MariaDB, tmp_
     assert not list(Path("/var/tmp").glob(f"plimsoll-{BY}*"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*SLOW_KINDS, "command"])
 def test_lab_clean_removes_what_a_kill_left(
     kind: str, site: Path, backup: Path, database: MariaDB, tmp_path: Path
 ) -> None:
@@ -293,7 +293,7 @@ def test_lab_clean_removes_what_a_kill_left(
     run(life)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*SLOW_KINDS, "command"])
 def test_what_a_kill_left_goes_when_it_begins_again(
     kind: str, site: Path, backup: Path, database: MariaDB, tmp_path: Path
 ) -> None:

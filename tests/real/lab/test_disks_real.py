@@ -15,7 +15,6 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import (
     BLKIO,
-    FILESYSTEMS,
     LABEL,
     clear,
     emulated,
@@ -24,6 +23,7 @@ from tests.support.disks import (
     limits_of,
     need_disks,
     run,
+    slow_but,
 )
 from tests.support.programs import need
 from tests.support.waiting import LONGEST_S, wait_for
@@ -38,10 +38,10 @@ def zfs_runs() -> bool:
 
 
 @pytest.fixture
-def pool_daemon() -> Iterator[None]:
-    """ZFS that runs already, so that disks need not start it each time."""
+def pool_daemon(filesystem: str) -> Iterator[None]:
+    """ZFS that runs already, so that pools need not start it each time."""
     started = None
-    if not zfs_runs():
+    if filesystem == "zfs" and not zfs_runs():
         started = subprocess.Popen([need("zfs-fuse"), "--no-daemon"], stderr=subprocess.DEVNULL)
         wait_for("ZFS runs", zfs_runs)
     yield
@@ -64,7 +64,7 @@ def read(file: str) -> list[str]:
     return ["dd", f"if={file}", "of=/dev/null", "bs=1M"]
 
 
-@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize("filesystem", slow_but("ext4", "zfs"))
 def test_a_limited_disk_is_as_slow_as_it_is_to_be(filesystem: str, work: Path) -> None:
     need_disks(filesystem)
     made = emulated(filesystem, work, bytes_per_s=LIMIT)
@@ -149,7 +149,7 @@ def milliseconds(device: str) -> int:
     return int(Path(f"/sys/class/block/{device}/stat").read_text().split()[3])
 
 
-@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize("filesystem", slow_but("ext4"))
 def test_cut_off_after_any_step_nothing_is_left(filesystem: str, work: Path, pool_daemon: None) -> None:
     need_disks(filesystem)
     made = emulated(filesystem, work, bytes_per_s=LIMIT)
@@ -169,6 +169,7 @@ def test_cut_off_after_any_step_nothing_is_left(filesystem: str, work: Path, poo
     run(cut_off)
 
 
+@pytest.mark.slow
 def test_its_removal_may_be_cut_off_too(work: Path) -> None:
     need_disks("btrfs")
     made = emulated("btrfs", work, bytes_per_s=LIMIT)
@@ -209,6 +210,7 @@ def test_zfs_fuse_runs_as_long_as_it_is_needed(work: Path, tmp_path: Path) -> No
     run(life)
 
 
+@pytest.mark.slow
 def test_what_a_killed_zfs_fuse_served_is_removed(work: Path) -> None:
     need_disks("zfs")
     if Path("/sys/module/zfs").exists():
@@ -237,7 +239,7 @@ def test_what_a_killed_zfs_fuse_served_is_removed(work: Path) -> None:
     run(killed)
 
 
-@pytest.mark.parametrize("filesystem", ["ext4", "zfs"])
+@pytest.mark.parametrize("filesystem", ["ext4", pytest.param("zfs", marks=pytest.mark.slow)])
 def test_a_machine_that_began_meanwhile_does_not_keep_the_disk(filesystem: str, work: Path) -> None:
     """What has a mount namespace of its own, as libvirt's machines have, has copies of all mounts."""
     need_disks(filesystem)

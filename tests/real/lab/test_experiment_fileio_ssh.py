@@ -100,6 +100,7 @@ def test_the_volume_there_is_measured_and_shown_here(lab_yml: Path, sshd: Sshd) 
     assert "Accepted publickey" in (lab_yml.parent / "sshd.log").read_text()
 
 
+@pytest.mark.slow
 def test_after_a_kill_what_lacks_is_measured_and_what_was_left_there_goes(lab_yml: Path) -> None:
     lab_yml.write_text(lab_yml.read_text().replace("time_s: 1", "time_s: 4"))
     process = subprocess.Popen([*PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.DEVNULL, cwd=ROOT)

@@ -35,7 +35,7 @@ def prometheus(tmp_path: Path, port: int) -> Iterator[Prometheus]:
 
 
 def test_the_runs_are_shown_by_backend(lab_yml: Path, port: int, prometheus: Prometheus) -> None:
-    text = lab_yml.read_text().replace("during_s: 0.4", "during_s: 8").replace("repeats: 2", "repeats: 1")
+    text = lab_yml.read_text().replace("during_s: 0.4", "during_s: 5").replace("repeats: 2", "repeats: 1")
     lab_yml.write_text(text + _SATURATOR)
     asked = {name: query for name, query in queries().items() if name not in _OF_A_REPLAY_ITSELF}
     for backend in ("one", "two"):

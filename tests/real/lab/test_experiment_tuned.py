@@ -38,7 +38,7 @@ repeats: 1
 """
 
 
-@pytest.fixture(params=["here", "over SSH"])
+@pytest.fixture(params=["here", pytest.param("over SSH", marks=pytest.mark.slow)])
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """The entry of `hosts`, and the name of the machine with the disks."""
     if os.geteuid() != 0:

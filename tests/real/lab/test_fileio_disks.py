@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
-from tests.support.disks import FILESYSTEMS, clear, emulated, need_disks, run
+from tests.support.disks import clear, emulated, need_disks, run, slow_but
 from tests.support.paths import ROOT
 from tests.support.programs import need
 
@@ -98,7 +98,7 @@ def held_against(rows: list[list[str]], kept: Path) -> None:
     assert len(list(kept.iterdir())) == len(rows)
 
 
-@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize("filesystem", slow_but("ext4"))
 def test_the_table_says_what_sysbench_said(filesystem: str, work: Path, tmp_path: Path) -> None:
     need("sysbench")
     need_disks(filesystem)

@@ -15,6 +15,7 @@ from tests.support.paths import ROOT
 from tests.support.programs import need
 from tests.support.waiting import LONGEST_S, wait_for
 
+OTHER_ENGINES = [one for one in Engine.__args__ if one != "psync"]  # type: ignore[attr-defined]
 COMMAND = [sys.executable, "-m", "plimsoll", "fileio"]
 SMALL = ["--fsync", "--file-size", "16M", "--no-progress"]
 KEEPING = """#!/bin/sh
@@ -92,7 +93,9 @@ def test_the_recipe_and_each_call_are_measured_and_nothing_is_left(tmp_path: Pat
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("engine", Engine.__args__)  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    "engine", ["psync", *(pytest.param(one, marks=pytest.mark.slow) for one in OTHER_ENGINES)]
+)
 def test_each_engine_counts_its_calls(engine: str, tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -177,6 +180,7 @@ def begun(folder: Path, cells: Path) -> "subprocess.Popen[str]":
     return running
 
 
+@pytest.mark.slow
 def test_ctrl_c_removes_the_files_and_kill_leaves_them_to_resume(tmp_path: Path) -> None:
     folder, cells = tmp_path / "disk", tmp_path / "cells"
     folder.mkdir()

@@ -195,6 +195,7 @@ def test_a_base_that_runs_is_refused_and_its_clone_can_be_looked_for(base: Path)
         virsh("destroy", BASE)
 
 
+@pytest.mark.slow
 def test_a_clone_of_a_guest_with_uefi_has_its_own_variables(base: Path) -> None:
     machine, where, name = LocalMachine(), place(base, "uefi"), f"plimsoll-ve{os.getpid()}--hdd"
     folder = base / "uefi-base"
@@ -224,6 +225,7 @@ def test_a_clone_of_a_guest_with_uefi_has_its_own_variables(base: Path) -> None:
     assert list(Path(where.folder).iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_clone_on_an_emulated_disk_is_under_its_limits(base: Path) -> None:
     need_disks("ext4")
     machine, disk = LocalMachine(), emulated("ext4", base / "work", "512M", bytes_per_s="20M")

@@ -89,7 +89,7 @@ def begun(
 
 def test_a_pool_is_scrubbed_until_it_is_stopped(work: Path) -> None:
     need_disks("zfs")
-    disk = emulated("zfs", work, **SLOW)
+    disk = emulated("zfs", work, bytes_per_s="16M")
     events: list[dict[str, Any]] = []
 
     async def life(machine: LocalMachine) -> None:
@@ -137,7 +137,7 @@ def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
 
 def test_a_pool_is_resilvered_until_it_is_stopped(work: Path) -> None:
     need_disks("zfs")
-    disk = emulated("zfs", work, **SLOW)
+    disk = emulated("zfs", work, bytes_per_s="16M")
     events: list[dict[str, Any]] = []
     mirror = Path(disk.place().folder).parent / MIRROR
 
@@ -168,7 +168,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, 
     yield from receiving(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("to", ["local", "remote"])
+@pytest.mark.parametrize("to", ["local", pytest.param("remote", marks=pytest.mark.slow)])
 def test_what_is_new_goes_to_another_pool(
     to: str, work: Path, second: str, tmp_path: Path, host: dict[str, Any]
 ) -> None:
@@ -267,6 +267,7 @@ def test_a_scrub_whose_lab_was_killed_is_found_and_stopped(work: Path) -> None:
     assert left(work) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["begun again", "imported anew", "removed"])
 def test_a_resilver_whose_lab_was_killed(then: str, work: Path) -> None:
     need_disks("zfs")
@@ -295,6 +296,7 @@ def test_a_resilver_whose_lab_was_killed(then: str, work: Path) -> None:
     assert left(work) == []
 
 
+@pytest.mark.slow
 def test_a_replication_whose_lab_was_killed_is_found_on_both_ends(
     work: Path, second: str, tmp_path: Path
 ) -> None:
@@ -342,6 +344,7 @@ saturator: {{kind: {kind}, {keys}}}
 """
 
 
+@pytest.mark.slow
 def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
     work: Path, second: str, tmp_path: Path
 ) -> None:

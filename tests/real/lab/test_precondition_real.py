@@ -40,7 +40,7 @@ phases: {{before_s: 0.3, during_s: 0.5, after_s: 0.3}}
 warmup_s: 0.2
 limits: {{settle_s: 0, retry_s: 0}}
 observe: {{observe: [cpu]}}
-repeats: 2
+repeats: 1
 backends:
 """
 CLONE = '    clone: {{driver: raft, caches: true, target: "{url}"}}\n'
@@ -160,6 +160,7 @@ def test_volumes_are_full_and_used_in_each_run_and_nothing_is_left(emulated: Pat
     assert left_in(emulated.parent / "work") == []
 
 
+@pytest.mark.slow
 def test_a_filling_on_a_disk_that_exists_outlives_a_kill(existing: Path) -> None:
     killed(existing, ["run", str(existing)], 2)
     (filling,) = existing.parent.glob("mnt/*.filling")
@@ -175,6 +176,7 @@ def test_a_filling_on_a_disk_that_exists_outlives_a_kill(existing: Path) -> None
     assert list(existing.parent.glob("mnt/*plimsoll*")) == [], "removed at the end"
 
 
+@pytest.mark.slow
 def test_what_a_kill_left_is_listed_and_cleaned(existing: Path) -> None:
     killed(existing, ["run", str(existing)], 1)
     listed = plimsoll("lab", "clean", existing, "--list").stdout

@@ -1,4 +1,7 @@
-"""The image of `make vm-image`, and clones of it with QEMU: built, booted, replayed, and nothing left."""
+"""Clones with QEMU: of a tiny guest on each merge, of the image of `make vm-image` where there is time.
+
+They boot, serve, are brought back, are killed, and leave nothing.
+"""
 
 import asyncio
 import json
@@ -20,6 +23,7 @@ from plimsoll.lab.disks.place import Place
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.remains import Remains
 from plimsoll.lab.steps.runner import StepRunner
+from tests.support import tinyguest
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, free_port, need
 from tests.support.sitestack import ROLES, make, need_docker, run
@@ -107,6 +111,66 @@ def clone(image: Image, folder: Path, backend: str, **keys: object) -> Qemu:
     return Qemu(settings, name, Place(str(folder)))
 
 
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The disk of a guest without a boot loader: a QEMU before the others in PATH gives it its kernel."""
+    tinyguest.need_libvirt()
+    qemu = need("qemu-system-x86_64")
+    disk, initrd = tinyguest.disk(tmp_path), tinyguest.initrd(tmp_path)
+    program = tmp_path / "bin" / "qemu-system-x86_64"
+    program.parent.mkdir()
+    booted = f"-kernel {tinyguest.kernel()} -initrd {initrd} -append 'console=ttyS0 quiet panic=-1'"
+    program.write_text(f'#!/bin/sh\nexec {qemu} "$@" {booted}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return disk
+
+
+def test_clones_of_a_tiny_guest_serve_and_leave_nothing(tiny: Path, tmp_path: Path) -> None:
+    machine, before = LocalMachine(), tiny.read_bytes()
+    folders = [tmp_path / "raw, if=none 'x'", tmp_path / "linked"]
+    image = Image(tiny, tiny)  # nobody logs in
+    clones = [
+        clone(image, folders[0], "full", format="raw", memory_bytes="256M"),
+        clone(image, folders[1], "linked", full=False, memory_bytes="256M"),
+    ]
+
+    async def life(one: Qemu) -> None:
+        runner = StepRunner(machine)
+        assert await one.find(machine) == []
+        await runner.do([*one.create(), *one.reset(restore=False)])
+        assert runner.captured["accelerator"] == "tcg"
+        assert [added(one, runner) for _ in range(2)] == ["1\n", "2\n"]
+        await runner.do(one.reset(restore=False))
+        assert added(one, runner) == "3\n", "it was shut down well, and what was written is there"
+        await runner.do(one.reset(restore=True))
+        assert added(one, runner) == "1\n", "as it was created"
+        found = await one.find(machine)
+        assert [each.what.split()[1] for each in found] == ["virtual", "folder"]
+        for _ in range(2):
+            for each in found:
+                await runner.do(each.remove)
+        assert await one.find(machine) == []
+
+    async def run_all() -> None:
+        try:
+            await asyncio.gather(*map(life, clones))
+        finally:
+            for one in clones:
+                await StepRunner(machine).do(one.destroy())
+
+    asyncio.run(run_all())
+    assert [list(folder.iterdir()) for folder in folders] == [[], []]
+    assert tiny.read_bytes() == before, "the image is only read"
+
+
+def added(one: Qemu, runner: StepRunner) -> str:
+    """Asks the page that writes."""
+    with urllib.request.urlopen(f"{one.target(runner.captured).url}/cgi-bin/add", timeout=LONGEST_S) as reply:  # noqa: S310
+        text: str = reply.read().decode()
+        return text
+
+
 def status(url: str) -> int:
     try:
         with urllib.request.urlopen(url, timeout=LONGEST_S) as reply:  # noqa: S310
@@ -140,6 +204,7 @@ def replayed(url: str, folder: Path) -> dict[str, int]:
     return counted
 
 
+@pytest.mark.slow
 def test_two_clones_serve_a_replay_and_leave_nothing(image: Image, tmp_path: Path) -> None:
     machine, before = LocalMachine(), image.path.stat()
     folders = [tmp_path / "raw, if=none 'x'", tmp_path / "linked"]

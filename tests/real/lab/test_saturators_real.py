@@ -49,10 +49,14 @@ def snapshots(dataset: str) -> list[str]:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({}, "in full, again and again"),
+        pytest.param({}, "in full, again and again", marks=pytest.mark.slow),
         ({"mode": "incremental"}, "what is new"),
-        ({"rate_bytes_per_s": 8 << 20}, "no faster than asked"),
-        ({"sink": {"to": "ramdisk", "folder": "/dev/shm", "size_bytes": 4 << 20}}, "to a RAM disk"),
+        pytest.param({"rate_bytes_per_s": 8 << 20}, "no faster than asked", marks=pytest.mark.slow),
+        pytest.param(
+            {"sink": {"to": "ramdisk", "folder": "/dev/shm", "size_bytes": 4 << 20}},
+            "to a RAM disk",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_zfs_send(settings: dict[str, Any], says: str, work: Path) -> None:
@@ -132,6 +136,7 @@ def test_fio(settings: dict[str, Any], says: str, work: Path) -> None:
     run(life)
 
 
+@pytest.mark.slow
 def test_a_send_is_as_slow_as_the_disk_that_it_reads(work: Path) -> None:
     """A pool on a disk with limits: what the daemon reads for the send counts against them."""
     need_disks("zfs")

@@ -74,6 +74,7 @@ def test_the_real_crontab_keeps_what_is_in_it(tmp_path: Path) -> None:
     assert _crontab() is None
 
 
+@pytest.mark.slow
 def test_cron_runs_the_night(cron: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     """In a folder whose name cron and the shell would both read, were it not quoted."""
     folder = tmp_path / "50% of $HOME's"

@@ -157,6 +157,7 @@ def test_what_runs_ends_with_the_connection(access: Access) -> None:
     wait_for("the command is ended", lambda: not any(map(alive, found)))
 
 
+@pytest.mark.slow
 def test_cancelled_at_any_instant_of_its_beginning_a_command_is_ended(access: Access, tmp_path: Path) -> None:
     script = f"touch {tmp_path}/$$; exec sleep 900"
 

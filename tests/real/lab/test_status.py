@@ -23,8 +23,9 @@ _CURSOR = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 @pytest.fixture
 def slow_yml(lab_yml: Path) -> Path:
-    """Return an experiment whose runs last long enough to be looked at."""
-    text = lab_yml.read_text().replace("during_s: 0.4", "during_s: 15").replace("repeats: 2", "repeats: 1")
+    """Return an experiment of two runs that last long enough to be looked at."""
+    text = lab_yml.read_text().replace("during_s: 0.4", "during_s: 10").replace("repeats: 2", "repeats: 1")
+    text = text.replace("  - scenario: download\n    options: {path: /page.html}\n", "")
     lab_yml.write_text(text.replace("rate: 50", "rate: 300"))
     return lab_yml
 
@@ -46,7 +47,7 @@ def until_measuring(lab_yml: Path, phase: str) -> dict[str, Any]:
     return found
 
 
-def test_a_killed_experiment_runs_no_more_and_says_how_to_go_on(slow_yml: Path) -> None:
+def test_a_killed_experiment_runs_no_more_says_how_to_go_on_and_goes_on_on_a_terminal(slow_yml: Path) -> None:
     with subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.PIPE, text=True) as process:
         now = until_measuring(slow_yml, "load")
         assert now["scenario"] == "replay"
@@ -54,7 +55,7 @@ def test_a_killed_experiment_runs_no_more_and_says_how_to_go_on(slow_yml: Path) 
         assert now["try"] == 1
         running = plimsoll("lab", "status", slow_yml)
         assert running.returncode == 0
-        assert re.search(r"run [12] of 4: (replay|download) on one, repeat 1", running.stdout)
+        assert re.search(r"run [12] of 2: replay on (one|two), repeat 1", running.stdout)
         assert "ends       about " in running.stdout
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -63,47 +64,49 @@ def test_a_killed_experiment_runs_no_more_and_says_how_to_go_on(slow_yml: Path) 
     assert "nothing runs: it was stopped or killed before its end" in killed.stdout
     assert f"plimsoll run --resume {folder(slow_yml)}" in killed.stdout
     assert status(slow_yml)["now"] is None
-    assert plimsoll("run", "--resume", folder(slow_yml)).returncode == 0
+    _is_shown_in_place(*_on_a_terminal("run", "--resume", folder(slow_yml)))
     ended = status(slow_yml)
     assert ended["state"] == "finished"
-    assert ended["runs"] == {"total": 4, "finished": 4, "left": 0, "set_aside": 0, "failed_tries": 0}
+    assert ended["runs"] == {"total": 2, "finished": 2, "left": 0, "set_aside": 0, "failed_tries": 0}
     assert ended["report"]
 
 
-def test_without_a_terminal_each_change_is_a_line_with_its_time(slow_yml: Path) -> None:
+def test_a_change_is_a_line_with_its_time_but_on_a_terminal_shown_in_place(slow_yml: Path) -> None:
+    watch = ["lab", "status", str(slow_yml), "--watch"]
     with subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.PIPE, text=True) as process:
         until_measuring(slow_yml, "load")
-        watched = plimsoll("lab", "status", slow_yml, "--watch")
+        with subprocess.Popen([PLIMSOLL, *watch], stdout=subprocess.PIPE, text=True) as watching:
+            shown = _on_a_terminal(*watch)
+            watched, _ = watching.communicate(timeout=LONGEST_S)
         _, said = process.communicate(timeout=LONGEST_S)
-    assert watched.returncode == 0
-    for text in (watched.stdout, said):
+    assert watching.returncode == 0
+    for text in (watched, said):
         assert "\x1b" not in text
         assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in text.splitlines())
-        assert "run 3 of 4: replay on two, repeat 1; load, 0:0" in text
-    assert "finished: 4 of 4 finished, 0 left" in watched.stdout.splitlines()[-1]
+        assert "run 2 of 2: replay on two, repeat 1; load, 0:0" in text
+    assert "finished: 2 of 2 finished, 0 left" in watched.splitlines()[-1]
+    _is_shown_in_place(*shown)
 
 
-@pytest.mark.parametrize("words", [["run"], ["lab", "status", "--watch"]])
-def test_on_a_terminal_it_is_shown_in_place(slow_yml: Path, words: list[str]) -> None:
-    runs: subprocess.Popen[bytes] | None = None
-    if words != ["run"]:
-        runs = subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.DEVNULL)
-        until_measuring(slow_yml, "load")
+def _is_shown_in_place(status: int, shown: bytes) -> None:
+    assert status == 0
+    assert _CURSOR.search(shown)
+    plain = _CURSOR.sub(b"", shown).decode()
+    assert "run 2 of 2: replay on two, repeat 1" in plain
+    assert re.search(r"load       [\d.]+ requests/s, p99.9 so far", plain)
+    assert re.search(r"ends       about \d\d:\d\d, in \d+", plain)
+
+
+def _on_a_terminal(*words: str | Path) -> tuple[int, bytes]:
+    """Run plimsoll there. Return how it ended, and all that was shown."""
     main, side = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "30"}
     with subprocess.Popen(
-        [PLIMSOLL, *words, slow_yml], stdout=side, stderr=side, stdin=side, env=environment
+        [PLIMSOLL, *words], stdout=side, stderr=side, stdin=side, env=environment
     ) as process:
         os.close(side)
         shown = _read(main, process)
-    if runs is not None:
-        runs.wait(LONGEST_S)
-    assert process.returncode == 0
-    assert _CURSOR.search(shown)
-    plain = _CURSOR.sub(b"", shown).decode()
-    assert "run 3 of 4: replay on two, repeat 1" in plain
-    assert re.search(r"load       [\d.]+ requests/s, p99.9 so far", plain)
-    assert re.search(r"ends       about \d\d:\d\d, in \d+", plain)
+    return process.returncode, shown
 
 
 def _read(main: int, process: "subprocess.Popen[bytes]") -> bytes:

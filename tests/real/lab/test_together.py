@@ -29,11 +29,11 @@ scenarios:
     together:
       - {{scenario: download, options: {{path: /page.html, iterations: 40}}}}
       - {{scenario: replay, options: {{log: "{log}", rate: 50}}}}
-    phases: {{before_s: 2, during_s: 3, after_s: 2}}
+    phases: {{before_s: 1, during_s: 2, after_s: 1}}
   - name: until-done
     together:
       - {{scenario: replay, name: crowd, options: {{log: "{log}", rate: 50}}}}
-      - {{scenario: download, options: {{path: /page.html, iterations: 300}}}}
+      - {{scenario: download, options: {{path: /page.html, iterations: 100}}}}
     phases: {{before_s: 0, during_s: null}}
 saturator: {{kind: fio, folder: "{out}", size_bytes: 1M, rate_bytes_per_s: 1M, direct: false}}
 warmup_s: 0.5
@@ -96,10 +96,10 @@ def test_each_member_is_a_run_of_its_own_that_knows_the_others(lab_yml: Path) ->
     }
     download = facts["0001-rush--one--1/download"]
     assert download["experiment"] == {"name": download["experiment"]["name"], "run": 1, "of": 2}
-    assert download["phases"] == {"warmup_s": 0.5, "before_s": 2.0, "during_s": 3.0, "after_s": 2.0}
+    assert download["phases"] == {"warmup_s": 0.5, "before_s": 1.0, "during_s": 2.0, "after_s": 1.0}
     (crowd,) = download["together"]["others"]
     assert (crowd["member"], crowd["crowd"], crowd["speed"]) == ("replay", True, "rate 50/s")
-    assert crowd["from_s"] < 0 < 7 < crowd["to_s"], (
+    assert crowd["from_s"] < 0 < 4 < crowd["to_s"], (
         "the crowd was there from before the first to after the last"
     )
     assert facts["0002-until-done--one--1/crowd"]["together"]["stopped"]
@@ -119,7 +119,7 @@ def _one_clock(crowd: Path, timed: Path) -> None:
     events = [_events(run) for run in (crowd, timed)]
     starts = [next(e for e in each if e["event"] == "fio" and e["phase"] == "start") for each in events]
     assert starts[0]["t_ns"] - starts[1]["t_ns"] == pytest.approx(apart_ns, abs=1e5)
-    assert starts[1]["t_ns"] >= 2.5e9, "the phases begin when all have begun: with the last"
+    assert starts[1]["t_ns"] >= 1.5e9, "the phases begin when all have begun: with the last"
     hosts = [np.loadtxt(run / "host.csv", delimiter=",", skiprows=1, usecols=0) for run in (crowd, timed)]
     assert hosts[0] - hosts[1] == pytest.approx(apart_ns, abs=1e5)
 
@@ -128,7 +128,7 @@ def _all_under_the_saturator(timed: Path) -> None:
     """What ends by itself begins when the saturator works, whatever begins before it."""
     start_ns = next(e["t_ns"] for e in _events(timed) if e["event"] == "fio" and e["phase"] == "start")
     due_ns = np.load(timed / "requests.npy")["due_ns"]
-    assert len(due_ns) in (40, 300)
+    assert len(due_ns) in (40, 100)
     assert due_ns.min() >= start_ns
     together = facts_of(timed)["together"]
     assert together["began_s"] == pytest.approx(start_ns / 1e9, abs=1), "it was not kept waiting"
@@ -153,7 +153,7 @@ def _read_by_all(lab_yml: Path) -> None:
 
 def test_a_member_that_is_killed_fails_the_run_and_nothing_of_it_runs_on(lab_yml: Path) -> None:
     lab_yml.write_text(
-        lab_yml.read_text().replace("failures: 2", "failures: 1").replace("during_s: 3", "during_s: 60")
+        lab_yml.read_text().replace("failures: 2", "failures: 1").replace("during_s: 2", "during_s: 60")
     )
     with subprocess.Popen([PLIMSOLL, "run", str(lab_yml)], stderr=subprocess.PIPE, text=True) as process:
         out = lab_yml.parent / "out"

@@ -12,6 +12,7 @@ def test_each_file_with_slow_tests_is_listed_and_no_other() -> None:
     marked = [
         str(path.relative_to(ROOT))
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        if path != Path(__file__) and "pytest.mark.slow" in path.read_text(encoding="utf-8")
+        if path != Path(__file__)
+        and re.search(r"pytest\.mark\.slow\b|\bslow_but\(", path.read_text(encoding="utf-8"))
     ]
     assert listed == marked
