@@ -193,7 +193,7 @@ def test_what_fails_is_told_and_the_runs_go_on_and_it_is_measured_later(
     assert result["not_done"] == []
     assert len(result["finished"]) == 3
     assert result["not_measured"].keys() == {"ext4", "zfs"}
-    assert "zfs: fileio failed: rndrd with 1 thread" in done.stderr
+    assert "zfs: fileio failed: seqwr with 1 thread" in done.stderr
     assert "FATAL: no such luck" in result["not_measured"]["zfs"]
     assert left(NAME) == []
     again = plimsoll("run", "--resume", lab_yml, "--json")
