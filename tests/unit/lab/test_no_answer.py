@@ -15,6 +15,7 @@ from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.timers import discovery
 
 _SLOW = ["sleep", "600"]
+_answer = scenario_kinds._answer
 
 
 def _lab() -> Lab:
@@ -42,6 +43,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >{tmp_path}/helper\nwait\n")
     program.chmod(0o755)
     monkeypatch.setattr(scenario_kinds, "_known", {})
+    monkeypatch.setattr(scenario_kinds, "_answer", _answer)
     monkeypatch.setattr(sys, "executable", str(program))
     return tmp_path / "helper"
 

@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plimsoll.scenarios.check import problems
+from plimsoll.scenarios.check import main, problems
 from plimsoll.scenarios.registry import MODULES
 from tests.support.paths import ROOT
 
@@ -53,10 +54,14 @@ def test_the_answer_is_json(tmp_path: Path) -> None:
     ("text", "arguments"),
     [("{", ["download"]), ("[]", ["download"]), ("{}", []), ('[{"scenario": "download"}]', [])],
 )
-def test_what_is_no_question_is_refused_without_a_trace(text: str, arguments: list[str]) -> None:
-    answer = asked(text, *arguments)
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert "Traceback" not in answer.stderr
+def test_what_is_no_question_is_refused_without_a_trace(
+    text: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["check", *arguments])
+    monkeypatch.setattr(sys, "stdin", StringIO(text))
+    with pytest.raises(SystemExit) as refused:
+        main()
+    assert (refused.value.code, capsys.readouterr().out) == (2, "")
 
 
 def test_many_questions_have_one_answer_which_says_what_each_scenario_changes_and_its_keys() -> None:
