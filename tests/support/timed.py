@@ -42,7 +42,7 @@ while "--resume" not in sys.argv:
     folder = Path(time.strftime("results/quiet-%Y%m%dT%H%M%SZ", time.gmtime(at_s)))
     if not folder.exists():  # folders of experiments bear the second
         (folder / "runs").mkdir(parents=True)
-        shutil.copy("settings.json", folder / "lab.json")
+        shutil.copy(Path(__file__).with_name("settings.json"), folder / "lab.json")
         break
     at_s += 1
 note("begun")
