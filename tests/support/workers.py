@@ -20,8 +20,6 @@ _TOGETHER = {
     ),
     "disks": (
         "tests/real/lab/test_bench.py",
-        "tests/real/lab/test_clone_datasets.py",
-        "tests/real/lab/test_compose_clone.py",
         "tests/real/lab/test_copy_saturators_real.py",
         "tests/real/lab/test_disks_real.py",
         "tests/real/lab/test_experiment",
@@ -34,6 +32,8 @@ _TOGETHER = {
         "tests/real/lab/test_schedule_systemd.py",  # whose mount namespace would keep their mounts
         "tests/real/lab/test_status.py",
         "tests/real/lab/test_together.py",
+        "tests/real/lab/test_clone_datasets.py",  # these last: the sites' worker fills what they copy
+        "tests/real/lab/test_compose_clone.py",
     ),
     "machines": ("tests/real/lab/test_qemu_clone.py",),
     "upgrade": ("tests/real/scenarios/test_upgrade_wordpress.py",),
@@ -48,11 +48,15 @@ def group(node_id: str) -> str:
     return node_id.partition("::")[0]
 
 
-def rank(item: pytest.Item) -> int:
-    """Return the place of a test's group in the order in which they begin."""
-    names = list(_TOGETHER)
-    name = group(item.nodeid)
-    return names.index(name) if name in names else len(names)
+def rank(item: pytest.Item) -> tuple[int, int]:
+    """Return the place of a test's group in the order in which they begin, and of its file in the group."""
+    places = [
+        (number, place)
+        for number, files in enumerate(_TOGETHER.values())
+        for place, file in enumerate(files)
+        if item.nodeid.startswith(file)
+    ]
+    return min(places, default=(len(_TOGETHER), 0))
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]
