@@ -104,6 +104,7 @@ test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real pr
 test-lab-full: test-lab audit mutants ## Run also what takes long: kills, studies, upgrades, audit, mutants, bare Debians; CONTRIBUTING.md lists it (hours)
 	@cd benchmarks/go && $(GO) test ./...
 	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 -m "slow or hypothesis" tests
+	@PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -m hypothesis tests/unit/scenarios
 
 BASE  ?= $(wildcard tools/mutants.csv)
 GIVEN += BASE

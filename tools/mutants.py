@@ -70,40 +70,37 @@ Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """One change of a function, or of a constant."""
+class Named:
+    """What a mutant is known by, in whichever file it is."""
 
     language: str
     function: str
     operator: str
     index: int
+
+    @property
+    def key(self) -> str:
+        """All of it."""
+        return f"{self.language} {self.function} {self.operator} {self.index}"
+
+
+@dataclass(frozen=True)
+class Mutant(Named):
+    """One change of a function, or of a constant."""
+
     path: str
     first: int  # the lines whose tests concern it
     last: int
     place: int = 0  # among the operator's places in the file; Python only
     text: str = ""  # of the mutated file
 
-    @property
-    def key(self) -> str:
-        """What it is known by, in whichever file it is."""
-        return f"{self.language} {self.function} {self.operator} {self.index}"
-
 
 @dataclass(frozen=True)
-class Row:
+class Row(Named):
     """What became of a mutant."""
 
-    language: str
-    function: str
-    operator: str
-    index: int
     result: str  # killed, survived or timeout
     where: str  # for information
-
-    @property
-    def key(self) -> str:
-        """The mutant's key."""
-        return f"{self.language} {self.function} {self.operator} {self.index}"
 
     @property
     def is_killed(self) -> bool:
@@ -113,7 +110,7 @@ class Row:
 
 def main() -> None:
     """Run the sample, or compare two results; exit with 1 where significantly fewer are killed now."""
-    match sys.argv[1:]:
+    match [word for word in sys.argv[1:] if word]:  # make gives an empty one where there is no earlier result
         case ["run", folder, *before] if len(before) < 2:
             try:
                 rows = Sample(Path.cwd(), os.cpu_count() or 1).run()

@@ -15,6 +15,7 @@ from tools.mutants import (
     Sample,
     choose,
     list_python,
+    main,
     read_profile,
     read_rows,
     select_tests,
@@ -161,6 +162,17 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "new" / "mutants.csv"
     write_rows(path, rows(one="k", two="t"))
     assert read_rows(path) == rows(one="k", two="t")
+
+
+def test_without_an_earlier_result_it_is_written_and_nothing_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = Row("python", "f", "AddNot", 0, "killed", "a/b.py:1")
+    monkeypatch.setattr(Sample, "run", lambda _: [row])
+    monkeypatch.setattr("sys.argv", ["mutants.py", "run", str(tmp_path), ""])
+    main()
+    assert read_rows(tmp_path / "mutants.csv") == [row]
+    assert "1 of   1 killed" in capsys.readouterr().out
 
 
 def test_go_mutants_compile_and_differ(tmp_path: Path) -> None:
