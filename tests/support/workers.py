@@ -1,4 +1,4 @@
-"""Which tests one worker runs, one after another, where `pytest -n 2` has two of them."""
+"""Which tests one worker runs, one after another, where `pytest -n` has several."""
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling

@@ -112,10 +112,10 @@ def test_all_that_is_missing_or_in_the_way_there(sshd: Sshd, tmp_path: Path) -> 
         site = f"disk: {{kind: folder, path: /tmp}}, clone: {{driver: compose, port: {port}}}"
         says = [f"clone.port: 127.0.0.1:{port} cannot be listened on"]
         rows = [*MISSING, ("a port that is taken", site, says)]
-        told = check(sshd, tmp_path, *(backend for _, backend, _ in rows))
+        problems = check(sshd, tmp_path, *(backend for _, backend, _ in rows))
     for number, (what, _, says) in enumerate(rows):
         for part in says:
-            assert any(one.startswith(f"b{number}: {part}") for one in told), (what, told)
+            assert any(one.startswith(f"b{number}: {part}") for one in problems), (what, problems)
 
 
 def test_disks_that_fit_only_one_by_one(sshd: Sshd, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def seconds(command: list[str]) -> float:
 
 
 def limits(captured: Mapping[str, str]) -> list[str]:
-    """The limits that a disk has for reading. Without any it may be as slow, as the machine is."""
+    """The limits that a disk has for reading: how fast it is without them, the machine decides."""
     files = (Path(captured["disk_group"]) / name for name in ("io.max", "blkio.throttle.read_bps_device"))
     lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
     return [line for line in lines if line.startswith(f"{captured['disk_number']} ")]

@@ -66,9 +66,9 @@ def test_the_saturator_works_as_long_as_its_phase_after_the_warm_up(tmp_path: Pa
 
     async def begins() -> bool:
         events = Events(tmp_path / "events.jsonl")
-        clock = RunClock(datetime.now(UTC) - timedelta(seconds=20))
-        phases = Phases(before_s=0, during_s=15, after_s=0)
-        working = asyncio.create_task(saturate(SlowToStart(0.0, events.note), clock, 10.0, phases))
+        clock = RunClock(datetime.now(UTC) - timedelta(seconds=1500))
+        phases = Phases(before_s=0, during_s=1000, after_s=0)
+        working = asyncio.create_task(saturate(SlowToStart(0.0, events.note), clock, 1000.0, phases))
         await asyncio.wait([working], timeout=0.1)
         works = not working.done()
         working.cancel()

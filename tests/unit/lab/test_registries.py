@@ -70,7 +70,7 @@ def _run(code: str, said: str = "") -> str:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     """What commands say to a lab of toys: all of one process, whose import of the lab takes a second."""
     folder = tmp_path_factory.mktemp("toys")
 
@@ -90,8 +90,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     return {name: tuple(done) for name, done in json.loads(_run(COMMANDS, json.dumps(commands))).items()}
 
 
-def test_lab_plan_shows_what_toys_do_and_where_each_works(told: dict[str, Done]) -> None:
-    code, stdout, stderr = told["plan"]
+def test_lab_plan_shows_what_toys_do_and_where_each_works(outputs: dict[str, Done]) -> None:
+    code, stdout, stderr = outputs["plan"]
     assert code == 0, stderr
     chapters: list[dict[str, Any]] = json.loads(stdout)["chapters"]
     commands = [step["command"] for chapter in chapters for step in chapter["steps"]]
@@ -111,8 +111,8 @@ def test_lab_plan_shows_what_toys_do_and_where_each_works(told: dict[str, Done])
     ]
 
 
-def test_lab_check_looks_for_the_programs_of_toys(told: dict[str, Done]) -> None:
-    code, stdout, stderr = told["check"]
+def test_lab_check_looks_for_the_programs_of_toys(outputs: dict[str, Done]) -> None:
+    code, stdout, stderr = outputs["check"]
     assert code == 1, stderr
     for program in ("build-boat", "sink-boat", "fill-tub", "tide"):
         assert f"local has no {program}: install it" in stdout
@@ -120,9 +120,9 @@ def test_lab_check_looks_for_the_programs_of_toys(told: dict[str, Done]) -> None
 
 @pytest.mark.parametrize(("what", "right", "wrong", "said"), WRONG, ids=[row[0] for row in WRONG])
 def test_toys_settings_are_checked(
-    what: str, right: str, wrong: str, said: str, told: dict[str, Done]
+    what: str, right: str, wrong: str, said: str, outputs: dict[str, Done]
 ) -> None:
-    code, stdout, stderr = told[what]
+    code, stdout, stderr = outputs[what]
     assert code == 2, f"{what}: {stdout}"
     assert said in stderr
 
@@ -131,8 +131,8 @@ def test_a_toy_observer_is_sampled() -> None:
     assert json.loads(_run(SAMPLE)) == [["wind.knots_count"], [12.0]]
 
 
-def test_the_schema_for_editors_has_the_toys(told: dict[str, Done]) -> None:
-    assert {"BoatSettings", "TubSettings", "TideSettings"} <= json.loads(told["schema"][1])["$defs"].keys()
+def test_the_schema_for_editors_has_the_toys(outputs: dict[str, Done]) -> None:
+    assert {"BoatSettings", "TubSettings", "TideSettings"} <= json.loads(outputs["schema"][1])["$defs"].keys()
 
 
 def test_an_entry_is_called_as_lab_yml_calls_it() -> None:
