@@ -54,18 +54,19 @@ def parse_model(
     stand_ins: Mapping[str, Any] = MappingProxyType({}),
 ) -> Model:
     """Return the content of `text`; `name` is the file's, for messages. Raises SettingsError. Pure."""
+    lines: dict[Location, int] = {}
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        value = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        problems = [] if root is None else _walk(root, (), lines, set())
+        value = None if root is None else loader.construct_document(root)  # puts what `<<` merges into `root`
     except yaml.YAMLError as error:
         raise SettingsError(_unreadable(name, error)) from None
     except (RecursionError, ValueError) as error:  # ValueError: a date such as 2026-02-31
         what = "is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise SettingsError(f"{name}:1: {what}: see {manual}") from None
-    if not isinstance(value, dict) or root is None:
+    if not isinstance(value, dict):
         raise SettingsError(f"{name}:1: must hold keys: see {manual}")
-    lines: dict[Location, int] = {}
-    problems = _walk(root, (), lines, set())
     looked = Inspection(value, model, further, stand_ins)
     hints = Hints(model, manual)
     problems += [

@@ -84,7 +84,8 @@ def place_of(run: Path) -> Path:
 
 def name_of(run: Path) -> str:
     """Return the name of the run directory `run`, which alone tells two runs of one backend apart."""
-    return str(run.resolve().relative_to(place_of(run).parent))
+    run = run.resolve()
+    return f"{run.parent.name}/{run.name}" if is_together(run.parent) else run.name
 
 
 def runs_folder(path: Path, *, damaged: bool = False) -> Path:

@@ -94,7 +94,7 @@ def gaps(calendar: Calendar, zone: tzinfo, first: date, years: int) -> list[date
     found = []
     day, last = first, date(first.year + years, 1, 1)
     while day < last:
-        if day.weekday() in calendar.days:
+        if day.weekday() in calendar.days and _clocks_change(day, zone):
             for hour in calendar.hours:
                 local = datetime.combine(day, time(hour, calendar.minute), zone)
                 instead = _existing(local, zone)
@@ -109,6 +109,11 @@ def _of_day(calendar: Calendar, zone: tzinfo, day: date) -> list[datetime]:
         return []
     times = [datetime.combine(day, time(hour, calendar.minute), zone) for hour in calendar.hours]
     return sorted(_existing(local, zone).astimezone(UTC) for local in times)
+
+
+def _clocks_change(day: date, zone: tzinfo) -> bool:
+    begin, end = (datetime.combine(at, time(), zone).utcoffset() for at in (day, day + _DAY))
+    return begin != end
 
 
 def _existing(local: datetime, zone: tzinfo) -> datetime:

@@ -29,6 +29,7 @@ def test_where_nothing_does_anything_five_experiments_in_a_hundred_say_otherwise
     assert apart <= 13
 
 
+@pytest.mark.slow
 def test_what_does_something_is_found_with_its_size_and_what_does_nothing_is_not() -> None:
     def truth(point: Mapping[str, str]) -> float:
         return (0.6 if point["recordsize"] == "16K" else 1.0) * (1.4 if point["scheduler"] == "bfq" else 1.0)
