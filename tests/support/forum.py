@@ -33,8 +33,11 @@ class MariaDB:
         self.socket, self._data, self._log = root / "s", root / "data", root / "mariadbd.log"
         self._user = ["--user=root"] if os.getuid() == 0 else []
         install = [need("mariadb-install-db"), "--no-defaults", *self._user, f"--datadir={self._data}"]
+        # A mariadbd that begins removes the temporary tables of others that share its folder for them.
+        self._own = {**os.environ, "TMPDIR": str(root)}
         subprocess.run(
             [*install, "--auth-root-authentication-method=normal", "--skip-test-db"],
+            env=self._own,
             check=True,
             capture_output=True,
         )
@@ -61,6 +64,7 @@ class MariaDB:
                     "--innodb-buffer-pool-size=64M",
                     "--innodb-log-file-size=64M",
                 ],
+                env=self._own,
                 stdout=log,
                 stderr=log,
             )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ class Server:
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder, self.socket = folder, folder / "socket"
         data = folder / "data"
+        self._own = {
+            **os.environ,
+            "TMPDIR": str(folder),
+        }
         subprocess.run(
             [
                 "/usr/bin/mariadb-install-db",
@@ -30,6 +35,7 @@ class Server:
                 "--user=root",
                 f"--datadir={data}",
             ],
+            env=self._own,
             check=True,
             capture_output=True,
         )
@@ -47,6 +53,7 @@ class Server:
                 f"--log-error={self.folder / 'log'}",
                 *self._options,
             ],
+            env=self._own,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -120,7 +120,8 @@ def the_day_was_whole(
     assert len([row for row in files if own in row[0]]) == days
 
     # What it recorded.
-    assert {f"{route}" for route in run.routes} >= set(STEPS)
+    # An author may have written before the editor asked the site for anything.
+    assert {f"{route}" for route in run.routes} >= set(STEPS) - {"write"}
     summary = read(run.path / "summary.json")
     counted = read(run.path / "k6-summary.json")["metrics"]
     cached = summary["requests"]["skipped"].get("from_cache", 0)
