@@ -220,6 +220,11 @@ def test_the_share_of_runs_is_held_to_its_limit_by_the_binomial_test(hit: int, r
     assert found.upper(0.05) == pytest.approx(below.proportion_ci(0.95).high)
 
 
+@pytest.mark.parametrize(("hit", "runs", "decide"), [(0, 5, 29), (0, 28, 29), (1, 5, 33), (3, 3, 4)])
+def test_the_runs_that_decide_are_the_fewest(hit: int, runs: int, decide: int) -> None:
+    assert ShareOfRuns(hit, runs, 0.1, 0.05).runs_to_decide(0.0, 0.05) == decide
+
+
 WORST: list[tuple[str, list[float], list[float], list[int]]] = [
     ("all alike", [200, 210, 190, 205], [195, 205, 200, 210], []),
     ("one far off", [200, 210, 190, 205], [195, 1000, 200, 210], [1]),
