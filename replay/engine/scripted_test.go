@@ -25,6 +25,7 @@ type server struct {
 
 	marked func()                   // called at each mark of a play; may be nil
 	left   func(code http2.ErrCode) // called when a client says GOAWAY; may be nil
+	acked  func()                   // called when a client answers a ping or settings; may be nil
 }
 
 // script says what a server does when it is asked.
