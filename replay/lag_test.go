@@ -17,6 +17,10 @@ func TestPercentilesOfLag(t *testing.T) {
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	few := lagResult{DurationS: 1, Wakes: 3, LagMS: lagPercentiles{P50: 2, P99: 3, P999: 3, Max: 3}}
+	if got := lagOf([]int64{3e6, 1e6, 2e6}, time.Second); got != few {
+		t.Errorf("a rank between two is the upper one: got %+v, want %+v", got, few)
+	}
 	for _, each := range []struct {
 		why    string
 		slowNS int64

@@ -77,7 +77,7 @@ def share(part: int, whole: int) -> str:
         return "under 0.01 %"
     if 99.99 < percent < 100:
         return "over 99.99 %"
-    return f"{significant(percent)} %"
+    return f"{significant(percent, 4 if 99.9 < percent < 100 else 3)} %"
 
 
 def significant(value: float, digits: int = 3) -> str:

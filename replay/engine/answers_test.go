@@ -87,12 +87,12 @@ func bodyBytes() int64 {
 	case testing.Short():
 		return 16 << 20
 	}
-	return 128 << 20
+	return 24 << 20
 }
 
 func TestLongBodies(t *testing.T) {
 	size := bodyBytes()
-	const chunk = 16 << 20
+	const chunk = 8 << 20
 	rows := []struct {
 		says    string
 		drivers []driver

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,12 +17,7 @@ import (
 )
 
 func TestConnectionsAreKept(t *testing.T) {
-	server := serveScript(t, always(plainOK, false))
-	var shots []*exchange.Shot
-	for i := range 10 {
-		shots = append(shots, get(1, "/", int64(i)*100))
-	}
-	rec, _ := replay(t, server.url(), Options{}, shots...)
+	server, rec := oneByOne(t, 10, 1)
 	if server.connections() != 1 {
 		t.Errorf("one client, one request at a time: %d connections", server.connections())
 	}
@@ -40,14 +36,31 @@ func TestConnectionsAreKept(t *testing.T) {
 }
 
 func TestEachClientHasItsOwnConnections(t *testing.T) {
-	server := serveScript(t, always(plainOK, false))
-	var shots []*exchange.Shot
-	for i := range 12 {
-		shots = append(shots, get(uint32(i%4), "/", int64(i)*100))
-	}
-	replay(t, server.url(), Options{}, shots...)
+	server, _ := oneByOne(t, 12, 4)
 	if server.connections() != 4 {
 		t.Errorf("four clients have %d connections", server.connections())
+	}
+}
+
+// oneByOne replays requests of some clients in turn, each due after the one before has ended: with more time between them
+// where the machine was too slow for that.
+func oneByOne(t *testing.T, requests, clients int) (*script, *memory) {
+	for apartMS := int64(20); ; apartMS *= 4 {
+		server := serveScript(t, always(plainOK, false))
+		var shots []*exchange.Shot
+		for i := range requests {
+			shots = append(shots, get(uint32(i%clients), "/", int64(i)*apartMS))
+		}
+		rec, _ := replay(t, server.url(), Options{}, shots...)
+		slices.SortFunc(rec.records, func(a, b record.Record) int { return cmp.Compare(a.DueNS, b.DueNS) })
+		ended, overlap := int64(0), false
+		for _, one := range rec.records {
+			overlap = overlap || one.DueNS < ended
+			ended = max(ended, one.DoneNS())
+		}
+		if !overlap || apartMS > 5000 {
+			return server, rec
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func TestHandshakes(t *testing.T) {
 		r.opts.Timeout = time.Minute
 		s := server{bare: true, greet: play{silence}, marked: func() {
 			r.stop()
-			time.AfterFunc(50*time.Millisecond, r.abort)
+			r.later(50*time.Millisecond, r.abort)
 		}}
 		r.run(t, s.start(t, r.driver), gets(1))
 		r.expect(t, "0 0 aborted")

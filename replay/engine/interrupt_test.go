@@ -22,7 +22,7 @@ func TestInterruptsCountTheRest(t *testing.T) {
 		onEach(t, row.says, http1and2, func(t *testing.T, r *ride) {
 			row.interrupt(t, r)
 			if r.unsent != 4 {
-				t.Errorf("%d unsent, want 4", r.unsent)
+				r.fail(t, "%d unsent, want 4", r.unsent)
 			}
 		})
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // atOnce is how many parallel tests run at once: most of them wait for a time-out.
-const atOnce = "8"
+const atOnce = "16"
 
 // asGenerator makes this process another one, where it was started for that.
 var asGenerator = func() bool { return false }

@@ -148,12 +148,13 @@ func (l lot) want() string {
 }
 
 func (l lot) run(t *testing.T, r *ride) {
-	r.opts.Timeout, r.patience = 2*time.Second, time.Minute
+	r.opts.Timeout, r.patience = time.Second, time.Minute
 	r.run(t, server{script: l.script(), pieces: l.seed}.start(t, r.driver), l.asks())
 	if got := strings.ReplaceAll(r.told(), " reused", ""); !match(l.want(), got) {
-		t.Errorf("recorded %q, want %q, of:", got, l.want())
+		of := ""
 		for i, one := range l.replies {
-			t.Errorf("  %d: %s", i+1, one.says)
+			of += fmt.Sprintf("\n  %d: %s", i+1, one.says)
 		}
+		r.fail(t, "recorded %q, want %q, of:%s", got, l.want(), of)
 	}
 }

@@ -20,6 +20,7 @@ type frames struct {
 	block   bytes.Buffer
 	deaf    atomic.Bool              // nothing more is read
 	left    func(code http2.ErrCode) // is called when the client says GOAWAY; may be nil
+	acked   func()                   // is called when the client answers a ping or settings; may be nil
 
 	settled chan struct{} // closed when the client has acknowledged the first settings
 	settle  sync.Once
@@ -48,7 +49,7 @@ func newFrames(p *peer) *frames {
 // to say by itself.
 func (s server) serveHTTP2(p *peer, number int) {
 	f := newFrames(p)
-	f.left, p.frames = s.left, f
+	f.left, f.acked, p.frames = s.left, s.acked, f
 	defer f.end()
 	if _, err := io.CopyN(io.Discard, p.in, int64(len(http2.ClientPreface))); err != nil || !settings()(p) || !s.greet.on(p) {
 		return
@@ -77,6 +78,9 @@ func (s server) serveHTTP2(p *peer, number int) {
 // react does what HTTP/2 expects of whoever reads a frame.
 func (p *peer) react(frame http2.Frame) {
 	f := p.frames
+	if head := frame.Header(); head.Flags.Has(http2.FlagPingAck) && f.acked != nil && (head.Type == http2.FramePing || head.Type == http2.FrameSettings) {
+		f.acked()
+	}
 	switch frame := frame.(type) {
 	case *http2.SettingsFrame:
 		if value, ok := frame.Value(http2.SettingInitialWindowSize); ok {

@@ -2,12 +2,15 @@ package engine_test
 
 import (
 	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +28,7 @@ type server struct {
 
 	marked func()                   // called at each mark of a play; may be nil
 	left   func(code http2.ErrCode) // called when a client says GOAWAY; may be nil
+	acked  func()                   // called when a client answers a ping or settings; may be nil
 }
 
 // script says what a server does when it is asked.
@@ -63,6 +67,7 @@ type peer struct {
 	in       *bufio.Reader   // what the client says
 	ending   <-chan struct{} // closed when the test ends
 	marked   func()
+	slower   time.Duration
 	frames   *frames // of HTTP/2; nil: HTTP/1.x
 	stream   uint32  // of HTTP/2: the one that was asked on
 }
@@ -88,7 +93,7 @@ func (s server) start(t *testing.T, d driver) string {
 			p := newPeer(conn.(*net.TCPConn), d, s.bare)
 			p.ending, p.marked = ending, s.marked
 			if s.pieces > 0 {
-				p.Conn = &shredder{p.Conn, rand.New(rand.NewPCG(s.pieces, uint64(number))), 40}
+				p.Conn = &shredder{p.Conn, mathrand.New(mathrand.NewPCG(s.pieces, uint64(number))), 40}
 			}
 			go s.serve(p, number, d)
 		}
@@ -97,7 +102,7 @@ func (s server) start(t *testing.T, d driver) string {
 }
 
 func newPeer(conn *net.TCPConn, d driver, bare bool) *peer {
-	p := &peer{Conn: conn, tcp: conn}
+	p := &peer{Conn: conn, tcp: conn, slower: max(1, d.slower)}
 	if d.tls && !bare {
 		p.Conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate()}, NextProtos: []string{d.alpn()}})
 	}
@@ -107,9 +112,16 @@ func newPeer(conn *net.TCPConn, d driver, bare bool) *peer {
 
 // certificate is one that only a client who accepts any accepts.
 var certificate = sync.OnceValue(func() tls.Certificate {
-	site := httptest.NewTLSServer(nil)
-	defer site.Close()
-	return site.TLS.Certificates[0]
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader) // to sign with it is cheap
+	if err != nil {
+		panic(err)
+	}
+	about := &x509.Certificate{}
+	made, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{made}, PrivateKey: key}
 })
 
 func (s server) serve(p *peer, number int, d driver) {
@@ -211,7 +223,7 @@ func pause(d time.Duration) move {
 		select {
 		case <-p.ending:
 			return false
-		case <-time.After(d):
+		case <-time.After(d * p.slower):
 			return true
 		}
 	}
@@ -268,7 +280,7 @@ func silence(p *peer) bool {
 // shredder sends what is written first in pieces.
 type shredder struct {
 	net.Conn
-	random *rand.Rand
+	random *mathrand.Rand
 	cuts   int // that are left
 }
 

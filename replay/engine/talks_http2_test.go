@@ -45,7 +45,7 @@ func TestHTTP2Conversations(t *testing.T) {
 		onEach(t, row.says, http2only, func(t *testing.T, r *ride) {
 			r.run(t, server{script: row.script()}.start(t, r.driver), row.asks)
 			if got := strings.ReplaceAll(r.told(), " reused", ""); got != row.want {
-				t.Errorf("recorded %q, want %q", got, row.want)
+				r.fail(t, "recorded %q, want %q", got, row.want)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestHTTP2WithoutStreams(t *testing.T) {
 		r.run(t, s.start(t, r.driver), gets(3))
 		r.expect(t, "200 2")
 		if r.unsent != 2 {
-			t.Errorf("%d unsent, want 2", r.unsent)
+			r.fail(t, "%d unsent, want 2", r.unsent)
 		}
 	})
 	onEach(t, "so does the second", http2only, func(t *testing.T, r *ride) {
@@ -100,7 +100,7 @@ func TestHTTP2WithoutStreams(t *testing.T) {
 		s := noMore(breath, mark)
 		s.marked = func() {
 			r.stop()
-			time.AfterFunc(50*time.Millisecond, r.abort)
+			r.later(50*time.Millisecond, r.abort)
 		}
 		r.run(t, s.start(t, r.driver), gets(3))
 		r.expect(t, "200 2")
@@ -117,9 +117,8 @@ func TestHTTP2FloodsOfFrames(t *testing.T) {
 	}
 	for _, row := range rows {
 		onEach(t, row.says, http2only, func(t *testing.T, r *ride) {
-			defer lane()()
 			var bad []wire.Request
-			for range map[string]int{"open": 8, "max": 1, "users": 2}[r.loop.name] { // closed loops wait for each time-out
+			for range map[string]int{"open": 3, "max": 1, "users": 2}[r.loop.name] { // closed loops wait for each time-out
 				bad = append(bad, wire.Request{Method: "GET", Target: "/bad"})
 			}
 			r.opts.Timeout, r.gap, r.patience = 2*timeout, timeout/2, 5*time.Second

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// answersAndFailures is a tally of 1,000 requests: good answers of 1, 2, 3, … ms, then failures after 0.3 ms.
-func answersAndFailures(failures int, timeout time.Duration, failed Record) *tally {
+// answersAndFailures is a tally of 1,000 requests: good answers of 1, 2, 3, … ms, then failures, alike or by turns.
+func answersAndFailures(failures int, timeout time.Duration, failed ...Record) *tally {
 	t := &tally{timeout: timeout}
 	for i := range 1000 - failures {
 		t.add(&Record{TotalUS: uint32(i+1) * 1000, Status: 200, TTFBUS: 100})
 	}
-	for range failures {
-		t.add(&failed)
+	for i := range failures {
+		t.add(&failed[i%len(failed)])
 	}
 	return t
 }
@@ -52,6 +52,49 @@ func TestFailuresAreNeverFast(t *testing.T) {
 			if got := []string{cells[3], cells[7], cells[9]}; fmt.Sprint(got) != fmt.Sprint([]string{c.p50, c.p999, c.max}) {
 				t.Errorf("%s: p50, p99.9 and max are %q, want %q %q %q", c.why, got, c.p50, c.p999, c.max)
 			}
+		}
+	}
+}
+
+func TestWhatIsNoShorterThanAFailureIsCensored(t *testing.T) {
+	failed := func(us uint32) Record { return Record{Error: Timeout, TotalUS: us} }
+	for _, c := range []struct {
+		why      string
+		failed   []Record
+		p99, max string
+	}{
+		{"an answer as long as a failure", []Record{failed(990_000)}, "≥ 0.99 s", "≥ 0.99 s"},
+		{"an answer that is a little shorter", []Record{failed(990_001)}, "990.000", "≥ 0.990001 s"},
+		{"the shortest failure decides, whichever came first", []Record{failed(980_000), failed(5_000_000)}, "≥ 0.98 s", "≥ 0.98 s"},
+		{"whichever came last", []Record{failed(5_000_000), failed(980_000)}, "≥ 0.98 s", "≥ 0.98 s"},
+	} {
+		summary := summarize(answersAndFailures(2, time.Millisecond, c.failed...), unrecorded{}, nil)
+		cells := summary.Response.cells()
+		if got := [2]string{cells[6], cells[9]}; got != [2]string{c.p99, c.max} {
+			t.Errorf("%s: p99 and max are %q, want %q and %q", c.why, got, c.p99, c.max)
+		}
+	}
+}
+
+func TestBytesAreComparedWhereTheLogKnowsThem(t *testing.T) {
+	for _, c := range []struct {
+		why            string
+		record         Record
+		status, amount uint64
+	}{
+		{"as in the log", Record{Status: 200, LoggedStatus: 200, Bytes: 5, LoggedBytes: 5}, 0, 0},
+		{"a body where the log has none", Record{Status: 200, LoggedStatus: 200, Bytes: 5}, 0, 1},
+		{"no body where the log has one", Record{Status: 200, LoggedStatus: 200, LoggedBytes: 5}, 0, 1},
+		{"a log without sizes", Record{Status: 200, LoggedStatus: 200, Bytes: 5, LoggedBytes: -1}, 0, 0},
+		{"a log without statuses", Record{Status: 200, Bytes: 5}, 0, 0},
+		{"another status has another body", Record{Status: 404, LoggedStatus: 200, Bytes: 5}, 1, 0},
+		{"a login instead, whatever the log has", Record{Status: 302, LoggedStatus: 302, Bytes: 5, Flags: SentToLogin}, 1, 0},
+		{"no answer", Record{Error: Timeout, LoggedStatus: 200, LoggedBytes: 5}, 0, 0},
+	} {
+		var sum tally
+		sum.add(&c.record)
+		if sum.statusMismatch != c.status || sum.bytesMismatch != c.amount {
+			t.Errorf("%s: %d other statuses and %d other sizes, want %d and %d", c.why, sum.statusMismatch, sum.bytesMismatch, c.status, c.amount)
 		}
 	}
 }

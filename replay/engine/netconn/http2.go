@@ -17,8 +17,9 @@ import (
 
 // http2Side speaks HTTP/2: many requests at once, each a stream.
 type http2Side struct {
-	link *link
-	out  *outbox
+	link    *link
+	out     *outbox
+	useless useless
 
 	mu        sync.Mutex // of all below, and of writing frames
 	frames    *wire.HTTP2Frames
@@ -109,27 +110,63 @@ func (h *http2Side) read() {
 			err = http2.ConnectionError(http2.ErrCodeProtocol) // the settings allow none
 		}
 		var ofStream http2.StreamError
-		if errors.As(err, &ofStream) {
-			h.fail(ofStream.StreamID, record.BadResponse)
-			continue
+		var useful bool
+		switch {
+		case errors.As(err, &ofStream):
+			useful, err = h.fail(ofStream.StreamID, record.BadResponse), nil
+		case err == nil:
+			useful = h.handle(frame)
+		}
+		if err == nil && !useful && h.useless.tooMany(h.link.driver.Clock.Now()) {
+			err = http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 		}
 		if err != nil {
 			code, err := explain(err)
 			if code != http2.ErrCodeNo {
-				h.mu.Lock()
-				h.frames.Leave(code)
-				h.mu.Unlock()
-				h.out.finish(leaveWithin)
+				h.leave(code)
 			}
 			h.link.broken(err)
 			return
 		}
-		h.handle(frame)
 	}
 }
 
-// leaveWithin is how long a server that broke the rules has to take in that it did.
-const leaveWithin = 100 * time.Millisecond
+// mostUseless is how many frames a second a server may send that bring no answer on.
+const mostUseless = 10_000
+
+// useless counts them.
+type useless struct {
+	sinceNS int64
+	frames  int
+}
+
+// tooMany counts one more, and reports whether that is more than mostUseless in a second.
+func (u *useless) tooMany(now int64) bool {
+	if now-u.sinceNS >= int64(time.Second) {
+		*u = useless{sinceNS: now}
+	}
+	u.frames++
+	return u.frames > mostUseless
+}
+
+// How long a server that broke the rules has to take in that it did, and how much more of it is read for that.
+const (
+	leaveWithin = time.Second
+	leaveBytes  = 8 << 20
+)
+
+// leave tells the server why the connection ends, and reads on until the server closes it, too: what is closed with
+// bytes unread is reset, and a server that is reset may never read why.
+func (h *http2Side) leave(code http2.ErrCode) {
+	tcp := h.link.tcp()
+	_ = tcp.SetReadDeadline(time.Now().Add(leaveWithin))
+	h.mu.Lock()
+	h.frames.Leave(code)
+	h.mu.Unlock()
+	h.out.finish(leaveWithin)
+	_ = tcp.CloseWrite()
+	_, _ = io.CopyN(io.Discard, tcp, leaveBytes)
+}
 
 // explain turns what went wrong on a connection into an error that KindOf knows, and into what to tell the server;
 // ErrCodeNo where there is nobody to be told.
@@ -150,14 +187,15 @@ func explain(err error) (http2.ErrCode, error) {
 	return http2.ErrCodeNo, wire.Early(err)
 }
 
-func (h *http2Side) handle(frame http2.Frame) {
+// handle returns whether a frame brought an answer on: a head, bytes of a body, or an end.
+func (h *http2Side) handle(frame http2.Frame) bool {
 	switch f := frame.(type) {
 	case *http2.MetaHeadersFrame:
-		h.onHeaders(f)
+		return h.onHeaders(f)
 	case *http2.DataFrame:
-		h.onData(f)
+		return h.onData(f)
 	case *http2.RSTStreamFrame:
-		h.onReset(f)
+		return h.onReset(f)
 	case *http2.SettingsFrame:
 		h.onSettings(f)
 	case *http2.PingFrame:
@@ -170,14 +208,17 @@ func (h *http2Side) handle(frame http2.Frame) {
 	case *http2.GoAwayFrame:
 		h.onGoAway(f)
 	}
+	return false
 }
 
-func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) {
+func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) bool {
 	status, ok := wire.HTTP2Status(f)
 	length, plausible := wire.HTTP2Length(f)
 	ok = ok && plausible
 	h.mu.Lock()
-	if st := h.streams[f.StreamID]; st != nil && ok {
+	st := h.streams[f.StreamID]
+	useful := st != nil && (f.StreamEnded() || st.answer.Status == 0 && status >= 200)
+	if st != nil && ok {
 		if st.firstNS == 0 {
 			st.firstNS = h.link.driver.Clock.Now()
 		}
@@ -193,13 +234,14 @@ func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) {
 	h.mu.Unlock()
 	switch {
 	case !ok:
-		h.fail(f.StreamID, record.BadResponse)
+		return h.fail(f.StreamID, record.BadResponse)
 	case f.StreamEnded():
 		h.end(f.StreamID)
 	}
+	return useful
 }
 
-func (h *http2Side) onData(f *http2.DataFrame) {
+func (h *http2Side) onData(f *http2.DataFrame) bool {
 	h.mu.Lock()
 	size := int64(f.Length) // with padding: flow control counts it (RFC 9113, 6.9)
 	h.unackedIn += size
@@ -207,7 +249,8 @@ func (h *http2Side) onData(f *http2.DataFrame) {
 		h.frames.Widen(0, h.unackedIn)
 		h.unackedIn = 0
 	}
-	if st := h.streams[f.StreamID]; st != nil {
+	st := h.streams[f.StreamID]
+	if st != nil {
 		st.answer.Bytes += int64(len(f.Data()))
 		st.answer.Told.Keep(f.Data())
 		st.unackedIn += size
@@ -221,17 +264,17 @@ func (h *http2Side) onData(f *http2.DataFrame) {
 	if f.StreamEnded() {
 		h.end(f.StreamID)
 	}
+	return st != nil && (len(f.Data()) > 0 || f.StreamEnded())
 }
 
-func (h *http2Side) onReset(f *http2.RSTStreamFrame) {
+func (h *http2Side) onReset(f *http2.RSTStreamFrame) bool {
 	switch f.ErrCode {
 	case http2.ErrCodeRefusedStream:
-		h.refuse(f.StreamID)
+		return h.refuse(f.StreamID)
 	case http2.ErrCodeNo:
-		h.fail(f.StreamID, record.ClosedEarly)
-	default:
-		h.fail(f.StreamID, record.H2Refused)
+		return h.fail(f.StreamID, record.ClosedEarly)
 	}
+	return h.fail(f.StreamID, record.H2Refused)
 }
 
 func (h *http2Side) onSettings(f *http2.SettingsFrame) {
@@ -286,13 +329,13 @@ func (h *http2Side) end(id uint32) {
 	})
 }
 
-// fail tells the life that a stream has failed. What had come is still known then.
-func (h *http2Side) fail(id uint32, kind record.ErrorKind) {
+// fail tells the life that a stream has failed, where there is such a stream. What had come is still known then.
+func (h *http2Side) fail(id uint32, kind record.ErrorKind) bool {
 	h.mu.Lock()
 	st := h.streams[id]
 	h.mu.Unlock()
 	if st == nil {
-		return
+		return false
 	}
 	h.link.driver.tell(func(life *exchange.Life, now int64) {
 		life.Failed(h.link.conn, st.shot, kind, now)
@@ -300,13 +343,15 @@ func (h *http2Side) fail(id uint32, kind record.ErrorKind) {
 		h.take(id)
 		h.mu.Unlock()
 	})
+	return true
 }
 
-func (h *http2Side) refuse(id uint32) {
+func (h *http2Side) refuse(id uint32) bool {
 	h.mu.Lock()
 	st := h.take(id)
 	h.mu.Unlock()
 	if st != nil {
 		h.link.driver.tell(func(life *exchange.Life, now int64) { life.Refused(h.link.conn, st.shot, now) })
 	}
+	return st != nil
 }

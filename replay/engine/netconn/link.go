@@ -86,16 +86,22 @@ func (l *link) close() {
 	defer l.mu.Unlock()
 	l.closed = true
 	l.cancel()
-	conn := l.net
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	if tcp := l.tcp(); tcp != nil {
 		if l.conn.IsIdle() {
 			_ = tcp.SetLinger(0)
 		}
 		_ = tcp.Close()
 	}
+}
+
+// tcp returns what carries the connection, once it is open.
+func (l *link) tcp() *net.TCPConn {
+	conn := l.net
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	tcp, _ := conn.(*net.TCPConn)
+	return tcp
 }
 
 // broken tells the life that the connection has ended.

@@ -37,6 +37,29 @@ func TestAnOutboxKnowsAServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
+func TestUselessFramesAreCountedBySecond(t *testing.T) {
+	var u useless
+	for _, each := range []struct {
+		why     string
+		atMS    int64
+		frames  int
+		tooMany bool
+	}{
+		{"10,000 in a second", 1000, mostUseless, false},
+		{"10,000 in the next", 2000, mostUseless, false},
+		{"one more in that", 2999, 1, true},
+		{"the next second begins anew", 3000, 1, false},
+	} {
+		tooMany := false
+		for range each.frames {
+			tooMany = u.tooMany(each.atMS * 1e6)
+		}
+		if tooMany != each.tooMany {
+			t.Errorf("%s: %v", each.why, tooMany)
+		}
+	}
+}
+
 func TestAnOutboxTakesMoreWhileItIsWriting(t *testing.T) {
 	to, ended := &wall{make(chan struct{})}, make(chan struct{})
 	o := newOutbox(func() { t.Error("full") })

@@ -21,6 +21,9 @@ const (
 	http2FrameBytes  = 16384 // the largest frame that every peer accepts
 	http2TableBytes  = 4096  // of header compression
 	http2ReadBytes   = 8 << 10
+
+	// What a frame may take, with the rest of its head: frames that continue a head may be empty, and so have no end.
+	http2MostBytes = maxHeadBytes + http2FrameBytes
 )
 
 // HTTP2Frames writes and reads the frames of one HTTP/2 connection (RFC 9113). It sends no bodies. Frames and header
@@ -28,6 +31,7 @@ const (
 // One goroutine at a time may write, and one may read.
 type HTTP2Frames struct {
 	out     io.Writer
+	in      *io.LimitedReader
 	framer  *http2.Framer
 	fields  bytes.Buffer
 	encoder *hpack.Encoder
@@ -36,8 +40,8 @@ type HTTP2Frames struct {
 // NewHTTP2Frames returns the frames of a fresh connection. What is written goes to out, whose errors the reader of in is
 // to notice.
 func NewHTTP2Frames(in io.Reader, out io.Writer) *HTTP2Frames {
-	h := &HTTP2Frames{out: out}
-	h.framer = http2.NewFramer(out, bufio.NewReaderSize(in, http2ReadBytes))
+	h := &HTTP2Frames{out: out, in: &io.LimitedReader{R: bufio.NewReaderSize(in, http2ReadBytes)}}
+	h.framer = http2.NewFramer(out, h.in)
 	h.framer.SetMaxReadFrameSize(http2FrameBytes)
 	h.framer.ReadMetaHeaders = hpack.NewDecoder(http2TableBytes, nil)
 	h.framer.MaxHeaderListSize = maxHeadBytes
@@ -45,8 +49,15 @@ func NewHTTP2Frames(in io.Reader, out io.Writer) *HTTP2Frames {
 	return h
 }
 
-// Read returns the next frame; it is valid until the next call.
-func (h *HTTP2Frames) Read() (http2.Frame, error) { return h.framer.ReadFrame() }
+// Read returns the next frame; it is valid until the next call. A head that does not end is an error of the connection.
+func (h *HTTP2Frames) Read() (http2.Frame, error) {
+	h.in.N = http2MostBytes
+	frame, err := h.framer.ReadFrame()
+	if err != nil && h.in.N == 0 {
+		return nil, http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
+	}
+	return frame, err
+}
 
 // Greet writes the preface, the settings and the connection's window.
 func (h *HTTP2Frames) Greet() {

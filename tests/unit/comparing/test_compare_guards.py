@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.stats import binomtest
 
+from plimsoll.analysis.comparing.binomial import ShareOfRuns
 from plimsoll.analysis.comparing.looks import LOOKS_FILE, Look, number_of
 from plimsoll.analysis.comparing.requests import PhaseRequests, cut_alike
 from plimsoll.analysis.comparing.spending import spent
@@ -205,6 +207,22 @@ def test_the_gate_on_rare_stalls(
     assert says in gate["says"], what
     assert gate["test"] == "binomial"
     assert gate["candidate"]["level"] == pytest.approx(hit / repeats)
+
+
+@pytest.mark.parametrize(("hit", "runs"), [(0, 5), (1, 30), (3, 10), (10, 10)])
+def test_the_share_of_runs_is_held_to_its_limit_by_the_binomial_test(hit: int, runs: int) -> None:
+    found = ShareOfRuns(hit, runs, 0.1, 0.05)
+    above, below = (binomtest(hit, runs, 0.1, alternative=each) for each in ("greater", "less"))
+    assert found.p_above(0.1) == pytest.approx(above.pvalue)
+    assert found.p_below(0.1) == pytest.approx(below.pvalue)
+    assert found.least_p == pytest.approx(above.pvalue if hit else below.pvalue)
+    assert found.lower(0.05) == pytest.approx(above.proportion_ci(0.95).low)
+    assert found.upper(0.05) == pytest.approx(below.proportion_ci(0.95).high)
+
+
+@pytest.mark.parametrize(("hit", "runs", "decide"), [(0, 5, 29), (0, 28, 29), (1, 5, 33), (3, 3, 4)])
+def test_the_runs_that_decide_are_the_fewest(hit: int, runs: int, decide: int) -> None:
+    assert ShareOfRuns(hit, runs, 0.1, 0.05).runs_to_decide(0.0, 0.05) == decide
 
 
 WORST: list[tuple[str, list[float], list[float], list[int]]] = [

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.serving.address import parsed_address
 from plimsoll.serving.application import Application
-from plimsoll.serving.guard import COOKIE
+from plimsoll.serving.guard import COOKIE, refusal
 from plimsoll.serving.token import read_token, session_of
 from tests.support.asking import ask
 
@@ -50,6 +51,13 @@ def test_only_browsers_that_mean_this_server_get_something(
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
     assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_request_with_two_hosts_is_refused() -> None:
+    headers = Headers(raw=[(b"host", b"localhost"), (b"host", b"localhost")])
+    found = refusal("GET", headers, NAMES)
+    assert found is not None
+    assert found.status == 421
 
 
 @pytest.mark.parametrize(
