@@ -44,14 +44,14 @@ _IN_A_BROWSER = {
 
 def own_of(run: MeasuredRun) -> tuple[Own, Values] | None:
     """Return what the run is about, with its values and failures; None where it has none of them."""
-    own = _OWN.get(run.directory.facts.scenario)
+    own = _OWN.get(run.directory.facts.own_scenario)
     values = run.values.values.get(own.measure) if own else None
     return (own, values) if own and values and (values.values or values.failed) else None
 
 
 def main_measure(runs: Sequence[MeasuredRun]) -> str | None:
     """Return the measure that `runs` of a scripted scenario are about; None where not all have one."""
-    scenario = runs[0].directory.facts.scenario
+    scenario = runs[0].directory.facts.own_scenario
     names = [_OWN[scenario].measure] if scenario in _OWN else []
     names += _IN_A_BROWSER if scenario == "browser" else []
     return next((name for name in names if all(name in run.values.values for run in runs)), None)
@@ -59,7 +59,7 @@ def main_measure(runs: Sequence[MeasuredRun]) -> str | None:
 
 def own_bigs(run: MeasuredRun) -> list[Big]:
     """Return the large figures of a scripted scenario; none where it has no measure of its own."""
-    if run.directory.facts.scenario == "browser":
+    if run.directory.facts.own_scenario == "browser":
         return _of_browser(run)
     found = own_of(run)
     if found is None:

@@ -12,6 +12,7 @@ from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.values import MeasuredValues
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.units import counted, significant
+from plimsoll.rundir.runfacts import REPLAY
 
 _MOST_STEPS, _MOST_MEASURES = 10, 6
 _MOST_PHASES = 16
@@ -25,7 +26,8 @@ Levels = dict[str, Level]
 
 def is_scripted(scenario: ScenarioRuns) -> bool:
     """Return whether the scenario's requests are steps of a script, and not those of a log."""
-    return scenario.name != "replay" and not any(run.directory.facts.logs for run in scenario.runs)
+    facts = [run.directory.facts for run in scenario.runs]
+    return not any(each.logs or each.own_scenario == REPLAY for each in facts)
 
 
 def steps_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
