@@ -125,6 +125,14 @@ def test_the_headline_is_the_scenarios_own(
     assert sentence.split(",")[0].split(" (")[0] in (tmp_path / "run" / "report.html").read_text()
 
 
+def test_an_upgrade_whose_phases_are_unknown_says_why(tmp_path: Path) -> None:
+    unknown = {"event": "phases unknown", "detail": "set fastcgi_buffering off", "t_ns": 2}
+    run = _run(tmp_path, "upgrade-wordpress", [("upgrade", 20_000.0, "ms")], events=(VERSIONS, unknown))
+    said = "WordPress 6.1.9 to 6.8.12 took 20 s. Its phases are unknown: set fastcgi_buffering off."
+    assert own_sentence(run) == said
+    assert "phases unknown: set fastcgi_buffering off" in outcome_lines(run.directory.path)
+
+
 def _loaded(scenario: str) -> dict[str, Any]:
     return {"load": {"digest": "0", "settings": {"scenario": scenario, "timeout_s": 30.0}}}
 
