@@ -86,8 +86,8 @@ def init_clone(
 
     Shows its title, the addresses that it takes for its own, and whether public DNS leads to it, as it does
     to a live site: then it is not listed, unless you say --public. With --connect-to, the entry gives leave
-    only to runs with that very --connect-to. If it is listed already, --name, --user and --password-file change
-    its entry. The list stays as it is otherwise, with its comments.
+    only to runs with that very --connect-to. If it is listed already, --name, --user and --password-file
+    change its entry. The list stays as it is otherwise, with its comments.
 
     Exit codes: 0 it is listed; 1 it is not, for the reason shown; 2 wrong usage, or the site does not answer.
 
