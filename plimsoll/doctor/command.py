@@ -104,11 +104,11 @@ def _answer(lacking: dict[str, list[Lack]], found: Sequence[Check], wanted: Sequ
     asked = [_ALWAYS, *(name for name in dict.fromkeys(wanted) if name != _ALWAYS)]
     missing = [name for name in asked if lacking[name]]
     bad = [check.name for check in found if check.verdict == "bad"]
-    if missing or bad:
-        parts = [f"something is missing for {', '.join(missing)}"] if missing else []
-        parts += [f"it is not fit to generate load: {', '.join(bad)}"] if bad else []
-        return f"Not ready: {'; '.join(parts)}."
-    return f"Ready for {', '.join(asked)}."
+    if missing:
+        answer = f"Not ready: something is missing for {', '.join(missing)}."
+    else:
+        answer = f"Ready for {', '.join(asked)}."
+    return f"{answer} This machine is not fit to generate load: {', '.join(bad)}." if bad else answer
 
 
 def _packages(lacking: Iterable[list[Lack]]) -> list[str]:

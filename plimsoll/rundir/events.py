@@ -1,6 +1,7 @@
 """`events.jsonl`: what happened when, during a run."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -12,6 +13,8 @@ _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
 _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
 # Measures of what visitors felt beside an upgrade begin so, and end with who they were.
 FELT = ("outage: ", "maintenance: ", "longest gap: ", "first good page: ")
+# A phase of an upgrade, whose instants are not to be believed where its run has the other.
+PHASE, PHASES_UNKNOWN = "phase: ", "phases unknown"
 ITERATION_FAILED = "iteration failed"
 # What a run leaves on the site, and the name by which it is found there.
 CREATED, REMOVED, RUN_NAME = "created", "removed", "run name"
@@ -94,13 +97,16 @@ def spans(events: list[Event], end_s: float) -> list[Span]:
     """Pair each `start` with the next `stop` of the same name; what was not stopped lasts until `end_s`.
 
     The run's own start and stop, measures, failed steps, what it made on the site, and throughputs are left
-    out. Pure.
+    out, as are phases whose instants are unknown. Pure.
     """
     found: list[Span] = []
     open_since: dict[str, float] = {}
+    unknown = phases_unknown(events) is not None
     for event in events:
         t_s = event.t_ns / 1e9
         if event.name in _NO_SPANS or event.name.endswith(_BYTES) or t_s > end_s:
+            continue
+        if unknown and event.name.startswith(PHASE):
             continue
         if event.phase == "start":
             open_since.setdefault(event.name, t_s)
@@ -110,6 +116,11 @@ def spans(events: list[Event], end_s: float) -> list[Span]:
             found.append(Span(event.name, t_s, t_s))
     found += [Span(name, start_s, end_s) for name, start_s in open_since.items()]
     return sorted(found, key=lambda span: span.start_s)
+
+
+def phases_unknown(events: Iterable[Event]) -> str | None:
+    """Return why the phases of an upgrade are unknown (hostile); None where they are not."""
+    return next((str(each.further.get("detail", "")) for each in events if each.name == PHASES_UNKNOWN), None)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from plimsoll.common.severity import Severity
 from plimsoll.rundir.fields import FORMAT, UNKNOWN_IS_FINE, Count, Format, Instant, Seconds
 
 FROM_LOG = "accesslog"  # the program of a run that was imported from an access log
+REPLAY = "replay"  # a scenario, and the program of its runs
+_CONTROL = "download"  # should take as long whatever the storage is
 
 
 class _Model(BaseModel):
@@ -267,6 +269,19 @@ class RunFacts(_Model):
     def from_log(self) -> bool:
         """True where this is no load test, but what an access log says was served."""
         return self.program.name == FROM_LOG
+
+    @property
+    def own_scenario(self) -> str:
+        """What ran (hostile), such as `download`, where `scenario` is what an experiment calls it."""
+        if self.program.name == REPLAY:
+            return REPLAY
+        loaded = self.load.settings.get("scenario") if self.load else None
+        return loaded if isinstance(loaded, str) else self.scenario.rpartition("/")[2]
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is the control experiment, alone or together with others."""
+        return self.own_scenario == _CONTROL
 
     @property
     def finest_us(self) -> float:

@@ -2,18 +2,6 @@
 
 from plimsoll.rundir.runfacts import RunFacts
 
-CONTROL = "download"  # should take as long whatever the storage is
-
-
-def member_of(scenario: str) -> str:
-    """Return the member's part of `rush-hour/download`, and a scenario that is no member as it is."""
-    return scenario.rpartition("/")[2]
-
-
-def is_control(scenario: str) -> bool:
-    """Return whether it is the control experiment, alone or as a member."""
-    return member_of(scenario) == CONTROL
-
 
 def ran_together(one: RunFacts, other: RunFacts) -> bool:
     """Return whether both are members of one run, so that it was meant that they overlap."""

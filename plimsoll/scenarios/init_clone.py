@@ -25,6 +25,7 @@ from plimsoll.scenarios.running.clonelist import (
     read_config,
     text_of,
     with_entry,
+    without_entry,
 )
 from plimsoll.scenarios.running.credentials import secret_in
 from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
@@ -85,7 +86,8 @@ def init_clone(
 
     Shows its title, the addresses that it takes for its own, and whether public DNS leads to it, as it does
     to a live site: then it is not listed, unless you say --public. With --connect-to, the entry gives leave
-    only to runs with that very --connect-to. The list stays as it is otherwise, with its comments.
+    only to runs with that very --connect-to. If it is listed already, --name, --user and --password-file
+    change its entry. The list stays as it is otherwise, with its comments.
 
     Exit codes: 0 it is listed; 1 it is not, for the reason shown; 2 wrong usage, or the site does not answer.
 
@@ -115,15 +117,25 @@ def init_clone(
         user=user,
         password_file=_beside(password_file, site_config),
     )
-    listed = former.of(entry.target, entry.connect_to)
-    if listed and listed.connect_to == entry.connect_to:
-        click.echo(f"{site_config} lists it already; nothing was changed.")
-        return
+    listed = next((one for one in former.clones if one.is_same(entry)), None)
+    if listed:
+        entry = _changed(listed, entry, name)
+        if entry == listed:
+            click.echo(f"{site_config} lists it already; nothing was changed.")
+            return
     if not yes and not _agreed(site_config):
-        click.echo("Not listed.", err=True)
+        click.echo("Not changed." if listed else "Not listed.", err=True)
         raise SystemExit(1)
     with being_changed(site_config) as replace:
-        replace(with_entry(text_of(site_config), entry))
+        text = text_of(site_config)
+        less = without_entry(text, entry.is_same)
+        if listed and less == text:
+            raise SettingsError(f"{site_config}: the entry cannot be replaced: change it by hand")
+        replace(with_entry(less, entry))
+    if listed:
+        account = f", with the account {printable(entry.user)}" if entry.user else ""
+        click.echo(f"{site_config}: the entry was replaced{account}.")
+        return
     needed = f" --connect-to {entry.connect_to}" if entry.connect_to else ""
     click.echo(
         f"{site_config}: listed. Scenarios may now change {entry.target} with{needed or 'out further leave'}."
@@ -133,6 +145,13 @@ def init_clone(
             f"But it also lists {weaker[0].target} without connect_to, so runs without that are let through, "
             "too: take that entry out."
         )
+
+
+def _changed(listed: Clone, entry: Clone, name: str | None) -> Clone:
+    """Return the entry of the list with what was given of `entry`. Another account has another password."""
+    given = {"name": name, "user": entry.user, "password_file": entry.password_file}
+    other = {"password_file": None} if entry.user not in (None, listed.user) else {}
+    return listed.model_copy(update=other | {key: value for key, value in given.items() if value is not None})
 
 
 def ask(settings: SiteSettings) -> Found:

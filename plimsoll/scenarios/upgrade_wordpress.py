@@ -5,11 +5,13 @@ part. So only a site that runs its new version, with a database to match, counts
 """
 
 import time
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated
 
 import gevent
 from pydantic import AfterValidator, Field
 
+from plimsoll.rundir.events import PHASE, PHASES_UNKNOWN
 from plimsoll.scenarios.running.credentials import credentials
 from plimsoll.scenarios.running.errors import StepFailedError
 from plimsoll.scenarios.running.hooks import locustfile, runs
@@ -28,7 +30,14 @@ from plimsoll.scenarios.wordpress.upgrade_check import (
     state,
 )
 from plimsoll.scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
-from plimsoll.scenarios.wordpress.upgrade_stream import Phase, Upgrade, upgrade_trouble
+from plimsoll.scenarios.wordpress.upgrade_stream import (
+    HELD_BACK,
+    NOT_UNDERSTOOD,
+    Phase,
+    PhaseMark,
+    Upgrade,
+    upgrade_trouble,
+)
 
 ABOUT = {
     "does": "presses the button of the core upgrade, times every phase, and verifies the result",
@@ -125,13 +134,6 @@ class UpgradeWordpress(ScenarioUser):
         """Press the button and read the reply as it comes; return the duration in ms."""
         pressed_ns = time.monotonic_ns()
         upgrade = Upgrade(pressed_ns)
-        self._phase_event("start", "start", pressed_ns)
-
-        def each(t_ns: int, piece: bytes) -> None:
-            for ended, begun in upgrade.take(t_ns, piece):
-                self._phase_event(ended.name, "stop", ended.stop_ns)
-                self._phase_event(begun, "start", ended.stop_ns)
-
         try:
             self.site.post(
                 "upgrade",
@@ -139,19 +141,20 @@ class UpgradeWordpress(ScenarioUser):
                 base=offer.address,
                 data=list(offer.fields),
                 headers={"Accept-Encoding": "identity"},  # a compressor would hold lines back
-                each=each,
+                each=lambda t_ns, piece: self._mark(upgrade.take(t_ns, piece)),
                 check=expect_logged_in(lambda reply: upgrade_trouble(upgrade, upgrade.whole(reply))),
             )
         finally:
-            last = upgrade.end(time.monotonic_ns())
-            self._phase_event(last.name, "stop", last.stop_ns)
+            self._mark(upgrade.end(time.monotonic_ns()))
+            if upgrade.held_back:
+                self.session.writer.event(PHASES_UNKNOWN, detail=HELD_BACK)
         if upgrade.timed:
             for phase in upgrade.phases:
                 if phase.stop_ns > phase.start_ns:  # else both lines came at once: too short to be seen
-                    self.measure(f"phase: {phase.name}", _ms(phase), ended_ns=phase.stop_ns)
-        else:
-            self.session.writer.event("phases unknown", detail="the reply did not come line by line")
-        return (last.stop_ns - pressed_ns) / 1e6
+                    self.measure(f"{PHASE}{phase.name}", _ms(phase), ended_ns=phase.stop_ns)
+        elif not upgrade.held_back:
+            self.session.writer.event(PHASES_UNKNOWN, detail=NOT_UNDERSTOOD)
+        return (upgrade.phases[-1].stop_ns - pressed_ns) / 1e6
 
     def _finish_database(self) -> float:
         """Press the database's button if WordPress left it undone; return the duration in ms."""
@@ -162,11 +165,11 @@ class UpgradeWordpress(ScenarioUser):
             return 0.0
         name = "database-pressed"
         start_ns = time.monotonic_ns()
-        self._phase_event(name, "start", start_ns)
+        self._mark([PhaseMark(name, "start", start_ns)])
         self.site.get("database", button, base=shown.url)
         phase = Phase(name, start_ns, time.monotonic_ns())
-        self._phase_event(name, "stop", phase.stop_ns)
-        self.measure(f"phase: {name}", _ms(phase), ended_ns=phase.stop_ns)
+        self._mark([PhaseMark(name, "stop", phase.stop_ns)])
+        self.measure(f"{PHASE}{name}", _ms(phase), ended_ns=phase.stop_ns)
         self.site.get(step, path, check=lambda reply: database_trouble(reply, pressed=True))
         return _ms(phase)
 
@@ -201,9 +204,10 @@ class UpgradeWordpress(ScenarioUser):
         self.session.writer.event("upgrade", phase="state", detail=seen[-1])
         return seen[-1]
 
-    def _phase_event(self, name: str, phase: Literal["start", "stop"], t_ns: int) -> None:
+    def _mark(self, marks: Iterable[PhaseMark]) -> None:
         writer = self.session.writer
-        writer.event(f"phase: {name}", phase=phase, t_ns=writer.since_start_ns(t_ns))
+        for each in marks:
+            writer.event(f"{PHASE}{each.name}", phase=each.phase, t_ns=writer.since_start_ns(each.t_ns))
 
 
 def _ms(phase: Phase) -> float:

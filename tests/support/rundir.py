@@ -49,6 +49,7 @@ def records(count: int, **columns: Any) -> np.ndarray:
 
 
 def run_facts(**keys: Any) -> dict[str, Any]:
+    program = "replay" if keys.get("scenario", "replay").endswith("replay") else "scenario"
     return {
         "format": 1,
         "scenario": "replay",
@@ -79,7 +80,7 @@ def run_facts(**keys: Any) -> dict[str, Any]:
             }
         ],
         "log_start": "2026-11-20T10:00:00Z",
-        "program": {"name": "replay", "version": "0.1.0", "go": "go1.26.0"},
+        "program": {"name": program, "version": "0.1.0", "go": "go1.26.0"},
         "host": {
             "hostname": "generator",
             "kernel": "6.1.0",

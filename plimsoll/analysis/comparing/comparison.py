@@ -152,7 +152,7 @@ def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
         try:
             runs.append(compared_run(directory, advance, keep_requests=True))
         except RunDirectoryError as error:
-            unreadable.append(UnreadableRun(directory.facts.scenario, str(error)))
+            unreadable.append(UnreadableRun(directory.facts, str(error)))
     experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}
     named = experiments.pop() if len(experiments) == 1 else None
     return Side(side.name, runs, unreadable, named and f"{side.path.resolve()}: {named}")

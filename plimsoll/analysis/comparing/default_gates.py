@@ -11,7 +11,6 @@ from plimsoll.analysis.comparing.questions import Side
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.statistics.sample import PERCENTILES, fewest
 from plimsoll.rundir.events import FELT
-from plimsoll.rundir.together import is_control
 
 _TAILS = ("p99.9", "p99")
 
@@ -19,7 +18,8 @@ _TAILS = ("p99.9", "p99")
 def default_gates(baseline: Side, candidate: Side) -> Gates:
     """Return gates for every scenario of either side, but for the control experiment."""
     scenarios = list(dict.fromkeys([*baseline.scenarios, *candidate.scenarios]))
-    judged = [name for name in scenarios if not is_control(name)] or scenarios
+    controls = baseline.controls | candidate.controls
+    judged = [name for name in scenarios if name not in controls] or scenarios
     return Gates(gates=[gate for name in judged for gate in _of(baseline, candidate, name)])
 
 

@@ -14,7 +14,6 @@ from plimsoll.analysis.evidence.identity import identity_findings
 from plimsoll.analysis.evidence.order import Order
 from plimsoll.common.severity import gravest_first
 from plimsoll.common.units import counted, milliseconds
-from plimsoll.rundir.together import is_control
 
 _CONTROL_DIFFERS = 1.05
 _LOADS_DIFFER = 1.05
@@ -106,7 +105,7 @@ def _requests(scenario: str, runs: Sequence[ComparedRun]) -> Iterator[Finding]:
 
 
 def _control(baseline: Side, candidate: Side) -> Iterator[Finding]:
-    for scenario in filter(is_control, dict.fromkeys([*baseline.scenarios, *candidate.scenarios])):
+    for scenario in sorted(baseline.controls | candidate.controls):
         yield from _control_of(scenario, baseline, candidate)
 
 
@@ -129,7 +128,8 @@ def _control_of(scenario: str, baseline: Side, candidate: Side) -> Iterator[Find
 
 def _without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Iterator[Finding]:
     ran = dict.fromkeys(name for side in sides for name in side.scenarios)
-    left = [name for name in ran if name not in judged and not is_control(name)]
+    controls = {name for side in sides for name in side.controls}
+    left = [name for name in ran if name not in judged and name not in controls]
     if left:
         yield Finding(FindingKind.NO_GATE, f"No gate looks at {', '.join(left)}.")
 

@@ -13,6 +13,7 @@ from plimsoll.analysis.comparing.sides import UnreadableRun
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.order import Order, RunPlace, order_of
 from plimsoll.common.units import counted
+from plimsoll.rundir.runfacts import RunFacts
 
 _MOST_NAMED = 3
 _LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms
@@ -34,8 +35,17 @@ class Side:
     @property
     def scenarios(self) -> list[str]:
         """The scenarios that ran (hostile), each once, also of runs that cannot be read."""
-        names = [run.scenario for run in self.runs]
-        return list(dict.fromkeys(names + [each.scenario for each in self.unreadable if each.scenario]))
+        return list(dict.fromkeys(facts.scenario for facts in self._facts))
+
+    @property
+    def controls(self) -> set[str]:
+        """Those of them that are the control experiment."""
+        return {facts.scenario for facts in self._facts if facts.is_control}
+
+    @property
+    def _facts(self) -> list[RunFacts]:
+        readable = [run.directory.facts for run in self.runs]
+        return readable + [each.facts for each in self.unreadable if each.facts]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The runs of either side: found, opened, and named where they cannot be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plimsoll.common.errors import RunDirectoryError
@@ -14,10 +14,15 @@ from plimsoll.rundir.runfacts import RunFacts
 
 @dataclass(frozen=True)
 class UnreadableRun:
-    """A run that cannot be read, and why; which scenario it was of (hostile), where that is known."""
+    """A run that cannot be read, and why; its facts, where these can."""
 
-    scenario: str | None
+    facts: RunFacts | None = field(compare=False)
     why: str
+
+    @property
+    def scenario(self) -> str | None:
+        """Which scenario it was of (hostile), where that is known."""
+        return self.facts.scenario if self.facts else None
 
 
 @dataclass(frozen=True)
@@ -61,17 +66,16 @@ def _open(path: Path, backend: str | None, side: str) -> OpenedSide:
     unreadable: list[UnreadableRun] = []
     everything: list[RunFacts] = []
     for directory in found:
-        scenario = None
+        facts = None
         try:
             facts = read_facts(directory)
             everything.append(facts)
-            scenario = facts.scenario
             if backend is None or facts.backend == backend:
                 runs.append(RunDirectory.open(directory))
         except RunDirectoryError as error:
             if found == [path]:
                 raise
-            unreadable.append(UnreadableRun(scenario, str(error)))
+            unreadable.append(UnreadableRun(facts, str(error)))
     names = sorted({facts.backend for facts in everything if facts.backend})
     if backend is None and len(names) > 1:
         raise RunDirectoryError(

@@ -6,7 +6,6 @@ from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.common.severity import Severity
 from plimsoll.common.units import milliseconds
-from plimsoll.rundir.together import is_control
 
 _MOST = 1.05
 
@@ -18,7 +17,7 @@ def control_cautions(runs: Sequence[MeasuredRun]) -> list[Caution]:
     """
     by_scenario: dict[str, list[MeasuredRun]] = {}
     for run in runs:
-        if is_control(run.directory.facts.scenario):
+        if run.directory.facts.is_control:
             by_scenario.setdefault(run.directory.facts.scenario, []).append(run)
     return [caution for scenario, of in by_scenario.items() for caution in _of(scenario, of)]
 

@@ -9,9 +9,9 @@ from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.values import Values
 from plimsoll.analysis.statistics.sample import MILLION, PERCENTILES, rank
 from plimsoll.common.units import at_least, counted, listed, milliseconds, seconds, share, significant
+from plimsoll.rundir.events import PHASE, phases_unknown
 
 _MS = {"ms": 1.0, "s": 1000.0}
-_PHASE = "phase: "
 _MOST_PHASES = 3
 _TAILS = ("p99.9", "p99", "p90")
 _IN_TEN = {"p90": "one in ten", "p99": "one in a hundred", "p99.9": "one in a thousand"}
@@ -44,14 +44,14 @@ _IN_A_BROWSER = {
 
 def own_of(run: MeasuredRun) -> tuple[Own, Values] | None:
     """Return what the run is about, with its values and failures; None where it has none of them."""
-    own = _OWN.get(run.directory.facts.scenario)
+    own = _OWN.get(run.directory.facts.own_scenario)
     values = run.values.values.get(own.measure) if own else None
     return (own, values) if own and values and (values.values or values.failed) else None
 
 
 def main_measure(runs: Sequence[MeasuredRun]) -> str | None:
     """Return the measure that `runs` of a scripted scenario are about; None where not all have one."""
-    scenario = runs[0].directory.facts.scenario
+    scenario = runs[0].directory.facts.own_scenario
     names = [_OWN[scenario].measure] if scenario in _OWN else []
     names += _IN_A_BROWSER if scenario == "browser" else []
     return next((name for name in names if all(name in run.values.values for run in runs)), None)
@@ -59,7 +59,7 @@ def main_measure(runs: Sequence[MeasuredRun]) -> str | None:
 
 def own_bigs(run: MeasuredRun) -> list[Big]:
     """Return the large figures of a scripted scenario; none where it has no measure of its own."""
-    if run.directory.facts.scenario == "browser":
+    if run.directory.facts.own_scenario == "browser":
         return _of_browser(run)
     found = own_of(run)
     if found is None:
@@ -90,7 +90,8 @@ def own_sentence(run: MeasuredRun) -> str:
     if values.at(PERCENTILES["p50"])[0] is None:
         return f"{failed}So the usual one is a failure." if values.values else f"{failed}None succeeded."
     if own.measure.startswith("upgrade"):
-        return f"{failed}{_upgraded(run)} took {_shown(values, 'p50')}{_longest(run)}.{_without_site(run)}"
+        took = f"{_upgraded(run)} took {_shown(values, 'p50')}{_longest(run)}."
+        return f"{failed}{took}{_without_site(run)}{_unknown_phases(run)}"
     text = f"{failed}{own.each} {_shown(values, 'p50')} ({_median_of(own, values)})"
     if values.unit not in _MS:
         return f"{text}; the slowest with {_shown(values, 'min')}."
@@ -162,9 +163,9 @@ def _upgrade(run: MeasuredRun, values: Values) -> Big:
 def _phase_times(run: MeasuredRun) -> list[tuple[str, float]]:
     """Return the phases (hostile) and how long each took, in ms, the longest first."""
     times = [
-        (name.removeprefix(_PHASE), sum(one.values) * _MS[one.unit])
+        (name.removeprefix(PHASE), sum(one.values) * _MS[one.unit])
         for name, one in run.values.values.items()
-        if name.startswith(_PHASE) and one.unit in _MS and one.values
+        if name.startswith(PHASE) and one.unit in _MS and one.values
     ]
     return sorted(times, key=lambda pair: -pair[1])
 
@@ -200,6 +201,11 @@ def _outages(run: MeasuredRun) -> list[Big]:
 def _without_site(run: MeasuredRun) -> str:
     gone = [f"{who} for {_gone(gone_ms)}" for who, gone_ms in _outage_times(run) if gone_ms > 0]
     return f" Without the site meanwhile: {listed(gone)}." if gone else ""
+
+
+def _unknown_phases(run: MeasuredRun) -> str:
+    why = phases_unknown(run.directory.events)
+    return "" if why is None else f" Its phases are unknown: {why}."
 
 
 def _gone(gone_ms: float) -> str:

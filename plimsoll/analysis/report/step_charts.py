@@ -12,11 +12,13 @@ from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.values import MeasuredValues
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.units import counted, significant
+from plimsoll.rundir.events import PHASE
+from plimsoll.rundir.runfacts import REPLAY
 
 _MOST_STEPS, _MOST_MEASURES = 10, 6
 _MOST_PHASES = 16
 _MOST_BY_PHASE = 4  # measures
-_PHASE, _SERVER = "phase: ", "server cpu: "
+_SERVER = "server cpu: "
 _MS = {"ms": 1.0, "s": 1000.0}
 _RATES = ("MB/s",)
 
@@ -25,7 +27,8 @@ Levels = dict[str, Level]
 
 def is_scripted(scenario: ScenarioRuns) -> bool:
     """Return whether the scenario's requests are steps of a script, and not those of a log."""
-    return scenario.name != "replay" and not any(run.directory.facts.logs for run in scenario.runs)
+    facts = [run.directory.facts for run in scenario.runs]
+    return not any(each.logs or each.own_scenario == REPLAY for each in facts)
 
 
 def steps_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
@@ -61,11 +64,11 @@ def steps_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
 
 def phases_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
     """Return how long each phase took, such as those of an upgrade; None where nothing has phases."""
-    levels = {run.number: _levels(run.values, lambda name: name.startswith(_PHASE)) for run in scenario.runs}
+    levels = {run.number: _levels(run.values, lambda name: name.startswith(PHASE)) for run in scenario.runs}
     longest = _longest(levels.values())
     if len(longest) > _MOST_PHASES:
         longest, others = longest[: _MOST_PHASES - 1], longest[_MOST_PHASES - 1 :]
-        together = f"{_PHASE}{len(others):,} shorter ones, together"
+        together = f"{PHASE}{len(others):,} shorter ones, together"
         levels = {number: _folded(each, others, together) for number, each in levels.items()}
         longest.append(together)
     names = [name for name in dict.fromkeys(n for each in levels.values() for n in each) if name in longest]
@@ -76,7 +79,7 @@ def phases_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
         "From left to right as they follow one another. Each point is one run, each bar the median of a "
         "backend's runs. A phase that was too short to be seen has no bar."
     )
-    shown = [name.removeprefix(_PHASE) for name in names]
+    shown = [name.removeprefix(PHASE) for name in names]
     return bars_chart(f"phases-{scenario.number}", f"How long each phase took{of}", caption, shown, backends)
 
 
@@ -170,7 +173,7 @@ def _times(each: MeasuredValues) -> Levels:
     """Return the medians in ms of what is neither a phase nor a page vital."""
 
     def wanted(name: str) -> bool:
-        return not name.startswith((_PHASE, _SERVER)) and name.partition(": ")[0] not in VITALS
+        return not name.startswith((PHASE, _SERVER)) and name.partition(": ")[0] not in VITALS
 
     return _levels(each, wanted)
 

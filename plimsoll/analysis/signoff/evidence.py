@@ -12,7 +12,6 @@ from plimsoll.analysis.evidence.run import run_findings
 from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.analysis.signoff.words import fewest_runs, seldom
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
-from plimsoll.rundir.together import is_control
 
 _MOST_VALUES = 4
 _GIB = 1 << 30
@@ -153,7 +152,7 @@ def limits_of(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
 
 
 def _controls(side: Side) -> list[ComparedRun]:
-    return [run for run in side.runs if is_control(run.scenario)]
+    return [run for run in side.runs if run.directory.facts.is_control]
 
 
 def _company(run: ComparedRun) -> str | None:

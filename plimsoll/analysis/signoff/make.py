@@ -22,11 +22,12 @@ from plimsoll.analysis.signoff.manifest import (
     MANIFEST,
     PAGE,
     PDF,
+    RAW_BYTES,
     write_manifest,
 )
 from plimsoll.analysis.signoff.page import Document, signoff_page
-from plimsoll.analysis.signoff.pdf import PrintingError, print_pdf
-from plimsoll.analysis.signoff.rawdata import raw_files, sums_of, total_bytes
+from plimsoll.analysis.signoff.pdf import PrintingError, UnreadablePdfError, has_on_each_page, print_pdf
+from plimsoll.analysis.signoff.rawdata import name_beside, raw_files, sums_of, total_bytes
 from plimsoll.analysis.signoff.samesite import SameResult, read_same, same_findings
 from plimsoll.analysis.signoff.signing import sign
 from plimsoll.analysis.signoff.sums import Sum, sha256_of, sums_text
@@ -103,10 +104,12 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
         with bar("reading", "requests") as progress:
             found = compare_sides(replace(options, gates=folder / GATES), progress, same)
         made_at = datetime.now(UTC)
-        data = _data(options, found, made_at, same, held)
+        beside_out = options.out.parent.resolve() / options.out.name
+        raw_bytes = {name_beside(file, beside_out): file.bytes for file in files}
+        data = _data(options, found, made_at, same, held) | {RAW_BYTES: raw_bytes}
         (folder / DATA).write_text(json.dumps(data, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         with bar("summing", "bytes") as progress:
-            raw = sums_of(files, options.out.parent.resolve() / options.out.name, progress)
+            raw = sums_of(files, beside_out, progress)
         own = [Sum(name, sha256_of(folder / name)) for name in JUDGED_BY]
         (folder / EVIDENCE).write_bytes(sums_text([*own, *raw]))
         document = Document(
@@ -120,7 +123,7 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
             same=same,
         )
         (folder / PAGE).write_text(signoff_page(found, document, held), encoding="utf-8", newline="\n")
-        without_pdf = _printed(folder, scratch)
+        without_pdf = _printed(folder, scratch, document.sums_sha256)
         write_manifest(folder)
         if options.key is not None:
             sign(options.key, folder / MANIFEST)
@@ -149,13 +152,18 @@ def _data(
     }
 
 
-def _printed(folder: Path, scratch: Path) -> str | None:
+def _printed(folder: Path, scratch: Path, digits: str) -> str | None:
+    """Print the page, whose sum is `digits`; return why there is no PDF, None where there is one."""
+    pdf = folder / PDF
     try:
-        print_pdf(folder / PAGE, folder / PDF, scratch)
-    except PrintingError as error:
-        (folder / PDF).unlink(missing_ok=True)
-        return str(error)
-    return None
+        print_pdf(folder / PAGE, pdf, scratch)
+        if has_on_each_page(pdf.read_bytes(), digits):
+            return None
+        why = "the browser does not print the sum on each page: install a newer one"
+    except (PrintingError, UnreadablePdfError) as error:
+        why = str(error)
+    pdf.unlink(missing_ok=True)
+    return why
 
 
 @contextmanager

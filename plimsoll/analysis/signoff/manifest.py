@@ -18,6 +18,8 @@ PDF = "signoff.pdf"
 DATA = "signoff.json"
 GATES = "gates.yml"
 
+RAW_BYTES = "raw_bytes"  # of DATA: the size of each file of raw data, by its name in EVIDENCE
+
 # What the evidence is judged by and comes to: it has sums among the evidence too, and so a part in its sum.
 JUDGED_BY = (GATES, DATA)
 # A sign-off has all of these; the PDF is there where a browser was.

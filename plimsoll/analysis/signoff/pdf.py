@@ -1,11 +1,14 @@
-"""The page on paper: printed by the Chromium that the system has, which reaches no network meanwhile."""
+"""The page on paper: printed by the Chromium that the system has, which reaches no network, and read back."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from plimsoll.analysis.report.chromium import BrowserError, chromium, command, failure, run_browser
 
 _PATIENCE_S = 180
+_READING_S = 60
 # As wide as an A4 page between its margins, so that figures are drawn as wide as they are printed.
 _WINDOW = "740,1000"
 
@@ -39,6 +42,32 @@ def print_pdf(page: Path, target: Path, profile: Path) -> None:
         raise PrintingError(str(error)) from None
     if code or not _is_pdf(target):
         raise PrintingError(failure(browser, code, said))
+
+
+class UnreadablePdfError(Exception):
+    """The text of a PDF cannot be read; the message says so."""
+
+
+def has_on_each_page(pdf: bytes, word: str) -> bool:
+    """Return whether each page of `pdf` has `word`. Raises UnreadablePdfError.
+
+    A PDF can be made to take any time and memory, so a process of its own reads it, with little of both.
+    """
+    command = [sys.executable, "-P", "-m", "plimsoll.analysis.signoff.pdftext", word]
+    try:
+        ran = subprocess.run(  # noqa: S603 a list of our own
+            command,
+            input=pdf,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_READING_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnreadablePdfError(f"its text cannot be read within {_READING_S} s") from None
+    if ran.returncode:
+        raise UnreadablePdfError("its text cannot be read")
+    return ran.stdout == b"True\n"
 
 
 def _is_pdf(path: Path) -> bool:

@@ -52,8 +52,13 @@ def total_bytes(files: Iterable[RawFile]) -> int:
     return sum(file.bytes for file in files)
 
 
+def name_beside(file: RawFile, beside: Path) -> str:
+    """Return the name of a file (hostile) relative to the folder `beside`, which need not be there."""
+    return os.path.relpath(file.path, beside)
+
+
 def sums_of(files: Sequence[RawFile], beside: Path, progress: Callable[[int, int], None]) -> list[Sum]:
-    """Return the sum of every file, its name relative to the folder `beside` (which need not be there).
+    """Return the sum of every file, its name relative to the folder `beside`.
 
     `progress` is called with the bytes that are read and all that there are.
 
@@ -76,7 +81,7 @@ def sums_of(files: Sequence[RawFile], beside: Path, progress: Callable[[int, int
             raise RunDirectoryError(
                 f"{file.path}: changed while it was read: wait until the run has ended, and sign off then"
             )
-        found.append(Sum(os.path.relpath(file.path, beside), digits))
+        found.append(Sum(name_beside(file, beside), digits))
     return found
 
 

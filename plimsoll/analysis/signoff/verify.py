@@ -1,11 +1,12 @@
 """Verifies that a sign-off and its evidence are unchanged."""
 
+import hashlib
 import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plimsoll.analysis.signoff.manifest import (
@@ -16,9 +17,11 @@ from plimsoll.analysis.signoff.manifest import (
     MANIFEST,
     PAGE,
     PDF,
+    RAW_BYTES,
     SIGNATURE,
     problems_of,
 )
+from plimsoll.analysis.signoff.pdf import UnreadablePdfError, has_on_each_page
 from plimsoll.analysis.signoff.rawdata import files_in
 from plimsoll.analysis.signoff.samesite import RESULT
 from plimsoll.analysis.signoff.signing import check
@@ -58,10 +61,13 @@ def verify_signoff(
         found.problems.extend(problems_of(manifest, [path.name for path in folder.iterdir()]))
     found.problems.extend(_incomplete(folder, evidence))
     every = dict.fromkeys([*manifest, *evidence])
+    raw_bytes = _raw_bytes(folder, evidence)
     for number, each in enumerate(every, 1):
-        found.problems.extend(_differs(folder, each))
+        found.problems.extend(_differs(folder, each, raw_bytes))
         progress(number, len(every))
     found.problems.extend(_added(folder, evidence))
+    if evidence and not any(problem.startswith(f"{PDF}: ") for problem in found.problems):
+        found.problems.extend(_without_sum(folder))
     if not found.problems:
         document, raw = len(manifest), len(evidence) - len(JUDGED_BY)
         found.good.append(
@@ -72,7 +78,7 @@ def verify_signoff(
         if not (folder / PDF).exists():
             found.notes.append(f"{PDF}: none was made")
     _check_signature(folder, allowed, found)
-    return found
+    return replace(found, problems=list(dict.fromkeys(found.problems)))
 
 
 def _read(path: Path) -> bytes:
@@ -87,10 +93,14 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
     if len(data) > _LARGEST_BYTES:
-        raise SettingsError(
-            f"{path.name}: is larger than {_LARGEST_BYTES >> 20} MiB: no sign-off has such a file"
-        )
+        raise _too_large(path)
     return data
+
+
+def _too_large(path: Path) -> SettingsError:
+    return SettingsError(
+        f"{path.name}: is larger than {_LARGEST_BYTES >> 20} MiB: no sign-off has such a file"
+    )
 
 
 def _listed(path: Path, problems: list[str]) -> list[Sum]:
@@ -114,12 +124,42 @@ def _incomplete(folder: Path, evidence: Iterable[Sum]) -> Iterator[str]:
             yield f"{PAGE}: does not state the sum of {EVIDENCE}: one was changed, or is another sign-off's"
 
 
-def _differs(folder: Path, each: Sum) -> Iterator[str]:
+def _without_sum(folder: Path) -> Iterator[str]:
+    """Yield where the PDF, if there is one, does not bear the sum of the list of the evidence."""
+    if not (folder / PDF).exists():
+        return
+    try:
+        if not has_on_each_page(_read(folder / PDF), sha256_of(folder / EVIDENCE)):
+            yield f"{PDF}: not every page bears the sum of {EVIDENCE}: one of the two was changed"
+    except SettingsError as error:
+        yield str(error)
+    except UnreadablePdfError as error:
+        yield f"{PDF}: {error}"
+
+
+def _raw_bytes(folder: Path, evidence: Iterable[Sum]) -> dict[str, int]:
+    """Return the size of each file of raw data, by name; none where signoff.json was changed, or has none.
+
+    A file of another size was changed, which is known before it is read.
+    """
+    try:
+        data = _read(folder / DATA)
+        if Sum(DATA, hashlib.sha256(data).hexdigest()) in evidence:
+            return {str(name): int(size) for name, size in json.loads(data)[RAW_BYTES].items()}
+    except (SettingsError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        pass  # whatever is wrong with it, its sum or the page tells
+    return {}
+
+
+def _differs(folder: Path, each: Sum, raw_bytes: Mapping[str, int]) -> Iterator[str]:
     path = folder / each.name
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
+        facts = path.lstat()
+        if not stat.S_ISREG(facts.st_mode):
             yield f"{each.name}: is no plain file any more"
-        elif sha256_of(path) != each.sha256:
+        elif "/" not in each.name and facts.st_size > _LARGEST_BYTES:
+            yield str(_too_large(path))
+        elif facts.st_size != raw_bytes.get(each.name, facts.st_size) or sha256_of(path) != each.sha256:
             yield f"{each.name}: was changed"
     except FileNotFoundError:
         yield f"{each.name}: is missing"
@@ -154,6 +194,12 @@ def _check_signature(folder: Path, allowed: Path | None, found: Verification) ->
                 "document and its sums together"
             )
     elif (folder / MANIFEST).exists():
+        for name in (SIGNATURE, MANIFEST):
+            try:
+                _read(folder / name)
+            except SettingsError as error:
+                found.problems.append(str(error))
+                return
         checked = check(folder / MANIFEST, allowed)
         if not checked.good:
             found.problems.append(f"{SIGNATURE}: is not right: {checked.says}")

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from plimsoll.analysis.comparing.comparison import Comparison
 from plimsoll.analysis.comparing.decision import Outcome
-from plimsoll.analysis.comparing.metrics.metric import Limit
 from plimsoll.analysis.comparing.stalls import excluded_share
 from plimsoll.analysis.comparing.text import figure, share
 from plimsoll.analysis.comparing.verdicts import GateVerdict
@@ -58,17 +57,19 @@ def when(judged: GateVerdict, found: Comparison) -> str:
 def allowed(judged: GateVerdict, baseline: str) -> str:
     """Return what a limit allows."""
     at_most = judged.question.at_most
-    sentences: dict[Limit, str] = {
-        "at_most_ratio": _ratio(at_most, baseline, judged.in_ms),
-        "at_most_ms": f"At most {figure(judged, at_most)}.",
-        "at_most_more": (
-            f"At most {share(at_most)} of the requests more than on {baseline}."
-            if at_most
-            else f"No more than on {baseline}."
-        ),
-        "at_most_share": f"At most {share(at_most)} of the requests.",
-    }
-    return sentences[judged.question.limit]
+    match judged.question.limit:
+        case "at_most_ratio":
+            return _ratio(at_most, baseline, judged.in_ms)
+        case "at_most_ms":
+            return f"At most {figure(judged, at_most)}."
+        case "at_most_more":
+            if not at_most:
+                return f"No more than on {baseline}."
+            return f"At most {share(at_most)} of the requests more than on {baseline}."
+        case "at_most_share":
+            return f"At most {share(at_most)} of the requests."
+        case "at_most_share_of_runs":
+            return f"At most {share(at_most)} of the runs."
 
 
 def headline(found: Comparison) -> str:

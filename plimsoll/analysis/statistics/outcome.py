@@ -12,7 +12,7 @@ from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, count, plain_ms, significant
 from plimsoll.rundir.directory import RunDirectory, read_facts
-from plimsoll.rundir.events import MISSING_FILE, saturation
+from plimsoll.rundir.events import MISSING_FILE, PHASES_UNKNOWN, phases_unknown, saturation
 from plimsoll.rundir.measures import Measures
 
 _MOST_ROWS = 5
@@ -34,6 +34,8 @@ def outcome_lines(directory: Path) -> list[str]:
     lines.append("")
     if failed:
         lines.append("errors: " + ", ".join(failed) + " (events.jsonl has the site's words)")
+    if (why := phases_unknown(run.events)) is not None:
+        lines.append(f"{PHASES_UNKNOWN}: {printable(why, 300)}")
     lines += _missing_lines(run)
     reason = f": {printable(run.facts.reason)}" if run.facts.reason else ""
     return [*lines, f"{run.status}{reason}", f"Run directory: {directory}"]

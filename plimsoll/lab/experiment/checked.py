@@ -8,6 +8,7 @@ from typing import Any
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.problems import Location
 from plimsoll.common.yamlfile import read_model
+from plimsoll.lab.experiment.idle import Experiment, idle_keys
 from plimsoll.lab.experiment.replay_options import REPLAY
 from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario, traits_of
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
@@ -32,7 +33,10 @@ def read_checked(path: Path) -> tuple[Lab, TraitsByScenario]:
     Asks the scenarios themselves, which takes a second: `read_lab` reads a file that was checked before.
     """
     lab = read_model(path, Lab, MANUAL, all_problems, _STAND_INS)
-    return lab, traits_of(lab, str(path))
+    kinds = traits_of(lab, str(path))
+    # What is without effect is known only of a file without mistakes, of which nothing was left out.
+    read_model(path, Lab, MANUAL, lambda _: idle_keys(Experiment(lab, kinds)))
+    return lab, kinds
 
 
 def all_problems(lab: Lab) -> Iterator[tuple[Location, str]]:

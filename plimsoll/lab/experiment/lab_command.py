@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,8 @@ def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None
     found, _ = read_checked(file)
     seen = Findings() if no_probe else asyncio.run(probe(found))
     problems = seen.problems
+    if found.notify and (unheard := found.notify.unheard(os.environ)):
+        seen.cautions.append(unheard)
     if as_json:
         click.echo(json.dumps(asdict(seen) | {"runs": len(planned(found))}, indent=2))
     else:

@@ -123,4 +123,6 @@ def open_notices(
     settings = {"notify_command": asked.command, "webhook_file": asked.webhook_file} | given
     wanted = environment if notify else {name: environment[name] for name in environment if name != URL_NAME}
     channels = open_channels(settings, wanted)
+    if notify and not channels and (unheard := notify.unheard(environment)):
+        say(f"{unheard}.")
     return Notices(experiment, directory, list(channels.values()), asked.occasions or OCCASIONS, say)

@@ -1,12 +1,14 @@
 """The key `notify` of lab.yml: who is told what, and how."""
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator
 
 from plimsoll.lab.names.model import StrictModel
+from plimsoll.news.webhook import URL_NAME
 
 Occasion = Literal["end", "failure", "set-aside"]
 OCCASIONS: tuple[Occasion, ...] = ("end", "failure", "set-aside")
@@ -24,6 +26,15 @@ class Notify(StrictModel):
         min_length=1,
         description="What to tell of: [end, failure, set-aside], which is the default, or some of them.",
     )
+
+    def unheard(self, environment: Mapping[str, str]) -> str | None:
+        """Return what to do where these keys, with the environment, tell nobody; None where they tell."""
+        if self.command or self.webhook_file or environment.get(URL_NAME):
+            return None
+        return (
+            f"notify: tells nobody: give command or webhook_file, set {URL_NAME}, or start plimsoll run "
+            "with --notify-command or --webhook-file"
+        )
 
     @field_validator("command")
     @classmethod

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from posixpath import normpath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -56,9 +57,19 @@ class Clone(BaseModel):
 
     def leads(self, target: str, connect_to: str | None) -> bool:
         """Return True if this entry gives leave to a run with that target and --connect-to."""
-        if origin(self.target) != origin(target):
+        if not self.has(target):
             return False
         return self.connect_to is None or self.connect_to.lower() == (connect_to or "").lower()
+
+    def has(self, target: str) -> bool:
+        """Return True if `target` is the clone, or below its path."""
+        own = path_of(self.target)
+        return origin(self.target) == origin(target) and path_of(target)[: len(own)] == own
+
+    def is_same(self, other: "Clone") -> bool:
+        """Return True if `other` is of the same clone, reached the same way."""
+        ways = [(one.connect_to or "").lower() for one in (self, other)]
+        return self.has(other.target) and other.has(self.target) and ways[0] == ways[1]
 
 
 class SiteConfig(BaseModel):
@@ -69,21 +80,28 @@ class SiteConfig(BaseModel):
     clones: list[Clone] = Field([], description="The clones, each its base URL alone, or keys of its own.")
 
     def of(self, target: str, connect_to: str | None) -> Clone | None:
-        """Return the entry that gives leave; of several the one that says most."""
+        """Return the entry that gives leave; of several that of the longest path, which says most."""
         found = [clone for clone in self.clones if clone.leads(target, connect_to)]
-        return max(found, key=lambda clone: len(clone.model_dump(exclude_none=True)), default=None)
+        return max(
+            found,
+            key=lambda clone: (len(path_of(clone.target)), len(clone.model_dump(exclude_none=True))),
+            default=None,
+        )
 
     def by_another_way(self, target: str) -> list[str]:
         """Return the --connect-to of entries for `target` that ask for one."""
-        return [
-            one.connect_to for one in self.clones if one.connect_to and origin(one.target) == origin(target)
-        ]
+        return [one.connect_to for one in self.clones if one.connect_to and one.has(target)]
 
 
 def origin(url: str) -> tuple[str, str, int]:
     """Return scheme, host and port of `url`."""
     parts = urlsplit(url)
     return parts.scheme, (parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def path_of(url: str) -> list[str]:
+    """Return the parts of the path of `url`."""
+    return [part for part in normpath(urlsplit(url).path or "/").split("/") if part]
 
 
 def read_config(path: Path) -> SiteConfig:

@@ -9,6 +9,7 @@ between two that are known are known by their order, if there are as many as pha
 import html
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from plimsoll.scenarios.running.recognition import Trouble, trouble
 from plimsoll.scenarios.running.reply import Reply
@@ -27,6 +28,13 @@ _LINES = {
 }
 # Before the first line the phase is `start`: the updater prepares.
 PHASES = ("start", *_LINES)
+# These take many files or a request: lines that came at once with one between them were held back.
+_LONG = {"download", "unpack", "copy", "database"}
+HELD_BACK = (
+    "the reply did not come line by line: set fastcgi_buffering off for wp-admin/update-core.php, and "
+    "proxy_buffering off in a proxy before it"
+)
+NOT_UNDERSTOOD = "a line of the reply was not understood"
 
 _WRAP, _FOOTER = b'class="wrap', b'id="wpfooter"'
 _LONGEST_LINE = 1 << 20
@@ -64,6 +72,15 @@ class Phase:
     name: str
     start_ns: int
     stop_ns: int
+
+
+@dataclass(frozen=True)
+class PhaseMark:
+    """The start or the stop of a phase."""
+
+    name: str
+    phase: Literal["start", "stop"]
+    t_ns: int
 
 
 class ReplyLines:
@@ -113,29 +130,33 @@ class Upgrade:
         self.lines: list[ReplyLine] = []
         self.phases: list[Phase] = []
         self._known, self._since_ns = "start", start_ns
+        self._marked = ""  # the phase whose start was given
         self._unknown: list[ReplyLine] = []  # of progress, since the last that is known
         self.done = False
         self._reader, self._body = ReplyLines(), bytearray()
         self._english = False
 
-    def take(self, t_ns: int, piece: bytes) -> list[tuple[Phase, str]]:
-        """Take a piece of the reply that came at `t_ns`; return phases that it ended, each with the next."""
+    def take(self, t_ns: int, piece: bytes) -> list[PhaseMark]:
+        """Take a piece of the reply that came at `t_ns`; return which phases it ended and began."""
         self._body += piece[: max(_LONGEST_BODY - len(self._body), 0)]
         before = len(self.phases)
         for line in self._reader.take(t_ns, piece):
             self._line(line)
-        ended = self.phases[before:]
-        begun = [phase.name for phase in ended[1:]] + [self._known]
-        return list(zip(ended, begun, strict=False))
+        marks = self._stops(before)
+        if marks:
+            self._marked = self._known
+            marks.append(PhaseMark(self._known, "start", self._since_ns))
+        return marks
 
-    def end(self, t_ns: int) -> Phase:
-        """End the last phase: the reply has ended, or broken off, at `t_ns`."""
+    def end(self, t_ns: int) -> list[PhaseMark]:
+        """End the last phase: the reply has ended, or broken off, at `t_ns`. Return what is known of it."""
+        before = len(self.phases)
         passed = PHASES[PHASES.index(self._known) + 1 : PHASES.index(self.phase) + 1]
         for name, line in zip(passed, self._unknown, strict=False):
             self._next_phase(name, line.t_ns)
         self._unknown = []
         self.phases.append(Phase(self._known, self._since_ns, t_ns))
-        return self.phases[-1]
+        return self._stops(before)
 
     @property
     def phase(self) -> str:
@@ -150,12 +171,16 @@ class Upgrade:
 
     @property
     def timed(self) -> bool:
-        """True if the phases of an upgrade that has ended are reliable: all are there, one after another.
+        """True if the phases of an upgrade that has ended are reliable: all are there, one after another."""
+        return not self.held_back and tuple(phase.name for phase in self.phases) == PHASES
 
-        A proxy that holds the reply back until it is whole hides when each line was written.
+    @property
+    def held_back(self) -> bool:
+        """True if lines came later than they were written, as a server that buffers makes them.
+
+        The instants of all lines are then those of the buffer.
         """
-        one_by_one = len({line.t_ns for line in self.lines}) > 1
-        return one_by_one and tuple(phase.name for phase in self.phases) == PHASES
+        return any(phase.name in _LONG and phase.start_ns == phase.stop_ns for phase in self.phases)
 
     def whole(self, reply: Reply) -> Reply:
         """Return `reply` with the body that went by; an error has its own."""
@@ -189,6 +214,20 @@ class Upgrade:
         self._unknown = []
         if name != self._known:
             self._next_phase(name, t_ns)
+
+    def _stops(self, since: int) -> list[PhaseMark]:
+        """Return the stops of the phases from place `since` on, and starts that were not given.
+
+        A phase whose lines came at once was too short to be seen.
+        """
+        marks = []
+        for phase in self.phases[since:]:
+            if self.held_back or phase.stop_ns == phase.start_ns:
+                continue
+            if phase.name != self._marked:
+                marks.append(PhaseMark(phase.name, "start", phase.start_ns))
+            marks.append(PhaseMark(phase.name, "stop", phase.stop_ns))
+        return marks
 
     def _next_phase(self, name: str, t_ns: int) -> None:
         self.phases.append(Phase(self._known, self._since_ns, t_ns))

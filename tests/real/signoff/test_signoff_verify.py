@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.analysis.signoff import verify
 from plimsoll.analysis.signoff.manifest import write_manifest
+from plimsoll.analysis.signoff.sums import sha256_of
 from tests.support.comparable import runs_of
-from tests.support.signing_off import run, signed_off, stand_in_browser
+from tests.support.signing_off import pdf_of, run, signed_off, stand_in_browser
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +91,25 @@ def _listed_anew(folder: Path) -> None:
     write_manifest(folder / "signed")
 
 
+def _summed_anew(folder: Path) -> None:
+    """Change a figure, and put the sums that follow from it into both lists and the page."""
+    signed = folder / "signed"
+    data, evidence = (sha256_of(signed / name) for name in ("signoff.json", "SHA256SUMS"))
+    replace(signed / "signoff.json", '"PASS"', '"FAIL"')
+    replace(signed / "SHA256SUMS", data, sha256_of(signed / "signoff.json"))
+    replace(signed / "signoff.html", evidence, sha256_of(signed / "SHA256SUMS"))
+    (signed / "MANIFEST").unlink()
+    write_manifest(signed)
+
+
+def _printed_by_hand(folder: Path) -> None:
+    """Put a PDF in place whose second page bears another sum, and write a manifest that fits it."""
+    signed = folder / "signed"
+    (signed / "signoff.pdf").write_bytes(pdf_of(sha256_of(signed / "SHA256SUMS"), "0" * 64))
+    (signed / "MANIFEST").unlink()
+    write_manifest(signed)
+
+
 CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("one bit of a record", lambda f: flip(a_run(f) / "requests.npy"), "requests.npy: was changed"),
     ("a fact of a run", lambda f: replace(a_run(f) / "run.json", "4", "5"), "run.json: was changed"),
@@ -112,6 +133,12 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("another's page", others("signoff.html"), "signoff.html: was changed"),
     ("another's page, listed anew", _listed_anew, "signoff.html: does not state the sum of SHA256SUMS"),
     ("another's PDF", others("signoff.pdf"), "signoff.pdf: was changed"),
+    (
+        "a figure, both lists and the page, but not the PDF",
+        _summed_anew,
+        "signoff.pdf: not every page bears the sum of SHA256SUMS",
+    ),
+    ("one page of the PDF", _printed_by_hand, "signoff.pdf: not every page bears the sum of SHA256SUMS"),
     ("another's evidence", others("SHA256SUMS"), "SHA256SUMS: was changed"),
     ("another's manifest", others("MANIFEST"), "signoff.pdf: was changed"),
     ("no PDF any more", lambda f: (f / "signed/signoff.pdf").unlink(), "signoff.pdf: is missing"),
@@ -158,6 +185,34 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
         "does not state",
     ),
 ]
+
+
+LARGE: list[tuple[str, str, str]] = [
+    ("raw data", "experiment/runs/0001-replay--sata--1/requests.npy", "requests.npy: was changed"),
+    ("the page", "signed/signoff.html", "signoff.html: is larger than 64 MiB"),
+    ("the PDF", "signed/signoff.pdf", "signoff.pdf: is larger than 64 MiB"),
+    ("the gates", "signed/gates.yml", "gates.yml: is larger than 64 MiB"),
+    ("the list of the evidence", "signed/SHA256SUMS", "SHA256SUMS: is larger than 64 MiB"),
+    ("the manifest", "signed/MANIFEST", "MANIFEST: is larger than 64 MiB"),
+    ("the signature", "signed/MANIFEST.sig", "MANIFEST.sig: is larger than 64 MiB"),
+]
+
+
+@pytest.mark.parametrize(("what", "name", "says"), LARGE, ids=[row[0] for row in LARGE])
+def test_a_file_that_grew_is_not_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, what: str, name: str, says: str
+) -> None:
+    def of_a_small_one(path: Path) -> str:
+        assert path.stat().st_size < 1 << 30, f"{path}: is read"
+        return sha256_of(path)
+
+    monkeypatch.setattr(verify, "sha256_of", of_a_small_one)
+    with (folder / name).open("ab") as file:
+        file.truncate(20 << 30)
+    result = run("verify", folder / "signed")
+    assert result.exit_code == 1, what
+    assert says in result.stdout
+    assert result.stdout.count(says) == 1
 
 
 def listed(path: Path, name: str) -> None:

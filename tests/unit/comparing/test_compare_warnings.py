@@ -37,10 +37,11 @@ def _numbers(folder: Path) -> None:
         change(path, experiment={"name": "move", "run": 8 - number, "of": 8})
 
 
-def _download(folder: Path, tail: float) -> None:
-    write_both(folder, scenario="download", first=100)
+def _download(folder: Path, tail: float, called: str = "download") -> None:
+    load = {"digest": "d", "settings": {"scenario": "download"}}
+    write_both(folder, scenario=called, first=100, load=load)
     for path in runs_of(folder):
-        if "download" in path.name:
+        if called in path.name:
             data = records(REQUESTS, total_us=int(1000 * tail))
             (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + data.tobytes())
 
@@ -99,9 +100,10 @@ def test_doubts_are_said(tmp_path: Path, what: str, spoil: Callable[[Path], obje
     assert found.verdict == "PASS", "a warning forbids no verdict"
 
 
-def test_the_control_experiment_is_no_gate_and_quiet_where_it_agrees(tmp_path: Path) -> None:
+@pytest.mark.parametrize("called", ["download", "control"])
+def test_the_control_experiment_is_no_gate_and_quiet_where_it_agrees(tmp_path: Path, called: str) -> None:
     write_both(tmp_path)
-    _download(tmp_path, 1.01)
+    _download(tmp_path, 1.01, called)
     found = judged(tmp_path)
     assert {each.gate.scenario for each in found.judged} == {"replay"}
     assert found.warnings == []

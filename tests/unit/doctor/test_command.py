@@ -65,7 +65,7 @@ def test_a_machine_that_is_not_fit(bench: dict[str, list[Lack]], monkeypatch: py
     done = run()
     assert done.exit_code == 1
     assert "  x open files  64\n                raise it\n  ! governor    powersave\n" in done.output
-    assert done.output.endswith("Not ready: it is not fit to generate load: open files.\n")
+    assert done.output.endswith("Ready for replay. This machine is not fit to generate load: open files.\n")
 
 
 def test_it_looks_at_this_machine() -> None:

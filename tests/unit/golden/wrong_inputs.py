@@ -43,6 +43,7 @@ FILES: dict[str, str | bytes] = {
         "[{name: sata", '[{name: sata, clone: {driver: static, target: "http://a"}}, {name: sata'
     ),
     "unit.yml": LAB + "phases: {during_s: 60s}\n",
+    "idle.yml": LAB + "goal_ms: 5\nobserve: {mariadb: {defaults_file: /etc/my.cnf}}\n",
     "percent.yml": LAB + "precondition: {fill_percent: 120}\n",
     "gates.yml": GATES,
     "p42.yml": GATES.replace("p99.9", "p42"),
@@ -177,6 +178,7 @@ PLIMSOLL: list[Row] = [
     ("two backends of one name", "plimsoll lab check same-names.yml"),
     ("a unit where the key has it", "plimsoll lab check unit.yml"),
     ("more per cent than a hundred", "plimsoll lab check percent.yml"),
+    ("keys without effect", "plimsoll lab check idle.yml"),
     ("the plan of a wrong lab.yml", "plimsoll lab plan no-scenario.yml"),
     ("a run of a wrong lab.yml", "plimsoll run no-scenario.yml"),
     ("nothing to clean up, since lab.yml is wrong", "plimsoll lab clean list.yml"),

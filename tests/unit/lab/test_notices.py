@@ -120,6 +120,29 @@ def test_the_url_in_the_environment_counts_where_lab_yml_asks_for_notices(tmp_pa
         assert len(told._channels) == many
 
 
+@pytest.mark.parametrize(
+    ("why", "notify", "option", "environment", "is_said"),
+    [
+        ("nobody is named", Notify(occasions=["end"]), None, {}, True),
+        ("by an option of plimsoll run", Notify(occasions=["end"]), "true", {}, False),
+        ("by the environment", Notify(occasions=["end"]), None, {URL_NAME: SECRET}, False),
+        ("by lab.yml", Notify(command="true"), None, {}, False),
+        ("lab.yml asks for no notices", None, None, {}, False),
+    ],
+)
+def test_notices_that_nobody_gets_are_said(
+    tmp_path: Path,
+    why: str,
+    notify: Notify | None,
+    option: str | None,
+    environment: dict[str, str],
+    is_said: bool,
+) -> None:
+    said: list[str] = []
+    open_notices(notify, "one", tmp_path, {"notify_command": option}, said.append, environment)
+    assert [line.partition(": give")[0] for line in said] == ["notify: tells nobody"] * is_said, why
+
+
 def test_a_file_with_a_url_that_others_may_read_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text(SECRET)

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.charts.bars import Bars, Level, bars_chart
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.own_figures import own_bigs, own_line, own_sentence
+from plimsoll.analysis.report.own_figures import main_measure, own_bigs, own_line, own_sentence
 from plimsoll.analysis.statistics.outcome import outcome_lines
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.request import Request
@@ -26,15 +26,11 @@ def _run(
     failed: int = 0,
     events: tuple[dict[str, Any], ...] = (),
     steps: tuple[Request, ...] = (Request(0, 1000, "view", status=200, iteration=1),),
+    **facts: Any,
 ) -> Any:
-    facts = RunFacts.model_validate(
-        {
-            "scenario": scenario,
-            "loop": "closed",
-            "load": {"digest": "0", "settings": {"timeout_s": 30.0}},
-        }
-    )
-    with RunWriter(folder / "run", facts, summarise, at_once=False) as run:
+    load = {"digest": "0", "settings": {"timeout_s": 30.0}}
+    run_facts = RunFacts.model_validate({"scenario": scenario, "loop": "closed", "load": load} | facts)
+    with RunWriter(folder / "run", run_facts, summarise, at_once=False) as run:
         for step in steps:
             run.request(step)
         for number, (name, value, unit) in enumerate(measures, start=1):
@@ -127,6 +123,38 @@ def test_the_headline_is_the_scenarios_own(
     assert own_sentence(run) == sentence, what
     assert sum(big.first for big in own_bigs(run)) == 1
     assert sentence.split(",")[0].split(" (")[0] in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_an_upgrade_whose_phases_are_unknown_says_why(tmp_path: Path) -> None:
+    unknown = {"event": "phases unknown", "detail": "set fastcgi_buffering off", "t_ns": 2}
+    run = _run(tmp_path, "upgrade-wordpress", [("upgrade", 20_000.0, "ms")], events=(VERSIONS, unknown))
+    said = "WordPress 6.1.9 to 6.8.12 took 20 s. Its phases are unknown: set fastcgi_buffering off."
+    assert own_sentence(run) == said
+    assert "phases unknown: set fastcgi_buffering off" in outcome_lines(run.directory.path)
+
+
+def _loaded(scenario: str) -> dict[str, Any]:
+    return {"load": {"digest": "0", "settings": {"scenario": scenario, "timeout_s": 30.0}}}
+
+
+NAMES: list[tuple[str, str, dict[str, Any], str]] = [
+    ("a member", "rush-hour/save-article", _loaded("save-article"), "article saved"),
+    ("a member by a name of its own", "rush-hour/writers", _loaded("save-article"), "article saved"),
+    ("a member by the name of another", "rush-hour/download", _loaded("save-article"), "article saved"),
+    ("an entry by a name of its own", "writers", _loaded("save-article"), "article saved"),
+    ("a member that does not say what it loaded", "rush-hour/save-article", {}, "article saved"),
+    ("a replay by the name of a scenario", "save-article", {"program": {"name": "replay"}}, ""),
+    ("another scenario by its name", "save-article", _loaded("visitors"), ""),
+]
+
+
+@pytest.mark.parametrize(("what", "called", "facts", "measure"), NAMES, ids=[row[0] for row in NAMES])
+def test_the_scenario_is_known_by_what_ran(
+    tmp_path: Path, what: str, called: str, facts: dict[str, Any], measure: str
+) -> None:
+    run = _run(tmp_path, called, SAVES, **facts)
+    assert main_measure([run]) == (measure or None), what
+    assert own_line(run) == (measure and f"{measure} 129 ms (median of 60 saves)")
 
 
 FAILURES = [

@@ -39,6 +39,13 @@ def test_a_start_and_the_next_stop_of_its_name_make_a_span() -> None:
     assert spans([Event(10**9, "warm-up", "stop")], 9.0) == [Span("warm-up", 0, 1)]
 
 
+def test_phases_whose_instants_are_unknown_make_no_spans() -> None:
+    phases = [Event(10**9, "phase: copy", "start"), Event(2 * 10**9, "phase: copy", "stop")]
+    unknown = Event(3 * 10**9, "phases unknown", None, {"detail": "held back"})
+    assert spans(phases, 9.0) == [Span("phase: copy", 1, 2)]
+    assert spans([*phases, unknown], 9.0) == [Span("phases unknown", 3, 3)]
+
+
 def test_missing_samples_are_nan_and_a_cut_off_line_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "host.csv"
     path.write_text("t_ns,disk.await_ms,pool.read_bytes\n0,1.5,7\n1000000000,,8\n2000000000,2.5,9\n30000,1")

@@ -38,6 +38,31 @@ LEAVE = [
 ]
 
 
+PATHS: list[tuple[str, str, str, str | None]] = [
+    ("the host", f"[{LIVE}]", LIVE, LIVE),
+    ("a path of the host", f"[{LIVE}]", f"{LIVE}/blog", LIVE),
+    ("the path", f"[{LIVE}/blog]", f"{LIVE}/blog", f"{LIVE}/blog"),
+    ("below the path", f"[{LIVE}/blog/]", f"{LIVE}/blog/de", f"{LIVE}/blog"),
+    ("the host of a listed path", f"[{LIVE}/blog]", LIVE, None),
+    ("another path", f"[{LIVE}/blog]", f"{LIVE}/shop", None),
+    ("a path that begins with its letters", f"[{LIVE}/blog]", f"{LIVE}/blog2", None),
+    ("a path that leads out of it", f"[{LIVE}/blog]", f"{LIVE}/blog/../shop", None),
+    ("the longer of two", f"[{LIVE}, {LIVE}/blog]", f"{LIVE}/blog", f"{LIVE}/blog"),
+    (
+        "the longer, though the shorter says more",
+        f"[{{target: {LIVE}, user: a, password_file: b}}, {LIVE}/blog]",
+        f"{LIVE}/blog",
+        f"{LIVE}/blog",
+    ),
+]
+
+
+@pytest.mark.parametrize(("why", "clones", "target", "entry"), PATHS, ids=[row[0] for row in PATHS])
+def test_an_entry_is_of_its_path(why: str, clones: str, target: str, entry: str | None) -> None:
+    found = _parsed(f"clones: {clones}").of(target, None)
+    assert (found and found.target) == entry, why
+
+
 @pytest.mark.parametrize(("why", "text", "connect_to", "allowed"), LEAVE)
 def test_an_entry_may_ask_for_its_way(
     tmp_path: Path, why: str, text: str, connect_to: str | None, allowed: bool

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from gevent.pywsgi import WSGIServer
 
 from plimsoll.cli import main
-from plimsoll.scenarios.init_clone import PublicName, live_reason, names_of
-from plimsoll.scenarios.running.clonelist import read_config
+from plimsoll.scenarios.init_clone import PublicName, _changed, live_reason, names_of
+from plimsoll.scenarios.running.clonelist import Clone, read_config
 
 Page = Callable[[dict[str, Any]], tuple[str, list[tuple[str, str]], bytes]]
 
@@ -109,6 +109,39 @@ def test_a_clone_under_the_sites_name_is_listed_with_its_way(tmp_path: Path) -> 
     assert again.exit_code == 0
     assert "lists it already" in again.output
     assert len(read_config(tmp_path / "plimsoll.yml").clones) == 2
+
+
+def test_a_listed_clone_gets_its_account(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("pw\n")
+    password.chmod(0o600)
+    listing = tmp_path / "plimsoll.yml"
+    with site(blog("http://127.0.0.1")) as port:
+        url = f"http://127.0.0.1:{port}"
+        listing.write_text(f"# mine\nclones:\n  - {url}\n  - http://other # keep\n")
+        assert run(tmp_path, url, "--user", "anna").exit_code == 2, "asked first"
+        done = run(tmp_path, url, "--user", "anna", "--password-file", str(password), "--yes")
+        other = run(tmp_path, url, "--user", "bert", "--yes")
+        again = run(tmp_path, url, "--user", "bert", "--yes")
+        below = run(tmp_path, f"{url}/blog", "--yes")
+        listing.write_text(f"clones: [{url}]\n")
+        by_hand = run(tmp_path, url, "--user", "anna", "--yes")
+    assert "the entry was replaced, with the account anna" in done.output
+    assert "with the account bert" in other.output
+    assert "nothing was changed" in again.output
+    assert below.exit_code == 0
+    assert f"Scenarios may now change {url}/blog" in below.output
+    assert by_hand.exit_code == 2
+    assert "change it by hand" in by_hand.output
+
+
+def test_an_entry_that_is_replaced_keeps_what_was_not_given(tmp_path: Path) -> None:
+    listed = Clone(target="http://a", name="mine", user="anna", password_file=Path("pw"), title="Harbour")
+    new = Clone(target="http://a", name="a", title="Harbour 2")
+    assert _changed(listed, new, None) == listed
+    assert _changed(listed, new, "other").name == "other"
+    assert _changed(listed, new.model_copy(update={"user": "anna"}), None) == listed
+    assert _changed(listed, new.model_copy(update={"user": "bert"}), None).password_file is None
 
 
 def test_where_public_dns_leads_is_the_live_site(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
 """The pages around a core upgrade, with what WordPress 6.1 wrote when it became 6.8, and when it did not."""
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.scenarios.running.reply import Reply
-from plimsoll.scenarios.wordpress.upgrade_stream import PHASES, Upgrade, upgrade_trouble
+from plimsoll.scenarios.wordpress.upgrade_stream import PHASES, Phase, PhaseMark, Upgrade, upgrade_trouble
 from tests.support.paths import FIXTURES
 
 _RECORDED = FIXTURES / "wordpress"
@@ -56,13 +56,15 @@ def test_a_good_upgrade_has_all_its_phases() -> None:
 def test_any_pieces_give_the_same_lines_and_phases(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(GOOD)]
     upgrade = Upgrade(0)
-    marks = []
+    marks: list[PhaseMark] = []
     for at, (start, stop) in enumerate(pairwise(places)):
         marks += upgrade.take(at, GOOD[start:stop])
-    upgrade.end(len(places))
+    marks += upgrade.end(len(places))
     assert names(upgrade) == list(PHASES)
     assert [line.text for line in upgrade.lines] == [line.text for line in upgraded(*LINES)[0].lines]
-    assert [begun for _, begun in marks] == list(PHASES[1:])
+    assert upgrade.timed or upgrade.held_back
+    seen = [phase for phase in upgrade.phases if phase.stop_ns > phase.start_ns]
+    assert upgrade.held_back or marks == [mark for phase in seen for mark in _marks(phase)]
     assert all(
         one.stop_ns == two.start_ns for one, two in zip(upgrade.phases, upgrade.phases[1:], strict=False)
     )
@@ -79,12 +81,48 @@ def test_nothing_that_a_site_may_send_is_too_much(junk: bytes, size: int) -> Non
     upgrade_trouble(upgrade, upgrade.whole(reply(b"")))
 
 
-def test_a_reply_that_was_held_back_tells_no_times() -> None:
-    upgrade = Upgrade(0)
-    upgrade.take(5, GOOD)
-    upgrade.end(6)
+def _marks(phase: Phase) -> list[PhaseMark]:
+    return [PhaseMark(phase.name, "start", phase.start_ns), PhaseMark(phase.name, "stop", phase.stop_ns)]
+
+
+def _together(*counts: int) -> tuple[Upgrade, list[list[PhaseMark]]]:
+    """An upgrade whose lines came so many at once, and then the rest; and the marks of each piece."""
+    upgrade, lines = Upgrade(0), [line if isinstance(line, bytes) else line.encode() for line in LINES]
+    marks = [upgrade.take(5, HEAD)]
+    for number, (start, stop) in enumerate(pairwise(accumulate([0, *counts, len(lines)])), 1):
+        marks.append(upgrade.take(10 * number, b"\n".join(lines[start:stop])))
+    upgrade.take(1000, FOOT)
+    return upgrade, [*marks, upgrade.end(1000)]
+
+
+HELD_BACK: list[tuple[str, tuple[int, ...], list[str]]] = [
+    ("the whole reply, by a proxy", (), []),
+    ("as nginx does, whose buffer is full in mid-line", (7,), []),
+    ("the buffer is full after the first line, which seems to be timed", (1,), ["start", "download"]),
+    ("or after the second", (2,), []),
+    ("or before the last", (8,), []),
+    ("a buffer of three lines", (3, 3), []),
+]
+
+
+@pytest.mark.parametrize(("what", "counts", "begun"), HELD_BACK, ids=[row[0] for row in HELD_BACK])
+def test_lines_that_were_held_back_tell_no_times(
+    what: str, counts: tuple[int, ...], begun: list[str]
+) -> None:
+    upgrade, marks = _together(*counts)
     assert upgrade_trouble(upgrade, upgrade.whole(reply(b""))) is None
+    assert upgrade.held_back, what
     assert not upgrade.timed
+    assert [mark.name for piece in marks for mark in piece if mark.phase == "start"] == begun
+
+
+def test_a_short_phase_may_begin_and_end_at_once() -> None:
+    upgrade, marks = _together(1, 1, 1, 3, 1, 1)
+    assert upgrade.timed
+    seen = ["start", "download", "unpack", "verify", "copy", "maintenance-off", "database", "finish"]
+    assert [mark.name for piece in marks for mark in piece if mark.phase == "start"] == seen
+    assert [mark.name for piece in marks for mark in piece if mark.phase == "stop"] == seen
+    assert marks[4] == [PhaseMark("verify", "stop", 40), PhaseMark("copy", "start", 40)]
 
 
 GERMAN = [

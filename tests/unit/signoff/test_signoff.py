@@ -180,7 +180,12 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
     assert places == sorted(places)
     assert set(_figures(page_of(out))) == {"effects", "repeats"}
     data = json.loads((out / "signoff.json").read_text())
-    assert set(data) == {"format", "question", "made_at", "signers", "signed", "same", "comparison"}
+    assert list(data) == [
+        *("format", "question", "made_at", "signers", "signed", "same", "comparison", "raw_bytes")
+    ]
+    listed = [line[66:] for line in (out / "SHA256SUMS").read_text().splitlines()]
+    assert ["gates.yml", "signoff.json", *data["raw_bytes"]] == listed
+    assert all((out / name).stat().st_size == size for name, size in data["raw_bytes"].items())
     assert (data["question"], data["signers"]) == ("May the shop move?", ["A. Bell"])
 
 

@@ -27,6 +27,10 @@ class Stalls(Metric):
         """Return it as a share of runs."""
         return f"runs with {metric}"
 
+    def in_words(self, metric: str, figures: str) -> str:
+        """Return in which share of the runs it stalls."""
+        return f"Runs with {metric}: {figures}"
+
     def value(self, reading: Reading) -> float:
         """Return 1 or 0."""
         kept = reading.phase.kept
