@@ -12,6 +12,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.serving.address import Address, parsed_address
 from plimsoll.serving.application import Application
+from plimsoll.serving.catalogue import index_of
 from plimsoll.serving.token import NAME, read_token
 
 _DEFAULT = "127.0.0.1:8090"
@@ -63,7 +64,10 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
         )
     if not folder.is_dir():
         raise SettingsError(f"{folder}: there is no such folder; run something first, or make it")
-    application = Application(folder.resolve(), token).app(frozenset(name.lower() for name in names))
+    root = folder.resolve()
+    application = Application(root, token, index_of(root, os.environ)).app(
+        frozenset(name.lower() for name in names)
+    )
     _give_way()
     with _listening(address) as listener:
         port = listener.getsockname()[1]

@@ -66,7 +66,7 @@ def test_it_answers_until_it_is_interrupted(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment | {"PYTHONUNBUFFERED": "1"},
+        env=environment | {"PYTHONUNBUFFERED": "1", "XDG_CACHE_HOME": str(tmp_path / ".caches")},
     ) as process:
         assert process.stdout
         url = process.stdout.readline().rpartition(" ")[2].strip()
@@ -75,3 +75,5 @@ def test_it_answers_until_it_is_interrupted(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
     assert (process.returncode, said) == (0, "")
+    (index,) = (tmp_path / ".caches" / "plimsoll" / "serve").iterdir()
+    assert str(tmp_path) in index.read_text()
