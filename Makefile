@@ -196,10 +196,17 @@ locks: ## Write the Python locks anew, for the lowest Python that pyproject.toml
 clean: ## Remove what was built; results stay
 	rm -rf bin build dist .cache/uv tools/node/node_modules $(VENV) plimsoll.egg-info benchmarks/installed
 
+# A misspelt variable would be passed over in silence. Its value is never expanded.
+UNKNOWN := $(sort $(foreach name,$(filter-out $(GIVEN) ARGS FUZZTIME PYTHON GO VENV BIN together CGO_ENABLED GOFLAGS SHELL MAKE MAKEFLAGS,$(.VARIABLES)),$(if $(filter command,$(origin $(name))),$(name))))
+unexport $(UNKNOWN)
+
 # What you give goes to the commands through the environment, as you wrote it: neither make nor a shell expands or runs it.
 # This comes before any $(shell …), which hands the environment on, and so would expand it, since GNU make 4.4.
 $(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
 export $(GIVEN)
+
+NEAR = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' '$(subst ','\'',$(1))' $(GIVEN) ARGS FUZZTIME PYTHON GO)
+$(if $(UNKNOWN),$(error $(foreach name,$(UNKNOWN),$(name) is not a variable of this Makefile ($(or $(patsubst %,did you mean %?,$(call NEAR,$(name))),`make` lists them)))))
 
 # Where an image sets this, each of the thousand Pythons that the tests start would compile all of its modules anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -62,12 +62,13 @@ class Application:
 
     root: Path
     token: str | None = None
+    index: Path | None = None
     catalogue: Catalogue = field(init=False)
     measuring: Measuring = field(init=False)
     following: Following = field(init=False)
 
     def __post_init__(self) -> None:
-        self.catalogue, self.measuring = Catalogue(self.root), Measuring(self.root)
+        self.catalogue, self.measuring = Catalogue(self.root, self.index), Measuring(self.root)
         self.following = Following(self.catalogue)
 
     def app(self, names: frozenset[str] = frozenset()) -> ASGIApp:

@@ -1,21 +1,27 @@
 """`plimsoll serve`: a results folder in the browser."""
 
+import asyncio
 import contextlib
 import os
 import socket
 from pathlib import Path
 
 import click
+import h11
 import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.serving.address import Address, parsed_address
 from plimsoll.serving.application import Application
+from plimsoll.serving.catalogue import index_of
 from plimsoll.serving.token import NAME, read_token
 
 _DEFAULT = "127.0.0.1:8090"
-_CONNECTIONS = 100
+_CONNECTIONS = 100  # half of them for one address
+_REQUEST_S = 10.0  # for the head and the body of a request
 _LAST_WORDS_S = 1  # pages that follow a run never end by themselves
 
 
@@ -63,7 +69,10 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
         )
     if not folder.is_dir():
         raise SettingsError(f"{folder}: there is no such folder; run something first, or make it")
-    application = Application(folder.resolve(), token).app(frozenset(name.lower() for name in names))
+    root = folder.resolve()
+    application = Application(root, token, index_of(root, os.environ)).app(
+        frozenset(name.lower() for name in names)
+    )
     _give_way()
     with _listening(address) as listener:
         port = listener.getsockname()[1]
@@ -71,21 +80,81 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
             f"{printable(str(folder), 4096)}: {address.url(port)}"
             + (" (it takes the token)" if token else "")
         )
-        server = uvicorn.Server(
-            uvicorn.Config(
-                application,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                lifespan="off",
-                ws="none",
-                limit_concurrency=_CONNECTIONS,
-                timeout_graceful_shutdown=_LAST_WORDS_S,
-            )
-        )
         with contextlib.suppress(KeyboardInterrupt):
-            server.run(sockets=[listener])
+            server_of(application).run(sockets=[listener])
+
+
+class Impatient(H11Protocol):
+    """A connection whose requests have to come in time, and which leaves room for those of other addresses.
+
+    Where there are too many, the one that has waited longest for its request makes room.
+    """
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, in the place of another one where need be."""
+        super().connection_made(transport)
+        self._await_request()
+        for most, is_own in ((_CONNECTIONS // 2, True), (_CONNECTIONS - 1, False)):
+            those = [each for each in self.connections if isinstance(each, Impatient)]
+            those = [each for each in those if each.host == self.host or not is_own]
+            if len(those) > most:
+                min(those, key=Impatient.waits_until_s).end()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of it."""
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def _await_request(self) -> None:
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._stop_waiting()
+        elif self._late is None:
+            self._late = self.loop.call_later(_REQUEST_S, self.end)
+
+    def _stop_waiting(self) -> None:
+        if self._late:
+            self._late.cancel()
+        self._late = None
+
+    def end(self) -> None:
+        """Close it, and count it no more."""
+        self.connections.discard(self)
+        self.transport.abort()
+
+    @property
+    def host(self) -> str | None:
+        """The address at the other end."""
+        return self.client[0] if self.client else None
+
+    def waits_until_s(self) -> float:
+        """Return until when it waits for a request; for ever where it answers one."""
+        timer = self._late or self.timeout_keep_alive_task
+        return timer.when() if timer else float("inf")
+
+
+def server_of(application: ASGIApp) -> uvicorn.Server:
+    """Return the server that answers for an application."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            http=Impatient,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            ws="none",
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=_LAST_WORDS_S,
+        )
+    )
 
 
 def _give_way() -> None:

@@ -5,6 +5,7 @@ arm64 run under QEMU's emulation of its processor, where that is installed, some
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -153,7 +154,14 @@ def test_the_container_image(dist: Path, tmp_path: Path) -> None:
     words = ["make", "image"]
     subprocess.run(words, cwd=ROOT, check=True, timeout=3600)
     shutil.copy(ROOT / "examples" / "access.log", tmp_path)
-    run = ["docker", "run", "--rm", "--network", "none", "-v", f"{tmp_path}:/work", "plimsoll"]
+    for path in (tmp_path, tmp_path / "access.log"):
+        os.chown(path, 4321, 4321)  # a user whom the image does not know
+    run = ["docker", "run", "--rm", "--network", "none", "-v", f"{tmp_path}:/work"]
+    whoami = subprocess.run(
+        [*run, "plimsoll", "sh", "-c", "id -u"], capture_output=True, text=True, check=True
+    )
+    assert whoami.stdout == "1000\n"
+    run += ["--user", "4321:4321", "plimsoll"]
     told = subprocess.run(
         [*run, "replay", "run", "access.log", "--limit", "500"], capture_output=True, text=True, check=True
     )

@@ -1,6 +1,7 @@
 """The jobs of examples/ci, run by their own commands: what they post, how they end, which runs are good."""
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -174,3 +175,12 @@ def test_a_replay_that_fails_is_told_and_nothing_is_compared(project: Project, t
 
 def test_without_a_log_it_says_so(project: Project) -> None:
     assert project.run(["sh", "-c"], "examples/ci/compare-with-last-good", {}) == 2
+
+
+def test_actions_are_pinned_by_their_commit() -> None:
+    used = [
+        line for path in sorted(CI.glob("*.yml")) for line in path.read_text().splitlines() if "uses:" in line
+    ]
+    assert len(used) > 3
+    for line in used:
+        assert re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from pathlib import PurePosixPath as Place
@@ -13,7 +14,7 @@ from plimsoll.serving.catalogue import Catalogue
 from plimsoll.serving.choice import Choice, chosen, values_of
 from plimsoll.serving.documents import recognised
 from plimsoll.serving.inside import OutsideError, lies_inside, opened_inside
-from plimsoll.serving.items import RunItem, newest_first
+from plimsoll.serving.items import RunItem, key_of, newest_first
 from tests.support.rundir import records, write_run
 
 
@@ -118,6 +119,100 @@ def test_what_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     write_run(run, records(10), backend="newer")
     write_run(tmp_path / "second", records(10), backend="other")
     assert {each.backend for each in catalogue.contents().runs.values()} == {"newer", "other"}
+
+
+# A name that is no text; what could not be read, and may be readable now, with the same stamps.
+_EACH_TIME = sorted(["damaged", "other.html", os.fsdecode(b"\xff")])
+
+
+def _lab(root: Path) -> Catalogue:
+    """A folder of one of each; the catalogue that looked at it, and kept its index."""
+    write_run(root / "run", records(10), backend="nvme", started_at="2026-11-20T10:00:00.5Z")
+    write_run(root / os.fsdecode(b"\xff"), records(10))
+    (root / "damaged").mkdir()
+    (root / "damaged" / "run.json").write_text("{")
+    policy = '<meta http-equiv="Content-Security-Policy">'
+    (root / "compared.html").write_text(f"{policy}<title>PASS: a – Plimsoll</title>")
+    (root / "other.html").write_text("<p>")
+    (root / "nights.sqlite").write_bytes(b"SQLite format 3\x00")
+    catalogue = Catalogue(root, root / ".caches" / "serve" / "index.json")
+    catalogue.contents()
+    return catalogue
+
+
+def test_the_next_server_reads_what_changed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _lab(tmp_path).contents()
+    index = tmp_path / ".caches" / "serve" / "index.json"
+    assert [path.stat().st_mode & 0o777 for path in (index, index.parent)] == [0o600, 0o700]
+    read: list[str] = []
+
+    def note(name: str) -> None:
+        own = getattr(Catalogue, name)
+
+        def noting(self: Catalogue, place: Place, *more: object) -> object:
+            read.append(str(place))
+            return own(self, place, *more)
+
+        monkeypatch.setattr(Catalogue, name, noting)
+
+    note("_read")
+    note("_document")
+    assert Catalogue(tmp_path, index).contents() == found
+    assert sorted(read) == _EACH_TIME
+
+    read.clear()
+    write_run(tmp_path / "run", records(10), backend="newer", started_at="2026-11-20T10:00:00.5Z")
+    write_run(tmp_path / "new", records(10))
+    (tmp_path / "other.html").write_text("<p>more")
+    (tmp_path / "compared.html").unlink()
+    again = Catalogue(tmp_path, index).contents()
+    assert sorted(read) == sorted(["new", "run", *_EACH_TIME])
+    assert again == Catalogue(tmp_path).contents()
+
+
+def test_a_link_that_came_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    index = _lab(served).root / ".caches" / "serve" / "index.json"
+    outside = (served / "run" / "requests.npy").rename(tmp_path / "requests.npy")
+    (served / "run" / "requests.npy").symlink_to(outside)
+    runs = Catalogue(served, index).contents().runs
+    assert "leads out of the folder" in (runs[key_of(Place("run"))].damage or "")
+
+
+def test_an_index_that_is_not_as_it_was_written_is_made_anew(tmp_path: Path) -> None:
+    found = _lab(tmp_path / "lab").contents()
+    index = tmp_path / "lab" / ".caches" / "serve" / "index.json"
+    good = index.read_text()
+    assert '"backend":"nvme"' in good
+
+    other = good.replace('"backend":"nvme"', '"backend":"wrong"')
+    for says, text, mode in (
+        ("empty", "", 0o600),
+        ("cut off", other[:-10], 0o600),
+        ("of another version", other.replace(" of plimsoll ", " of plimsoll 0"), 0o600),
+        ("of another folder", other.replace('/lab"', '/lob"'), 0o600),
+        ("of other types", other.replace('"known":{', '"known":{"run":[[3],3],'), 0o600),
+        ("without what it is", '{"known":' + other.partition('"known":')[2], 0o600),
+        ("no text", "\0", 0o600),
+        ("open to others", other, 0o660),
+        ("a link", other, None),
+        ("a pipe", None, 0o600),
+    ):
+        index.unlink()
+        if text is None:
+            os.mkfifo(index)
+        else:
+            (tmp_path / "there").write_text(text)
+            (index.symlink_to if mode is None else index.hardlink_to)(tmp_path / "there")
+        index.chmod(mode or 0o600)
+        assert Catalogue(tmp_path / "lab", index).contents() == found, says
+        assert (index.read_text(), index.is_symlink()) == (good, False), says
+        (tmp_path / "there").unlink(missing_ok=True)
+    shutil.rmtree(index.parent)
+    index.parent.touch()
+    assert Catalogue(tmp_path / "lab", index).contents() == found, "it can be written nowhere"
 
 
 def test_pages_of_ours_are_documents_and_others_are_not(tmp_path: Path) -> None:

@@ -140,6 +140,44 @@ def test_nothing_that_is_given_is_executed(project: Path) -> None:
             assert not list(project.rglob("ran")), (line, given)
 
 
+MISSPELT = [
+    (
+        "a letter too few",
+        ["replay", "LOG=a.log", "SPED=10"],
+        ["SPED is not a variable of this Makefile (did you mean SPEED?"],
+    ),
+    ("small letters", ["replay", "log=a.log"], ["log is not a variable of this Makefile (did you mean LOG?"]),
+    (
+        "two, of a target that makes only a part, appended",
+        ["build", "FUZTIME+=1m", "PYHTON=3"],
+        ["FUZTIME is not", "PYHTON is not", "did you mean PYTHON?"],
+    ),
+    (
+        "without a target",
+        ["NOTHING_LIKE_IT=1"],
+        ["NOTHING_LIKE_IT is not a variable of this Makefile (`make` lists them)"],
+    ),
+    (
+        "a quote in its name",
+        ["report", "DI'R=x; touch ran"],
+        ["DI'R is not a variable of this Makefile (did you mean DIR?"],
+    ),
+    (
+        "what make would expand",
+        ["report", "DIRR=$(shell touch ran) $(error ran) 'x\"; touch ran"],
+        ["did you mean DIR?"],
+    ),
+]
+
+
+def test_a_variable_that_nothing_reads_is_refused(project: Path) -> None:
+    for case, words, told in MISSPELT:
+        ran = make(project, *words)
+        assert (ran.returncode, ran.stdout) == (2, ""), case
+        assert not [part for part in told if part not in ran.stderr], (case, ran.stderr)
+        assert not [*project.rglob("ran"), *project.rglob("*.txt")], case
+
+
 def test_run_directories_and_labs_are_named_as_they_are_called(project: Path) -> None:
     for name in ("my runs/latest", "o'brien"):
         (project / name).mkdir(parents=True)

@@ -134,3 +134,10 @@ def test_a_part_that_fails_says_so_and_is_done_again(
         assert (ran.returncode, said in ran.stderr) == (2, True), (case, again, ran.stderr)
     (machine / "stubs" / planted if planted else machine / "stubs" / "none").unlink()
     assert run(machine, "setup").returncode == 0, case
+
+
+def test_the_container_runs_as_no_root() -> None:
+    last_stage = (ROOT / "tools" / "packages" / "Dockerfile").read_text().rpartition("\nFROM ")[2]
+    users = [line.split()[1] for line in last_stage.splitlines() if line.startswith("USER ")]
+    assert users
+    assert users[-1].partition(":")[0] not in ("root", "0")
