@@ -48,7 +48,7 @@ func TestRunSendsWhatTheLogSays(t *testing.T) {
 		t.Errorf("sent\n%q, want\n%q", got, want)
 	}
 	run := latest(t, out)
-	if run.Summary.Requests.Sent != 4 || run.Summary.Requests.Total != 9 {
+	if run.Summary.Requests.Sent != 4 || *run.Summary.Requests.Total != 9 {
 		t.Errorf("%+v", run.Summary.Requests)
 	}
 	skipped := map[string]uint64{"method_not_allowed": 2, "unsafe_target": 1, "not_http": 1, "unsafe_header": 1}
@@ -208,7 +208,7 @@ func TestLoopsCountWhatTheySkip(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("exit %d: %s", code, errOut)
 		}
-		if r := latest(t, out).Summary.Requests; r.Sent != 5 || r.Skipped["method_not_allowed"] != 5 || r.Total != 10 {
+		if r := latest(t, out).Summary.Requests; r.Sent != 5 || r.Skipped["method_not_allowed"] != 5 || *r.Total != 10 {
 			t.Errorf("%v: %+v", pace, r)
 		}
 	}

@@ -102,7 +102,7 @@ func TestManyGoroutinesLoseNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Requests.Sent != senders*each || s.Requests.Skipped["cap_reached"] != senders*each/1000 || s.Requests.Total != senders*each+senders*each/1000 {
+	if s.Requests.Sent != senders*each || s.Requests.Skipped["cap_reached"] != senders*each/1000 || *s.Requests.Total != senders*each+senders*each/1000 {
 		t.Errorf("summary counts %+v", s.Requests)
 	}
 	r, err := OpenRun(dir)
