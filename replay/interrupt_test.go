@@ -280,6 +280,9 @@ func (one *told) isInterrupted(t *testing.T, noRest bool) {
 	if got.Run.Status != record.Interrupted || got.Summary == nil || got.Len() == 0 {
 		t.Fatalf("%s with %d records, summary %v", got.Run.Status, got.Len(), got.Summary)
 	}
+	if p := got.Run.Process; p == nil || p.PID != one.replay.Process.Pid || p.Start == 0 || p.Boot == "" || p.Namespace == 0 {
+		t.Errorf("its process is %+v", p)
+	}
 	n := got.Summary.Requests
 	if (n.Unsent == nil) != (n.Total == nil) || noRest && n.Unsent != nil {
 		t.Errorf("%+v", n)
