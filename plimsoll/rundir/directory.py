@@ -36,8 +36,8 @@ from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.summary import Summary
 from plimsoll.rundir.thishost import is_alive
 
-# The writer flushes once a second, so a file that has been still for this long has no writer any more. It counts where
-# nobody can know whether the process lives.
+# The writer flushes once a second, so a file that has been still for this long has no writer any more. It
+# counts where nobody can know whether the process lives.
 KILLED_AFTER_S = 10.0
 
 _UNKNOWN = (

@@ -63,7 +63,7 @@ class GeneratorHost(_Model):
 
 
 class RunProcess(_Model):
-    """The process that wrote a run: its number in a namespace, and when it began, in clock ticks of a boot."""
+    """The process that writes a run: its number in a namespace, and its start, in clock ticks of a boot."""
 
     pid: int = Field(ge=1)
     start: Count

@@ -1,5 +1,6 @@
 """What can be read is read; what cannot says why in one sentence."""
 
+import contextlib
 import json
 import os
 import platform
@@ -65,7 +66,8 @@ def test_a_run_that_says_running_was_killed_once_it_is_still(tmp_path: Path) -> 
 
 
 def test_where_its_process_can_be_looked_at_a_run_is_killed_once_that_has_ended(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "100"]) as writer:
+    with subprocess.Popen(["/bin/sleep", "100"]) as writer, contextlib.ExitStack() as ending:
+        ending.callback(writer.kill)
         fields = Path(f"/proc/{writer.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         its: dict[str, Any] = {
             "pid": writer.pid,
