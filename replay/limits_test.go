@@ -100,8 +100,8 @@ func TestARunThatCannotKeepItsLimitIsEnded(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	got := latest(t, out)
-	if got.Run.Status != record.Interrupted || got.Summary.Requests.Unsent == 0 || got.Run.Reason == nil ||
-		got.Summary.Requests.Sent+got.Summary.Requests.Unsent != 3000 {
+	if got.Run.Status != record.Interrupted || got.Summary.Requests.Unsent == nil || got.Run.Reason == nil ||
+		got.Summary.Requests.Sent == 3000 || got.Summary.Requests.Sent+*got.Summary.Requests.Unsent != 3000 {
 		t.Fatalf("%s, %+v: %s", got.Run.Status, got.Summary.Requests, errOut)
 	}
 	for _, part := range []string{"ended by --abort-on-fail: errors=1%: ", " requests failed, and of the 3,000 that the run has at most, 30 may, with "} {

@@ -67,11 +67,10 @@ func (c *originCmd) Run(s run.Streams) error {
 	// The limit of open files needs no setting: Go raises it as far as the system allows.
 	debug.SetMaxThreads(maxThreads)
 
-	err := c.serve(ctx, s)
-	if ctx.Err() != nil {
-		return nil // asked to go, whatever was under way
+	if err := c.serve(ctx, s); !errors.Is(err, context.Canceled) {
+		return err
 	}
-	return err
+	return nil // asked to go while it made ready
 }
 
 func (c *originCmd) serve(ctx context.Context, s run.Streams) error {

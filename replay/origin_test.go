@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -125,6 +126,18 @@ func TestOriginRefusesInOneSentence(t *testing.T) {
 		if lines := strings.Count(strings.TrimSpace(stderr.String()), "\n"); lines > 0 {
 			t.Errorf("%s: %d lines: %s", c.why, lines+1, stderr.String())
 		}
+	}
+}
+
+// A mistake is one, also where the input that the origin is to end with has ended before it is found: of so many logs.
+func TestOriginRefusesWithoutItsParentToo(t *testing.T) {
+	args := []string{"origin", "--root", t.TempDir(), "--exit-with-stdin"}
+	for i := range 2000 {
+		args = append(args, "--log", fmt.Sprint("/none/", i))
+	}
+	var out, stderr bytes.Buffer
+	if code := runMain(args, strings.NewReader(""), &out, &stderr); code != run.ExitUsage {
+		t.Errorf("exit code %d: %.200s", code, stderr.String())
 	}
 }
 

@@ -48,7 +48,7 @@ func TestRunSendsWhatTheLogSays(t *testing.T) {
 		t.Errorf("sent\n%q, want\n%q", got, want)
 	}
 	run := latest(t, out)
-	if run.Summary.Requests.Sent != 4 || run.Summary.Requests.Total != 9 {
+	if run.Summary.Requests.Sent != 4 || *run.Summary.Requests.Total != 9 {
 		t.Errorf("%+v", run.Summary.Requests)
 	}
 	skipped := map[string]uint64{"method_not_allowed": 2, "unsafe_target": 1, "not_http": 1, "unsafe_header": 1}
@@ -208,7 +208,7 @@ func TestLoopsCountWhatTheySkip(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("exit %d: %s", code, errOut)
 		}
-		if r := latest(t, out).Summary.Requests; r.Sent != 5 || r.Skipped["method_not_allowed"] != 5 || r.Total != 10 {
+		if r := latest(t, out).Summary.Requests; r.Sent != 5 || r.Skipped["method_not_allowed"] != 5 || *r.Total != 10 {
 			t.Errorf("%v: %+v", pace, r)
 		}
 	}
@@ -345,5 +345,53 @@ func TestALogWithoutAnythingToSendFails(t *testing.T) {
 	}
 	if run := latest(t, out); run.Run.Status != record.Failed {
 		t.Errorf("status %s", run.Run.Status)
+	}
+}
+
+// secret is planted wherever a log has secrets. Every file of a run is searched for its first letters.
+const secret = "Hunter2hunter2"
+
+// plants are lines of logs with secrets in every field that can hold one; each parses.
+var plants = []struct{ says, format, line string }{
+	{"addresses", "COMBINED", `192.0.2.1 - - [20/Nov/2026:10:00:00 +0000] "GET /a?token=SECRET&b=2 HTTP/1.1" 200 5 "https://u:SECRET@h/?next=%2Fx%3Fsid%3DSECRET" "UA Bearer SECRET"`},
+	{"headers at the end", "COMBINED", `192.0.2.1 - - [20/Nov/2026:10:00:00 +0000] "GET /?a=1&to%6ben=SECRET HTTP/1.1" 200 5 "-" "UA" "Basic SECRET" "wordpress_logged_in_ab=SECRET; theme=SECRET" "Authorization: Digest SECRET"`},
+	{"a virtual host", "VCOMMON", `example.com:80 192.0.2.1 - - [20/Nov/2026:10:00:00 +0000] "GET /callback?code=SECRET HTTP/1.1" 200 5`},
+	{"headers in JSON", "CADDY", `{"ts":1795168800.5,"request":{"remote_ip":"192.0.2.1","proto":"HTTP/1.1","method":"GET","host":"h","uri":"/a?api_key=SECRET","headers":{"User-Agent":["UA"],"Referer":["https://h/?pwd=SECRET"],"Authorization":["Bearer SECRET"],"X-Api-Key":"SECRET","Cookie":["a=SECRET; b=SECRET"]}},"duration":0.001,"size":5,"status":200,"resp_headers":{"Set-Cookie":["sid=SECRET; Path=/","x=SECRET"]}}`},
+	{"queries of their own", "W3C", `2026-11-20 10:00:00 192.0.2.9 GET /a token=SECRET 80 - 192.0.2.1 UA https://h/?session=SECRET 200 0 0 5`},
+}
+
+// TestNoFileOfARunHoldsASecret: of lines that parse, and of those cut off or spoilt anywhere, no file of the run
+// directory has a secret. The names that tell what is one are left whole.
+func TestNoFileOfARunHoldsASecret(t *testing.T) {
+	for _, plant := range plants {
+		whole := strings.ReplaceAll(plant.line, "SECRET", secret)
+		var lines []string
+		for at := 0; at < len(whole); at++ {
+			switch {
+			case at%4 == 0:
+				lines = append(lines, whole[:at]+"\n") // a disk that was full
+			case at%4 == 2 && !strings.Contains(whole[max(0, at-60):min(len(whole), at+60)], secret):
+				lines = append(lines, whole[:at]+"\x00"+whole[at+1:]+"\n")
+			}
+			lines = append(lines, whole+"\n")
+		}
+		out := t.TempDir()
+		code, _, errOut := call("run", writeLog(t, lines...), "--format", plant.format, "--target", newSite(t).URL, "--out", out, "--quiet", "--speed", "max", "--allow-rejects", "--grinder-log", "--hdr-log")
+		if got := latest(t, out); code != run.ExitYes || got.Summary.Requests.Sent < uint64(len(whole)) || got.Run.Logs[0].Failed < 20 {
+			t.Fatalf("%s: exit %d: %d sent, %d rejected: %s", plant.says, code, got.Summary.Requests.Sent, got.Run.Logs[0].Failed, errOut)
+		}
+		files, _ := filepath.Glob(filepath.Join(out, "*", "*"))
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				if strings.Contains(line, secret[:7]) {
+					t.Errorf("%s: %s holds a secret: %s", plant.says, filepath.Base(file), line)
+					break
+				}
+			}
+		}
 	}
 }

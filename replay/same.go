@@ -276,7 +276,10 @@ func (c *sameCmd) openLogs(ctx context.Context, s run.Streams) (*traffic.Logs, e
 	if err != nil {
 		return nil, err
 	}
-	logs, err := traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec})
+	var logs *traffic.Logs
+	if !run.InTime(ctx, func() { logs, err = traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec}) }) {
+		return nil, ended(ctx, nil)
+	}
 	if err != nil {
 		return nil, ended(ctx, run.UsageError{Err: err})
 	}

@@ -15,9 +15,9 @@ _NAME = (
 # A name is looked for only where one begins, and only once: hostile text takes no longer than other text.
 _HEADER = re.compile(rf"(?aim)^([ \t]*{_NAME}[ \t]*:).*$")
 _SCHEME = re.compile(r"(?aim)^([ \t]*[\w-]+[ \t]*:[ \t]*(?:bearer|basic))[ \t]+\S.*$")
-_PARAMETER = re.compile(rf"(?ai)(^|[^\w-])({_NAME}|code)(=|%3D)[^&#\s\"']+")
+_PARAMETER = re.compile(rf"(?ai)(^|[^\w-]|%[0-9a-f]{{2}})({_NAME}|code)(=|%3D)[^&#\s\"']+")
 _USER_INFO = re.compile(r"(?a)(://)[^/?#\s]*@")
-_ANY_PARAMETER = re.compile(r"(?a)([?&])([^=&?#\s]*)=[^&#\s]+")
+_ANY_PARAMETER = re.compile(r"(?a)([?&])([^=&?#\s]*)=[^&#\s\"']+")
 _WHOLE_NAME = re.compile(f"(?ai){_NAME}|code")
 _FLAG = re.compile(r"(-H=?|--header=)?(.*)", re.DOTALL)
 

@@ -34,8 +34,10 @@ from plimsoll.rundir.names import (
 from plimsoll.rundir.requestfile import RequestFile
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.summary import Summary
+from plimsoll.rundir.thishost import is_alive
 
-# The writer flushes once a second, so a file that has been still for this long has no writer any more.
+# The writer flushes once a second, so a file that has been still for this long has no writer any more. It
+# counts where nobody can know whether the process lives.
 KILLED_AFTER_S = 10.0
 
 _UNKNOWN = (
@@ -137,8 +139,11 @@ def is_killed(path: Path, facts: RunFacts, now_s: float | None = None) -> bool:
         written_s = (path / REQUESTS_FILE).stat().st_mtime
     except OSError:  # it was never begun to be written: who opens it says so
         return False
+    if facts.status != "running":
+        return False
+    alive = is_alive(facts)
     idle_s = (time.time() if now_s is None else now_s) - written_s
-    return facts.status == "running" and idle_s > KILLED_AFTER_S
+    return idle_s > KILLED_AFTER_S if alive is None else not alive
 
 
 def _requests(path: Path, facts: RunFacts, summary: Summary | None, killed: bool) -> RequestFile:

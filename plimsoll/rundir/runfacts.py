@@ -64,6 +64,15 @@ class GeneratorHost(_Model):
     memory_bytes: int | None = Field(default=None, ge=0, le=1 << 60)
 
 
+class RunProcess(_Model):
+    """The process that writes a run: its number in a namespace, and its start, in clock ticks of a boot."""
+
+    pid: int = Field(ge=1)
+    start: Count
+    boot: str
+    namespace: Count
+
+
 class ExperimentRun(_Model):
     """The experiment that a run is part of, as number `run` of `of`.
 
@@ -254,6 +263,7 @@ class RunFacts(_Model):
     log_pauses: LogPauses | None = None
     program: Program = Program()
     host: GeneratorHost = GeneratorHost()
+    process: RunProcess | None = None
     scenario_settings: dict[str, Any] = {}
     load: Load | None = None
     experiment: ExperimentRun | None = None
@@ -294,4 +304,4 @@ class RunFacts(_Model):
 # What the lab writes into run.json after a run: absent where no lab was.
 LAB_KEYS = ("experiment", "factors", "storage", "phases", "together")
 # What is absent from run.json, rather than null, where it has no meaning.
-OPTIONAL_KEYS = (*LAB_KEYS, "load", "log_pauses", "shard", "limits", "merged")
+OPTIONAL_KEYS = (*LAB_KEYS, "process", "load", "log_pauses", "shard", "limits", "merged")

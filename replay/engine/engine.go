@@ -81,16 +81,17 @@ func New(to *target.Target, headers *wire.Headers, opts Options, rec exchange.Re
 
 // Outcome is how a run ended.
 type Outcome struct {
-	Unsent uint64 // requests that the schedule had and that were not sent
-	Cause  error  // why it ended before the schedule did; nil: it did not
-	Warn   error  // what went wrong with connections, and the remedy; nil: nothing
+	Unsent    uint64 // requests that the schedule had and that were not sent
+	Uncounted bool   // there were more of them than could be counted in time, or without end
+	Cause     error  // why it ended before the schedule did; nil: it did not
+	Warn      error  // what went wrong with connections, and the remedy; nil: nothing
 }
 
 // plan is one driver's share of what is to be sent.
 type plan interface {
 	exchange.Plan
-	wakeBy(wake func()) // is told how to wake the driver when there is more to send
-	left() uint64       // requests that the driver has not asked for
+	wakeBy(wake func())              // is told how to wake the driver when there is more to send
+	left(ctx context.Context) uint64 // requests that the driver has not asked for, as far as ctx lets it count
 }
 
 // driver drives the life of one plan.
@@ -141,25 +142,32 @@ func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, co
 		out.Unsent += d.Unsent()
 	}
 	if running.Err() != nil {
-		out.Unsent += left(plans)
+		var rest uint64
+		rest, out.Uncounted = left(plans)
+		out.Unsent += rest
 	}
 	return out
 }
 
-// left returns how many requests no driver has asked for. All plans count at once: they are supplied in turn from one
-// schedule, which would wait for ever for the one that nobody takes from.
-func left(plans []plan) uint64 {
+// countsFor is how long the rest of a schedule is counted. It may be without end.
+const countsFor = 200 * time.Millisecond
+
+// left returns how many requests no driver has asked for, and whether these are not all. All plans count at once: they
+// are supplied in turn from one schedule, which would wait for ever for the one that nobody takes from.
+func left(plans []plan) (n uint64, more bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), countsFor)
+	defer cancel()
 	var all sync.WaitGroup
 	var total atomic.Uint64
 	for _, p := range plans {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			total.Add(p.left())
+			total.Add(p.left(ctx))
 		}()
 	}
 	all.Wait()
-	return total.Load()
+	return total.Load(), ctx.Err() != nil
 }
 
 // begin starts the clock: due instants count from now, or from the start that was given.

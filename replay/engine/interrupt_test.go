@@ -1,9 +1,15 @@
 package engine_test
 
 import (
+	"context"
+	"iter"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"plimsoll/replay/engine"
+	"plimsoll/replay/engine/exchange"
+	"plimsoll/replay/engine/wire"
 )
 
 // The first interrupt lets what is in flight finish.
@@ -83,4 +89,55 @@ func TestSecondInterruptAtAnyInstant(t *testing.T) {
 			}
 		}
 	})
+}
+
+// loopsOf are the three loops over a sequence of requests.
+var loopsOf = map[string]func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Shot]) engine.Outcome{
+	"open": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Shot]) engine.Outcome {
+		return e.Open(stop, seq)
+	},
+	"max": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Shot]) engine.Outcome {
+		return e.Max(stop, seq, 2, time.Minute)
+	},
+	"users": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Shot]) engine.Outcome {
+		visits := func(yield func(engine.Visit) bool) {
+			for s := range seq {
+				if !yield(engine.Visit{{Hit: s.Hit}}) {
+					return
+				}
+			}
+		}
+		return e.Users(stop, visits, 2, 0, time.Minute, 1)
+	},
+}
+
+// A schedule without end, and one that does not get on, hold no interrupt up. How much of them is unsent is not known.
+func TestAnInterruptWaitsForNoSchedule(t *testing.T) {
+	for name, run := range loopsOf {
+		for says, ends := range map[string]bool{"without end": false, "that does not get on": true} {
+			r := newRide(t, goroutines, loop{})
+			base := server{script: fine}.start(t, r.driver)
+			r.loop.run = func(e *engine.Engine, r *ride) engine.Outcome {
+				r.asks = [][]wire.Request{gets(1)}
+				over := make(chan struct{})
+				defer close(over)
+				time.AfterFunc(50*time.Millisecond, r.stop)
+				outcome := run(e, r.stopped, func(yield func(*exchange.Shot) bool) {
+					if ends {
+						<-over
+						return
+					}
+					for yield(new(exchange.Shot).Of(r.hit(0, 0), 0)) {
+					}
+				})
+				if !outcome.Uncounted && (ends || name != "users") { // users have what they began
+					t.Errorf("%s, a schedule %s: its rest is counted as %d", name, says, outcome.Unsent)
+				}
+				return outcome
+			}
+			if r.run(t, base, gets(1)); r.hung != "" {
+				t.Errorf("%s, a schedule %s: it %s", name, says, r.hung)
+			}
+		}
+	}
 }

@@ -18,8 +18,8 @@ func (e *Engine) Max(stop context.Context, shots iter.Seq[*exchange.Shot], n int
 	defer close(quit)
 	e.opts.PerClient = 1
 	e.session.Unhurried = true
-	stock := &stock{shots: supplies(e.prepared(shots), shotsInBatch, 1, nil, quit)[0], abort: e.session.Abort}
-	stock.shots.ready()
+	stock := &stock{shots: supplies(e.prepared(shots), shotsInBatch, 1, nil, quit)[0]}
+	stock.shots.ready(stop)
 	loops := e.drivers(n)
 	var plans []plan
 	for i := range loops {
@@ -36,7 +36,6 @@ func (e *Engine) Max(stop context.Context, shots iter.Seq[*exchange.Shot], n int
 type stock struct {
 	mu    sync.Mutex
 	shots *supply[*exchange.Shot]
-	abort context.Context
 	once  sync.Once
 }
 
@@ -72,9 +71,9 @@ type maxPlan struct {
 
 func (p *maxPlan) wakeBy(wake func()) { p.stock.shots.wakeBy(wake) }
 
-func (p *maxPlan) left() uint64 {
+func (p *maxPlan) left(ctx context.Context) uint64 {
 	var n uint64
-	p.stock.once.Do(func() { n = p.stock.shots.count(p.stock.abort) })
+	p.stock.once.Do(func() { n = p.stock.shots.count(ctx) })
 	return n
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Open sends each request when it is due (open loop). The sequence gives them in the order of their due instants. When
 // stop is cancelled, nothing more is sent, what is in flight is finished, and the rest of the sequence is counted as
-// unsent.
+// unsent, as far as that can be done in a moment.
 func (e *Engine) Open(stop context.Context, shots iter.Seq[*exchange.Shot]) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
@@ -18,8 +18,8 @@ func (e *Engine) Open(stop context.Context, shots iter.Seq[*exchange.Shot]) Outc
 	byClient := func(s *exchange.Shot) int { return int(s.Client % uint32(n)) }
 	var plans []plan
 	for _, s := range supplies(e.prepared(shots), shotsInBatch, n, byClient, quit) {
-		s.ready() // the log is open and read ahead before the clock starts
-		plans = append(plans, &openPlan{shots: s, abort: e.session.Abort})
+		s.ready(stop) // the log is open and read ahead before the clock starts
+		plans = append(plans, &openPlan{shots: s})
 	}
 	return e.run(stop, readyBefore, plans, e.opts.MaxConnections)
 }
@@ -27,12 +27,11 @@ func (e *Engine) Open(stop context.Context, shots iter.Seq[*exchange.Shot]) Outc
 // openPlan is the schedule of the log.
 type openPlan struct {
 	shots *supply[*exchange.Shot]
-	abort context.Context
 }
 
 func (p *openPlan) wakeBy(wake func()) { p.shots.wakeBy(wake) }
 
-func (p *openPlan) left() uint64 { return p.shots.count(p.abort) }
+func (p *openPlan) left(ctx context.Context) uint64 { return p.shots.count(ctx) }
 
 // Next returns the request that is due.
 func (p *openPlan) Next(now int64) (*exchange.Shot, int64) {

@@ -29,13 +29,13 @@ type planStory struct {
 }
 
 func opened() func(*feed) plan {
-	return func(f *feed) plan { return &openPlan{shots: f.shots, abort: context.Background()} }
+	return func(f *feed) plan { return &openPlan{shots: f.shots} }
 }
 
 // slotted is a plan for a number of slots.
 func slotted(slots uint32, limitMS int64) func(*feed) plan {
 	return func(f *feed) plan {
-		p := &maxPlan{stock: &stock{shots: f.shots, abort: context.Background()}, limitNS: limitMS * 1e6}
+		p := &maxPlan{stock: &stock{shots: f.shots}, limitNS: limitMS * 1e6}
 		for slot := range slots {
 			p.free = append(p.free, slots-slot)
 		}
@@ -48,7 +48,7 @@ func peopled(visits string, limitMS int64, atMS ...int64) func(*feed) plan {
 	return func(f *feed) plan {
 		f.read(strings.Fields(visits))
 		u := &usersPlan{
-			visits:  newVisits(f.visits, len(atMS), limitMS > 0),
+			visits:  newVisits(context.Background(), f.visits, len(atMS), limitMS > 0),
 			numbers: &atomic.Uint32{}, limitNS: limitMS * 1e6,
 		}
 		for _, at := range atMS {
@@ -126,7 +126,7 @@ func (f *feed) give(t *testing.T, p plan, nowMS int64, input string) {
 		f.shots.come()
 		f.visits.come()
 	case "left":
-		f.heard = append(f.heard, fmt.Sprint(p.left()))
+		f.heard = append(f.heard, fmt.Sprint(p.left(context.Background())))
 	case "done", "refused":
 		kind := map[string]record.ErrorKind{"refused": record.ConnectRefused}[words[0]]
 		i := slices.IndexFunc(f.given, func(s *exchange.Shot) bool { return fmt.Sprint(s.Line) == words[1] })

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"plimsoll/replay/engine/exchange"
 )
@@ -125,10 +126,15 @@ func (s *supply[T]) drop() {
 	s.batch = s.batch[1:]
 }
 
-// ready waits until the first elements are there.
-func (s *supply[T]) ready() {
-	batch, more := <-s.batches
-	s.batch, s.over = batch, !more
+// ready waits until the first elements are there, no longer than a moment after the end of stop.
+func (s *supply[T]) ready(stop context.Context) {
+	late := make(chan struct{})
+	defer context.AfterFunc(stop, func() { time.AfterFunc(countsFor, func() { close(late) }) })()
+	select {
+	case batch, more := <-s.batches:
+		s.batch, s.over = batch, !more
+	case <-late:
+	}
 }
 
 // count reads what is left, to its end or that of ctx.

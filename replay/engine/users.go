@@ -31,7 +31,7 @@ func (e *Engine) Users(
 	quit := make(chan struct{})
 	defer close(quit)
 	connections := max(e.opts.MaxConnections, n)
-	visits := newVisits(supplies(seq, visitsInBatch, 1, nil, quit)[0], n, limit > 0)
+	visits := newVisits(stop, supplies(seq, visitsInBatch, 1, nil, quit)[0], n, limit > 0)
 	numbers := &atomic.Uint32{}
 	var shares []*usersPlan
 	var plans []plan
@@ -145,8 +145,11 @@ func (u *usersPlan) plan(who *user, dueNS int64) {
 	}
 }
 
-// left counts what the users at work had still before them.
-func (u *usersPlan) left() uint64 {
+// left counts what the users at work had still before them. What users had whose visit was not read yet nobody knows.
+func (u *usersPlan) left(ctx context.Context) uint64 {
+	if len(u.without) > 0 {
+		<-ctx.Done()
+	}
 	var n uint64
 	for _, t := range u.turns {
 		n += uint64(len(t.user.visit) - t.user.next)

@@ -1,6 +1,9 @@
 package engine
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // visits hands out the visits of a sequence. It keeps as many as there are users, to use them again when the log has
 // fewer or ends before the run does.
@@ -13,8 +16,8 @@ type visits struct {
 	forEver bool
 }
 
-func newVisits(coming *supply[Visit], users int, forEver bool) *visits {
-	coming.ready()
+func newVisits(stop context.Context, coming *supply[Visit], users int, forEver bool) *visits {
+	coming.ready(stop)
 	return &visits{coming: coming, users: users, forEver: forEver}
 }
 

@@ -140,8 +140,11 @@ func (s *sampler) totals(summary record.Summary, at time.Time) metrics.Samples {
 			out = append(out, sample(metric, tags, at, float64(value)))
 		}
 	}
-	add(s.own.total, s.tags, summary.Requests.Total)
-	add(s.own.unsent, s.tags, summary.Requests.Unsent)
+	for metric, known := range map[*metrics.Metric]*uint64{s.own.total: summary.Requests.Total, s.own.unsent: summary.Requests.Unsent} {
+		if known != nil {
+			add(metric, s.tags, *known)
+		}
+	}
 	add(s.own.retried, s.tags, summary.Requests.Retried)
 	for reason, count := range summary.Requests.Skipped {
 		add(s.own.skipped, s.tags.With("reason", reason), count)

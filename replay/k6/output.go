@@ -83,7 +83,7 @@ func (o *runOutput) facts() (record.Run, error) {
 		Load: shaped, Scenario: "k6", Command: record.RedactArgs(append([]string{"k6", "run"}, scriptName(o.params)...)),
 		Loop: loopOf(o.params.ScriptOptions.Scenarios), Speed: "k6",
 		Target:  record.Target{URL: o.params.Environment["PLIMSOLL_TARGET"]},
-		Program: record.ThisProgram("k6", run.Version), Host: record.ThisHost(),
+		Program: record.ThisProgram("k6", run.Version), Host: record.ThisHost(), Process: record.ThisProcess(),
 	}
 	if scenario := o.params.Environment["PLIMSOLL_SCENARIO"]; scenario != "" {
 		facts.Scenario = scenario

@@ -169,6 +169,13 @@ func (d *Dir) Unsent(n uint64) {
 	d.mu.Unlock()
 }
 
+// Uncounted notes that there were more of them, which nobody counted.
+func (d *Dir) Uncounted() {
+	d.mu.Lock()
+	d.unrecorded.uncounted = true
+	d.mu.Unlock()
+}
+
 // Retried counts a request that was sent again, because the server closed a reused connection under it.
 func (d *Dir) Retried() {
 	d.mu.Lock()

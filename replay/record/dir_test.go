@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -102,7 +103,7 @@ func TestManyGoroutinesLoseNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Requests.Sent != senders*each || s.Requests.Skipped["cap_reached"] != senders*each/1000 || s.Requests.Total != senders*each+senders*each/1000 {
+	if s.Requests.Sent != senders*each || s.Requests.Skipped["cap_reached"] != senders*each/1000 || *s.Requests.Total != senders*each+senders*each/1000 {
 		t.Errorf("summary counts %+v", s.Requests)
 	}
 	r, err := OpenRun(dir)
@@ -220,4 +221,28 @@ func TestLiveFigures(t *testing.T) {
 	if l := d.Live(); l.Sent != 1000 || l.Errors != 1 || *l.ResponseP999MS != 2.01 || *l.LagP999MS != 0.01 {
 		t.Errorf("after 1,000 requests: %+v", l)
 	}
+}
+
+// A run that is killed soon has its first records on the disk.
+func TestFirstRecordsAreWrittenSoon(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	synctest.Test(t, func(t *testing.T) {
+		d, err := Create(dir, Run{Scenario: "replay"}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = d.Start(time.Now())
+		d.Add(&Record{TotalUS: 100})
+		time.Sleep(firstFlush)
+		synctest.Wait()
+		r, err := OpenRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Len() != 1 {
+			t.Errorf("%d records", r.Len())
+		}
+		_ = r.Close()
+		_, _ = d.Close(Complete, "")
+	})
 }

@@ -91,9 +91,12 @@ func (f *flusher) closeFiles() error {
 	return first
 }
 
+// firstFlush is how soon the first records are written, so that a run that is killed early has some.
+const firstFlush = 200 * time.Millisecond
+
 func (d *Dir) flushEachSecond() {
 	defer d.idle.Done()
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(firstFlush)
 	defer tick.Stop()
 	last, lastSent := time.Now(), uint64(0)
 	for {
@@ -104,6 +107,9 @@ func (d *Dir) flushEachSecond() {
 			d.flushOnce()
 		case now := <-tick.C:
 			d.flushOnce()
+			if d.flush.records.written > headerSize {
+				tick.Reset(time.Second)
+			}
 			sent, _ := d.queue.counts()
 			d.tallyMu.Lock()
 			d.ratePerS = float64(sent-lastSent) / max(now.Sub(last).Seconds(), 1e-3)

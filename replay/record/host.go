@@ -3,6 +3,7 @@ package record
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
@@ -37,6 +38,35 @@ func ThisHost() Host {
 		h.MemoryBytes = n * 1024
 	}
 	return h
+}
+
+// Process names the process that writes a run, also after its number was given to another one.
+type Process struct {
+	PID       int    `json:"pid"`
+	Start     uint64 `json:"start"`     // clock ticks since the boot
+	Boot      string `json:"boot"`      // the kernel's name of it
+	Namespace uint64 `json:"namespace"` // that the number is of
+}
+
+// ThisProcess names this process; nil where the system does not tell.
+func ThisProcess() *Process {
+	p := &Process{PID: os.Getpid()}
+	stat, err := os.ReadFile("/proc/self/stat")
+	boot, bootErr := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	var namespace unix.Stat_t
+	if errors.Join(err, bootErr, unix.Stat("/proc/self/ns/pid", &namespace)) != nil {
+		return nil
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third on
+	if len(fields) < 20 {
+		return nil
+	}
+	p.Start, err = strconv.ParseUint(fields[19], 10, 64)
+	p.Boot, p.Namespace = strings.TrimSpace(string(boot)), namespace.Ino
+	if err != nil {
+		return nil
+	}
+	return p
 }
 
 // AccessLog is the program of a run that is no load test: what an access log says was served.

@@ -18,9 +18,9 @@ const secretName = `(?:[\w-]*(?:token|secret|passw(?:or)?d|passphrase|sess(?:ion
 var (
 	secretHeader    = regexp.MustCompile(`(?im)^([ \t]*` + secretName + `[ \t]*:).*$`)
 	secretScheme    = regexp.MustCompile(`(?im)^([ \t]*[\w-]+[ \t]*:[ \t]*(?:bearer|basic))[ \t]+\S.*$`)
-	secretParameter = regexp.MustCompile(`(?i)(^|[^\w-])(` + secretName + `|code)(=|%3D)[^&#\s"']+`)
+	secretParameter = regexp.MustCompile(`(?i)(^|[^\w-]|%[0-9a-f]{2})(` + secretName + `|code)(=|%3D)[^&#\s"']+`)
 	userInfo        = regexp.MustCompile(`(://)[^/?#\s]*@`)
-	parameter       = regexp.MustCompile(`([?&])([^=&?#\s]*)=[^&#\s]+`)
+	parameter       = regexp.MustCompile(`([?&])([^=&?#\s]*)=[^&#\s"']+`)
 	wholeName       = regexp.MustCompile(`(?i)^(?:` + secretName + `|code)$`)
 )
 
@@ -33,6 +33,30 @@ func RedactArgs(args []string) []string {
 		out[i] = flag + redact(value)
 	}
 	return out
+}
+
+// Where secrets are in a line of a log, whose fields nobody tells apart: in headers of such names as JSON and HAR have
+// them and as they went over the wire, behind the names of schemes, and in lists of cookies.
+var (
+	logHeaders = []*regexp.Regexp{
+		regexp.MustCompile(`(?i)(["'](?:[\w.-]*[._-])?` + secretName + `\\?["']\s*:\s*)(?:\[[^\]]*|\\?"(?:[^"\\]|\\.)*|[^\s",}]+)`),
+		regexp.MustCompile(`(?i)(["']name\\?["']\s*:\s*\\?["']` + secretName + `\\?["']\s*,\s*\\?["']value\\?["']\s*:\s*)\\?"(?:[^"\\]|\\.)*`),
+		regexp.MustCompile(`(?i)((?:^|[^\w-])` + secretName + `[ \t]*:[ \t]*)[^"'\\\r\n]+`),
+		regexp.MustCompile(`(?i)(\b(?:bearer|basic|digest|negotiate)[ +])[^\s"'\\]+`),
+	}
+	logCookies = regexp.MustCompile(`[\w.%-]+=[^;\s"']*(?:;[+ ]*[\w.%-]+=[^;\s"']*)+|(?i:wordpress_\w+=[^;\s"']*)`)
+	logCookie  = regexp.MustCompile(`=[^;\s"']+`)
+)
+
+// RedactLine returns a line of a log without its secrets. It takes away too much rather than too little.
+func RedactLine(line string) string {
+	line = redact(line)
+	for _, header := range logHeaders {
+		line = header.ReplaceAllString(line, "${1}"+redacted)
+	}
+	return logCookies.ReplaceAllStringFunc(line, func(list string) string {
+		return logCookie.ReplaceAllString(list, "="+redacted)
+	})
 }
 
 // HoldsSecret reports whether a header line has a value that must not be shown.

@@ -18,7 +18,7 @@ type Reject struct {
 	Specifier string // the one that failed, such as "%h"; may be empty
 	Column    int    // from 1, in bytes; 0 unknown
 	Why       string
-	Text      []byte // the line as it was
+	Text      []byte // the line as it was; its secrets are not kept
 }
 
 // line returns the reject on one line without control characters, so that it can do no harm on a terminal.
@@ -29,10 +29,11 @@ func (r Reject) line() string {
 		b.WriteString(escape(r.Specifier) + ": ")
 	}
 	b.WriteString(escape(r.Why) + ": ")
-	if len(r.Text) > maxRejectBytes {
-		fmt.Fprintf(&b, "%s… (%d bytes)", escape(string(r.Text[:maxRejectBytes])), len(r.Text))
+	text := RedactLine(string(r.Text))
+	if len(text) > maxRejectBytes {
+		fmt.Fprintf(&b, "%s… (%d bytes)", escape(text[:maxRejectBytes]), len(r.Text))
 	} else {
-		b.WriteString(escape(string(r.Text)))
+		b.WriteString(escape(text))
 	}
 	b.WriteByte('\n')
 	return b.String()

@@ -48,6 +48,7 @@ type Run struct {
 	LogStart               Instant  `json:"log_start"`
 	Program                Program  `json:"program"`
 	Host                   Host     `json:"host"`
+	Process                *Process `json:"process,omitempty"`
 	Load                   *Load    `json:"load,omitempty"`
 	LogPauses              *Pauses  `json:"log_pauses,omitempty"`
 	Shard                  *Shard   `json:"shard,omitempty"`

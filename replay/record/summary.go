@@ -32,7 +32,7 @@ type Summary struct {
 
 // Requests counts what became of the requests in the log.
 type Requests struct {
-	Total          uint64            `json:"total"` // sent + skipped + unsent
+	Total          *uint64           `json:"total"` // sent + skipped + unsent; nil: nobody knows
 	Sent           uint64            `json:"sent"`  // warm-up included
 	OK             uint64            `json:"ok"`
 	Errors         uint64            `json:"errors"`
@@ -43,7 +43,7 @@ type Requests struct {
 	Retried        uint64            `json:"retried"`
 	Warmup         uint64            `json:"warmup"`
 	Skipped        map[string]uint64 `json:"skipped"`
-	Unsent         uint64            `json:"unsent"`
+	Unsent         *uint64           `json:"unsent"` // nil: more than could be counted in time, or without end
 }
 
 // Members counts what clients sent that were logged in, without the warm-up.
@@ -77,6 +77,7 @@ type RouteRow struct {
 type unrecorded struct {
 	skipped         map[string]uint64
 	unsent, retried uint64
+	uncounted       bool // there were more unsent
 	members         *Members
 }
 
@@ -86,7 +87,7 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		Format: Format,
 		Requests: Requests{
 			Sent: t.sent, OK: t.ok, Errors: t.errors, Failures: t.response.failed.n, StatusMismatch: t.statusMismatch, BytesMismatch: t.bytesMismatch,
-			Queued: t.queued, Retried: o.retried, Warmup: t.warmup, Skipped: map[string]uint64{}, Unsent: o.unsent,
+			Queued: t.queued, Retried: o.retried, Warmup: t.warmup, Skipped: map[string]uint64{},
 		},
 		DurationS: float64(t.endNS) / 1e9,
 		Response:  t.response.statistics(),
@@ -98,10 +99,13 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 	if o.members != nil {
 		s.Members = &Members{o.members.Clients, o.members.Accounts, t.members, t.sentToLogin}
 	}
-	s.Requests.Total = t.sent + o.unsent
+	total := t.sent + o.unsent
 	for reason, n := range o.skipped {
 		s.Requests.Skipped[reason] = n
-		s.Requests.Total += n
+		total += n
+	}
+	if !o.uncounted {
+		s.Requests.Total, s.Requests.Unsent = &total, &o.unsent
 	}
 	response := s.Response.P999
 	if least, censored := s.Response.Censored["p99.9"]; censored {
@@ -109,16 +113,16 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 	}
 	s.GeneratorLimited, s.GeneratorLimitedReason = limited(s.Late.P999, response)
 
-	var total aggregate
+	var all aggregate
 	tt := hoursMinutes(s.DurationS)
 	for i := range t.routes {
 		a := &t.routes[i]
-		total.merge(a)
+		all.merge(a)
 		if a.test.n+a.errors > 0 {
 			s.Routes = append(s.Routes, RouteRow{Number: i + 1, Name: routeName(names, i), Grinder: a.grinder(t.elapsedS(), tt)})
 		}
 	}
-	s.Grinder = total.grinder(t.elapsedS(), tt)
+	s.Grinder = all.grinder(t.elapsedS(), tt)
 	return s
 }
 

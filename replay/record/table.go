@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -10,6 +11,12 @@ import (
 
 // Of a run that is shorter, hours and minutes would say little: TT is in seconds.
 const shortS = 600
+
+// row is one of the times that the table has.
+type row struct {
+	name string
+	s    Statistics
+}
 
 // WriteTable prints The Grinder's table, one row per route and a total, and the percentiles below it; then what no table
 // shows.
@@ -26,11 +33,12 @@ func (s Summary) WriteTable(w io.Writer) {
 	writeAligned(w, rows)
 
 	fmt.Fprintln(w)
+	lines := []row{{"response", s.Response}, {"service", s.Service}, {"first byte", s.TTFB}, {"lag", s.Lag}}
+	if lag, late := s.Lag.cells(), s.Late.cells(); !slices.Equal(lag, late) {
+		lines = append(lines, row{"late", s.Late})
+	}
 	rows = [][]string{{"ms", "mean", "stddev", "min", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"}}
-	for _, line := range []struct {
-		name string
-		s    Statistics
-	}{{"response", s.Response}, {"service", s.Service}, {"first byte", s.TTFB}, {"lag", s.Lag}} {
+	for _, line := range lines {
 		rows = append(rows, append([]string{line.name}, line.s.cells()...))
 	}
 	writeAligned(w, rows)

@@ -121,7 +121,7 @@ func (c *Command) Run(s Streams) error {
 
 	progress := c.newProgress(s, replay.Dir, replay.traffic)
 	status, reason := replay.Go(stop, abort)
-	progress.stop()
+	InTime(stop, progress.stop)
 	summary, err := replay.Dir.Close(status, reason)
 	if err == nil {
 		err = statusError(summary.Status, summary.Reason)
@@ -129,7 +129,10 @@ func (c *Command) Run(s Streams) error {
 	if err == nil {
 		err = LimitsError(summary.Limits)
 	}
-	return c.conclude(s, replay.Dir, summary, err)
+	if !InTime(stop, func() { err = c.conclude(s, replay.Dir, summary, err) }) || err == nil && stop.Err() != nil {
+		return AnswerNo{ErrInterrupted}
+	}
+	return err
 }
 
 // conclude prints what was measured and where it is.

@@ -53,7 +53,7 @@ func (c *Command) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*
 		Command: record.RedactArgs(os.Args),
 		Seed:    c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
 		Logs:    l.Facts(),
-		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(), Load: load,
+		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(), Process: record.ThisProcess(), Load: load,
 	}
 	for _, limit := range setup.limits {
 		run.Limits = append(run.Limits, limit.String())

@@ -21,10 +21,15 @@ func (c *Command) openLogs(ctx context.Context, s Streams, quiet bool) (*traffic
 	if !quiet && IsTerminal(s.Err) {
 		show, end = countingProgress(s.Err)
 	}
-	logs, err := traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec, Pause: c.MaxGap, Progress: show})
-	end()
+	var logs *traffic.Logs
+	opened := InTime(ctx, func() {
+		logs, err = traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec, Pause: c.MaxGap, Progress: show})
+	})
+	if opened {
+		end()
+	}
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case !opened || err != nil && ctx.Err() != nil:
 		return nil, AnswerNo{ErrInterrupted}
 	case err != nil:
 		return nil, UsageError{err}

@@ -91,11 +91,7 @@ func (r *Replay) logIn(ctx context.Context, s Streams) error {
 	if m == nil {
 		return nil
 	}
-	err := r.logInAs(ctx, m, s)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return AnswerNo{ErrInterrupted}
-	case err != nil:
+	if err := r.logInAs(ctx, m, s); err != nil {
 		return UsageError{fmt.Errorf("--accounts %s: %w", r.command.Accounts, err)}
 	}
 	return nil

@@ -73,15 +73,13 @@ func (c *Command) startOrigin(ctx context.Context, s Streams, l *traffic.Logs) (
 	}
 	stop = func() {
 		_ = leash.Close()
+		defer time.AfterFunc(grace, func() { _ = cmd.Process.Kill() }).Stop() // it may wait for a disk
 		_ = cmd.Wait()
 	}
 	defer context.AfterFunc(ctx, func() { _ = leash.Close() })()
 	address, err := listening(ready)
 	if err != nil {
 		stop()
-		if ctx.Err() != nil {
-			return "", nil, AnswerNo{ErrInterrupted}
-		}
 		return "", nil, UsageError{errors.New("the embedded origin did not start, for the reason above: give --target to replay against your own server")}
 	}
 	return "http://" + address, stop, nil

@@ -44,6 +44,9 @@ func Prepare(ctx context.Context, c *Command, setup *Setup, s Streams) (*Replay,
 	r := &Replay{command: c, setup: setup, warn: s.Err}
 	if err := r.prepare(ctx, s); err != nil {
 		r.Close()
+		if ctx.Err() != nil {
+			return nil, AnswerNo{ErrInterrupted}
+		}
 		return nil, err
 	}
 	return r, nil
@@ -140,6 +143,9 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 	defer punctual.Runtime(garbagePercent)()
 	outcome := r.send(stop, abort)
 	r.Dir.Unsent(outcome.Unsent)
+	if outcome.Uncounted {
+		r.Dir.Uncounted()
+	}
 	if outcome.Warn != nil {
 		warn(r.warn, outcome.Warn)
 	}
@@ -194,11 +200,13 @@ func (r *Replay) status(o engine.Outcome) (record.Status, string) {
 	if err := r.traffic.Err(); err != nil {
 		return record.Failed, err.Error()
 	}
+	unsent := fmt.Sprintf("%d requests unsent", o.Unsent)
+	if o.Uncounted {
+		unsent = "an unknown number of requests unsent"
+	}
 	switch {
-	case o.Cause == ErrInterrupted:
-		return record.Interrupted, fmt.Sprintf("interrupted, with %d requests unsent", o.Unsent)
-	case errors.As(o.Cause, new(overLimit)):
-		return record.Interrupted, fmt.Sprintf("%s, with %d requests unsent", o.Cause, o.Unsent)
+	case o.Cause == ErrInterrupted || errors.As(o.Cause, new(overLimit)):
+		return record.Interrupted, fmt.Sprintf("%s, with %s", o.Cause, unsent)
 	case o.Cause != nil:
 		return record.Failed, o.Cause.Error()
 	case r.Dir.Live().Sent == 0:

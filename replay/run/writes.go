@@ -36,8 +36,6 @@ func changing(methods map[string]bool) string {
 func (r *Replay) joinSenders(ctx context.Context) error {
 	senders, err := r.logs.Senders(ctx, r.setup.plan)
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return AnswerNo{ErrInterrupted}
 	case err != nil:
 		return UsageError{err}
 	case len(senders)+len(r.members) == 0:

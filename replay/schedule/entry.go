@@ -11,7 +11,10 @@
 //	Pace     instants of start → due instants, nanoseconds since the start of the run
 package schedule
 
-import "iter"
+import (
+	"iter"
+	"sync/atomic"
+)
 
 // Entry is one request on its way through the stages.
 type Entry[T any] struct {
@@ -23,12 +26,14 @@ type Entry[T any] struct {
 // Seq is a sequence of entries.
 type Seq[T any] = iter.Seq[Entry[T]]
 
-// Notes counts what a schedule had to do to the log; it is complete when the sequence has ended.
+// Notes counts what a schedule had to do to the log; it is complete when the sequence has ended. Of
+// one that goes on, only FirstNS may be read.
 type Notes struct {
-	FirstNS int64  // the logged instant that is due at 0; 0 where a rate takes the log's place
-	Late    uint64 // entries further back in time than the sorting window reaches: due at once
-	Steps   uint64 // steps of the log's clock back in time, followed from there on
-	Spread  uint64 // entries moved within their second
-	Pauses  uint64 // pauses of the log that were shortened, each time they were come to
-	CutNS   int64  // what was cut off them in all, in the log's time
+	FirstNS atomic.Int64 // the logged instant that is due at 0; 0 where a rate takes the log's place
+
+	Late   uint64 // entries further back in time than the sorting window reaches: due at once
+	Steps  uint64 // steps of the log's clock back in time, followed from there on
+	Spread uint64 // entries moved within their second
+	Pauses uint64 // pauses of the log that were shortened, each time they were come to
+	CutNS  int64  // what was cut off them in all, in the log's time
 }

@@ -76,7 +76,7 @@ func (p *pacer) due(atNS int64) int64 {
 		p.started = true
 		p.baseNS, p.lastNS = atNS, atNS
 		if p.count == 1 {
-			p.notes.FirstNS = atNS
+			p.notes.FirstNS.Store(atNS)
 		}
 	}
 	if cut := atNS - p.lastNS - p.pacing.PauseNS; p.pacing.PauseNS > 0 && cut > 0 {

@@ -43,7 +43,7 @@ type Reading struct {
 // ctx has ended.
 func Open(ctx context.Context, paths []string, stdin io.Reader, how Reading) (*Logs, error) {
 	l := &Logs{}
-	paths, err := l.spoolStdin(paths, stdin)
+	paths, err := l.spoolStdin(ctx, paths, stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (l *Logs) CheckRejects(allowRejects bool) error {
 }
 
 // spoolStdin copies standard input to a temporary file, since a replay goes through its log more than once.
-func (l *Logs) spoolStdin(paths []string, in io.Reader) ([]string, error) {
+func (l *Logs) spoolStdin(ctx context.Context, paths []string, in io.Reader) ([]string, error) {
 	var out []string
 	for _, path := range paths {
 		if path != "-" {
@@ -104,6 +104,7 @@ func (l *Logs) spoolStdin(paths []string, in io.Reader) ([]string, error) {
 			return nil, fmt.Errorf("cannot create a copy of standard input (%w): set TMPDIR to a writable folder", err)
 		}
 		l.spool = file.Name()
+		defer context.AfterFunc(ctx, func() { _ = os.Remove(file.Name()) })() // also where nothing comes, and nobody waits
 		_, err = io.Copy(file, in)
 		if err = errors.Join(err, file.Close()); err != nil {
 			l.Close()

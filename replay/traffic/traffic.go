@@ -334,8 +334,8 @@ func (t *Traffic) Visits() iter.Seq[engine.Visit] {
 
 // Describe adds to run.json what is known only after the schedule has ended.
 func (t *Traffic) Describe(run *record.Run) {
-	if t.notes.FirstNS != 0 {
-		run.LogStart = record.Instant{Time: time.Unix(0, t.notes.FirstNS)}
+	if first := t.notes.FirstNS.Load(); first != 0 {
+		run.LogStart = record.Instant{Time: time.Unix(0, first)}
 	}
 	run.LogPauses = t.pauses.Load()
 }

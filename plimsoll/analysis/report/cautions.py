@@ -126,8 +126,11 @@ def _not_sent(run: MeasuredRun) -> list[Caution]:
         reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items())
         text = f"{counted(total, 'request')} of the log {_was(total)} {left_out}: {reasons}."
         found.append(Caution(Severity.WARN if "cap_reached" in skipped else Severity.NOTE, text))
-    if summary.requests.unsent:
-        text = f"{counted(summary.requests.unsent, 'request')} would have been due after the run ended."
+    unsent = summary.requests.unsent
+    if unsent is None:
+        found.append(Caution(Severity.WARN, "The run ended with an unknown number of requests unsent."))
+    if unsent:
+        text = f"{counted(unsent, 'request')} would have been due after the run ended."
         found.append(Caution(Severity.WARN, text))
     return found
 

@@ -85,6 +85,13 @@ SAME: list[Row] = [
 ]
 
 
+class _Server(ThreadingHTTPServer):
+    """A server that says nothing of clients that hang up."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
 class _Site(BaseHTTPRequestHandler):
     """Answers as the server is told to: `site`, `copy`, `slow` or `broken`."""
 
@@ -109,9 +116,7 @@ class _Site(BaseHTTPRequestHandler):
 @pytest.fixture
 def sites() -> Iterator[dict[str, str]]:
     """Serve sites of each kind, and return their base URLs."""
-    servers = {
-        kind: ThreadingHTTPServer(("127.0.0.1", 0), _Site) for kind in ("site", "copy", "slow", "broken")
-    }
+    servers = {kind: _Server(("127.0.0.1", 0), _Site) for kind in ("site", "copy", "slow", "broken")}
     for kind, server in servers.items():
         server.kind = kind  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

@@ -228,6 +228,10 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
     ):
         assert says in text
     assert "replay: 1.5 %" not in text, "the run's own name stands before it"
+    endless = _text(
+        write_run(tmp_path / "endless", table, summary={"requests": {"unsent": None, "total": None}})
+    )
+    assert "The run ended with an unknown number of requests unsent." in endless
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,12 @@
 """What can be read is read; what cannot says why in one sentence."""
 
+import contextlib
 import json
 import os
+import platform
+import shutil
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +63,39 @@ def test_a_run_that_says_running_was_killed_once_it_is_still(tmp_path: Path) -> 
     assert RunDirectory.open(path, now_s=written_s + 1).status == "running"
     killed = RunDirectory.open(path, now_s=written_s + KILLED_AFTER_S + 1)
     assert (killed.status, killed.killed) == ("interrupted", True)
+
+
+def test_where_its_process_can_be_looked_at_a_run_is_killed_once_that_has_ended(tmp_path: Path) -> None:
+    with subprocess.Popen(["/bin/sleep", "100"]) as writer, contextlib.ExitStack() as ending:
+        ending.callback(writer.kill)
+        fields = Path(f"/proc/{writer.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        its: dict[str, Any] = {
+            "pid": writer.pid,
+            "start": int(fields[19]),
+            "boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+            "namespace": Path("/proc/self/ns/pid").stat().st_ino,
+        }
+
+        def status(idle_s: float, hostname: str = platform.node(), **other: Any) -> str:
+            path = tmp_path / "run"
+            shutil.rmtree(path, ignore_errors=True)
+            write_run(
+                path, records(10), status="running", host={"hostname": hostname}, process={**its, **other}
+            )
+            return RunDirectory.open(path, now_s=(path / "requests.npy").stat().st_mtime + idle_s).status
+
+        writer.send_signal(signal.SIGSTOP)
+        assert status(1000) == "running", "it is paused"
+        assert status(0, start=its["start"] - 1) == "interrupted", "its number is another process's"
+        assert status(0, boot="another") == "interrupted", "the machine was started again"
+        for elsewhere in ({"hostname": "elsewhere"}, {"namespace": 1}):
+            seen = [status(idle_s, boot="another", **elsewhere) for idle_s in (0, 1000)]
+            assert seen == ["running", "interrupted"], elsewhere
+        writer.kill()
+        os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)
+        assert status(0) == "interrupted", "it has ended, and its parent has not looked yet"
+        writer.wait()
+        assert status(0) == "interrupted", "it is gone"
 
 
 def test_unknown_keys_are_fine(tmp_path: Path) -> None:
