@@ -38,6 +38,7 @@ func shapings(t *testing.T) map[string]shaping {
 		"Config":         {[]string{"--config", writeText(t, "log-format COMMON\n")}, shapes},
 		"StrictHosts":    {[]string{"--strict-hosts"}, shapes},
 		"AllowRejects":   {[]string{"--allow-rejects"}, not},
+		"Clients":        {[]string{"--clients", "log"}, not}, // this log has no proxy
 		"LogTime":        {[]string{"--log-time", "finished"}, shapes},
 		"Speed":          {[]string{"--speed", "99"}, shapes},
 		"Rate":           {[]string{"--speed", "1", "--rate", "100"}, shapes},
@@ -83,6 +84,8 @@ func shapings(t *testing.T) map[string]shaping {
 		"HDRLog":         {[]string{"--hdr-log"}, not},
 		"JSON":           {[]string{"--json"}, not},
 		"Quiet":          {[]string{"--quiet"}, not},
+
+		"ConnectionsPerClient": {[]string{"--connections-per-client", "2"}, shapes},
 	}
 }
 

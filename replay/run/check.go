@@ -28,6 +28,7 @@ type Setup struct {
 	sources target.Sources
 	routes  []route.Rule
 
+	census     traffic.Census
 	membership *membership // nil: all clients are guests
 	limits     []record.Limit
 }
@@ -120,6 +121,7 @@ func (c *Command) checkNumbers() error {
 		{"users", float64(c.Users), 1, 0, ""},
 		{"connections", float64(c.Connections), 1, 0, ""},
 		{"max-connections", float64(c.MaxConnections), 1, 0, ""},
+		{"connections-per-client", float64(c.ConnectionsPerClient), 1, 0, ""},
 		{"loops", float64(c.Loops), 0, 0, ""},
 		{"limit", float64(c.Limit), 1, 0, ""},
 		{"max-gap", c.MaxGap.Seconds(), 0, 0, " seconds"},
@@ -175,6 +177,7 @@ func (c *Command) checkPace() error {
 	}{
 		{len(chosen) > 1, strings.Join(chosen, " and ") + " cannot be combined: give one of them"},
 		{c.given["connections"] && c.Speed != "max", "--connections is only for --speed max: leave it out, or give --max-connections"},
+		{c.given["connections-per-client"] && c.Speed == "max", "--connections-per-client is not for --speed max, whose connections --connections counts: leave it out"},
 		{c.given["ramp-up"] && c.Users == 0, "--ramp-up is only for --users: leave it out"},
 		{c.Loops == 0 && c.Duration == 0, "--loops 0 never ends: give --duration too"},
 		{c.Duration > 0 && c.Warmup >= c.Duration, fmt.Sprintf("--warmup %v leaves nothing of --duration %v: give a shorter one", c.Warmup, c.Duration)},

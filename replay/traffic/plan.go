@@ -19,7 +19,8 @@ type Plan struct {
 	Limit uint64        // requests at most; 0: all
 	Until time.Duration // nothing is due later; 0: no end
 
-	Share Share // which clients' requests; the other fields are of all instances together
+	Share  Share  // which clients' requests; the other fields are of all instances together
+	Spread Spread // of proxies' requests
 
 	From, To         time.Time // of the log; zero: no bound
 	Include, Exclude []*regexp.Regexp

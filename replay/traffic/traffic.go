@@ -74,7 +74,7 @@ func (t *Traffic) entries() sequence {
 			if !t.wanted(r) {
 				return true
 			}
-			client := clientOf(r.Host, r.UserAgent)
+			client := t.plan.Spread.of(r)
 			hit, skip := t.hit(r, client)
 			if skip != "" {
 				if t.plan.Share.mine(client) {

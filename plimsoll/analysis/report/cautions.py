@@ -7,7 +7,7 @@ from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.sample import P999, fewest
 from plimsoll.common.severity import Severity, gravest_first
-from plimsoll.common.units import counted, milliseconds, share
+from plimsoll.common.units import counted, milliseconds, share, significant
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4
@@ -30,7 +30,7 @@ def cautions_of(run: MeasuredRun) -> list[Caution]:
         Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
         for finding in log_findings([run.evidence], "the target", scenario)
     ]
-    found += _judged(run)
+    found += _judged(run) + _proxies(run)
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)
 
@@ -48,6 +48,22 @@ def _judged(run: MeasuredRun) -> list[Caution]:
         for one in (run.directory.summary.limits if run.directory.summary else [])
         if one.outcome in levels
     ]
+
+
+def _proxies(run: MeasuredRun) -> list[Caution]:
+    clients = run.directory.facts.clients
+    if clients is None or not clients.proxies:
+        return []
+    proxies = "a proxy's address" if clients.proxies == 1 else f"{clients.proxies:,} addresses of proxies"
+    part = significant(100 * clients.proxies_share)
+    text = f"The log has {proxies} in place of many visitors', with {part} % of the requests. "
+    if clients.spread_over:
+        text += f"They were spread over {clients.spread_over:,} clients; which sent which was drawn."
+        return [Caution(Severity.NOTE, text)]
+    text += (
+        "They were sent as the log's own clients (--clients log), so that visitors waited for one another."
+    )
+    return [Caution(Severity.WARN, text)]
 
 
 def _killed(run: MeasuredRun) -> list[Caution]:

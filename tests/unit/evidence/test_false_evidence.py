@@ -237,6 +237,7 @@ def _load(folder: Path, **settings: object) -> None:
         same: dict[str, object] = {
             "timeout_s": 60.0,
             "max_connections": None,
+            "clients": "log",
             "headers": {},
             "program_version": "1",
         }
@@ -266,6 +267,7 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("records of two backends, swapped", _swapped, "other-records"),
     ("another time-out", lambda p: _load(p, timeout_s=1.0), "other-load"),
     ("another cap on connections", lambda p: _load(p, max_connections=28), "other-load"),
+    ("clients spread", lambda p: _load(p, clients="proxies' spread over 250"), "other-load"),
     ("another header", lambda p: _load(p, headers={"cookie": "9f86d0"}), "other-load"),
 ]
 

@@ -284,6 +284,30 @@ def test_what_was_corrected_in_the_log_is_said(tmp_path: Path) -> None:
     assert "3 shortened, by 72 h in all" in text
 
 
+@pytest.mark.parametrize(
+    ("what", "clients", "said"),
+    [
+        ("visitors of their own", {}, ["2, the largest with 51.4 % of the requests<"]),
+        (
+            "proxies, spread",
+            {"proxies": 2, "proxies_share": 1, "spread_over": 250},
+            ["2 of proxies, with 100 %, spread over 250 clients<", "They were spread over 250 clients;"],
+        ),
+        (
+            "proxies, kept",
+            {"proxies": 1, "proxies_share": 0.5},
+            ["1 of proxies, with 50 %, not spread<", "so that visitors waited for one another"],
+        ),
+    ],
+)
+def test_clients_of_the_log_are_said(
+    tmp_path: Path, what: str, clients: dict[str, float], said: list[str]
+) -> None:
+    facts = {"counted": 2, "largest_share": 0.514, "spread_over": None} | clients
+    text = page(measured(write_run(tmp_path / "run", records(2000), clients=facts)))
+    assert all(one in text for one in said), what
+
+
 def test_a_small_run_says_that_it_is_too_small(tmp_path: Path) -> None:
     text = _text(write_run(tmp_path / "run", records(999)))
     assert "Only 999 requests: a p99.9 needs 1,000." in text
