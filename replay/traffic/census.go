@@ -14,11 +14,12 @@ import (
 	"plimsoll/replay/record"
 )
 
-// Bounds of what a census holds, and what it takes for more than one visitor. Past the first two, clients are counted
-// as those before them and their requests are not spread.
+// Bounds of what a census holds, and what it takes for more than one visitor. What comes past the first three is
+// not counted and not spread.
 const (
-	mostCounted = 1 << 20 // clients that are told apart
-	mostWatched = 1 << 16 // clients of large addresses
+	mostCounted   = 1 << 20 // clients that are told apart
+	mostAddresses = 1 << 18
+	mostWatched   = 1 << 16 // clients of large addresses
 
 	fewestRequests = 50  // of an address, before it is looked at
 	smallestPart   = 100 // an address that has less than one request in so many is nobody's concern
@@ -116,7 +117,7 @@ func (c *census) add(r *accesslog.Request) {
 	c.requests++
 	key := clientOf(r.Host, nil)
 	a := c.addresses[key]
-	if a == nil && len(c.addresses) < mostCounted {
+	if a == nil && len(c.addresses) < mostAddresses {
 		a = &address{}
 		c.addresses[key] = a
 	}

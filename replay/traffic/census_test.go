@@ -16,9 +16,8 @@ import (
 	"plimsoll/replay/route"
 )
 
-// entryOf is one line of a log: who asked for what, in which second after noon, and how long it took.
+// entryOf is one line of a log: who asked for what, and how long it took.
 type entryOf struct {
-	second               int
 	address, agent, path string
 	took                 float64 // seconds
 }

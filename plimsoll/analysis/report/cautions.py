@@ -111,16 +111,26 @@ def _failures(run: MeasuredRun) -> list[Caution]:
 
 
 def _waiting(run: MeasuredRun) -> list[Caution]:
-    queued, requests = run.statistics.queued, run.statistics.requests
-    if not queued:
-        return []
-    text = (
-        f"{counted(queued, 'request')} ({share(queued, requests)}) waited for a free connection, as in a "
-        "browser that has all its connections in use. The wait is part of the response time; if it is the "
-        "cap on connections that you see, raise --max-connections, and the limit of open files with it "
-        "(ulimit -n)."
-    )
-    return [Caution(Severity.WARN if queued > requests * _MISMATCH_SHARE else Severity.NOTE, text)]
+    figures, found = run.statistics, []
+    own, capped = figures.client_queued, figures.queued - figures.client_queued
+    if own:
+        wait, unqueued = (figures.samples[name].figures() for name in ("client_wait", "unqueued"))
+        text = (
+            f"{counted(own, 'request')} ({share(own, figures.requests)}) waited for a connection of their "
+            "own client, as in a browser that has all its connections in use, for up to "
+            f"{wait.shown('max', milliseconds)}. The wait is part of the response time, but not the server's "
+            f"doing: without it, p99.9 is {unqueued.shown('p99.9', milliseconds)}."
+        )
+        found.append(Caution(Severity.NOTE, text))
+    if capped:
+        text = (
+            f"{counted(capped, 'request')} ({share(capped, figures.requests)}) waited for a free connection. "
+            "The wait is part of the response time; if it is the cap on connections that you see, raise "
+            "--max-connections, and the limit of open files with it (ulimit -n)."
+        )
+        many = capped > figures.requests * _MISMATCH_SHARE
+        found.append(Caution(Severity.WARN if many else Severity.NOTE, text))
+    return found
 
 
 def _not_sent(run: MeasuredRun) -> list[Caution]:

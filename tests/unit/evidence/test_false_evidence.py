@@ -312,6 +312,18 @@ def test_another_version_is_a_doubt(tmp_path: Path) -> None:
     assert "other-version" in names(found)
 
 
+@pytest.mark.parametrize(("without_ms", "named"), [(0.001, True), (1e6, False)], ids=["most", "little"])
+def test_waiting_for_ones_own_client_is_named_where_it_makes_the_tail(
+    tmp_path: Path, without_ms: float, named: bool
+) -> None:
+    for path in runs_of(write_both(tmp_path)):
+        summary = json.loads((path / "summary.json").read_text())
+        summary["requests"]["client_queued"] = 7
+        summary["unqueued_ms"] = {"p99.9": without_ms}
+        (path / "summary.json").write_text(json.dumps(summary))
+    assert ("client-queued" in names(verdict(tmp_path))) is named
+
+
 def test_true_evidence_has_no_finding(tmp_path: Path) -> None:
     _load(write_both(tmp_path))
     found = verdict(tmp_path)

@@ -211,12 +211,15 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
     table["status"][100:130], table["bytes"][200:230] = 302, 1
     table["logged_bytes"][200:230] = 9000
     table["status"][300:304] = 500
+    table["flags"][400:420], table["lag_us"][400:420] = 16 | 128, 7_000_000
     requests = {"sent": 1999, "skipped": {"cap_reached": 7}, "unsent": 3}
     text = _text(write_run(tmp_path / "run", table, summary={"requests": requests}))
     for says in (
         "9 requests of 1,996 failed (0.451 %): 5 timeout, 4 wrong answers. "
         "Since run.json does not say at which time-out, they count as slower than every answer.",
         "5 requests (0.251 %) waited for a free connection",
+        "20 requests (1 %) waited for a connection of their own client, as in a browser that has all its "
+        "connections in use, for up to 7 s. The wait is part of the response time",
         "4 requests of the warm-up were left out.",
         "1.5 % of the answers of the target are not what the log has",
         "1.5 % of the answers of the target have another size than the log has.",
