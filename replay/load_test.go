@@ -85,6 +85,7 @@ func shapings(t *testing.T) map[string]shaping {
 		"JSON":           {[]string{"--json"}, not},
 		"Quiet":          {[]string{"--quiet"}, not},
 
+		"ClientHeader":         {[]string{"--client-header", "X-Real-IP"}, shapes},
 		"ConnectionsPerClient": {[]string{"--connections-per-client", "2"}, shapes},
 	}
 }

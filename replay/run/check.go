@@ -37,7 +37,7 @@ type Setup struct {
 func (c *Command) Check() (*Setup, error) {
 	s := &Setup{plan: traffic.Plan{
 		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Pause: c.MaxGap, Seed: c.Seed, Loops: c.Loops,
-		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional,
+		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional, NameClients: len(c.ClientHeader) > 0,
 	}}
 	var wrong []error
 	note := func(err error) {
@@ -73,6 +73,9 @@ func (c *Command) Check() (*Setup, error) {
 	note(err)
 	s.headers, err = c.headers()
 	note(err)
+	if err = s.headers.NameClients(c.ClientHeader); err != nil {
+		note(fmt.Errorf("--client-header: %w", err))
+	}
 	s.membership, err = c.members(s)
 	note(err)
 	s.plan.Forms, err = forms.ParseRules(c.ReplaceField)

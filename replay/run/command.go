@@ -46,6 +46,7 @@ type Command struct {
 
 	Header               []string      `help:"Send this header with each request, in place of the log's. An empty value removes it." placeholder:"'K: V'" sep:"none" group:"Requests"`
 	HeaderFile           string        `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
+	ClientHeader         []string      `help:"Send the address of the log's client in this header, X-Forwarded-For or X-Real-IP, where the log has one. The site believes it only where it trusts this machine." placeholder:"NAME" group:"Requests"`
 	Unconditional        bool          `help:"Send logged 304s and 206s as plain requests, without If-Modified-Since and Range." group:"Requests"`
 	Timeout              time.Duration `help:"Time limit of one request, from its start to its last byte; at most 1h." default:"30s" group:"Requests"`
 	IdleTimeout          time.Duration `help:"Close a client's connection after this time without a request." default:"60s" group:"Requests"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"plimsoll/replay/record"
 	"plimsoll/replay/traffic"
@@ -53,6 +54,7 @@ var shapings = []shaping{
 	{"burst", []string{"Burst"}, func(g given) any { return g.Burst }},
 	{"seed", []string{"Seed"}, func(g given) any { return g.Seed }},
 	{"headers", []string{"Header", "HeaderFile"}, func(g given) any { return g.setup.headers.Digests(record.Digest) }},
+	{"client_headers", []string{"ClientHeader"}, func(g given) any { return strings.Fields(strings.ToLower(strings.Join(g.ClientHeader, " "))) }},
 	{"accounts", []string{"Accounts"}, func(g given) any { return g.setup.membership.facts() }},
 	{"members_match", []string{"MembersMatch"}, func(g given) any { return texts(g.MembersMatch) }},
 	{"members_share", []string{"MembersShare"}, func(g given) any { return orNull(g.MembersShare) }},

@@ -27,6 +27,7 @@ type Plan struct {
 	Methods          map[string]bool
 	Forms            forms.Rules // of what requests carry
 	Unconditional    bool        // 304s and 206s are sent as plain requests
+	NameClients      bool        // requests know their client's address
 }
 
 // Expected returns how long the run will take and how many requests it will send, as far as the counts of the logs

@@ -129,6 +129,9 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, s
 		Client: client, Route: t.routes.Route(r.Target), LoggedStatus: r.Status, LoggedBytes: r.Bytes,
 		Line: record.PackLine(r.File, r.Line),
 	}
+	if t.plan.NameClients {
+		h.ClientIP = wire.ClientAddress(r.Host)
+	}
 	if !t.plan.Unconditional {
 		switch {
 		case r.Status == 304:
