@@ -140,6 +140,40 @@ func TestLogsAreKnownByWhatIsInThem(t *testing.T) {
 	}
 }
 
+// TestAProxysAddressIsSaidAndKept: before the run, with a format that does better, and in run.json.
+func TestAProxysAddressIsSaidAndKept(t *testing.T) {
+	var lines []string
+	for i := range 300 {
+		line := logLine(i/12, fmt.Sprintf("GET /p%d HTTP/1.1", i%20), "UA")
+		_, rest, _ := strings.Cut(line, " ")
+		lines = append(lines, "10.0.0.1 "+strings.TrimSuffix(rest, "\n")+fmt.Sprintf(" \"203.0.113.%d\"\n", i%200))
+	}
+	log, site := writeLog(t, lines...), newSite(t)
+	const format = `Take it with --format '%^ %^[%d:%t %^] "%r" %s %b "%R" "%u" "~h{, }"'`
+	for _, row := range []struct {
+		says, before, load string
+		args               []string
+		spread             bool
+	}{
+		{"spread", "10.0.0.1 is by all appearances a proxy's address, with 100 % of the requests of many visitors: its requests are spread over 42 clients",
+			"proxies' spread over 42", nil, true},
+		{"kept", "--clients log sends them as the log's own clients, with 2 connections each", "log", []string{"--clients", "log", "--connections-per-client", "2"}, false},
+	} {
+		out := t.TempDir()
+		code, _, errOut := call(append([]string{"run", log, "--target", site.URL, "--out", out, "--speed", "100", "--timeout", "300ms"}, row.args...)...)
+		got := latest(t, out).Run
+		if code != 0 || !strings.Contains(errOut, row.before) || !strings.Contains(errOut, format) {
+			t.Errorf("%s: exit %d: %s", row.says, code, errOut)
+		}
+		if got.Load.Settings["clients"] != row.load || got.Clients.Proxies != 1 || got.Clients.Counted != 1 || (got.Clients.SpreadOver != nil) != row.spread {
+			t.Errorf("%s: %+v, %v", row.says, *got.Clients, got.Load.Settings["clients"])
+		}
+	}
+	if _, _, errOut := runParse("", "--stats", log); !strings.Contains(errOut, format) {
+		t.Error(errOut)
+	}
+}
+
 func TestTheLoadHoldsNoSecret(t *testing.T) {
 	load := loadOf(t, writeLog(t, threeLines("/a")...), "--header-file", writeText(t, "Cookie: secret=1\nX-A: b\n"))
 	text, err := json.Marshal(load)

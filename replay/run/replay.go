@@ -97,6 +97,9 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 func (r *Replay) doubt() {
 	_, requests := r.traffic.Expected()
 	doubts := r.traffic.Doubts()
+	if text := r.logs.VisitorDoubt(); text != "" {
+		doubts = append(doubts, text)
+	}
 	if text := r.setup.census.Doubt(r.command.ConnectionsPerClient); text != "" {
 		doubts = append(doubts, text)
 	}

@@ -160,3 +160,14 @@ func (l *Logs) Facts() []record.Log {
 	}
 	return out
 }
+
+// VisitorDoubt says that another field of the logs looks like the visitor's address; "" where none does.
+func (l *Logs) VisitorDoubt() string { return VisitorDoubt(l.source, l.Format) }
+
+// VisitorDoubt says it of logs that are not opened as traffic.
+func VisitorDoubt(source *accesslog.Source, format *accesslog.Format) string {
+	if field, ok := source.VisitorField(format); ok {
+		return field.Doubt()
+	}
+	return ""
+}
