@@ -23,6 +23,7 @@ const (
 	visitorTimes   = 2   // so many addresses for each client make a field the visitor's
 	visitorMissing = 0.1 // part of the requests that may lack one
 	mostTokens     = 40  // of a line
+	deepestKey     = 8   // of a line of JSON
 )
 
 // VisitorField looks for a field of the first lines that has more addresses than the client has, as X-Forwarded-For does
@@ -229,12 +230,14 @@ func eachText(value any, path []any, use func(path []any, text string)) {
 	case string:
 		use(path, v)
 	case []any:
-		if len(v) > 0 {
+		if len(v) > 0 && len(path) < deepestKey {
 			eachText(v[0], append(slices.Clone(path), 0), use)
 		}
 	case map[string]any:
 		for name, one := range v {
-			eachText(one, append(slices.Clone(path), name), use)
+			if len(path) < deepestKey {
+				eachText(one, append(slices.Clone(path), name), use)
+			}
 		}
 	}
 }
