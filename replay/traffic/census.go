@@ -21,9 +21,9 @@ const (
 	mostAddresses = 1 << 18
 	mostWatched   = 1 << 16 // clients of large addresses
 
-	fewestRequests = 50  // of an address, before it is looked at
-	smallestPart   = 100 // an address that has less than one request in so many is nobody's concern
-	fewestAgents   = 16  // with good answers within an hour behind one address: no household has as many, and a scanner gets no pages
+	fewestRequests = 50   // of an address, before it is looked at
+	smallestPart   = 1000 // an address that has less than one request in so many is nobody's concern
+	fewestAgents   = 16   // with good answers within an hour behind one address: no household has as many, and a scanner gets no pages
 	agentsNS       = 3600 * int64(1e9)
 	binNS          = int64(5e9)
 	fewestBins     = 4                // in a row, 20 s: a browser rests when it has loaded a page
@@ -57,7 +57,7 @@ type Proxy struct {
 // perClient is how many connections a client has, and timeout how long one request may hold one.
 func (l *Logs) Census(ctx context.Context, plan Plan, perClient int, timeout time.Duration) (Census, Spread, error) {
 	timeout = min(timeout, longestHeld)
-	c := census{plan: plan, windowNS: windowNS(plan, timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
+	c := census{plan: plan, certain: l.VisitorDoubt() != "", windowNS: windowNS(plan, timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
 	t := New(plan, l, nobody{}, nil)
 	from, to := t.fromTo()
 	err := l.source.Each(ctx, l.Format, l.Totals.Strays, func(r *accesslog.Request) bool {
@@ -83,6 +83,7 @@ func windowNS(plan Plan, timeout time.Duration) int64 {
 // census counts. An address gets details once it has a part of the requests, so that their number is bounded.
 type census struct {
 	plan      Plan
+	certain   bool // another field of the log has the visitors' addresses
 	windowNS  int64
 	requests  uint64
 	watched   int
@@ -215,7 +216,7 @@ func (c *census) result(perClient int, timeout time.Duration) (Census, map[uint3
 		found.Largest = max(found.Largest, float64(n)/float64(c.requests))
 	}
 	for _, a := range c.addresses {
-		if a.requests*smallestPart < c.requests || !a.isProxy() {
+		if a.requests*smallestPart < c.requests || !(a.isProxy() || c.certain) {
 			continue
 		}
 		clients := 0

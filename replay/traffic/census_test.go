@@ -20,6 +20,7 @@ import (
 type entryOf struct {
 	address, agent, path string
 	took                 float64 // seconds
+	forwarded            string  // X-Forwarded-For; "": none
 }
 
 // logBy opens a log of n seconds with as many lines a second; with took the log has durations.
@@ -32,6 +33,9 @@ func logBy(t *testing.T, seconds, perSecond int, took bool, line func(i int) ent
 			noon.Add(time.Duration(i/perSecond)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), e.path, e.agent)
 		if took {
 			fmt.Fprintf(&text, " %.3f", e.took)
+		}
+		if e.forwarded != "" {
+			fmt.Fprintf(&text, " %q", e.forwarded)
 		}
 		text.WriteByte('\n')
 	}
@@ -90,6 +94,9 @@ func TestAProxyIsNoClient(t *testing.T) {
 		{"a slow crawler that asks for the same again and again", 100, 5, false, func(i int) entryOf {
 			return entryOf{address: "192.0.2.1", agent: browser, path: page(i)}
 		}, 0},
+		{"few requests, whose visitors stand in another field", 60, 2, false, func(i int) entryOf {
+			return entryOf{address: "192.0.2.1", agent: browser, path: page(i), forwarded: visitor(i)}
+		}, 1},
 		{"a visitor who opens a page of a hundred files now and then", 300, 4, false, func(i int) entryOf {
 			if i/100%4 > 0 { // the page takes 25 s
 				return entryOf{address: visitor(i), agent: browser, path: page(i)}
