@@ -26,14 +26,14 @@ const (
 	fewestAgents   = 16   // with good answers within an hour behind one address: no household has as many, and a scanner gets no pages
 	agentsNS       = 3600 * int64(1e9)
 	binNS          = int64(5e9)
-	fewestBins     = 4                // in a row, 20 s: a browser rests when it has loaded a page
-	binRequests    = 50               // a bin: 10 requests a second, where the log has no durations
-	binUnderWayNS  = 6 * binNS        // a bin: more at once than a browser makes, where it has
-	longestNS      = 30 * int64(1e9)  // of a request: a chat is no load
-	binsBack       = 60 * 1e9 / binNS // logs are ordered by completion; further back a clock was set
-	recentTargets  = 64               // among which a repeated one is looked for
-	repeatedPart   = 4                // one in so many is repeated: visitors repeat each other's, a crawler asks once
-	longestHeld    = 30 * time.Second // for which a request is taken to hold a connection at most, by --timeout
+	fewestBins     = 4                    // in a row, 20 s: a browser rests when it has loaded a page
+	binRequests    = 50                   // a bin: 10 requests a second, where the log has no durations
+	binUnderWayNS  = 6 * binNS            // a bin: more at once than a browser makes, where it has
+	longestNS      = 30 * int64(1e9)      // of a request: a chat is no load
+	furthestBack   = 30 * 60 * int64(1e9) // logs are ordered by completion; further back a clock was set
+	recentTargets  = 64                   // among which a repeated one is looked for
+	repeatedPart   = 4                    // one in so many is repeated: visitors repeat each other's, a crawler asks once
+	longestHeld    = 30 * time.Second     // for which a request is taken to hold a connection at most, by --timeout
 )
 
 // robot matches user agents that ask one after the other at any rate.
@@ -163,7 +163,7 @@ func (o *caller) add(r *accesslog.Request, windowNS int64) {
 	} else {
 		*slot = target
 	}
-	if bin := r.TimeNS / binNS; bin > o.bin || bin < o.bin-binsBack {
+	if bin := r.TimeNS / binNS; bin > o.bin || bin < o.bin-furthestBack/binNS {
 		o.endBin(bin == o.bin+1)
 		o.bin = bin
 	}
@@ -172,7 +172,7 @@ func (o *caller) add(r *accesslog.Request, windowNS int64) {
 		o.timed++
 		o.binUnderWayNS += min(r.DurationNS, longestNS)
 	}
-	if window := r.TimeNS / windowNS; window != o.window {
+	if window := r.TimeNS / windowNS; window > o.window || window < o.window-furthestBack/windowNS-1 {
 		o.window, o.inWindow = window, 0
 	}
 	o.inWindow++

@@ -20,6 +20,7 @@ import (
 type entryOf struct {
 	address, agent, path string
 	took                 float64 // seconds
+	late                 int     // seconds that it stands too far down
 	forwarded            string  // X-Forwarded-For; "": none
 }
 
@@ -30,7 +31,7 @@ func logBy(t *testing.T, seconds, perSecond int, took bool, line func(i int) ent
 	for i := range seconds * perSecond {
 		e := line(i)
 		fmt.Fprintf(&text, "%s - - [%s] \"GET %s HTTP/1.1\" 200 5 \"-\" %q", e.address,
-			noon.Add(time.Duration(i/perSecond)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), e.path, e.agent)
+			noon.Add(time.Duration(i/perSecond-e.late)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), e.path, e.agent)
 		if took {
 			fmt.Fprintf(&text, " %.3f", e.took)
 		}
@@ -149,6 +150,12 @@ func TestProxiesAreSpread(t *testing.T) {
 	}
 	if _, again := clients(plan); !maps.Equal(all, again) {
 		t.Error("another time other clients")
+	}
+	late := logBy(t, 60, 45, false, func(i int) entryOf { // whose lines are out of order, by up to 40 s
+		return entryOf{address: "192.0.2.1", agent: browser, path: fmt.Sprint("/", i%20), late: i % 2 * 40}
+	})
+	if census, _, err := late.Census(context.Background(), plan, 6, 30*time.Second); err != nil || census.Over < 225 {
+		t.Errorf("out of order: %+v, %v", census, err)
 	}
 	plan.Seed = 2
 	if _, other := clients(plan); maps.Equal(all, other) {
