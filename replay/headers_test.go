@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,5 +59,24 @@ func TestSecretsInAFileOfHeadersAreSentAndNotKept(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(out, "latest", "run.json"))
 	if err != nil || strings.Contains(string(text), "hunter2") {
 		t.Errorf("%v: run.json holds a secret: %s", err, text)
+	}
+}
+
+func TestTheLogsClientIsSentOnlyWhereThatIsWanted(t *testing.T) {
+	var sent []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		sent = append(sent, r.Header.Get("X-Forwarded-For")+"|"+r.Header.Get("X-Real-IP"))
+	}))
+	defer server.Close()
+	log := writeLog(t, logLine(0, "GET / HTTP/1.1", "UA"))
+	for _, row := range []struct {
+		args []string
+		want string
+	}{{nil, "|"}, {[]string{"--client-header", "X-Forwarded-For"}, "192.0.2.1|"}} {
+		sent = nil
+		code, _, errOut := call(append([]string{"run", log, "--target", server.URL, "--out", t.TempDir(), "--quiet"}, row.args...)...)
+		if code != 0 || len(sent) == 0 || sent[len(sent)-1] != row.want {
+			t.Errorf("%v: exit %d, %q: %s", row.args, code, sent, errOut)
+		}
 	}
 }

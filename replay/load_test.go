@@ -38,6 +38,7 @@ func shapings(t *testing.T) map[string]shaping {
 		"Config":         {[]string{"--config", writeText(t, "log-format COMMON\n")}, shapes},
 		"StrictHosts":    {[]string{"--strict-hosts"}, shapes},
 		"AllowRejects":   {[]string{"--allow-rejects"}, not},
+		"Clients":        {[]string{"--clients", "log"}, not}, // this log has no proxy
 		"LogTime":        {[]string{"--log-time", "finished"}, shapes},
 		"Speed":          {[]string{"--speed", "99"}, shapes},
 		"Rate":           {[]string{"--speed", "1", "--rate", "100"}, shapes},
@@ -83,6 +84,9 @@ func shapings(t *testing.T) map[string]shaping {
 		"HDRLog":         {[]string{"--hdr-log"}, not},
 		"JSON":           {[]string{"--json"}, not},
 		"Quiet":          {[]string{"--quiet"}, not},
+
+		"ClientHeader":         {[]string{"--client-header", "X-Real-IP"}, shapes},
+		"ConnectionsPerClient": {[]string{"--connections-per-client", "2"}, shapes},
 	}
 }
 
@@ -133,6 +137,40 @@ func TestLogsAreKnownByWhatIsInThem(t *testing.T) {
 	const sum = "3a0160627f582726ccffef5572634bb8586c0ac953c3cd3e709952e03387dabf" // sha256sum access.log
 	if first.SHA256 != sum || first.Lines != 3 || first.First != "2026-11-20T10:00:00.000000Z" {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestAProxysAddressIsSaidAndKept: before the run, with a format that does better, and in run.json.
+func TestAProxysAddressIsSaidAndKept(t *testing.T) {
+	var lines []string
+	for i := range 300 {
+		line := logLine(i/12, fmt.Sprintf("GET /p%d HTTP/1.1", i%20), "UA")
+		_, rest, _ := strings.Cut(line, " ")
+		lines = append(lines, "10.0.0.1 "+strings.TrimSuffix(rest, "\n")+fmt.Sprintf(" \"203.0.113.%d\"\n", i%200))
+	}
+	log, site := writeLog(t, lines...), newSite(t)
+	const format = `Take it with --format '%^ %^[%d:%t %^] "%r" %s %b "%R" "%u" "~h{, }"'`
+	for _, row := range []struct {
+		says, before, load string
+		args               []string
+		spread             bool
+	}{
+		{"spread", "10.0.0.1 is by all appearances a proxy's address, with 100 % of the requests of many visitors: its requests are spread over 42 clients",
+			"proxies' spread over 42", nil, true},
+		{"kept", "--clients log sends them as the log's own clients, with 2 connections each", "log", []string{"--clients", "log", "--connections-per-client", "2"}, false},
+	} {
+		out := t.TempDir()
+		code, _, errOut := call(append([]string{"run", log, "--target", site.URL, "--out", out, "--speed", "100", "--timeout", "300ms"}, row.args...)...)
+		got := latest(t, out).Run
+		if code != 0 || !strings.Contains(errOut, row.before) || !strings.Contains(errOut, format) {
+			t.Errorf("%s: exit %d: %s", row.says, code, errOut)
+		}
+		if got.Load.Settings["clients"] != row.load || got.Clients.Proxies != 1 || got.Clients.Counted != 1 || (got.Clients.SpreadOver != nil) != row.spread {
+			t.Errorf("%s: %+v, %v", row.says, *got.Clients, got.Load.Settings["clients"])
+		}
+	}
+	if _, _, errOut := runParse("", "--stats", log); !strings.Contains(errOut, format) {
+		t.Error(errOut)
 	}
 }
 

@@ -47,6 +47,7 @@ func (c *parseCmd) Run(s run.Streams) error {
 	if err != nil {
 		return err
 	}
+	visitors := traffic.VisitorDoubt(logs, format)
 	var rejected []accesslog.Reject
 	opts := accesslog.ReadOptions{
 		MaxRejects: shownRejects,
@@ -78,6 +79,9 @@ func (c *parseCmd) Run(s run.Streams) error {
 	if !c.Quiet {
 		showRejects(s.Err, logs.Paths(), rejected, totals.Counts)
 		showTimes(s.Err, logs.Paths(), totals)
+		if visitors != "" {
+			fmt.Fprintln(s.Err, run.Printable(visitors))
+		}
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ RECORD = np.dtype(
         ("flags", "u1"),
     ]
 )
-REUSED, HTTP2, TLS, WARMUP, QUEUED, MEMBER, SENT_TO_LOGIN = 1, 2, 4, 8, 16, 32, 64
+REUSED, HTTP2, TLS, WARMUP, QUEUED, MEMBER, SENT_TO_LOGIN, CLIENT_QUEUED = 1, 2, 4, 8, 16, 32, 64, 128
+TIMEOUT = 4  # of `error`: no whole response within the time-out
 BLOCK_RECORDS = 1 << 18  # 17 MiB: small beside the figures' arrays, large beside the cost of a call
 _LATEST_NS = 1 << 61  # 73 years
 _LARGEST_BODY_BYTES = 1 << 40  # the sum of eight million is a number of 64 bits

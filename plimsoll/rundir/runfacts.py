@@ -45,6 +45,19 @@ class LogPauses(_Model):
     cut_s: Seconds
 
 
+class Clients(_Model):
+    """The clients of the log, and how many of their addresses are a proxy's.
+
+    `spread_over` is how many clients send the requests of proxies; None where they are the log's own.
+    """
+
+    counted: Count
+    largest_share: float = Field(ge=0, le=1)
+    proxies: Count = 0
+    proxies_share: float = Field(default=0, ge=0, le=1)
+    spread_over: Count | None = None
+
+
 class Program(_Model):
     """The program that wrote the run directory, and further versions (`go`, `python`, `locust`, `k6`)."""
 
@@ -259,6 +272,7 @@ class RunFacts(_Model):
     speed: str | None = None
     warmup_s: Seconds = 0.0
     logs: list[Log] = []
+    clients: Clients | None = None
     log_start: Instant = None
     log_pauses: LogPauses | None = None
     program: Program = Program()
@@ -304,4 +318,4 @@ class RunFacts(_Model):
 # What the lab writes into run.json after a run: absent where no lab was.
 LAB_KEYS = ("experiment", "factors", "storage", "phases", "together")
 # What is absent from run.json, rather than null, where it has no meaning.
-OPTIONAL_KEYS = (*LAB_KEYS, "process", "load", "log_pauses", "shard", "limits", "merged")
+OPTIONAL_KEYS = (*LAB_KEYS, "clients", "process", "load", "log_pauses", "shard", "limits", "merged")

@@ -26,6 +26,7 @@ class RequestCounts(_Model):
     skipped: dict[str, Count] = {}
     unsent: Count | None = 0
     retried: Count = 0
+    client_queued: Count = 0
 
 
 class MeasureSummary(_Model):
@@ -106,6 +107,7 @@ class Summary(_Model):
     requests: RequestCounts = RequestCounts()
     duration_s: Seconds | None = None
     measures: dict[str, MeasureSummary] = {}
+    unqueued_ms: InstanceTimes | None = None
     members: MemberCounts | None = None
     limits: list[LimitVerdict] = []
     instances: list[Instance] = []

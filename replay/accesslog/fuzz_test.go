@@ -46,7 +46,13 @@ func FuzzParseLine(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, line []byte) {
-		checkParse(t, formats[int(which)%len(formats)], line)
+		format := formats[int(which)%len(formats)]
+		checkParse(t, format, line)
+		for _, log := range format.candidates(line) {
+			if other, err := Compile(Spec{Log: log}); err == nil {
+				checkParse(t, other, line)
+			}
+		}
 	})
 }
 

@@ -41,7 +41,7 @@ func (l Limit) judge(s *Summary) Verdict {
 func (l Limit) compare(s *Summary) (Outcome, string) {
 	n := s.Requests.Sent - s.Requests.Warmup
 	if l.figure == limitErrors {
-		return l.compareErrors(s.Requests.Failures, n)
+		return l.compareErrors(s.Requests, n)
 	}
 	name := l.figure + " of the response time"
 	if l.figure == limitMax {
@@ -67,16 +67,28 @@ func (l Limit) compare(s *Summary) (Outcome, string) {
 	if s.GeneratorLimited && !s.Service.over(l.figure, atMostMS) {
 		return NotJudged, fmt.Sprintf("%s is %s, over %s, but the generator was the limit of this run: it may be its doing", name, is, exact(atMostMS))
 	}
+	if s.Unqueued != nil && !s.Unqueued.over(l.figure, atMostMS) {
+		without := "nobody knows what it is without that"
+		if ms, _ := s.Unqueued.figure(l.figure); ms != nil {
+			without = "without that it is " + exact(*ms)
+		}
+		return NotJudged, fmt.Sprintf("%s is %s, over %s, but %s of %s waited for connections of their own clients, and %s",
+			name, is, exact(atMostMS), grouped(s.Requests.ClientQueued), requests(n), without)
+	}
 	return Exceeded, fmt.Sprintf("%s is %s, over the limit of %s", name, is, exact(atMostMS))
 }
 
-func (l Limit) compareErrors(failures, n uint64) (Outcome, string) {
+func (l Limit) compareErrors(counts Requests, n uint64) (Outcome, string) {
+	failures := counts.Failures
 	limit := strconv.FormatFloat(l.percent, 'g', -1, 64) + " %"
 	if n == 0 {
 		return NotJudged, "no request was measured, so no share of them failed"
 	}
 	says := fmt.Sprintf("%s of %s failed (%s)", grouped(failures), requests(n), share(failures, n))
 	switch {
+	case float64(failures) > l.share()*float64(n) && float64(failures-counts.ClientTimeouts) <= l.share()*float64(n):
+		return NotJudged, fmt.Sprintf("%s, over %s, but %s of them waited for connections of their own clients and were never sent",
+			says, limit, grouped(counts.ClientTimeouts))
 	case float64(failures) > l.share()*float64(n):
 		return Exceeded, says + ", over the limit of " + limit
 	case l.share() > 0 && float64(n)*l.share() < 1:

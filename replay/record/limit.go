@@ -95,13 +95,14 @@ func (l Limit) String() string { return l.text }
 // share returns the limit of the errors, from 0 to 1.
 func (l Limit) share() float64 { return l.percent / 100 }
 
-// breaks reports whether a request counts against the limit, whatever the generator's own lateness added to it.
+// breaks reports whether a request counts against the limit, whatever the generator's own lateness and
+// the wait for its own client's connections added to it.
 func (l Limit) breaks(r *Record) bool {
 	if r.Failed() {
-		return true
+		return !r.neverSent()
 	}
 	late := uint64(r.LagUS)
-	if r.Flags&Queued != 0 {
+	if r.Flags&Queued != 0 && r.Flags&ClientQueued == 0 {
 		late = min(uint64(r.LateUS), late)
 	}
 	return l.figure != limitErrors && r.ResponseUS()-late > uint64(l.atMost.Microseconds())

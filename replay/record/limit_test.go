@@ -77,6 +77,8 @@ func TestLimitsThatCannotBeKeptAnyMore(t *testing.T) {
 	failed := Record{TotalUS: 1_000, Error: Reset}
 	late := Record{LagUS: 900_000, TotalUS: 1_000, Status: 200}
 	queued := Record{LagUS: 900_000, LateUS: 10, TotalUS: 1_000, Status: 200, Flags: Queued}
+	own := Record{LagUS: 900_000, TotalUS: 1_000, Status: 200, Flags: Queued | ClientQueued}
+	never := Record{LagUS: 30_000_000, Error: Timeout, Flags: Queued | ClientQueued}
 	warmup := Record{TotalUS: 900_000, Status: 200, Flags: Warmup}
 	for _, row := range []struct {
 		says, limit string
@@ -93,6 +95,8 @@ func TestLimitsThatCannotBeKeptAnyMore(t *testing.T) {
 		{"failures count, however fast", "p99.9=800ms", failed, 2, 1000, "p99.9=800ms: 2 requests"},
 		{"the generator's own lateness is not the server's", "p99.9=800ms", late, 500, 1000, ""},
 		{"to wait for a connection is", "p99.9=800ms", queued, 2, 1000, "p99.9=800ms: 2 requests"},
+		{"to wait for one's own client is not", "p99.9=800ms", own, 500, 1000, ""},
+		{"nor never to be sent because of that", "errors=1%", never, 500, 1000, ""},
 		{"the warm-up counts nowhere", "p99.9=800ms", warmup, 500, 1000, ""},
 		{"no request may be over the maximum", "max=800ms", slow, 1, 1000, "max=800ms: 1 request took"},
 		{"errors as many as may be", "errors=1%", failed, 10, 1000, ""},

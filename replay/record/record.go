@@ -35,10 +35,11 @@ const (
 	Reused Flags = 1 << iota // the connection had been used before
 	HTTP2
 	TLS
-	Warmup      // kept, but left out of every statistic
-	Queued      // waited for a connection, so its lag is not the generator's
-	Member      // went out with a member's cookies
-	SentToLogin // a member's, answered by a redirect to the login
+	Warmup       // kept, but left out of every statistic
+	Queued       // waited for a connection, so its lag is not the generator's
+	Member       // went out with a member's cookies
+	SentToLogin  // a member's, answered by a redirect to the login
+	ClientQueued // waited for a connection of its own client, which had all that it may have: the model's wait, not the server's
 )
 
 // ResponseUS returns done − due, the time that a visitor waits. It takes 33 bits where both parts are saturated.
@@ -54,6 +55,11 @@ func (r *Record) Failed() bool {
 	overloaded := r.Status >= 500 || r.Status == 429
 	return overloaded && r.Status/100 != r.LoggedStatus/100 ||
 		r.Status >= 400 && r.LoggedStatus != 0 && r.LoggedStatus < 400
+}
+
+// neverSent reports whether a request waited for a connection of its own client until its time was up.
+func (r *Record) neverSent() bool {
+	return r.Flags&ClientQueued != 0 && r.Error == Timeout && r.TotalUS == 0
 }
 
 // DoneNS returns when the request was done, since the start of the run.

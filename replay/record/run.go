@@ -45,6 +45,7 @@ type Run struct {
 	Speed                  string   `json:"speed"`
 	WarmupS                float64  `json:"warmup_s"`
 	Logs                   []Log    `json:"logs"`
+	Clients                *Clients `json:"clients,omitempty"` // nil: nobody counted them
 	LogStart               Instant  `json:"log_start"`
 	Program                Program  `json:"program"`
 	Host                   Host     `json:"host"`
@@ -84,6 +85,15 @@ type Log struct {
 	Strays  uint64  `json:"strays"` // requests whose time stamps were corrected
 	First   Instant `json:"first"`
 	Last    Instant `json:"last"`
+}
+
+// Clients are those of the logs that a run sends requests of.
+type Clients struct {
+	Counted      int     `json:"counted"`       // addresses with their user agents
+	LargestShare float64 `json:"largest_share"` // of the requests, 0 to 1
+	Proxies      int     `json:"proxies"`       // addresses that stand for many visitors
+	ProxiesShare float64 `json:"proxies_share"`
+	SpreadOver   *int    `json:"spread_over"` // clients that send the requests of proxies; null: those of the log
 }
 
 // Pauses are those of the log that were shortened.

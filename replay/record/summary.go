@@ -17,8 +17,13 @@ type Summary struct {
 	Late      Statistics `json:"late_ms"` // of all, until each was submitted
 	TTFB      Statistics `json:"ttfb_ms"`
 	Grinder   Grinder    `json:"grinder"`
-	Members   *Members   `json:"members,omitempty"` // nil: all clients are guests
-	Limits    []Verdict  `json:"limits,omitempty"`  // nil: none was given
+
+	// Where requests waited for connections of their own clients: how long, and the response times without that.
+	ClientWait *Statistics `json:"client_wait_ms,omitempty"`
+	Unqueued   *Statistics `json:"unqueued_ms,omitempty"`
+
+	Members *Members  `json:"members,omitempty"` // nil: all clients are guests
+	Limits  []Verdict `json:"limits,omitempty"`  // nil: none was given
 
 	// Routes are the rows of the table; a reader of the directory takes them from the records.
 	Routes []RouteRow `json:"-"`
@@ -40,6 +45,8 @@ type Requests struct {
 	StatusMismatch uint64            `json:"status_mismatch"`
 	BytesMismatch  uint64            `json:"bytes_mismatch"`
 	Queued         uint64            `json:"queued"`
+	ClientQueued   uint64            `json:"client_queued"`   // of these, for a connection of their own client
+	ClientTimeouts uint64            `json:"client_timeouts"` // of these, until their time was up
 	Retried        uint64            `json:"retried"`
 	Warmup         uint64            `json:"warmup"`
 	Skipped        map[string]uint64 `json:"skipped"`
@@ -87,7 +94,7 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		Format: Format,
 		Requests: Requests{
 			Sent: t.sent, OK: t.ok, Errors: t.errors, Failures: t.response.failed.n, StatusMismatch: t.statusMismatch, BytesMismatch: t.bytesMismatch,
-			Queued: t.queued, Retried: o.retried, Warmup: t.warmup, Skipped: map[string]uint64{},
+			Queued: t.queued, ClientQueued: t.clientQueued, ClientTimeouts: t.clientTimeouts, Retried: o.retried, Warmup: t.warmup, Skipped: map[string]uint64{},
 		},
 		DurationS: float64(t.endNS) / 1e9,
 		Response:  t.response.statistics(),
@@ -95,6 +102,10 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		Lag:       t.lag.statistics(),
 		Late:      t.late.statistics(),
 		TTFB:      t.ttfb.statistics(),
+	}
+	if t.unqueued != nil {
+		wait, unqueued := t.clientWait.statistics(), t.unqueued.statistics()
+		s.ClientWait, s.Unqueued = &wait, &unqueued
 	}
 	if o.members != nil {
 		s.Members = &Members{o.members.Clients, o.members.Accounts, t.members, t.sentToLogin}

@@ -41,7 +41,14 @@ func (s Summary) WriteTable(w io.Writer) {
 	for _, line := range lines {
 		rows = append(rows, append([]string{line.name}, line.s.cells()...))
 	}
+	if s.ClientWait != nil {
+		rows = append(rows, append([]string{"client's wait"}, s.ClientWait.cells()...), append([]string{"without it"}, s.Unqueued.cells()...))
+	}
 	writeAligned(w, rows)
+	if s.ClientWait != nil {
+		fmt.Fprintf(w, "\nWaited for a connection of their own client, which is part of the response time and not the server's doing: %d of %d requests (%s).\n",
+			s.Requests.ClientQueued, s.Requests.Sent-s.Requests.Warmup, share(s.Requests.ClientQueued, s.Requests.Sent-s.Requests.Warmup))
+	}
 	if m := s.Members; m != nil {
 		fmt.Fprintf(w, "\nMembers: %d clients with %d accounts, %d of %d requests (%s), %d sent to the login.\n",
 			m.Clients, m.Accounts, m.Requests, s.Requests.Sent-s.Requests.Warmup, share(m.Requests, s.Requests.Sent-s.Requests.Warmup), m.SentToLogin)

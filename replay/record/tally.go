@@ -7,10 +7,13 @@ type tally struct {
 	sent, warmup, ok, errors      uint64
 	statusMismatch, bytesMismatch uint64
 	queued                        uint64
+	clientQueued, clientTimeouts  uint64
 	members, sentToLogin          uint64
 	firstStartNS, lastDoneNS      int64 // of the measured records
 	endNS                         int64 // of all records
 	response, service             times
+	clientWait                    histogram // due → start of those that waited for their own client's connections
+	unqueued                      *times    // response times without that; nil: as response
 	ttfb, lag, late               histogram
 	routes                        []aggregate
 	silence                       silence
@@ -44,13 +47,23 @@ func (t *tally) add(r *Record) {
 			t.limits[i].broken++
 		}
 	}
-	if !r.Failed() {
-		t.response.add(r.ResponseUS())
-		t.service.add(uint64(r.TotalUS))
-	} else {
-		timeoutUS := uint64(t.timeout.Microseconds())
-		t.response.addFailed(r.ResponseUS(), timeoutUS)
-		t.service.addFailed(uint64(r.TotalUS), timeoutUS)
+	unqueuedUS := r.ResponseUS()
+	if r.Flags&ClientQueued != 0 {
+		t.clientQueued++
+		if r.neverSent() {
+			t.clientTimeouts++
+		}
+		t.clientWait.add(uint64(r.LagUS))
+		unqueuedUS = uint64(r.TotalUS)
+		if t.unqueued == nil {
+			t.unqueued = t.response.clone()
+		}
+	}
+	timeoutUS := uint64(t.timeout.Microseconds())
+	t.response.addOf(r, r.ResponseUS(), timeoutUS)
+	t.service.addOf(r, uint64(r.TotalUS), timeoutUS)
+	if t.unqueued != nil && !r.neverSent() {
+		t.unqueued.addOf(r, unqueuedUS, timeoutUS)
 	}
 	if r.Flags&Queued != 0 {
 		t.queued++

@@ -2,6 +2,7 @@ package record
 
 import (
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -12,6 +13,33 @@ type times struct {
 	histogram         // of good answers
 	failed    moments // of failures, as they count
 	leastUS   uint64  // the shortest of those
+}
+
+// addOf counts a time of a request.
+func (c *times) addOf(r *Record, us, timeoutUS uint64) {
+	if r.Failed() {
+		c.addFailed(us, timeoutUS)
+	} else {
+		c.add(us)
+	}
+}
+
+// clone returns a copy that shares nothing.
+func (c *times) clone() *times {
+	own := *c
+	own.pages = slices.Clone(c.pages)
+	for i := range own.pages {
+		p := &own.pages[i]
+		if p.narrow != nil {
+			narrow := *p.narrow
+			p.narrow = &narrow
+		}
+		if p.wide != nil {
+			wide := *p.wide
+			p.wide = &wide
+		}
+	}
+	return &own
 }
 
 // addFailed counts a request that failed after so long. Where nobody knows its time-out (0), it counts longer than all

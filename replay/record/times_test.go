@@ -137,3 +137,35 @@ func TestTheTableHasLateness(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAClientWaitsForItselfHasFiguresOfItsOwn: from the first such request on, and as if it had been there before.
+func TestWhatAClientWaitsForItselfHasFiguresOfItsOwn(t *testing.T) {
+	tally := &tally{timeout: 30 * time.Second}
+	for i := range 1000 {
+		r := Record{TotalUS: 300_000, Status: 200}
+		switch {
+		case i == 900:
+			r = Record{LagUS: 30_000_000, Error: Timeout, Flags: Queued | ClientQueued} // was never sent
+		case i > 900:
+			r.LagUS, r.Flags = 8_000_000, Queued|ClientQueued
+		case i > 800:
+			r.LagUS, r.Flags = 2_000_000, Queued // for --max-connections
+		}
+		tally.add(&r)
+	}
+	s := summarize(tally, unrecorded{}, nil)
+	if n := s.Requests; n.Queued != 199 || n.ClientQueued != 100 || n.ClientTimeouts != 1 {
+		t.Errorf("%+v", n)
+	}
+	if *s.ClientWait.P50 != 8000 || *s.Response.P95 != 8300 || *s.Unqueued.P95 != 2300 || *s.Unqueued.P50 != 300 || *s.Unqueued.Max != 2300 {
+		t.Errorf("wait %v, response %v, without %v, at most %v", *s.ClientWait.P50, *s.Response.P95, *s.Unqueued.P95, *s.Unqueued.Max)
+	}
+	var table bytes.Buffer
+	s.WriteTable(&table)
+	if !strings.Contains(table.String(), "not the server's doing: 100 of 1000 requests (10 %)") {
+		t.Error(table.String())
+	}
+	if none := summarize(answersAndFailures(0, 0, Record{}), unrecorded{}, nil); none.ClientWait != nil || none.Unqueued != nil {
+		t.Error("figures of what nobody waited for")
+	}
+}

@@ -28,6 +28,7 @@ type Setup struct {
 	sources target.Sources
 	routes  []route.Rule
 
+	census     traffic.Census
 	membership *membership // nil: all clients are guests
 	limits     []record.Limit
 }
@@ -36,7 +37,7 @@ type Setup struct {
 func (c *Command) Check() (*Setup, error) {
 	s := &Setup{plan: traffic.Plan{
 		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Pause: c.MaxGap, Seed: c.Seed, Loops: c.Loops,
-		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional,
+		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional, NameClients: len(c.ClientHeader) > 0,
 	}}
 	var wrong []error
 	note := func(err error) {
@@ -72,6 +73,9 @@ func (c *Command) Check() (*Setup, error) {
 	note(err)
 	s.headers, err = c.headers()
 	note(err)
+	if err = s.headers.NameClients(c.ClientHeader); err != nil {
+		note(fmt.Errorf("--client-header: %w", err))
+	}
 	s.membership, err = c.members(s)
 	note(err)
 	s.plan.Forms, err = forms.ParseRules(c.ReplaceField)
@@ -120,6 +124,7 @@ func (c *Command) checkNumbers() error {
 		{"users", float64(c.Users), 1, 0, ""},
 		{"connections", float64(c.Connections), 1, 0, ""},
 		{"max-connections", float64(c.MaxConnections), 1, 0, ""},
+		{"connections-per-client", float64(c.ConnectionsPerClient), 1, 0, ""},
 		{"loops", float64(c.Loops), 0, 0, ""},
 		{"limit", float64(c.Limit), 1, 0, ""},
 		{"max-gap", c.MaxGap.Seconds(), 0, 0, " seconds"},
@@ -175,6 +180,7 @@ func (c *Command) checkPace() error {
 	}{
 		{len(chosen) > 1, strings.Join(chosen, " and ") + " cannot be combined: give one of them"},
 		{c.given["connections"] && c.Speed != "max", "--connections is only for --speed max: leave it out, or give --max-connections"},
+		{c.given["connections-per-client"] && c.Speed == "max", "--connections-per-client is not for --speed max, whose connections --connections counts: leave it out"},
 		{c.given["ramp-up"] && c.Users == 0, "--ramp-up is only for --users: leave it out"},
 		{c.Loops == 0 && c.Duration == 0, "--loops 0 never ends: give --duration too"},
 		{c.Duration > 0 && c.Warmup >= c.Duration, fmt.Sprintf("--warmup %v leaves nothing of --duration %v: give a shorter one", c.Warmup, c.Duration)},

@@ -23,6 +23,7 @@ type Command struct {
 	Root          string   `help:"Folder for the embedded origin's files, on the disk to measure. Default: OUT/origin." placeholder:"DIR" group:"Where to"`
 
 	LogFlags
+	Clients string `help:"Who a client is: auto spreads the requests of a proxy's address over as many clients as they take; log: each address with its user agent." enum:"auto,log" default:"auto" group:"Reading logs"`
 	LogTime string `help:"Instant of the log's times: when requests were received, or when they were finished. auto: as usual for the format." enum:"auto,received,finished" default:"auto" group:"Reading logs"`
 
 	Speed       string        `help:"Multiple of the recorded pace (1, 10, 0.5), or max: as fast as the server answers (closed loop)." default:"1" group:"Pace"`
@@ -43,14 +44,16 @@ type Command struct {
 	Exclude  []string      `help:"No requests whose target matches one of these." placeholder:"RE" sep:"none" group:"How much"`
 	Methods  []string      `help:"Methods to send. Methods other than GET and HEAD may change the site. They carry the body that a recording has of them, else an empty one." default:"GET,HEAD" group:"How much"`
 
-	Header         []string      `help:"Send this header with each request, in place of the log's. An empty value removes it." placeholder:"'K: V'" sep:"none" group:"Requests"`
-	HeaderFile     string        `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
-	Unconditional  bool          `help:"Send logged 304s and 206s as plain requests, without If-Modified-Since and Range." group:"Requests"`
-	Timeout        time.Duration `help:"Time limit of one request, from its start to its last byte; at most 1h." default:"30s" group:"Requests"`
-	IdleTimeout    time.Duration `help:"Close a client's connection after this time without a request." default:"60s" group:"Requests"`
-	MaxConnections int           `help:"Connections open at once, at most the limit of open files. Requests beyond that wait: they count as queued, and the wait counts in their response time. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
-	Route          []string      `help:"Count requests whose target matches under this name." placeholder:"NAME=RE" sep:"none" group:"Requests"`
-	KeepGoing      bool          `help:"Continue when the target no longer accepts connections." group:"Requests"`
+	Header               []string      `help:"Send this header with each request, in place of the log's. An empty value removes it." placeholder:"'K: V'" sep:"none" group:"Requests"`
+	HeaderFile           string        `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
+	ClientHeader         []string      `help:"Send the address of the log's client in this header, X-Forwarded-For or X-Real-IP, where the log has one. The site believes it only where it trusts this machine." placeholder:"NAME" group:"Requests"`
+	Unconditional        bool          `help:"Send logged 304s and 206s as plain requests, without If-Modified-Since and Range." group:"Requests"`
+	Timeout              time.Duration `help:"Time limit of one request, from its start to its last byte; at most 1h." default:"30s" group:"Requests"`
+	IdleTimeout          time.Duration `help:"Close a client's connection after this time without a request." default:"60s" group:"Requests"`
+	MaxConnections       int           `help:"Connections open at once, at most the limit of open files. Requests beyond that wait: they count as queued, and the wait counts in their response time. Default: ${default}." placeholder:"N" default:"10000" group:"Requests"`
+	ConnectionsPerClient int           `help:"Connections of one client with HTTP/1.1, as many as a browser has. Requests beyond that wait for one. Default: ${default}." placeholder:"N" default:"6" group:"Requests"`
+	Route                []string      `help:"Count requests whose target matches under this name." placeholder:"NAME=RE" sep:"none" group:"Requests"`
+	KeepGoing            bool          `help:"Continue when the target no longer accepts connections." group:"Requests"`
 
 	AllowWrites  bool     `help:"The target is a clone that requests may change. Needed for methods other than GET and HEAD, where it is not on this machine." group:"Requests"`
 	ReplaceField []string `help:"Send this value in the fields of this name, a regular expression, of recorded bodies." placeholder:"FIELD=VALUE" sep:"none" group:"Requests"`

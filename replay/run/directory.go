@@ -52,7 +52,7 @@ func (c *Command) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*
 		Target:  record.Target{URL: to.URL, Addresses: to.Addresses},
 		Command: record.RedactArgs(os.Args),
 		Seed:    c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
-		Logs:    l.Facts(),
+		Logs: l.Facts(), Clients: setup.census.Facts(),
 		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(), Process: record.ThisProcess(), Load: load,
 	}
 	for _, limit := range setup.limits {

@@ -1,8 +1,10 @@
 package run
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"plimsoll/replay/record"
 	"plimsoll/replay/traffic"
@@ -32,6 +34,7 @@ var shapings = []shaping{
 	{"log_time_zone", []string{"TZ"}, func(g given) any { return g.logs.Format.Spec().TZ }},
 	{"strict_hosts", []string{"StrictHosts"}, func(g given) any { return g.logs.Format.Spec().StrictHosts }},
 	{"log_times_are", []string{"LogTime"}, func(g given) any { return g.logs.TimesAre() }},
+	{"clients", []string{"Clients"}, func(g given) any { return spread(g.setup.census) }},
 	{"methods", []string{"Methods"}, func(g given) any { return slices.Sorted(maps.Keys(g.setup.plan.Methods)) }},
 	{"replace_fields", []string{"ReplaceField"}, func(g given) any { return g.setup.plan.Forms.Names() }},
 	{"include", []string{"Include"}, func(g given) any { return texts(g.Include) }},
@@ -51,6 +54,7 @@ var shapings = []shaping{
 	{"burst", []string{"Burst"}, func(g given) any { return g.Burst }},
 	{"seed", []string{"Seed"}, func(g given) any { return g.Seed }},
 	{"headers", []string{"Header", "HeaderFile"}, func(g given) any { return g.setup.headers.Digests(record.Digest) }},
+	{"client_headers", []string{"ClientHeader"}, func(g given) any { return strings.Fields(strings.ToLower(strings.Join(g.ClientHeader, " "))) }},
 	{"accounts", []string{"Accounts"}, func(g given) any { return g.setup.membership.facts() }},
 	{"members_match", []string{"MembersMatch"}, func(g given) any { return texts(g.MembersMatch) }},
 	{"members_share", []string{"MembersShare"}, func(g given) any { return orNull(g.MembersShare) }},
@@ -59,6 +63,7 @@ var shapings = []shaping{
 	{"idle_timeout_s", []string{"IdleTimeout"}, func(g given) any { return g.IdleTimeout.Seconds() }},
 	{"tls_resume", []string{"TLSResume"}, func(g given) any { return g.TLSResume }},
 	{"max_connections", []string{"MaxConnections"}, func(g given) any { return g.maxConnections() }},
+	{"connections_per_client", []string{"ConnectionsPerClient"}, func(g given) any { return onlyIf(g.Speed != "max", g.ConnectionsPerClient) }},
 }
 
 // shapeless are the flags that shape no load, by why they do not.
@@ -79,6 +84,14 @@ func (c *Command) load(s *Setup, l *traffic.Logs) (*record.Load, error) {
 		settings[one.name] = one.value(given{c, s, l})
 	}
 	return record.NewLoad(settings)
+}
+
+// spread returns whether clients are the log's own, or how many stand for proxies.
+func spread(c traffic.Census) string {
+	if c.Over == 0 {
+		return "log"
+	}
+	return fmt.Sprintf("proxies' spread over %d", c.Over)
 }
 
 // orNull returns null for a flag that was not given.

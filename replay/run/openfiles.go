@@ -61,11 +61,12 @@ func (c *Command) filesDoubt(requests uint64) string {
 // files held connections back; "" if that was not so.
 func (c *Command) waitedForFiles(n record.Requests) string {
 	flag, most, _ := c.connectionsFlag()
-	if most <= maxOpenFiles()-spareFiles || 2*n.Queued <= n.Sent-n.Warmup {
+	waited := n.Queued - n.ClientQueued
+	if most <= maxOpenFiles()-spareFiles || 2*waited <= n.Sent-n.Warmup {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d requests waited for a connection, while the generator could open only %d: %s",
-		n.Queued, n.Sent-n.Warmup, c.maxConnections(), tooFewFiles(flag, most))
+		waited, n.Sent-n.Warmup, c.maxConnections(), tooFewFiles(flag, most))
 }
 
 // tooFewFiles says that the limit of open files does not allow what a flag asks for, and what to do.

@@ -64,6 +64,9 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 		return err
 	}
 	r.closers = append(r.closers, r.logs.Close)
+	if err = r.countClients(ctx); err != nil {
+		return err
+	}
 	var closeTarget func()
 	if r.target, closeTarget, err = c.target(ctx, r.setup, s, r.logs); err != nil {
 		return err
@@ -97,6 +100,12 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 func (r *Replay) doubt() {
 	_, requests := r.traffic.Expected()
 	doubts := r.traffic.Doubts()
+	if text := r.logs.VisitorDoubt(); text != "" {
+		doubts = append(doubts, text)
+	}
+	if text := r.setup.census.Doubt(r.command.ConnectionsPerClient); text != "" {
+		doubts = append(doubts, text)
+	}
 	if text := r.command.filesDoubt(requests); text != "" {
 		doubts = append(doubts, text)
 	}
@@ -156,7 +165,8 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	c, t := r.command, r.traffic
 	e := engine.New(r.target, r.setup.headers, engine.Options{
-		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(), Warmup: c.Warmup, KeepGoing: c.KeepGoing,
+		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(),
+		PerClient: c.ConnectionsPerClient, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
 		Revalidates: &t.Revalidates, Members: r.sessions, StartAt: r.setup.StartAt, Connections: &r.connections,
 	}, r.recorder(), abort)
 	switch {

@@ -17,7 +17,7 @@ func (l *Logs) Marked(
 	var target []byte
 	err := l.source.Each(ctx, l.Format, nil, func(r *accesslog.Request) bool {
 		target = accesslog.Unescape(target[:0], r.Target, l.Format.TargetEscape())
-		if client := clientOf(r.Host, r.UserAgent); !marked[client] && mark(r, client, target) {
+		if client := plan.Spread.of(r); !marked[client] && mark(r, client, target) {
 			marked[client] = true
 		}
 		return true

@@ -19,13 +19,15 @@ type Plan struct {
 	Limit uint64        // requests at most; 0: all
 	Until time.Duration // nothing is due later; 0: no end
 
-	Share Share // which clients' requests; the other fields are of all instances together
+	Share  Share  // which clients' requests; the other fields are of all instances together
+	Spread Spread // of proxies' requests
 
 	From, To         time.Time // of the log; zero: no bound
 	Include, Exclude []*regexp.Regexp
 	Methods          map[string]bool
 	Forms            forms.Rules // of what requests carry
 	Unconditional    bool        // 304s and 206s are sent as plain requests
+	NameClients      bool        // requests know their client's address
 }
 
 // Expected returns how long the run will take and how many requests it will send, as far as the counts of the logs

@@ -74,7 +74,7 @@ func (t *Traffic) entries() sequence {
 			if !t.wanted(r) {
 				return true
 			}
-			client := clientOf(r.Host, r.UserAgent)
+			client := t.plan.Spread.of(r)
 			hit, skip := t.hit(r, client)
 			if skip != "" {
 				if t.plan.Share.mine(client) {
@@ -128,6 +128,9 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, s
 		},
 		Client: client, Route: t.routes.Route(r.Target), LoggedStatus: r.Status, LoggedBytes: r.Bytes,
 		Line: record.PackLine(r.File, r.Line),
+	}
+	if t.plan.NameClients {
+		h.ClientIP = wire.ClientAddress(r.Host)
 	}
 	if !t.plan.Unconditional {
 		switch {

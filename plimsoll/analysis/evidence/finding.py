@@ -111,6 +111,14 @@ class FindingKind(Enum):
         "Over 1 % of the requests were sent again: the server had closed their kept-open connections.",
         "Let the server keep idle connections longer than visitors pause, or give a shorter --idle-timeout.",
     )
+    CLIENT_QUEUED = Rule(
+        "client-queued",
+        Severity.WARN,
+        "At p99.9 over 5 % of the response time is waiting for connections of the log's own clients, and not "
+        "for the server.",
+        "Read the visitors' own addresses from the log, let --clients auto spread a proxy's, or give more "
+        "--connections-per-client.",
+    )
     COPY = Rule(
         "copy",
         Severity.BAD,

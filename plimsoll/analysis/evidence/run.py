@@ -22,6 +22,7 @@ from plimsoll.rundir.silence import Silence
 JUDGED = tuple(name for name, parts in PERCENTILES.items() if parts <= P999)  # no gate can limit those above
 _UNREAD_FRACTION = 0.01
 _RETRIED_FRACTION = 0.01
+_WAITED = 1.05  # times the p99.9 without waiting for one's own client, past which that wait is a doubt
 
 Times = Mapping[str, float | None]
 
@@ -215,6 +216,14 @@ def _connections(run: RunEvidence) -> _Found:
         part = share(summary.requests.retried, sent)
         text = f"had to send {retried} ({part}) again, since the server had closed their connections."
         yield FindingKind.CLOSED_CONNECTIONS, text, None
+    unqueued_ms = summary.unqueued_ms.p999 if summary and summary.unqueued_ms else None
+    whole_ms = run.response_ms.get("whole", {}).get("p99.9")
+    if summary and unqueued_ms is not None and (whole_ms is None or whole_ms > _WAITED * unqueued_ms):
+        waiting = summary.requests.client_queued
+        waited = f"{counted(waiting, 'request')} ({share(waiting, sent)})"
+        with_wait = milliseconds(whole_ms) if whole_ms is not None else "that of failures"
+        text = f"had {waited} wait for connections of their own clients: its p99.9 is {with_wait}, and "
+        yield FindingKind.CLIENT_QUEUED, f"{text}{milliseconds(unqueued_ms)} without that.", None
 
 
 def _parts(run: RunEvidence) -> _Found:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.failures import failed
 from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.requestfile import HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
+from plimsoll.rundir.requestfile import CLIENT_QUEUED, HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
 
 _LINE_BITS = 48
 
@@ -54,6 +54,7 @@ COLUMNS = {
     "tls": ("", "over TLS"),
     "warmup": ("", "part of the warm-up: in no figure of a report"),
     "queued": ("", "had to wait for a connection when it was due"),
+    "client_queued": ("", "had to wait for one of its own client, which is not the server's doing"),
 }
 
 
@@ -77,6 +78,7 @@ def columns(run: RunDirectory, block: Records) -> dict[str, ColumnValues]:
         ("tls", TLS),
         ("warmup", WARMUP),
         ("queued", QUEUED),
+        ("client_queued", CLIENT_QUEUED),
     ):
         found[name] = ColumnValues((flags & flag) != 0)
     return {name: found[name] for name in COLUMNS}

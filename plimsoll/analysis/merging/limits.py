@@ -22,7 +22,7 @@ def judge(limit: str, summary: Mapping[str, Any], status: str, generator_limited
     counts = summary["requests"]
     measured = counts["sent"] - counts["warmup"]
     if figure == "errors":
-        outcome, says = _errors(float(value.rstrip("% ")), counts["failures"], measured)
+        outcome, says = _errors(float(value.rstrip("% ")), counts, measured)
     else:
         outcome, says = _time(figure, _milliseconds(value), summary, measured, generator_limited)
     if outcome == "kept" and status != "complete":
@@ -41,6 +41,7 @@ def limits_of(all_limits: Sequence[Sequence[str]]) -> list[str]:
 def _time(
     figure: str, at_most_ms: float, summary: Mapping[str, Any], measured: int, generator_limited: bool
 ) -> tuple[str, str]:
+    counts = summary["requests"]
     name = "the longest response time" if figure == "max" else f"{figure} of the response time"
     needed = 1 if figure == "max" else fewest(PERCENTILES[figure])
     if measured < needed:
@@ -51,20 +52,30 @@ def _time(
     if value_ms is None and (least_ms is None or least_ms <= at_most_ms):
         return "not judged", f"{name} falls on a request that failed, and nobody knows after how long"
     shown = _exact(value_ms) if value_ms is not None else f"at least {_exact(least_ms or 0)}"
-    service_ms, service_least_ms = _figure(summary["service_ms"], figure)
-    alone_ms = service_ms if service_ms is not None else service_least_ms
-    if generator_limited and (alone_ms is None or alone_ms <= at_most_ms):
+    if generator_limited and not _is_over(summary["service_ms"], figure, at_most_ms):
         why = "but the generator was the limit of this run: it may be its doing"
+        return "not judged", f"{name} is {shown}, over {_exact(at_most_ms)}, {why}"
+    unqueued = summary.get("unqueued_ms")
+    if unqueued is not None and not _is_over(unqueued, figure, at_most_ms):
+        waited = f"{counts['client_queued']:,} of {counted(measured, 'request')}"
+        alone_ms, _ = _figure(unqueued, figure)
+        known = f"without that it is {_exact(alone_ms)}" if alone_ms is not None else ""
+        why = f"but {waited} waited for connections of their own clients, and "
+        why += known or "nobody knows what it is without that"
         return "not judged", f"{name} is {shown}, over {_exact(at_most_ms)}, {why}"
     return "exceeded", f"{name} is {shown}, over the limit of {_exact(at_most_ms)}"
 
 
-def _errors(percent: float, failures: int, measured: int) -> tuple[str, str]:
+def _errors(percent: float, counts: Mapping[str, Any], measured: int) -> tuple[str, str]:
+    failures, never_sent = counts["failures"], counts.get("client_timeouts", 0)
     if not measured:
         return "not judged", "no request was measured, so no share of them failed"
     part = f"{100 * failures / measured:.3g} %"
     says = f"{failures:,} of {counted(measured, 'request')} failed ({part})"
     share = percent / 100
+    if failures - never_sent <= share * measured < failures:
+        why = f"but {never_sent:,} of them waited for connections of their own clients and were never sent"
+        return "not judged", f"{says}, over {percent:g} %, {why}"
     if failures > share * measured:
         return "exceeded", f"{says}, over the limit of {percent:g} %"
     if share and measured * share < 1:
@@ -78,6 +89,12 @@ def _errors(percent: float, failures: int, measured: int) -> tuple[str, str]:
 def _figure(times: Mapping[str, Any], figure: str) -> tuple[float | None, float | None]:
     """Return a figure of summary.json; where it is censored, what it is at least."""
     return times.get(figure), times.get("censored", {}).get(figure)
+
+
+def _is_over(times: Mapping[str, Any], figure: str, at_most_ms: float) -> bool:
+    value_ms, least_ms = _figure(times, figure)
+    known_ms = value_ms if value_ms is not None else least_ms
+    return known_ms is not None and known_ms > at_most_ms
 
 
 def _milliseconds(text: str) -> float:

@@ -7,7 +7,7 @@ from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.sample import P999, fewest
 from plimsoll.common.severity import Severity, gravest_first
-from plimsoll.common.units import counted, milliseconds, share
+from plimsoll.common.units import counted, milliseconds, share, significant
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4
@@ -30,7 +30,7 @@ def cautions_of(run: MeasuredRun) -> list[Caution]:
         Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
         for finding in log_findings([run.evidence], "the target", scenario)
     ]
-    found += _judged(run)
+    found += _judged(run) + _proxies(run)
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)
 
@@ -48,6 +48,22 @@ def _judged(run: MeasuredRun) -> list[Caution]:
         for one in (run.directory.summary.limits if run.directory.summary else [])
         if one.outcome in levels
     ]
+
+
+def _proxies(run: MeasuredRun) -> list[Caution]:
+    clients = run.directory.facts.clients
+    if clients is None or not clients.proxies:
+        return []
+    proxies = "a proxy's address" if clients.proxies == 1 else f"{clients.proxies:,} addresses of proxies"
+    part = significant(100 * clients.proxies_share)
+    text = f"The log has {proxies} in place of many visitors', with {part} % of the requests. "
+    if clients.spread_over:
+        text += f"They were spread over {clients.spread_over:,} clients; which sent which was drawn."
+        return [Caution(Severity.NOTE, text)]
+    text += (
+        "They were sent as the log's own clients (--clients log), so that visitors waited for one another."
+    )
+    return [Caution(Severity.WARN, text)]
 
 
 def _killed(run: MeasuredRun) -> list[Caution]:
@@ -95,16 +111,26 @@ def _failures(run: MeasuredRun) -> list[Caution]:
 
 
 def _waiting(run: MeasuredRun) -> list[Caution]:
-    queued, requests = run.statistics.queued, run.statistics.requests
-    if not queued:
-        return []
-    text = (
-        f"{counted(queued, 'request')} ({share(queued, requests)}) waited for a free connection, as in a "
-        "browser that has all its connections in use. The wait is part of the response time; if it is the "
-        "cap on connections that you see, raise --max-connections, and the limit of open files with it "
-        "(ulimit -n)."
-    )
-    return [Caution(Severity.WARN if queued > requests * _MISMATCH_SHARE else Severity.NOTE, text)]
+    figures, found = run.statistics, []
+    own, capped = figures.client_queued, figures.queued - figures.client_queued
+    if own:
+        wait, unqueued = (figures.samples[name].figures() for name in ("client_wait", "unqueued"))
+        text = (
+            f"{counted(own, 'request')} ({share(own, figures.requests)}) waited for a connection of their "
+            "own client, as in a browser that has all its connections in use, for up to "
+            f"{wait.shown('max', milliseconds)}. The wait is part of the response time, but not the server's "
+            f"doing: without it, p99.9 is {unqueued.shown('p99.9', milliseconds)}."
+        )
+        found.append(Caution(Severity.NOTE, text))
+    if capped:
+        text = (
+            f"{counted(capped, 'request')} ({share(capped, figures.requests)}) waited for a free connection. "
+            "The wait is part of the response time; if it is the cap on connections that you see, raise "
+            "--max-connections, and the limit of open files with it (ulimit -n)."
+        )
+        many = capped > figures.requests * _MISMATCH_SHARE
+        found.append(Caution(Severity.WARN if many else Severity.NOTE, text))
+    return found
 
 
 def _not_sent(run: MeasuredRun) -> list[Caution]:

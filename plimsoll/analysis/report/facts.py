@@ -2,8 +2,8 @@
 
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.together import together_of
-from plimsoll.common.units import ABSENT, counted, seconds, share
-from plimsoll.rundir.runfacts import ExperimentRun, LogPauses, Storage
+from plimsoll.common.units import ABSENT, counted, seconds, share, significant
+from plimsoll.rundir.runfacts import Clients, ExperimentRun, LogPauses, Storage
 
 _GIB = 1 << 30
 
@@ -27,6 +27,7 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("connected to", (target.connect_to or ", ".join(target.addresses)) if target else None),
         *(("log", _log(run, index)) for index in range(len(facts.logs))),
         ("pauses of the log", _pauses(facts.log_pauses)),
+        ("clients of the log", _clients(facts.clients)),
         ("speed", None if facts.from_log else _speed(facts.speed, facts.loop)),
         ("seed", None if facts.seed is None else str(facts.seed)),
         ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
@@ -88,6 +89,20 @@ def _pauses(pauses: LogPauses | None) -> str | None:
     if pauses is None:
         return None
     return f"{pauses.shortened:,} shortened, by {seconds(pauses.cut_s)} in all"
+
+
+def _clients(clients: Clients | None) -> str | None:
+    if clients is None:
+        return None
+    said = (
+        f"{clients.counted:,}, the largest with {significant(100 * clients.largest_share)} % of the requests"
+    )
+    if not clients.proxies:
+        return said
+    over = f"spread over {clients.spread_over:,} clients" if clients.spread_over else "not spread"
+    return (
+        f"{said}; {clients.proxies:,} of proxies, with {significant(100 * clients.proxies_share)} %, {over}"
+    )
 
 
 def _speed(speed: str | None, loop: str) -> str | None:

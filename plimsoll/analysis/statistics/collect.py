@@ -13,7 +13,7 @@ from plimsoll.analysis.statistics.routes import RouteTotals
 from plimsoll.analysis.statistics.sample import Sample
 from plimsoll.analysis.statistics.timeline import Timeline
 from plimsoll.analysis.statistics.times import Microseconds, Times, narrow
-from plimsoll.rundir.requestfile import QUEUED, SENT_TO_LOGIN, WARMUP, Records
+from plimsoll.rundir.requestfile import CLIENT_QUEUED, QUEUED, SENT_TO_LOGIN, TIMEOUT, WARMUP, Records
 
 
 class Collection:
@@ -34,6 +34,8 @@ class Collection:
         self.failures = 0
         self.warmup = 0
         self.queued = 0
+        self.client_queued = 0
+        self.client_timeouts = 0
         self.end_ns = 0
         self.first_start_ns: int | None = None
         self.last_done_ns = 0
@@ -43,6 +45,11 @@ class Collection:
         self.routes = RouteTotals()
         self._service: list[Times] = []
         self._ttfb: list[Microseconds] = []
+        # Of those that waited for a connection of their own client: how long, and the response times with and
+        # without that.
+        self._client_wait: list[Times] = []
+        self._waited: list[Times] = []
+        self._unqueued: list[Times] = []
 
     def add(self, block: Records) -> None:
         """Add a block of records, shape (n,)."""
@@ -72,10 +79,24 @@ class Collection:
         self._service.append(Times.of(counted_us(total_us, failures, self.timeout_us), failures))
         self._ttfb.append(ttfb_us[(ttfb_us > 0) & ~failures])
         self.timeline.add(due_ns, took_us, response_us, lag_us, queued, failures)
+        if (own := (_column(block, "flags") & CLIENT_QUEUED) != 0).any():
+            self._add_client_queued(block[own], response_us[own], failures[own])
         if self.phases is not None:
             self.phases.add(due_ns, response_us, failures)
         self._add_to_routes(block, response_us, failures, error != 0)
         self.error_counts += np.bincount(error, minlength=256)
+
+    def _add_client_queued(
+        self, block: Records, response_us: Microseconds, failures: NDArray[np.bool_]
+    ) -> None:
+        lag_us, total_us = _column(block, "lag_us"), _column(block, "total_us")
+        sent = (block["error"] != TIMEOUT) | (total_us > 0)
+        self.client_queued += len(block)
+        self.client_timeouts += int((~sent).sum())
+        self._client_wait.append(Times(lag_us))
+        self._waited.append(Times(response_us))
+        unqueued_us = counted_us(total_us, failures, self.timeout_us)
+        self._unqueued.append(Times.of(unqueued_us[sent], failures[sent]))
 
     def _add_to_routes(
         self,
@@ -105,6 +126,9 @@ class Collection:
     def samples(self) -> dict[str, Sample]:
         """Return `response`, `service`, `lag` (of what was not queued) and `ttfb` (of answers).
 
+        Where requests waited for connections of their own clients, also `client_wait` and `unqueued`, the
+        response times without that.
+
         May be called once: the gathered service times and first bytes are given away.
         """
         service, self._service = Times.joined(self._service), []
@@ -116,7 +140,18 @@ class Collection:
             "ttfb": ttfb,
         }
         with ThreadPoolExecutor(2) as pool:  # sorting lets go of the interpreter's lock
-            return dict(zip(values, pool.map(Sample.of_times, values.values()), strict=True))
+            samples = dict(zip(values, pool.map(Sample.of_times, values.values()), strict=True))
+        if self.client_queued:
+            samples["client_wait"] = Sample.of_times(Times.joined(self._client_wait))
+            samples["unqueued"] = self._without_waits(samples["response"])
+        return samples
+
+    def _without_waits(self, response: Sample) -> Sample:
+        """Return `response` with the times of those that waited for their own client replaced."""
+        waited = Sample.of_times(Times.joined(self._waited)).sorted_us
+        among_equals = np.arange(len(waited)) - np.searchsorted(waited, waited)
+        others_us = np.delete(response.sorted_us, np.searchsorted(response.sorted_us, waited) + among_equals)
+        return Sample.of_times(Times.joined([Times(others_us, response.failed_from_us), *self._unqueued]))
 
     @property
     def elapsed_s(self) -> float:

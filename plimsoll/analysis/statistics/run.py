@@ -26,6 +26,9 @@ Progress = Callable[[int], None]
 class RunFigures:
     """One run's figures. Times by name (`response`, `service`, `lag`, `ttfb`) are exact order statistics.
 
+    `client_queued` of the `queued` waited for a connection of their own client (`client_wait`; `unqueued` are
+    the response times without that), and `client_timeouts` of these until their time was up.
+
     `failures` counts requests without a whole response and wrong answers: they count at `timeout_ms`, None
     where that is not known. `p999_clustering` is how many times fewer independent requests would say as much
     of p99.9 as these do.
@@ -36,6 +39,8 @@ class RunFigures:
     timeout_ms: float | None
     warmup: int
     queued: int
+    client_queued: int
+    client_timeouts: int
     duration_s: float
     samples: Mapping[str, OrderStatistics]
     p999_upper_ms: float | None
@@ -57,6 +62,8 @@ class RunFigures:
                 "sent": self.requests + self.warmup,
                 "warmup": self.warmup,
                 "queued": self.queued,
+                "client_queued": self.client_queued,
+                "client_timeouts": self.client_timeouts,
                 "ok": self.total.grinder.tests,
                 "errors": self.total.errors,
                 "failures": self.failures,
@@ -135,6 +142,8 @@ def figures_of(
         timeout_ms=None if collection.timeout_us is None else collection.timeout_us / 1000,
         warmup=collection.warmup,
         queued=collection.queued,
+        client_queued=collection.client_queued,
+        client_timeouts=collection.client_timeouts,
         duration_s=collection.end_ns / 1e9,
         samples=samples,
         p999_upper_ms=None if clustered is None else upper_bound_ms(response, P999, clustered),

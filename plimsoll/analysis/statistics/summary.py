@@ -32,6 +32,8 @@ def summarise(directory: Path, measures: Measures, unsent: Unsent) -> dict[str, 
             "status_mismatch": run.total.status_mismatch if run else 0,
             "bytes_mismatch": run.total.bytes_mismatch if run else 0,
             "queued": run.queued if run else 0,
+            "client_queued": run.client_queued if run else 0,
+            "client_timeouts": run.client_timeouts if run else 0,
             "retried": 0,
             "warmup": run.warmup if run else 0,
             "skipped": unsent.skipped,
@@ -41,6 +43,11 @@ def summarise(directory: Path, measures: Measures, unsent: Unsent) -> dict[str, 
         **{f"{name}_ms": _times_ms(run, name) for name in _TIMES},
         # The records do not say how late the generator was with what then waited for a connection.
         "late_ms": _times_ms(run if run and not run.queued else None, "lag"),
+        **{
+            f"{name}_ms": _times_ms(run, name)
+            for name in ("client_wait", "unqueued")
+            if run and run.client_queued
+        },
         "grinder": _grinder(run),
         "measures": summaries(measures),
     }

@@ -25,7 +25,7 @@ var multiplexed = []story{
 		4 answered a1    → a1 ok 200 first=2 total=2 h2 tls
 		5 due a2:h2
 		9 allow 1:1      → send a2 1
-		10 answered a2   → a2 ok 200 lag=4 first=1 total=1 reused h2 tls queued`},
+		10 answered a2   → a2 ok 200 lag=4 first=1 total=1 reused h2 tls queued own`},
 	{says: "a connection that may take nothing is closed for another client, and its own then waits for the cap",
 		bounds: Bounds{MaxConnections: 1}, tls: true, lines: `
 		2 due a1:h2      → open 1 a1

@@ -192,7 +192,7 @@ func (s *scene) Add(r *record.Record) {
 			text += fmt.Sprintf(" %s%d", n.name, n.of)
 		}
 	}
-	for i, name := range []string{"reused", "h2", "tls", "warmup", "queued"} {
+	for i, name := range []string{"reused", "h2", "tls", "warmup", "queued", "member", "login", "own"} {
 		if r.Flags&(1<<i) != 0 {
 			text += " " + name
 		}

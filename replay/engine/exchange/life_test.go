@@ -85,7 +85,7 @@ var connections = []story{
 		4 opened 1 2 3 4 5 6 → send a1 1; send a2 2; send a3 3; send a4 4; send a5 5; send a6 6
 		10 answered a3   → send a7 3; a3 ok 200 connect=2 first=8 total=8
 		12 answered a1   → send a8 1; a1 ok 200 connect=2 first=10 total=10
-		20 answered a7 a8 → a7 ok 200 lag=6 first=10 total=10 reused queued; a8 ok 200 lag=10 late=2 first=8 total=8 reused queued`},
+		20 answered a7 a8 → a7 ok 200 lag=6 first=10 total=10 reused queued own; a8 ok 200 lag=10 late=2 first=8 total=8 reused queued own`},
 	{says: "the connection that was used last is used first", lines: `
 		2 due a1 a2      → open 1 a1; open 2 a2
 		2 opened 1 2     → send a1 1; send a2 2
@@ -157,14 +157,14 @@ var caps = []story{
 		4 due a2
 		900 answered a1  → send a2 1; a1 ok 200 first=898 total=898
 		1100 passes      → b1 timeout lag=1000 queued
-		1110 answered a2 → a2 ok 200 lag=896 first=210 total=210 reused queued`},
+		1110 answered a2 → a2 ok 200 lag=896 first=210 total=210 reused queued own`},
 	{says: "when too many wait, further ones are skipped, and nothing is closed for them",
 		bounds: Bounds{MaxConnections: 1, PerClient: 1, MaxQueued: 1}, lines: `
 		2 due a1         → open 1 a1
 		2 opened 1       → send a1 1
 		3 due a2 b1      → b1 skipped: cap_reached
 		5 answered a1    → send a2 1; a1 ok 200 first=3 total=3
-		6 answered a2    → a2 ok 200 lag=2 first=1 total=1 reused queued`},
+		6 answered a2    → a2 ok 200 lag=2 first=1 total=1 reused queued own`},
 }
 
 var retries = []story{
@@ -206,9 +206,9 @@ var retries = []story{
 		950 due a3
 		1100 closed 1    → close 1; again; open 2 a2
 		1101 opened 2    → send a2 2
-		1900 passes      → close 2; open 3 a3; a2 timeout lag=897 connect=1 total=1000 queued
+		1900 passes      → close 2; open 3 a3; a2 timeout lag=897 connect=1 total=1000 queued own
 		1901 opened 3    → send a3 3
-		1902 answered a3 → a3 ok 200 lag=950 connect=1 first=2 total=2 queued`},
+		1902 answered a3 → a3 ok 200 lag=950 connect=1 first=2 total=2 queued own`},
 	{says: "time-outs come in the order of the first attempts", lines: `
 		2 due a1         → open 1 a1
 		2 opened 1       → send a1 1
@@ -229,7 +229,7 @@ var retries = []story{
 		bounds: Bounds{PerClient: 1}, lines: `
 		2 due a1 a2      → open 1 a1
 		2 opened 1       → send a1 1
-		1002 passes      → a2 timeout lag=1000 queued; close 1; a1 timeout total=1000`},
+		1002 passes      → a2 timeout lag=1000 queued own; close 1; a1 timeout total=1000`},
 	{says: "a request that still waits at its time-out is not sent",
 		bounds: Bounds{PerClient: 1}, lines: `
 		2 due a1         → open 1 a1
@@ -237,8 +237,8 @@ var retries = []story{
 		3 due a2
 		900 due a3
 		950 answered a1  → send a2 1; a1 ok 200 first=948 total=948
-		1900 passes      → a3 timeout lag=1000 queued
-		1910 answered a2 → a2 ok 200 lag=947 first=960 total=960 reused queued`},
+		1900 passes      → a3 timeout lag=1000 queued own
+		1910 answered a2 → a2 ok 200 lag=947 first=960 total=960 reused queued own`},
 }
 
 // runStory gives a life one line after the other.

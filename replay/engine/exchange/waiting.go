@@ -15,6 +15,9 @@ func (l *Life) wait(cl *client, s *Shot, now int64) {
 		return
 	}
 	s.Flags |= record.Queued
+	if s.StartNS == 0 && len(cl.conns) >= l.perClient(cl) && !(l.overHTTP2(cl.key) && cl.conns[0].isOpening()) {
+		s.Flags |= record.ClientQueued
+	}
 	if s.retried {
 		cl.queue = slices.Insert(cl.queue, 0, s)
 	} else {

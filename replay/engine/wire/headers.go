@@ -12,6 +12,7 @@ type Headers struct {
 	list     []header
 	host     string
 	replaced []string
+	client   []string
 }
 
 type header struct{ name, value string }
@@ -99,6 +100,34 @@ func (h *Headers) Each(use func(name, value string)) {
 			use(one.name, one.value)
 		}
 	}
+}
+
+// clientHeaders are those that proxies name their clients in.
+var clientHeaders = []string{"X-Forwarded-For", "X-Real-IP"}
+
+// NameClients sends the address of the log's client in these headers, too.
+func (h *Headers) NameClients(names []string) error {
+	for _, name := range names {
+		at := slices.IndexFunc(clientHeaders, func(known string) bool { return strings.EqualFold(known, name) })
+		switch {
+		case at < 0:
+			return fmt.Errorf("%q is no header for a client: give %s", name, strings.Join(clientHeaders, " or "))
+		case h.replaces(name):
+			return fmt.Errorf("%s is among your own headers, too: leave it out there", clientHeaders[at])
+		case !slices.Contains(h.client, clientHeaders[at]):
+			h.client = append(h.client, clientHeaders[at])
+		}
+	}
+	return nil
+}
+
+// ClientAddress returns a text of the log as an IP address that may be sent; "" where it is none.
+func ClientAddress(text []byte) string {
+	address, err := netip.ParseAddr(string(text))
+	if err != nil || address.Zone() != "" {
+		return ""
+	}
+	return address.String()
 }
 
 // Sets reports whether a header is among them, also one that takes it away.

@@ -50,3 +50,37 @@ func TestAuthorities(t *testing.T) {
 		}
 	}
 }
+
+// TestTheClientOfALogIsSentAsAnAddressOrNotAtAll: what else a log has in its place never goes out.
+func TestTheClientOfALogIsSentAsAnAddressOrNotAtAll(t *testing.T) {
+	for _, row := range []struct{ says, client, sent string }{
+		{"an IPv4 address", "203.0.113.7", "203.0.113.7"},
+		{"an IPv6 address, in its short form", "2001:DB8:0:0::1", "2001:db8::1"},
+		{"a name", "client.example", ""},
+		{"nothing", "-", ""},
+		{"a zone, which is a text of its own", "fe80::1%a\r\nX: y", ""},
+		{"a line feed", "203.0.113.7\r\nX: y", ""},
+		{"two addresses", "203.0.113.7, 10.0.0.1", ""},
+		{"a port", "203.0.113.7:80", ""},
+		{"an address that some read as octal", "203.0.113.010", ""},
+	} {
+		h, _ := ParseHeaders([]string{"Accept:", "Accept-Encoding:"})
+		if err := h.NameClients([]string{"x-real-ip", "X-Forwarded-For", "X-Real-IP"}); err != nil {
+			t.Fatal(err)
+		}
+		want := "GET / HTTP/1.1\r\nHost: site.example\r\n"
+		if row.sent != "" {
+			want += "X-Real-IP: " + row.sent + "\r\nX-Forwarded-For: " + row.sent + "\r\n"
+		}
+		r := Request{Method: "GET", Target: "/", ClientIP: ClientAddress([]byte(row.client))}
+		if got := string(r.AppendHTTP1(nil, "site.example", h)); got != want+"\r\n" {
+			t.Errorf("%s: %q", row.says, got)
+		}
+	}
+	own, _ := ParseHeaders([]string{"X-Real-IP: 192.0.2.1"})
+	for name, says := range map[string]string{"X-Real-Ip": "among your own", "Via": `"Via" is no header for a client`} {
+		if err := own.NameClients([]string{name}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

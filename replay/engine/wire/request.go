@@ -37,6 +37,7 @@ type Request struct {
 	Proto                    Protocol
 	// IfModifiedSince is set for a logged 304, which should be one again. A validator that the server sent takes precedence.
 	IfModifiedSince time.Time
+	ClientIP        string // address of the log's client, for the headers that name it; empty: none
 	Cookie          string // of a member; none for guests
 	Body, BodyType  string // what it carries, and the content type of that
 	RangeBytes      int64  // > 0 for a logged 206: asks for this many bytes from the start
@@ -81,6 +82,9 @@ func (r *Request) fields(own *Headers, field func(name, value string)) {
 		add("Range", "bytes=0-"+strconv.FormatInt(r.RangeBytes-1, 10))
 	}
 	add("Cookie", r.Cookie)
+	for _, name := range own.client {
+		add(name, r.ClientIP)
+	}
 	for _, h := range own.list {
 		if h.value != "" {
 			field(h.name, h.value)

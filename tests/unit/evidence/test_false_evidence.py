@@ -237,6 +237,7 @@ def _load(folder: Path, **settings: object) -> None:
         same: dict[str, object] = {
             "timeout_s": 60.0,
             "max_connections": None,
+            "clients": "log",
             "headers": {},
             "program_version": "1",
         }
@@ -266,6 +267,7 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("records of two backends, swapped", _swapped, "other-records"),
     ("another time-out", lambda p: _load(p, timeout_s=1.0), "other-load"),
     ("another cap on connections", lambda p: _load(p, max_connections=28), "other-load"),
+    ("clients spread", lambda p: _load(p, clients="proxies' spread over 250"), "other-load"),
     ("another header", lambda p: _load(p, headers={"cookie": "9f86d0"}), "other-load"),
 ]
 
@@ -308,6 +310,18 @@ def test_another_version_is_a_doubt(tmp_path: Path) -> None:
     found = verdict(tmp_path)
     assert found["verdict"] == "PASS"
     assert "other-version" in names(found)
+
+
+@pytest.mark.parametrize(("without_ms", "named"), [(0.001, True), (1e6, False)], ids=["most", "little"])
+def test_waiting_for_ones_own_client_is_named_where_it_makes_the_tail(
+    tmp_path: Path, without_ms: float, named: bool
+) -> None:
+    for path in runs_of(write_both(tmp_path)):
+        summary = json.loads((path / "summary.json").read_text())
+        summary["requests"]["client_queued"] = 7
+        summary["unqueued_ms"] = {"p99.9": without_ms}
+        (path / "summary.json").write_text(json.dumps(summary))
+    assert ("client-queued" in names(verdict(tmp_path))) is named
 
 
 def test_true_evidence_has_no_finding(tmp_path: Path) -> None:

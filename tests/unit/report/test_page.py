@@ -211,12 +211,15 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
     table["status"][100:130], table["bytes"][200:230] = 302, 1
     table["logged_bytes"][200:230] = 9000
     table["status"][300:304] = 500
+    table["flags"][400:420], table["lag_us"][400:420] = 16 | 128, 7_000_000
     requests = {"sent": 1999, "skipped": {"cap_reached": 7}, "unsent": 3}
     text = _text(write_run(tmp_path / "run", table, summary={"requests": requests}))
     for says in (
         "9 requests of 1,996 failed (0.451 %): 5 timeout, 4 wrong answers. "
         "Since run.json does not say at which time-out, they count as slower than every answer.",
         "5 requests (0.251 %) waited for a free connection",
+        "20 requests (1 %) waited for a connection of their own client, as in a browser that has all its "
+        "connections in use, for up to 7 s. The wait is part of the response time",
         "4 requests of the warm-up were left out.",
         "1.5 % of the answers of the target are not what the log has",
         "1.5 % of the answers of the target have another size than the log has.",
@@ -286,6 +289,30 @@ def test_what_was_corrected_in_the_log_is_said(tmp_path: Path) -> None:
     text = _text(write_run(tmp_path / "run", records(2000), logs=[log], log_pauses=pauses))
     assert "access.log, 2,000 valid lines, 2 stray time stamps" in text
     assert "3 shortened, by 72 h in all" in text
+
+
+@pytest.mark.parametrize(
+    ("what", "clients", "said"),
+    [
+        ("visitors of their own", {}, ["2, the largest with 51.4 % of the requests<"]),
+        (
+            "proxies, spread",
+            {"proxies": 2, "proxies_share": 1, "spread_over": 250},
+            ["2 of proxies, with 100 %, spread over 250 clients<", "They were spread over 250 clients;"],
+        ),
+        (
+            "proxies, kept",
+            {"proxies": 1, "proxies_share": 0.5},
+            ["1 of proxies, with 50 %, not spread<", "so that visitors waited for one another"],
+        ),
+    ],
+)
+def test_clients_of_the_log_are_said(
+    tmp_path: Path, what: str, clients: dict[str, float], said: list[str]
+) -> None:
+    facts = {"counted": 2, "largest_share": 0.514, "spread_over": None} | clients
+    text = page(measured(write_run(tmp_path / "run", records(2000), clients=facts)))
+    assert all(one in text for one in said), what
 
 
 def test_a_small_run_says_that_it_is_too_small(tmp_path: Path) -> None:

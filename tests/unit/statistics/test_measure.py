@@ -28,7 +28,7 @@ row = st.fixed_dictionaries(
         "status": st.sampled_from([0, 200, 404, 429, 500]),
         "logged_status": st.sampled_from([0, 200, 404, 429, 503]),
         "error": st.sampled_from([0, 0, 0, 1, 4]),
-        "flags": st.sampled_from([0, 1, 8, 16, 24]),
+        "flags": st.sampled_from([0, 1, 8, 16, 24, 144]),
     }
 )
 
@@ -130,3 +130,21 @@ def test_progress_is_told_of_every_record(small_run: Path) -> None:
     seen: list[int] = []
     measure(RunDirectory.open(small_run), seen.append)
     assert sum(seen) == 1000
+
+
+def test_waiting_for_its_own_client_has_figures_of_its_own(tmp_path: Path) -> None:
+    """The response times without that are those that records without the wait have."""
+    table = records(2000)
+    table["total_us"] = np.random.default_rng(7).integers(1, 400, 2000) * 1000
+    alone = table.copy()
+    table["flags"][:700], table["lag_us"][:700] = 16 | 128, 8_000_000
+    table["error"][690:710] = 2  # a failure counts at its time-out either way
+    alone["error"][690:710] = 2
+    table["error"][0], table["total_us"][0] = 4, 0  # was never sent
+    load = {"digest": "1", "settings": {"timeout_s": 30.0}}
+    found = measure(RunDirectory.open(write_run(tmp_path / "run", table, load=load)))
+    expected = measure(RunDirectory.open(write_run(tmp_path / "alone", alone[1:], load=load)))
+    assert (found.client_queued, found.client_timeouts, expected.client_queued) == (700, 1, 0)
+    assert found.samples["unqueued"].figures() == expected.samples["response"].figures()
+    assert found.samples["client_wait"].figures_ms()["p50"] == 8000
+    assert "unqueued" not in expected.samples
