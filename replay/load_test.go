@@ -38,6 +38,9 @@ func shapings(t *testing.T) map[string]shaping {
 		"Config":         {[]string{"--config", writeText(t, "log-format COMMON\n")}, shapes},
 		"StrictHosts":    {[]string{"--strict-hosts"}, shapes},
 		"AllowRejects":   {[]string{"--allow-rejects"}, not},
+
+		"AllowDuplicates": {[]string{"--allow-duplicates"}, not},
+
 		"LogTime":        {[]string{"--log-time", "finished"}, shapes},
 		"Speed":          {[]string{"--speed", "99"}, shapes},
 		"Rate":           {[]string{"--speed", "1", "--rate", "100"}, shapes},

@@ -92,6 +92,11 @@ func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, 
 	if err != nil {
 		return nil, nil, run.UsageError{Err: err}
 	}
+	if !c.AllowDuplicates {
+		if err := traffic.CheckDuplicates(logs, logs.Paths()); err != nil {
+			return nil, nil, run.UsageError{Err: err}
+		}
+	}
 	format, err := logs.FormatFor(spec)
 	if err != nil {
 		return nil, nil, run.UsageError{Err: err}

@@ -126,6 +126,7 @@ func TestParseRefusesInOneSentence(t *testing.T) {
 		{"an unknown zone", []string{"--format", "COMBINED", "--tz", "Nowhere", good}, "Europe/Berlin"},
 		{"a configuration that is not there", []string{"--config", "/no/goaccess.conf", good}, "no such file"},
 		{"no format fits", []string{logFile(t, "one\ntwo\n")}, fmt.Sprintf("tried %d presets", len(accesslog.Presets()))},
+		{"a log and its copy", []string{good, logFile(t, parsedLine+parsedLine)}, "--allow-duplicates"},
 		{"too many rejects", []string{"--format", "COMBINED", half}, "10 of 30 lines"},
 		{"too many rejects, totals", []string{"--format", "COMBINED", "--stats", half}, "--allow-rejects"},
 	} {
@@ -135,6 +136,9 @@ func TestParseRefusesInOneSentence(t *testing.T) {
 		}
 	}
 	if code, out, _ := runParse("", "--allow-rejects", "--stats", half); code != 0 || !strings.Contains(out, `"failed":10`) {
+		t.Error(code, out)
+	}
+	if code, out, _ := runParse("", "--allow-duplicates", "--stats", good, logFile(t, parsedLine)); code != 0 || !strings.Contains(out, `"valid":2`) {
 		t.Error(code, out)
 	}
 }

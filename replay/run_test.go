@@ -296,6 +296,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	rejects := writeLog(t, logLine(0, "GET / HTTP/1.1", "UA"), "nonsense\n", "\x1b[2Jmore\n")
+	copied := writeLog(t, logLine(0, "GET / HTTP/1.1", "UA"))
 	readable := filepath.Join(t.TempDir(), "headers")
 	if err := os.WriteFile(readable, []byte("Cookie: a=b\n"), 0o644); err != nil { // #nosec G306 -- that is the mistake
 		t.Fatal(err)
@@ -309,6 +310,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{"a binary file", []string{binary}, []string{"not text"}},
 		{"only comments", []string{writeLog(t, "# comment\n", "\n")}, []string{"no lines"}},
 		{"too many rejects", []string{rejects, "--format", "COMBINED"}, []string{"2 of 3 lines", "--allow-rejects", "column"}},
+		{"a log and its copy", append([]string{copied}, target()...), []string{copied + " and " + good, "--allow-duplicates"}},
 		{"an unknown specifier", target("--format", "%h %Q"), []string{"%Q"}},
 		{"a format that lacks the date", target("--format", "%h %r"), []string{"%d"}},
 		{"speed 0", target("--speed", "0"), []string{"--speed", "from 0.0001"}},

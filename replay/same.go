@@ -276,7 +276,7 @@ func (c *sameCmd) openLogs(ctx context.Context, s run.Streams) (*traffic.Logs, e
 	if err != nil {
 		return nil, err
 	}
-	logs, err := traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec})
+	logs, err := traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec, AllowDuplicates: c.AllowDuplicates})
 	if err != nil {
 		return nil, ended(ctx, run.UsageError{Err: err})
 	}

@@ -67,7 +67,7 @@ var shapeless = map[string][]string{
 	"names":                            {"Backend", "Repeat", "Route"},
 	"what is written":                  {"Out", "GrinderLog", "HDRLog"},
 	"what is shown":                    {"JSON", "Quiet", "Metrics", "MetricsRemote"},
-	"when to give up, before any load": {"AllowRejects"},
+	"when to give up, before any load": {"AllowRejects", "AllowDuplicates"},
 	"when to give up, without a target: then the run has failed":       {"KeepGoing"},
 	"what is judged, and when to give up: then the run is interrupted": {"FailOver", "AbortOnFail", "AbortAfter"},
 }

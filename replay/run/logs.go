@@ -21,7 +21,9 @@ func (c *Command) openLogs(ctx context.Context, s Streams, quiet bool) (*traffic
 	if !quiet && IsTerminal(s.Err) {
 		show, end = countingProgress(s.Err)
 	}
-	logs, err := traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec, Pause: c.MaxGap, Progress: show})
+	logs, err := traffic.Open(ctx, c.Logs, s.In, traffic.Reading{
+		Spec: spec, AllowDuplicates: c.AllowDuplicates, Pause: c.MaxGap, Progress: show,
+	})
 	end()
 	switch {
 	case err != nil && ctx.Err() != nil:
