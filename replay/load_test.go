@@ -59,6 +59,7 @@ func shapings(t *testing.T) map[string]shaping {
 		"Exclude":        {[]string{"--exclude", "^/never"}, shapes},
 		"Methods":        {[]string{"--methods", "GET"}, shapes},
 		"Header":         {[]string{"--header", "X-Test: 1"}, shapes},
+		"Host":           {[]string{"--host", "target"}, shapes},
 		"HeaderFile":     {[]string{"--header-file", writeText(t, "Cookie: secret=1\n")}, shapes},
 		"Accounts":       {membersOf(t), shapes},
 		"MembersMatch":   {append(membersOf(t)[:4], "--members-match", "^/"), shapes},

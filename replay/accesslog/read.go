@@ -61,7 +61,7 @@ func (s *Source) Read(ctx context.Context, f *Format, opts ReadOptions) iter.Seq
 }
 
 // Each calls use for every valid request in the order of the logs, until use returns false. The instants of strays are
-// corrected.
+// corrected, and targets are paths where they were absolute URLs.
 func (s *Source) Each(ctx context.Context, f *Format, strays []Strays, use func(r *Request) bool) error {
 	for batch, err := range s.Read(ctx, f, ReadOptions{Strays: strays}) {
 		if err != nil {
@@ -69,6 +69,7 @@ func (s *Source) Each(ctx context.Context, f *Format, strays []Strays, use func(
 		}
 		more := true
 		for i := range batch.Requests {
+			batch.Requests[i].toOrigin()
 			if more = use(&batch.Requests[i]); !more {
 				break
 			}

@@ -36,7 +36,7 @@ type Setup struct {
 func (c *Command) Check() (*Setup, error) {
 	s := &Setup{plan: traffic.Plan{
 		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Pause: c.MaxGap, Seed: c.Seed, Loops: c.Loops,
-		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional,
+		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional, Host: c.Host,
 	}}
 	var wrong []error
 	note := func(err error) {

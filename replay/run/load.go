@@ -51,6 +51,7 @@ var shapings = []shaping{
 	{"burst", []string{"Burst"}, func(g given) any { return g.Burst }},
 	{"seed", []string{"Seed"}, func(g given) any { return g.Seed }},
 	{"headers", []string{"Header", "HeaderFile"}, func(g given) any { return g.setup.headers.Digests(record.Digest) }},
+	{"host", []string{"Host"}, func(g given) any { return g.Host }},
 	{"accounts", []string{"Accounts"}, func(g given) any { return g.setup.membership.facts() }},
 	{"members_match", []string{"MembersMatch"}, func(g given) any { return texts(g.MembersMatch) }},
 	{"members_share", []string{"MembersShare"}, func(g given) any { return orNull(g.MembersShare) }},
