@@ -108,4 +108,5 @@ class Summary(_Model):
     measures: dict[str, MeasureSummary] = {}
     members: MemberCounts | None = None
     limits: list[LimitVerdict] = []
+    not_as_logged: str = ""
     instances: list[Instance] = []

@@ -6,6 +6,7 @@ import "time"
 type tally struct {
 	sent, warmup, ok, errors      uint64
 	statusMismatch, bytesMismatch uint64
+	answers                       answers
 	queued                        uint64
 	members, sentToLogin          uint64
 	firstStartNS, lastDoneNS      int64 // of the measured records
@@ -49,8 +50,9 @@ func (t *tally) add(r *Record) {
 		t.service.add(uint64(r.TotalUS))
 	} else {
 		timeoutUS := uint64(t.timeout.Microseconds())
-		t.response.addFailed(r.ResponseUS(), timeoutUS)
-		t.service.addFailed(uint64(r.TotalUS), timeoutUS)
+		answered := r.Error == None
+		t.response.addFailed(r.ResponseUS(), timeoutUS, answered)
+		t.service.addFailed(uint64(r.TotalUS), timeoutUS, answered)
 	}
 	if r.Flags&Queued != 0 {
 		t.queued++
@@ -69,6 +71,7 @@ func (t *tally) add(r *Record) {
 		t.sentToLogin++
 	}
 	t.judge(r)
+	t.answers.add(r)
 	t.route(r.Route).add(r)
 }
 

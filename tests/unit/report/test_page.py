@@ -1,5 +1,6 @@
 """The page: complete in itself, honest about what is doubtful, and nothing in it but text from a run."""
 
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -228,6 +229,15 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
     ):
         assert says in text
     assert "replay: 1.5 %" not in text, "the run's own name stands before it"
+
+
+def test_a_replay_whose_answers_are_not_the_logs_says_why(tmp_path: Path) -> None:
+    table = records(2000)
+    table["status"] = 404
+    why = "2,000 of 2,000 answers are not those of the log: 404 for 200. The target has no such paths <b>."
+    text = _text(write_run(tmp_path / "run", table, summary={"not_as_logged": why}))
+    assert text.count(html.escape(why)) == 1
+    assert "of the answers of the target are not what the log has" not in text, "it is said already"
 
 
 @pytest.mark.parametrize(
