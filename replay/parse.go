@@ -119,6 +119,9 @@ func showTimes(w io.Writer, paths []string, totals accesslog.Totals) {
 	if len(totals.Strays) > 0 {
 		fmt.Fprintln(w, traffic.StrayText(paths, totals.Strays))
 	}
+	if text := traffic.SetBackText(paths, totals.SetBacks); text != "" {
+		fmt.Fprintln(w, text)
+	}
 	if len(totals.Pauses) > 0 {
 		fmt.Fprintln(w, traffic.PauseText(paths, totals.Pauses))
 	}

@@ -164,5 +164,10 @@ func (l *Logs) Facts() []record.Log {
 	for _, strays := range l.Totals.Strays {
 		out[strays.File].Strays = strays.Requests
 	}
+	for _, step := range l.Totals.SetBacks {
+		if step.Line > 0 {
+			out[step.File].SetBacks++
+		}
+	}
 	return out
 }

@@ -70,7 +70,7 @@ type (
 // entries returns the requests of the logs that may be sent, in the order of the logs.
 func (t *Traffic) entries() sequence {
 	return func(yield func(entry) bool) {
-		err := t.logs.source.Each(context.Background(), t.logs.Format, t.logs.Totals.Strays, func(r *accesslog.Request) bool {
+		err := t.logs.source.Each(context.Background(), t.logs.Format, &t.logs.Totals, func(r *accesslog.Request) bool {
 			if !t.wanted(r) {
 				return true
 			}

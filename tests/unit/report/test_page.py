@@ -287,10 +287,10 @@ def test_members_are_said(tmp_path: Path, what: str, members: dict[str, int] | N
 
 
 def test_what_was_corrected_in_the_log_is_said(tmp_path: Path) -> None:
-    log = {"path": "access.log", "lines": 2000, "valid": 2000, "strays": 2}
+    log = {"path": "access.log", "lines": 2000, "valid": 2000, "strays": 2, "set_backs": 1}
     pauses = {"shortened": 3, "cut_s": 259_200.0}
     text = _text(write_run(tmp_path / "run", records(2000), logs=[log], log_pauses=pauses))
-    assert "access.log, 2,000 valid lines, 2 stray time stamps" in text
+    assert "access.log, 2,000 valid lines, 2 stray time stamps, clock set back 1 time" in text
     assert "3 shortened, by 72 h in all" in text
 
 
