@@ -96,6 +96,11 @@ func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, 
 	if err != nil {
 		return nil, nil, run.UsageError{Err: err}
 	}
+	if !c.AllowDuplicates {
+		if err := traffic.CheckDuplicates(logs, logs.Paths()); err != nil {
+			return nil, nil, run.UsageError{Err: err}
+		}
+	}
 	format, err := logs.FormatFor(spec)
 	if err != nil {
 		return nil, nil, run.UsageError{Err: err}
@@ -117,6 +122,9 @@ func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, count
 func showTimes(w io.Writer, paths []string, totals accesslog.Totals) {
 	if len(totals.Strays) > 0 {
 		fmt.Fprintln(w, traffic.StrayText(paths, totals.Strays))
+	}
+	if text := traffic.SetBackText(paths, totals.SetBacks); text != "" {
+		fmt.Fprintln(w, text)
 	}
 	if len(totals.Pauses) > 0 {
 		fmt.Fprintln(w, traffic.PauseText(paths, totals.Pauses))

@@ -126,6 +126,7 @@ func TestParseRefusesInOneSentence(t *testing.T) {
 		{"an unknown zone", []string{"--format", "COMBINED", "--tz", "Nowhere", good}, "Europe/Berlin"},
 		{"a configuration that is not there", []string{"--config", "/no/goaccess.conf", good}, "no such file"},
 		{"no format fits", []string{logFile(t, "one\ntwo\n")}, fmt.Sprintf("tried %d presets", len(accesslog.Presets()))},
+		{"a log and its copy", []string{good, logFile(t, parsedLine+parsedLine)}, "--allow-duplicates"},
 		{"too many rejects", []string{"--format", "COMBINED", half}, "10 of 30 lines"},
 		{"too many rejects, totals", []string{"--format", "COMBINED", "--stats", half}, "--allow-rejects"},
 	} {
@@ -135,6 +136,9 @@ func TestParseRefusesInOneSentence(t *testing.T) {
 		}
 	}
 	if code, out, _ := runParse("", "--allow-rejects", "--stats", half); code != 0 || !strings.Contains(out, `"failed":10`) {
+		t.Error(code, out)
+	}
+	if code, out, _ := runParse("", "--allow-duplicates", "--stats", good, logFile(t, parsedLine)); code != 0 || !strings.Contains(out, `"valid":2`) {
 		t.Error(code, out)
 	}
 }
@@ -147,6 +151,12 @@ func TestParseHelpHasExamples(t *testing.T) {
 
 func TestStatsNameTimesThatCannotBe(t *testing.T) {
 	at := func(date string) string { return strings.Replace(parsedLine, "10/Oct/2025", date, 1) }
+	hour := func(hour string) (lines string) {
+		for minute := range 60 {
+			lines += strings.Replace(parsedLine, "13:55:36 +0200", fmt.Sprintf("%s:%02d:00 +0000", hour, minute), 1)
+		}
+		return lines
+	}
 	rows := []struct {
 		why, log string
 		args     []string
@@ -155,6 +165,7 @@ func TestStatsNameTimesThatCannotBe(t *testing.T) {
 		{"times as they should be", parsedLine + parsedLine, nil, ""},
 		{"a stray", parsedLine + at("01/Jan/1970") + parsedLine, nil, ":2: the time stamp 1970-01-01 11:55:36 UTC strays"},
 		{"a pause", parsedLine + at("13/Oct/2025"), nil, ":2: nothing was logged for 72h0m0s, from 2025-10-10 11:55:36 UTC"},
+		{"a clock that was set back", hour("10") + hour("10"), nil, ":61: the clock was set back, from 2025-10-10 10:59:00 UTC to 2025-10-10 10:00:00 UTC; a replay goes on"},
 		{"nothing is said where nothing should be", parsedLine + at("13/Oct/2025"), []string{"--quiet"}, ""},
 	}
 	for _, row := range rows {

@@ -38,7 +38,7 @@ func TestRunSendsWhatTheLogSays(t *testing.T) {
 	want := []string{
 		"GET /a?x=1 " + host + "|Mozilla/5.0|",
 		`GET /q="quoted" ` + host + "||",
-		"GET http://elsewhere.example/abs elsewhere.example|UA|", // net/http shows the URI's host
+		"GET /abs " + host + "|UA|", // a path, whatever host the URL has
 		"HEAD /head " + host + `|say "hi"|`,
 	}
 	slices.Sort(want)
@@ -62,6 +62,44 @@ func TestRunSendsWhatTheLogSays(t *testing.T) {
 	}
 	if run.Run.Status != record.Complete || run.Run.Loop != record.Open || run.Run.LogStart.IsZero() {
 		t.Errorf("%+v", run.Run)
+	}
+}
+
+func TestWhoseHostIsSent(t *testing.T) {
+	const own = "the target's"
+	log := writeLog(t,
+		"shop.example "+logLine(0, "GET /named HTTP/1.1", "UA"),
+		"- "+logLine(0, "GET https://user@blog.example:443/absolute HTTP/1.1", "UA"),
+		"- "+logLine(0, "GET HTTP://blog.example:8080?query HTTP/1.1", "UA"),
+		"- "+logLine(0, "GET http://a,b/unsafe HTTP/1.1", "UA"),
+		"- "+logLine(0, "GET /plain HTTP/1.1", "UA"),
+	)
+	for _, c := range []struct {
+		host string
+		want [5]string // none: it is not sent
+	}{
+		{"auto", [5]string{"shop.example", own, own, own, own}},
+		{"log", [5]string{"shop.example", "blog.example", "blog.example:8080", "", own}},
+		{"target", [5]string{own, own, own, own, own}},
+	} {
+		server := newSite(t)
+		code, _, errOut := call("run", log, "--format", `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`, "--target", server.URL,
+			"--out", t.TempDir(), "--quiet", "--speed", "max", "--host", c.host)
+		var want []string
+		for i, target := range []string{"/named", "/absolute", "/?query", "/unsafe", "/plain"} {
+			if c.want[i] != "" {
+				want = append(want, "GET "+target+" "+c.want[i]+"|UA|")
+			}
+		}
+		got := server.requests()
+		for i := range got {
+			got[i] = strings.Replace(got[i], strings.TrimPrefix(server.URL, "http://"), own, 1)
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if code != 0 || !slices.Equal(got, want) {
+			t.Errorf("--host %s: exit %d %s, sent\n%q, want\n%q", c.host, code, errOut, got, want)
+		}
 	}
 }
 
@@ -296,6 +334,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	rejects := writeLog(t, logLine(0, "GET / HTTP/1.1", "UA"), "nonsense\n", "\x1b[2Jmore\n")
+	copied := writeLog(t, logLine(0, "GET / HTTP/1.1", "UA"))
 	readable := filepath.Join(t.TempDir(), "headers")
 	if err := os.WriteFile(readable, []byte("Cookie: a=b\n"), 0o644); err != nil { // #nosec G306 -- that is the mistake
 		t.Fatal(err)
@@ -309,6 +348,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{"a binary file", []string{binary}, []string{"not text"}},
 		{"only comments", []string{writeLog(t, "# comment\n", "\n")}, []string{"no lines"}},
 		{"too many rejects", []string{rejects, "--format", "COMBINED"}, []string{"2 of 3 lines", "--allow-rejects", "column"}},
+		{"a log and its copy", append([]string{copied}, target()...), []string{copied + " and " + good, "--allow-duplicates"}},
 		{"an unknown specifier", target("--format", "%h %Q"), []string{"%Q"}},
 		{"a format that lacks the date", target("--format", "%h %r"), []string{"%d"}},
 		{"speed 0", target("--speed", "0"), []string{"--speed", "from 0.0001"}},

@@ -277,7 +277,9 @@ func (c *sameCmd) openLogs(ctx context.Context, s run.Streams) (*traffic.Logs, e
 		return nil, err
 	}
 	var logs *traffic.Logs
-	if !run.InTime(ctx, func() { logs, err = traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec}) }) {
+	if !run.InTime(ctx, func() {
+		logs, err = traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec, AllowDuplicates: c.AllowDuplicates})
+	}) {
 		return nil, ended(ctx, nil)
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ func TestOnlyTheTwoSidesAreAsked(t *testing.T) {
 		logLine(0, "GET /a HTTP/1.1", "UA"), logLine(1, "POST /b HTTP/1.1", "UA"),
 		logLine(2, "GET "+third.URL+"/c HTTP/1.1", "UA"), logLine(3, "GET //"+strings.TrimPrefix(third.URL, "http://")+"/d HTTP/1.1", "UA"),
 		logLine(4, `GET /e\r\nX-Evil:1 HTTP/1.1`, "UA"), logLine(5, "HEAD /f HTTP/1.1", "UA"),
-		logLine(6, "GET /a HTTP/1.1", "UA"),
+		logLine(6, "GET /a HTTP/1.1", "UA"), logLine(7, "GET ftp://"+strings.TrimPrefix(third.URL, "http://")+"/g HTTP/1.1", "UA"),
 	)
 	code, out, errOut := call("same", log, "--baseline", baseline, "--candidate", candidate, "--out", t.TempDir(), "--json", "--allow-rejects")
 	result := &same.Result{}
@@ -49,7 +49,7 @@ func TestOnlyTheTwoSidesAreAsked(t *testing.T) {
 	if code != run.ExitUnknown || !strings.Contains(result.Says, "not one page has a status of 200") {
 		t.Errorf("exit %d: %s", code, result.Says)
 	}
-	if result.Pages.Total != 2 || result.Chosen.LeftOut[same.LeftTarget] != 1 || result.Chosen.LeftOut[same.LeftMethod] == 0 {
+	if result.Pages.Total != 3 || result.Chosen.LeftOut[same.LeftTarget] != 1 || result.Chosen.LeftOut[same.LeftMethod] == 0 {
 		t.Errorf("%+v, %+v", result.Pages, result.Chosen)
 	}
 	if r := seen.Load(); r != nil {

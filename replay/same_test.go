@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -95,6 +96,20 @@ func besideSame(serve func(http.ResponseWriter, request)) func(http.ResponseWrit
 			return
 		}
 		serve(w, r)
+	}
+}
+
+// TestAbsoluteURLsAreComparedAsPaths: a proxy logs them, and no side is asked for another host.
+func TestAbsoluteURLsAreComparedAsPaths(t *testing.T) {
+	baseline, candidate := twoSites(t, func(w http.ResponseWriter, r request) {
+		if "http://"+r.Host != r.own || r.RequestURI != "/a" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		write(w, article)
+	})
+	code, result, errOut := compared(t, baseline, candidate, []string{"http://shop.example/a", "/a", "http://blog.example:80/a"}, "--vhost", "shop.example")
+	if code != 0 || result.Pages.Same != 1 || !slices.Equal(result.Chosen.VHosts, []string{"shop.example"}) {
+		t.Errorf("exit %d %s: %+v", code, errOut, result)
 	}
 }
 

@@ -34,6 +34,7 @@ class Log(_Model):
     failed: Count | None = None
     ignored: Count | None = None
     strays: Count | None = None
+    set_backs: Count | None = None
     first: str | None = None
     last: str | None = None
 

@@ -110,4 +110,5 @@ class Summary(_Model):
     unqueued_ms: InstanceTimes | None = None
     members: MemberCounts | None = None
     limits: list[LimitVerdict] = []
+    not_as_logged: str = ""
     instances: list[Instance] = []

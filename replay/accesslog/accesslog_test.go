@@ -103,6 +103,13 @@ var parsed = []struct {
 		at:     "2025-10-10T13:55:36Z", bytes: -1, duration: -1,
 	},
 	{
+		why: "CloudFront's visitors ask for x-host-header", spec: Spec{Log: "CLOUDFRONT"},
+		line: "2025-10-10\t21:02:31\tLAX1\t392\t192.0.2.100\tGET\td111.cloudfront.net\t/a\t200\t-\tUA\t-\t-\tHit\tSOX4x\t" +
+			"www.example.com\thttps\t23\t0.001\t-\tTLSv1.2\tECDHE\tHit\tHTTP/2.0\t-\t-",
+		fields: `<192.0.2.100> <www.example.com> <GET> </a> <HTTP/2> ∅ <UA>`,
+		at:     "2025-10-10T21:02:31Z", status: 200, bytes: 392, duration: 1e6,
+	},
+	{
 		why: "what is no address ends where goaccess ends it", spec: Spec{Log: "VCOMBINED"},
 		line:   `[x:80 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 7 "-" "UA"`,
 		fields: `<192.0.2.7> <[x> <GET> </> <HTTP/1.1> ∅ <UA>`,

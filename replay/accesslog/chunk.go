@@ -37,6 +37,10 @@ type chunk struct {
 	bin      int64     // where the last stretch begins at the earliest
 	spread   []stretch // where in time the requests lie, one stretch after the other as the lines have them
 
+	finished bool    // times are those of completion
+	stamps   []stamp // of its requests
+	ends     bool    // they are those of completion
+
 	err    error         // why reading ended here; io.EOF at the end of the file
 	parsed chan struct{} // holds a token once a worker is done
 	refs   atomic.Int32
@@ -48,7 +52,7 @@ func newChunk() *chunk {
 	c := chunks.Get().(*chunk)
 	c.text, c.requests, c.arena, c.rejects = c.text[:0], c.requests[:0], c.arena[:0], nil
 	c.counts, c.err, c.overlong = Counts{}, nil, false
-	c.binNS, c.spread = 0, c.spread[:0]
+	c.binNS, c.spread, c.stamps, c.ends = 0, c.spread[:0], c.stamps[:0], true
 	c.refs.Store(1)
 	return c
 }
@@ -180,6 +184,8 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 			c.counts.add(r)
 			if c.binNS > 0 {
 				c.place(r)
+				s, end := stampOf(r, c.finished)
+				c.stamps, c.ends = append(c.stamps, s), c.ends && end
 			}
 			continue
 		}

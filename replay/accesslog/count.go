@@ -21,14 +21,15 @@ func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals
 	for i := range tallies {
 		tallies[i].files = make([]Counts, len(s.files))
 	}
-	lie := newTimelines(len(s.files), p.opts.Pause)
+	lie, back := newTimelines(len(s.files), p.opts.Pause), newSteps(len(s.files))
 	p.work(f, func(worker int, f *Format, c *chunk) {
 		t := &tallies[worker]
-		c.binNS = lie.binNS
+		c.binNS, c.finished = lie.binNS, f.LogTime() == Finished
 		c.parse(f, false, p.opts.MaxRejects-len(t.rejects))
 		t.files[c.file].merge(c.counts)
 		t.rejects = append(t.rejects, c.rejects...)
 		lie.add(c)
+		back.add(c)
 		c.release()
 	})
 	var err error
@@ -61,6 +62,7 @@ func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals
 		rejects = append(rejects, t.rejects...)
 	}
 	lie.tell(&totals, p.opts.Pause)
+	back.tell(&totals)
 	// Each worker meets lines in their order, so the first rejects of all are among the first of each.
 	slices.SortFunc(rejects, func(a, b Reject) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))

@@ -25,6 +25,8 @@ type ReadOptions struct {
 	Pause time.Duration
 	// Strays are those that Count found; Read corrects their instants.
 	Strays []Strays
+	// SetBacks are those that Count found; Read corrects what follows them.
+	SetBacks []SetBack
 
 	chunkBytes int // set by tests
 }

@@ -20,6 +20,7 @@ type preset struct {
 	logTime    LogTime
 	escape     Escape
 	label      bool   // %v is not the host that was asked for
+	lastVHost  bool   // of several %v the last one is the host that was asked for
 	zeroStatus bool   // status 0 is a request that was given up, not a mistake
 	clientKey  string // in JSON: the key whose client takes precedence
 	vhostFirst bool   // a log with the virtual host before the client also reads as this format, and wrongly
@@ -59,9 +60,11 @@ var presets = []preset{
 		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePlus,
 	},
 	{
+		// The first %v is cs(Host), the distribution's own name, which goaccess takes. The second is x-host-header, what
+		// the visitor asked for; goaccess skips it.
 		name: "CLOUDFRONT",
-		log:  "%d\t%t\t%^\t%b\t%h\t%m\t%v\t%U\t%s\t%R\t%u\t%q\t%^\t%C\t%^\t%^\t%^\t%^\t%T\t%^\t%K\t%k\t%^\t%H\t%^",
-		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePercent,
+		log:  "%d\t%t\t%^\t%b\t%h\t%m\t%v\t%U\t%s\t%R\t%u\t%q\t%^\t%C\t%^\t%v\t%^\t%^\t%T\t%^\t%K\t%k\t%^\t%H\t%^",
+		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePercent, lastVHost: true,
 	},
 	{
 		name: "CLOUDSTORAGE", log: `"%x","%h",%^,%^,"%m","%U","%s",%^,"%b","%D",%^,"%R","%u"`,
@@ -131,6 +134,7 @@ func presetNamed(name string) (*preset, bool) {
 func (known *preset) apply(p *program, spec *Spec) {
 	p.name, p.log = known.name, known.log
 	p.logTime, p.escape, p.vhostIsLabel = known.logTime, known.escape, known.label
+	p.lastVHost = known.lastVHost
 	p.zeroStatus, p.clientKey = known.zeroStatus, known.clientKey
 	if spec.Date == "" && spec.Time == "" && spec.DateTime == "" {
 		p.resolution = known.resolution

@@ -60,15 +60,20 @@ func (s *Source) Read(ctx context.Context, f *Format, opts ReadOptions) iter.Seq
 	}
 }
 
-// Each calls use for every valid request in the order of the logs, until use returns false. The instants of strays are
-// corrected.
-func (s *Source) Each(ctx context.Context, f *Format, strays []Strays, use func(r *Request) bool) error {
-	for batch, err := range s.Read(ctx, f, ReadOptions{Strays: strays}) {
+// Each calls use for every valid request in the order of the logs, until use returns false. Instants are corrected by what
+// Count found of strays and steps back, if it was asked (found may be nil), and targets are paths where they were absolute URLs.
+func (s *Source) Each(ctx context.Context, f *Format, found *Totals, use func(r *Request) bool) error {
+	var opts ReadOptions
+	if found != nil {
+		opts.Strays, opts.SetBacks = found.Strays, found.SetBacks
+	}
+	for batch, err := range s.Read(ctx, f, opts) {
 		if err != nil {
 			return err
 		}
 		more := true
 		for i := range batch.Requests {
+			batch.Requests[i].toOrigin()
 			if more = use(&batch.Requests[i]); !more {
 				break
 			}
@@ -88,6 +93,7 @@ type fileStream struct {
 	chunk  *chunk
 	at     int    // the next request in the chunk
 	clock  *clock // nil: the file has no strays
+	steps  []SetBack
 }
 
 func (t *fileStream) timeNS() int64 { return t.chunk.requests[t.at].TimeNS }
@@ -116,6 +122,11 @@ func (m *merger) plan(f *Format) error {
 			var err error
 			if first, err = m.source.firstNS(i, f.Clone()); err != nil {
 				return err
+			}
+		}
+		for _, step := range m.opts.SetBacks {
+			if step.File == i && step.Line == 0 && first != math.MinInt64 {
+				first += step.ByNS
 			}
 		}
 		m.waiting = append(m.waiting, waitingFile{i, first})
@@ -211,6 +222,11 @@ func (m *merger) openNext() error {
 	if strays := m.strays[i]; strays != nil {
 		t.clock = &clock{strays: strays, lastNS: strays.FirstNS}
 	}
+	for _, step := range m.opts.SetBacks {
+		if step.File == i {
+			t.steps = append(t.steps, step)
+		}
+	}
 	m.wg.Add(1)
 	go func() {
 		defer m.wg.Done()
@@ -256,6 +272,13 @@ func (m *merger) advance(t *fileStream) (more bool, err error) {
 		if t.clock != nil {
 			for i := range c.requests {
 				c.requests[i].TimeNS = t.clock.correct(c.requests[i].TimeNS)
+			}
+		}
+		for _, step := range t.steps {
+			for i := range c.requests {
+				if c.requests[i].Line >= step.Line {
+					c.requests[i].TimeNS += step.ByNS
+				}
 			}
 		}
 		if len(c.requests) > 0 {

@@ -1,5 +1,7 @@
 package accesslog
 
+import "bytes"
+
 // Request is one logged request. Its byte slices are views into the line, or into scratch space of the parser that
 // is good until the next call of Parse or, for requests of a Batch, until Batch.Release.
 type Request struct {
@@ -25,10 +27,36 @@ type Request struct {
 	// and Method is then nil. Protocol is HTTP/1.0, HTTP/1.1, HTTP/2 or HTTP/3. User is who the server had authenticated.
 	// A field that the log lacks is nil.
 	Host, VHost, User, Method, Target, Protocol, Referer, UserAgent []byte
+	// URLHost is the host of a Target that was an absolute URL. Each sets it; Parse leaves Target as it is.
+	URLHost []byte
 	// Body is the request's body, and BodyType its content type, where the log is a recording. Both may hold secrets.
 	Body, BodyType []byte
 }
 
 func (r *Request) reset() {
 	*r = Request{DurationNS: -1, Bytes: -1, BodyBytes: -1, Line: r.Line, File: r.File}
+}
+
+// toOrigin makes a target that is an absolute URL, as Squid and varnishncsa log it, what a server is asked for: a path
+// (RFC 9112, 3.2.1). Its host is kept, without what a Host header has not: a user, and the scheme's own port.
+func (r *Request) toOrigin() {
+	if len(r.Target) == 0 || r.Target[0] == '/' {
+		return
+	}
+	for _, scheme := range [...]struct{ begins, port string }{{"http://", ":80"}, {"https://", ":443"}} {
+		n := len(scheme.begins)
+		if len(r.Target) < n || !bytes.EqualFold(r.Target[:n], []byte(scheme.begins)) {
+			continue
+		}
+		host, path := r.Target[n:], []byte(nil)
+		if end := bytes.IndexAny(host, "/?#"); end >= 0 {
+			host, path = host[:end], host[end:]
+		}
+		if len(path) == 0 || path[0] != '/' {
+			path = append([]byte{'/'}, path...)
+		}
+		host = host[bytes.LastIndexByte(host, '@')+1:]
+		r.Target, r.URLHost = path, bytes.TrimSuffix(host, []byte(scheme.port))
+		return
+	}
 }

@@ -149,7 +149,10 @@ func (f *Format) run(ops []op, line []byte, base int, r *Request) *Mismatch {
 			}
 		default:
 			if f.repeated(o) {
-				pos = f.skip(o, line, pos)
+				from := pos
+				if pos = f.skip(o, line, pos); f.lastVHost && o.kind == opVHost {
+					r.VHost = absent(trimSpace(line[from:pos]))
+				}
 				continue
 			}
 			next, why := f.field(o, line, pos, r)

@@ -308,3 +308,42 @@ func TestReadingCanStop(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestDuplicatesAreFound(t *testing.T) {
+	var text strings.Builder
+	for i := range 3000 {
+		text.WriteString(lineAt(i, fmt.Sprintf("/%x", i*i*i)))
+	}
+	long, short, other := text.String(), lineAt(1, "/a")+lineAt(2, "/b"), lineAt(1, "/a")+lineAt(2, "/c")
+	comments := "#Software: Microsoft Internet Information Services 10.0\n#Version: 1.0\n"
+	for _, c := range []struct {
+		why   string
+		files []string
+		found bool
+		first int // the last one is its duplicate
+	}{
+		{"a log and its packed copy", []string{long, string(gzipped(t, long))}, true, 0},
+		{"short ones", []string{short, string(gzipped(t, short))}, true, 0},
+		{"one that went on after it was copied", []string{long[:len(long)/2], long}, true, 0},
+		{"a copy that ends within a line, or is still being packed", []string{long, string(gzipped(t, long)[:20<<10])}, true, 0},
+		{"not side by side", []string{short, long, lineAt(0, "/"), other, string(gzipped(t, long))}, true, 1},
+		{"logs that part after a while", []string{long, long[:len(long)-4] + "9\n"}, false, 0},
+		{"short ones that part", []string{short, other}, false, 0},
+		{"the same requests with others before them", []string{other + long, long}, false, 0},
+		{"the same comments, without requests yet", []string{comments, comments, comments + short}, false, 0},
+		{"a log alone", []string{long}, false, 0},
+	} {
+		var paths []string
+		for i, text := range c.files {
+			paths = append(paths, writeFile(t, filepath.Join(t.TempDir(), fmt.Sprint(i)), []byte(text)))
+		}
+		s, err := Open(paths, nil)
+		if err != nil {
+			t.Fatal(c.why, err)
+		}
+		a, b, found := s.Duplicates()
+		if found != c.found || found && [2]int{a, b} != [2]int{c.first, len(c.files) - 1} {
+			t.Errorf("%s: %d and %d, %v", c.why, a, b, found)
+		}
+	}
+}

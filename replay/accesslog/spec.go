@@ -60,6 +60,7 @@ type program struct {
 	escape       Escape
 	strictHosts  bool
 	vhostIsLabel bool   // %v names a router, a balancer or a bucket, not the host that was asked for
+	lastVHost    bool   // of several %v the last one is the host that was asked for
 	zeroStatus   bool   // status 0 is a request that was given up, not a mistake
 	hasBodies    bool   // some field is the body of the request
 	clientKey    string // in JSON: the key whose client takes precedence; "" for none

@@ -151,6 +151,33 @@ func TestReadCorrectsStrays(t *testing.T) {
 	}
 }
 
+func TestAStepBackIsFoundWhereverChunksEnd(t *testing.T) {
+	s, f := ofFiles(t, [][]int{joined(each(200, 0, 1), each(200, 100, 1))}), mustCompile(t, Spec{Log: "COMMON"})
+	line := len(lineAt(0, "/"))
+	for chunk := 64 * line; chunk < 128*line; chunk += line - 1 {
+		totals, err := s.Count(context.Background(), f, ReadOptions{chunkBytes: chunk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := totals.SetBacks; len(found) != 1 || found[0].Line != 201 || found[0].ByNS != 100e9 {
+			t.Errorf("chunks of %d bytes: %+v", chunk, found)
+		}
+		var got []int
+		for batch, err := range s.Read(context.Background(), f, ReadOptions{SetBacks: totals.SetBacks, chunkBytes: chunk}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range batch.Requests {
+				got = append(got, seconds(r.TimeNS))
+			}
+			batch.Release()
+		}
+		if !slices.Equal(got, each(400, 0, 1)) {
+			t.Errorf("chunks of %d bytes: read at %v", chunk, got)
+		}
+	}
+}
+
 func TestATimelineTakesBoundedMemory(t *testing.T) {
 	line := newTimeline(binFor(time.Second), 100)
 	for i := range 10_000 {

@@ -59,7 +59,10 @@ type Totals struct {
 	Files  []Counts
 	SHA256 []string // of each file's text, unpacked, in hexadecimal; none where nobody asked for it
 	Strays []Strays // of the files that have some
-	Pauses []Pause  // longer than was asked for, in the order of time; strays end none
+
+	SetBacks []SetBack // steps of clocks back, by file; those after a file that has some have Line 0
+
+	Pauses []Pause // longer than was asked for, in the order of time; strays end none
 }
 
 // Span returns the earliest and the latest instant of a file, in nanoseconds since the Unix epoch, but for strays; of
@@ -73,12 +76,21 @@ func (t *Totals) Span(file int) (firstNS, lastNS int64) {
 	return t.Files[file].FirstNS, t.Files[file].LastNS
 }
 
-// WholeSpan returns the earliest and the latest instant of all files, as Span does.
+// WholeSpan returns the earliest and the latest instant of all files, as Span does, those after a step back corrected.
 func (t *Totals) WholeSpan() (firstNS, lastNS int64) {
 	var whole Counts
 	for i, c := range t.Files {
 		if c.Valid > 0 {
 			first, last := t.Span(i)
+			for _, step := range t.SetBacks {
+				switch {
+				case step.File != i:
+				case step.Line == 0:
+					first, last = first+step.ByNS, last+step.ByNS
+				default:
+					last += step.ByNS
+				}
+			}
 			whole.merge(Counts{Valid: 1, FirstNS: first, LastNS: last})
 		}
 	}

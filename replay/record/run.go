@@ -85,6 +85,8 @@ type Log struct {
 	Strays  uint64  `json:"strays"` // requests whose time stamps were corrected
 	First   Instant `json:"first"`
 	Last    Instant `json:"last"`
+
+	SetBacks uint64 `json:"set_backs,omitempty"` // of its clock, which were followed
 }
 
 // Clients are those of the logs that a run sends requests of.

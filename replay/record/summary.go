@@ -25,6 +25,9 @@ type Summary struct {
 	Members *Members  `json:"members,omitempty"` // nil: all clients are guests
 	Limits  []Verdict `json:"limits,omitempty"`  // nil: none was given
 
+	// NotAsLogged says how many answers are not those of the log, and the likely cause; "" where they are few.
+	NotAsLogged string `json:"not_as_logged,omitempty"`
+
 	// Routes are the rows of the table; a reader of the directory takes them from the records.
 	Routes []RouteRow `json:"-"`
 
@@ -102,6 +105,8 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		Lag:       t.lag.statistics(),
 		Late:      t.late.statistics(),
 		TTFB:      t.ttfb.statistics(),
+
+		NotAsLogged: t.answers.says(),
 	}
 	if t.unqueued != nil {
 		wait, unqueued := t.clientWait.statistics(), t.unqueued.statistics()
@@ -195,6 +200,8 @@ type Statistics struct {
 	Max    *float64 `json:"max"`
 
 	Censored map[string]*float64 `json:"censored,omitempty"`
+
+	wrong map[string]bool // those of Censored that fall on wrong answers, which came before their time-out
 }
 
 func (c *histogram) statistics() Statistics {

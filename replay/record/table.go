@@ -49,6 +49,9 @@ func (s Summary) WriteTable(w io.Writer) {
 		fmt.Fprintf(w, "\nWaited for a connection of their own client, which is part of the response time and not the server's doing: %d of %d requests (%s).\n",
 			s.Requests.ClientQueued, s.Requests.Sent-s.Requests.Warmup, share(s.Requests.ClientQueued, s.Requests.Sent-s.Requests.Warmup))
 	}
+	if s.NotAsLogged != "" {
+		fmt.Fprintf(w, "\n%s\n", s.NotAsLogged)
+	}
 	if m := s.Members; m != nil {
 		fmt.Fprintf(w, "\nMembers: %d clients with %d accounts, %d of %d requests (%s), %d sent to the login.\n",
 			m.Clients, m.Accounts, m.Requests, s.Requests.Sent-s.Requests.Warmup, share(m.Requests, s.Requests.Sent-s.Requests.Warmup), m.SentToLogin)
@@ -86,9 +89,13 @@ func (s Statistics) cells() []string {
 		{"mean", s.Mean}, {"stddev", s.Stddev}, {"min", s.Min}, {"p50", s.P50}, {"p90", s.P90}, {"p95", s.P95},
 		{"p99", s.P99}, {"p99.9", s.P999}, {"p99.99", s.P9999}, {"max", s.Max},
 	} {
-		if least, censored := s.Censored[one.name]; censored {
+		least, censored := s.Censored[one.name]
+		switch {
+		case s.wrong[one.name]:
+			cells = append(cells, "wrong answer")
+		case censored:
 			cells = append(cells, atLeast(least))
-		} else {
+		default:
 			cells = append(cells, decimals(one.ms, 3))
 		}
 	}

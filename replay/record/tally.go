@@ -6,6 +6,7 @@ import "time"
 type tally struct {
 	sent, warmup, ok, errors      uint64
 	statusMismatch, bytesMismatch uint64
+	answers                       answers
 	queued                        uint64
 	clientQueued, clientTimeouts  uint64
 	members, sentToLogin          uint64
@@ -82,6 +83,7 @@ func (t *tally) add(r *Record) {
 		t.sentToLogin++
 	}
 	t.judge(r)
+	t.answers.add(r)
 	t.route(r.Route).add(r)
 }
 

@@ -13,12 +13,13 @@ type times struct {
 	histogram         // of good answers
 	failed    moments // of failures, as they count
 	leastUS   uint64  // the shortest of those
+	wrong     uint64  // those that are wrong answers, and came before their time-out
 }
 
 // addOf counts a time of a request.
 func (c *times) addOf(r *Record, us, timeoutUS uint64) {
 	if r.Failed() {
-		c.addFailed(us, timeoutUS)
+		c.addFailed(us, timeoutUS, r.Error == None)
 	} else {
 		c.add(us)
 	}
@@ -43,8 +44,11 @@ func (c *times) clone() *times {
 }
 
 // addFailed counts a request that failed after so long. Where nobody knows its time-out (0), it counts longer than all
-// others.
-func (c *times) addFailed(us, timeoutUS uint64) {
+// others. It was answered, wrongly, or not at all.
+func (c *times) addFailed(us, timeoutUS uint64, answered bool) {
+	if answered && (timeoutUS == 0 || us < timeoutUS) {
+		c.wrong++
+	}
 	counted := max(us, timeoutUS)
 	if timeoutUS == 0 {
 		counted = math.MaxUint64
@@ -102,18 +106,19 @@ func (c *times) statistics() Statistics {
 		mean, stddev := all.mean()/1000, all.stddev()/1000
 		s.Mean, s.Stddev = &mean, &stddev
 	}
-	note := func(name string, censored bool) {
+	note := func(name string, rank uint64, censored bool) {
 		if !censored {
 			return
 		}
 		if s.Censored == nil {
-			s.Censored = map[string]*float64{}
+			s.Censored, s.wrong = map[string]*float64{}, map[string]bool{}
 		}
 		s.Censored[name] = c.atLeastMS()
+		s.wrong[name] = rank > c.n && rank <= c.n+c.wrong // before those without any answer
 	}
 	s.Min, s.Max = c.rankMS(1), c.rankMS(n)
-	note("min", s.Min == nil)
-	note("max", s.Max == nil)
+	note("min", 1, s.Min == nil)
+	note("max", n, s.Max == nil)
 	for _, p := range []struct {
 		name string
 		q    quantile
@@ -124,7 +129,10 @@ func (c *times) statistics() Statistics {
 	} {
 		ms, censored := c.percentileMS(p.q)
 		*p.into = ms
-		note(p.name, censored)
+		note(p.name, p.q.rank(n), censored)
+	}
+	if 2*c.wrong > n { // they would be means of the time-out
+		s.wrong["mean"], s.wrong["stddev"] = true, true
 	}
 	return s
 }

@@ -39,11 +39,13 @@ func TestFailuresAreNeverFast(t *testing.T) {
 		{"where nobody knows the time-out, it is withheld", 2, 0, refused, "500.000", "-", "-"},
 		{"a failure that took longer than its time-out counts so long", 2, time.Millisecond, Record{Error: Timeout, TotalUS: 5_000_000},
 			"500.000", "≥ 5 s", "≥ 5 s"},
-		{"a fast 500 is a failure", 2, 30 * s, Record{Status: 500, TotalUS: 300}, "500.000", "≥ 30 s", "≥ 30 s"},
+		{"a fast 500 is a failure", 2, 30 * s, Record{Status: 500, TotalUS: 300}, "500.000", "wrong answer", "wrong answer"},
 		{"a logged 500 that comes again is none", 2, 30 * s, Record{Status: 500, LoggedStatus: 503, TotalUS: 300}, "498.000", "997.000", "998.000"},
 		{"nor is a 404 that nobody expected otherwise", 2, 30 * s, Record{Status: 404, TotalUS: 300}, "498.000", "997.000", "998.000"},
-		{"but one in place of a logged 200 is", 2, 30 * s, Record{Status: 404, LoggedStatus: 200, TotalUS: 300}, "500.000", "≥ 30 s", "≥ 30 s"},
-		{"too many requests is no answer", 2, 30 * s, Record{Status: 429, LoggedStatus: 200, TotalUS: 300}, "500.000", "≥ 30 s", "≥ 30 s"},
+		{"but one in place of a logged 200 is", 2, 30 * s, Record{Status: 404, LoggedStatus: 200, TotalUS: 300}, "500.000", "wrong answer", "wrong answer"},
+		{"too many requests is no answer", 2, 30 * s, Record{Status: 429, LoggedStatus: 200, TotalUS: 300}, "500.000", "wrong answer", "wrong answer"},
+		{"an answer that came after its time-out is a time-out", 2, 30 * s, Record{Status: 404, LoggedStatus: 200, TotalUS: 31_000_000}, "500.000", "≥ 31 s", "≥ 31 s"},
+		{"most of them wrong leave no median", 501, 30 * s, Record{Status: 404, LoggedStatus: 200, TotalUS: 300}, "wrong answer", "wrong answer", "wrong answer"},
 		{"a time-out of a day takes no memory", 2, 24 * time.Hour, refused, "500.000", "≥ 86400 s", "≥ 86400 s"},
 	} {
 		summary := summarize(answersAndFailures(c.failures, c.timeout, c.failed), unrecorded{}, nil)
@@ -167,5 +169,45 @@ func TestWhatAClientWaitsForItselfHasFiguresOfItsOwn(t *testing.T) {
 	}
 	if none := summarize(answersAndFailures(0, 0, Record{}), unrecorded{}, nil); none.ClientWait != nil || none.Unqueued != nil {
 		t.Error("figures of what nobody waited for")
+	}
+}
+
+func TestAnswersThatAreNotTheLogs(t *testing.T) {
+	type answer struct {
+		n              int
+		logged, status uint16
+	}
+	for _, c := range []struct {
+		why     string
+		answers []answer
+		says    string // "": nothing
+	}{
+		{"all are missing", []answer{{500, 200, 404}}, "500 of 500 answers are not those of the log: 404 for 200. The target has no such paths"},
+		{"several kinds, the most frequent first", []answer{{60, 200, 200}, {5, 200, 500}, {20, 200, 301}, {4, 404, 200}, {1, 403, 200}},
+			"30 of 90 answers are not those of the log: 301 for 200 (20), 500 for 200 (5), 200 for 404 (4), others. The target leads elsewhere"},
+		{"the Host is unknown", []answer{{20, 301, 421}}, "The target may not know the Host that was sent"},
+		{"a login is wanted", []answer{{20, 200, 401}}, "The target wants a login"},
+		{"a limit of rates", []answer{{20, 200, 429}}, "The target limits how much one address may ask for"},
+		{"it fails", []answer{{20, 200, 502}}, "The target fails"},
+		{"it answers everything", []answer{{20, 404, 200}}, "The target answers what the site refused then"},
+		{"too few to say anything", []answer{{19, 200, 404}}, ""},
+		{"too small a part", []answer{{201, 200, 200}, {20, 200, 404}}, ""},
+		{"of the same class, or not modified", []answer{{50, 404, 410}, {50, 200, 206}, {50, 304, 200}, {50, 200, 304}}, ""},
+		{"the log does not know, or the visitor had left", []answer{{50, 0, 404}, {50, 499, 200}}, ""},
+	} {
+		var counts tally
+		for _, a := range c.answers {
+			for range a.n {
+				counts.add(&Record{LoggedStatus: a.logged, Status: a.status})
+			}
+		}
+		counts.add(&Record{LoggedStatus: 200, Error: Timeout})
+		counts.add(&Record{LoggedStatus: 200, Status: 404, Flags: Warmup})
+		summary := summarize(&counts, unrecorded{}, nil)
+		var table bytes.Buffer
+		summary.WriteTable(&table)
+		if got := summary.NotAsLogged; !strings.Contains(got, c.says) || (got == "") != (c.says == "") || !strings.Contains(table.String(), got) {
+			t.Errorf("%s: says %q, want %q", c.why, got, c.says)
+		}
 	}
 }

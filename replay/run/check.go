@@ -37,7 +37,7 @@ type Setup struct {
 func (c *Command) Check() (*Setup, error) {
 	s := &Setup{plan: traffic.Plan{
 		Rate: c.Rate, Users: c.Users > 0, Burst: c.Burst, Pause: c.MaxGap, Seed: c.Seed, Loops: c.Loops,
-		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional, NameClients: len(c.ClientHeader) > 0,
+		Limit: uint64(c.Limit), Until: c.Duration, Unconditional: c.Unconditional, Host: c.Host, NameClients: len(c.ClientHeader) > 0,
 	}}
 	var wrong []error
 	note := func(err error) {

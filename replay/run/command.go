@@ -45,6 +45,7 @@ type Command struct {
 	Methods  []string      `help:"Methods to send. Methods other than GET and HEAD may change the site. They carry the body that a recording has of them, else an empty one." default:"GET,HEAD" group:"How much"`
 
 	Header               []string      `help:"Send this header with each request, in place of the log's. An empty value removes it." placeholder:"'K: V'" sep:"none" group:"Requests"`
+	Host                 string        `help:"Host header: that of the log (log), also where it is in an absolute URL, or the target's (target). auto: the log's virtual host where it has one, else the target's." enum:"auto,log,target" default:"auto" group:"Requests"`
 	HeaderFile           string        `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
 	ClientHeader         []string      `help:"Send the address of the log's client in this header, X-Forwarded-For or X-Real-IP, where the log has one. The site believes it only where it trusts this machine." placeholder:"NAME" group:"Requests"`
 	Unconditional        bool          `help:"Send logged 304s and 206s as plain requests, without If-Modified-Since and Range." group:"Requests"`

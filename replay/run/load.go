@@ -55,6 +55,7 @@ var shapings = []shaping{
 	{"seed", []string{"Seed"}, func(g given) any { return g.Seed }},
 	{"headers", []string{"Header", "HeaderFile"}, func(g given) any { return g.setup.headers.Digests(record.Digest) }},
 	{"client_headers", []string{"ClientHeader"}, func(g given) any { return strings.Fields(strings.ToLower(strings.Join(g.ClientHeader, " "))) }},
+	{"host", []string{"Host"}, func(g given) any { return g.Host }},
 	{"accounts", []string{"Accounts"}, func(g given) any { return g.setup.membership.facts() }},
 	{"members_match", []string{"MembersMatch"}, func(g given) any { return texts(g.MembersMatch) }},
 	{"members_share", []string{"MembersShare"}, func(g given) any { return orNull(g.MembersShare) }},
@@ -72,7 +73,7 @@ var shapeless = map[string][]string{
 	"names":                            {"Backend", "Repeat", "Route"},
 	"what is written":                  {"Out", "GrinderLog", "HDRLog"},
 	"what is shown":                    {"JSON", "Quiet", "Metrics", "MetricsRemote"},
-	"when to give up, before any load": {"AllowRejects"},
+	"when to give up, before any load": {"AllowRejects", "AllowDuplicates"},
 	"when to give up, without a target: then the run has failed":       {"KeepGoing"},
 	"what is judged, and when to give up: then the run is interrupted": {"FailOver", "AbortOnFail", "AbortAfter"},
 }

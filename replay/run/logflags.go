@@ -12,6 +12,8 @@ type LogFlags struct {
 	Config         string `help:"Read the formats from this goaccess.conf; flags take precedence." placeholder:"FILE" group:"Reading logs"`
 	StrictHosts    bool   `help:"Reject lines whose client is not an IP address, as goaccess does by default." group:"Reading logs"`
 	AllowRejects   bool   `help:"Continue when more than 10 % of the lines do not parse." group:"Reading logs"`
+
+	AllowDuplicates bool `help:"Read logs of which one begins with all that is in another, as a log and its packed copy." group:"Reading logs"`
 }
 
 // Spec returns what the flags and the configuration file say together.
@@ -49,6 +51,9 @@ func (f LogFlags) Args() []string {
 	}
 	if f.AllowRejects {
 		args = append(args, "--allow-rejects")
+	}
+	if f.AllowDuplicates {
+		args = append(args, "--allow-duplicates")
 	}
 	return args
 }

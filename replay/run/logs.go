@@ -23,7 +23,7 @@ func (c *Command) openLogs(ctx context.Context, s Streams, quiet bool) (*traffic
 	}
 	var logs *traffic.Logs
 	opened := InTime(ctx, func() {
-		logs, err = traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec, Pause: c.MaxGap, Progress: show})
+		logs, err = traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec, AllowDuplicates: c.AllowDuplicates, Pause: c.MaxGap, Progress: show})
 	})
 	if opened {
 		end()

@@ -60,7 +60,7 @@ func (l *Logs) Census(ctx context.Context, plan Plan, perClient int, timeout tim
 	c := census{plan: plan, certain: l.VisitorDoubt() != "", windowNS: windowNS(plan, timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
 	t := New(plan, l, nobody{}, nil)
 	from, to := t.fromTo()
-	err := l.source.Each(ctx, l.Format, l.Totals.Strays, func(r *accesslog.Request) bool {
+	err := l.source.Each(ctx, l.Format, &l.Totals, func(r *accesslog.Request) bool {
 		method := methodOf(r.Method)
 		known := method == "" && !l.hasMethod || plan.Methods[method]
 		if known && r.TimeNS >= from && r.TimeNS < to && t.wanted(r) {

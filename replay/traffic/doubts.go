@@ -15,6 +15,9 @@ func (t *Traffic) Doubts() []string {
 	if strays := t.logs.Totals.Strays; len(strays) > 0 {
 		out = append(out, StrayText(t.logs.named, strays))
 	}
+	if text := SetBackText(t.logs.named, t.logs.Totals.SetBacks); text != "" {
+		out = append(out, text)
+	}
 	if cut := t.shortened(); len(cut) > 0 {
 		also := ""
 		if others := len(cut) - 1; others > 0 {
@@ -38,6 +41,19 @@ func StrayText(paths []string, strays []accesslog.Strays) string {
 		return text + "a replay takes the request for logged with the line before it"
 	}
 	return text + fmt.Sprintf("a replay takes this and %d more for logged with the lines before them", requests-1)
+}
+
+// SetBackText says where the first clock was set back, and what becomes of what follows; "" where none was.
+func SetBackText(paths []string, steps []accesslog.SetBack) string {
+	if len(steps) == 0 {
+		return ""
+	}
+	first, also := steps[0], ""
+	if n := len(slices.DeleteFunc(slices.Clone(steps), func(s accesslog.SetBack) bool { return s.Line == 0 })); n > 1 {
+		also = fmt.Sprintf(" (and %d more)", n-1)
+	}
+	return fmt.Sprintf("%s:%d: the clock was set back, from %s to %s%s; a replay goes on in the order of the log, at its pace",
+		paths[first.File], first.Line, instant(first.FromNS), instant(first.ToNS), also)
 }
 
 // PauseText says where the longest of some pauses is.

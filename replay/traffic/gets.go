@@ -20,6 +20,10 @@ func (l *Logs) EachGet(ctx context.Context, use func(target, vhost []byte, isGet
 			method = "GET"
 		}
 		sendable := (&wire.Request{Method: method, Target: string(target)}).Unsafe() == ""
-		return use(target, r.VHost, method == "GET" && sendable)
+		vhost := r.VHost
+		if len(vhost) == 0 {
+			vhost = r.URLHost
+		}
+		return use(target, vhost, method == "GET" && sendable)
 	})
 }

@@ -34,9 +34,10 @@ type Logs struct {
 
 // Reading says how logs are looked through.
 type Reading struct {
-	Spec     accesslog.Spec
-	Pause    time.Duration           // longer ones are looked for; 0: than accesslog.LongPause
-	Progress func(done, total int64) // bytes; may be nil
+	Spec            accesslog.Spec
+	AllowDuplicates bool                    // what is in two files counts twice
+	Pause           time.Duration           // longer ones are looked for; 0: than accesslog.LongPause
+	Progress        func(done, total int64) // bytes; may be nil
 }
 
 // Open finds the logs, detects their format and counts them. Among the paths, - is standard input, which is copied to a
@@ -67,6 +68,11 @@ func (l *Logs) open(ctx context.Context, paths []string, how Reading) error {
 		l.named = nil
 		for _, path := range l.Paths {
 			l.named = append(l.named, strings.Replace(path, l.spool, "-", 1))
+		}
+	}
+	if !how.AllowDuplicates {
+		if err = CheckDuplicates(l.source, l.named); err != nil {
+			return err
 		}
 	}
 	if l.Format, err = l.source.FormatFor(how.Spec); err != nil {
@@ -159,6 +165,11 @@ func (l *Logs) Facts() []record.Log {
 	}
 	for _, strays := range l.Totals.Strays {
 		out[strays.File].Strays = strays.Requests
+	}
+	for _, step := range l.Totals.SetBacks {
+		if step.Line > 0 {
+			out[step.File].SetBacks++
+		}
 	}
 	return out
 }

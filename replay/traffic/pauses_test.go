@@ -71,7 +71,8 @@ func (row timed) check(t *testing.T) {
 	case -1:
 		plan.Pause = 0
 	}
-	traffic := New(plan, logOf(t, plan.Pause, row.files...), counter{}, route.New(nil))
+	logs := logOf(t, plan.Pause, row.files...)
+	traffic := New(plan, logs, counter{}, route.New(nil))
 	var first, last int64
 	requests := 0
 	for shot := range traffic.Paced() {
@@ -89,6 +90,9 @@ func (row timed) check(t *testing.T) {
 	doubts := strings.Join(traffic.Doubts(), "\n")
 	if (doubts == "") != (row.warns == "") || !strings.Contains(doubts, row.warns) {
 		t.Errorf("%s: says %q, want %q", row.why, doubts, row.warns)
+	}
+	if said := strings.Contains(doubts, "set back"); said != (logs.Facts()[0].SetBacks > 0) {
+		t.Errorf("%s: run.json has %d steps back", row.why, logs.Facts()[0].SetBacks)
 	}
 	var run record.Run
 	traffic.Describe(&run)
@@ -120,6 +124,15 @@ func TestNoTimeStampFreezesARun(t *testing.T) {
 		{"the first line and the last", Plan{}, [][]time.Duration{all([]time.Duration{in1970}, body, []time.Duration{in2100})}, 39 * s, "a replay takes this and 1 more for logged with the lines before them", 0},
 		{"several in a row", Plan{}, [][]time.Duration{all(body, apart(9, in2100, h), apart(40, 40*s, s))}, 79 * s, "log.0:41: the time stamp 2100", 0},
 		{"strays at the head of a file of several", Plan{}, [][]time.Duration{body, all([]time.Duration{in2100}, apart(40, 40*s, s)), apart(40, 80*s, s)}, 119 * s, "log.1:1: the time stamp 2100", 0},
+		{"a clock set back by ten minutes", Plan{}, [][]time.Duration{all(apart(1200, 0, s), apart(1200, 600*s, s))}, 2399 * s,
+			"log.0:1201: the clock was set back, from 2026-11-20 12:19:59 UTC to 2026-11-20 12:10:00 UTC; a replay goes on in the order of the log", 0},
+		{"the hour that is there twice, and the next file by the same clock", Plan{},
+			[][]time.Duration{all(apart(360, 0, 10*s), apart(360, 0, 10*s)), apart(60, 3600*s, 10*s)}, 7790 * s, "log.0:361: the clock was set back", 0},
+		{"two steps", Plan{}, [][]time.Duration{all(apart(200, 0, s), apart(200, 100*s, s), apart(200, 200*s, s))}, 599 * s, "(and 1 more)", 0},
+		{"another server goes on by its own clock", Plan{}, [][]time.Duration{all(apart(400, 0, s), apart(200, 200*s, s)), apart(399, s, s), apart(99, 400*s, s)}, 599 * s, "log.0:401", 0},
+		{"buffers that are written one after the other", Plan{}, [][]time.Duration{all(apart(100, 0, 4*s), apart(100, s, 4*s), apart(100, 2*s, 4*s), apart(100, 3*s, 4*s))}, 399 * s, "", 0},
+		{"long requests that end together", Plan{}, [][]time.Duration{all(apart(100, 0, s), apart(50, 50*s, s), apart(100, 100*s, s))}, 199 * s, "", 0},
+		{"a line now and then by a clock that is ahead", Plan{}, [][]time.Duration{all(apart(100, 0, s), apart(1, 400*s, s), apart(100, 100*s, s))}, 400 * s, "", 0},
 	}
 	for _, row := range rows {
 		row.check(t)

@@ -7,6 +7,12 @@ import (
 	"plimsoll/replay/forms"
 )
 
+// Whose host requests are sent with.
+const (
+	HostLog    = "log" // also that of an absolute URL
+	HostTarget = "target"
+)
+
 // Plan selects requests of the logs and sets their pace.
 type Plan struct {
 	Speed float64       // times the recorded pace; 0: no pace, only the order counts
@@ -18,6 +24,8 @@ type Plan struct {
 	Loops int           // times through the log; 0: until Duration
 	Limit uint64        // requests at most; 0: all
 	Until time.Duration // nothing is due later; 0: no end
+
+	Host string // HostLog, HostTarget; else the log's virtual host, where it names one
 
 	Share  Share  // which clients' requests; the other fields are of all instances together
 	Spread Spread // of proxies' requests

@@ -14,6 +14,16 @@ const (
 	maxRejectedLines = 1
 )
 
+// CheckDuplicates refuses logs of which one begins with all that is in another. The names are those of its files.
+func CheckDuplicates(logs *accesslog.Source, names []string) error {
+	a, b, found := logs.Duplicates()
+	if !found {
+		return nil
+	}
+	return fmt.Errorf("%s and %s hold the same requests, which would count twice: give one of them, or --allow-duplicates",
+		names[a], names[b])
+}
+
 // CheckRejects refuses a log of which too much was rejected, unless that is allowed; it shows the first rejects.
 func CheckRejects(totals accesslog.Totals, format string, first []accesslog.Reject, allowRejects bool) error {
 	if totals.Valid == 0 && totals.Failed == 0 {

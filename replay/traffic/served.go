@@ -90,7 +90,7 @@ func (s *Served) Each(ctx context.Context, use func(r *record.Record)) error {
 func (s *Served) entries(ctx context.Context) schedule.Seq[served] {
 	t := s.traffic
 	return func(yield func(schedule.Entry[served]) bool) {
-		err := t.logs.source.Each(ctx, t.logs.Format, t.logs.Totals.Strays, func(r *accesslog.Request) bool {
+		err := t.logs.source.Each(ctx, t.logs.Format, &t.logs.Totals, func(r *accesslog.Request) bool {
 			if !t.wanted(r) {
 				return true
 			}

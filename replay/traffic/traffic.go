@@ -70,7 +70,7 @@ type (
 // entries returns the requests of the logs that may be sent, in the order of the logs.
 func (t *Traffic) entries() sequence {
 	return func(yield func(entry) bool) {
-		err := t.logs.source.Each(context.Background(), t.logs.Format, t.logs.Totals.Strays, func(r *accesslog.Request) bool {
+		err := t.logs.source.Each(context.Background(), t.logs.Format, &t.logs.Totals, func(r *accesslog.Request) bool {
 			if !t.wanted(r) {
 				return true
 			}
@@ -122,7 +122,7 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, s
 	h := t.hits.next()
 	*h = exchange.Hit{
 		Request: wire.Request{
-			Method: method, Target: string(t.target), Host: string(r.VHost),
+			Method: method, Target: string(t.target), Host: string(t.hostOf(r)),
 			UserAgent: t.texts.of(r.UserAgent, style), Referer: t.texts.of(r.Referer, style),
 			Proto: wire.ParseProtocol(r.Protocol),
 		},
@@ -148,6 +148,18 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, s
 		skip = wire.SkipHeader
 	}
 	return h, skip
+}
+
+// hostOf returns the host of the log that a request is sent with; none: the target's. That of an absolute URL is another
+// site's where the log is a proxy's, so it has to be asked for.
+func (t *Traffic) hostOf(r *accesslog.Request) []byte {
+	switch {
+	case t.plan.Host == HostTarget:
+		return nil
+	case t.plan.Host == HostLog && len(r.VHost) == 0:
+		return r.URLHost
+	}
+	return r.VHost
 }
 
 // load gives a request the body that was recorded, without its secrets, or returns why that cannot be sent. HTTP/1.1

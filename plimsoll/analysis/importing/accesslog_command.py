@@ -32,6 +32,7 @@ _LISTS = (
 _FLAGS = (
     ("--strict-hosts", "Reject lines whose client is not an IP address, as goaccess does by default."),
     ("--allow-rejects", "Continue when more than 10 % of the lines do not parse."),
+    ("--allow-duplicates", "Read logs of which one begins with all that is in another."),
     ("--allow-untimed", "Continue when more than 10 % of the requests have no duration; they are left out."),
 )
 

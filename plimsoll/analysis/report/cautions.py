@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from plimsoll.analysis.evidence.agreement import log_findings
-from plimsoll.analysis.evidence.finding import Finding
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.sample import P999, fewest
 from plimsoll.common.severity import Severity, gravest_first
@@ -25,12 +25,7 @@ class Caution:
 def cautions_of(run: MeasuredRun) -> list[Caution]:
     """Return the run's cautions, the gravest first. Texts are hostile."""
     found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
-    scenario = run.directory.facts.scenario
-    found += [
-        Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
-        for finding in log_findings([run.evidence], "the target", scenario)
-    ]
-    found += _judged(run) + _proxies(run)
+    found += _as_logged(run) + _judged(run) + _proxies(run)
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)
 
@@ -38,6 +33,18 @@ def cautions_of(run: MeasuredRun) -> list[Caution]:
 def said_alone(finding: Finding, run: MeasuredRun) -> str:
     """Return the sentence where no other run is about: it needs no name."""
     return finding.sentence.replace(f"{run.evidence.name} ", "The run ", 1)
+
+
+def _as_logged(run: MeasuredRun) -> list[Caution]:
+    """Return how far the answers are from the log's: as the replay itself said it, with the likely cause."""
+    scenario, summary = run.directory.facts.scenario, run.directory.summary
+    said = summary.not_as_logged if summary else ""
+    statuses = (FindingKind.NOT_AS_LOGGED, FindingKind.PARTLY_AS_LOGGED)
+    return [Caution(Severity.BAD, said)] * bool(said) + [
+        Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
+        for finding in log_findings([run.evidence], "the target", scenario)
+        if not (said and finding.kind in statuses)
+    ]
 
 
 def _judged(run: MeasuredRun) -> list[Caution]:

@@ -80,6 +80,8 @@ def _log(run: MeasuredRun, index: int) -> str:
         parts.append(f"{log.failed:,} that did not parse")
     if log.strays:
         parts.append(counted(log.strays, "stray time stamp"))
+    if log.set_backs:
+        parts.append(f"clock set back {counted(log.set_backs, 'time')}")
     if log.first and log.last:
         parts.append(f"{log.first} to {log.last}")
     return ", ".join(parts)

@@ -27,7 +27,7 @@ _ROOM_BYTES = 1 << 30
 # Flags of `bin/replay run` that `parse` has too: they decide whether a log is understood.
 _OF_READING = re.compile(r"--(?:date-format|time-format|datetime-format|tz|config)")
 _NO_FORMAT = re.compile(r"replay: (.+?): no known format matches")
-_ALONE = {"--strict-hosts", "--allow-rejects"}
+_ALONE = {"--strict-hosts", "--allow-rejects", "--allow-duplicates"}
 _FILES = (
     *("pages", "images", "installer", "editor_profile"),
     *("ssh_key", "ssh_known_hosts", "chromium", "site_config"),

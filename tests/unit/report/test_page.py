@@ -1,5 +1,6 @@
 """The page: complete in itself, honest about what is doubtful, and nothing in it but text from a run."""
 
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -237,6 +238,15 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
     assert "The run ended with an unknown number of requests unsent." in endless
 
 
+def test_a_replay_whose_answers_are_not_the_logs_says_why(tmp_path: Path) -> None:
+    table = records(2000)
+    table["status"] = 404
+    why = "2,000 of 2,000 answers are not those of the log: 404 for 200. The target has no such paths <b>."
+    text = _text(write_run(tmp_path / "run", table, summary={"not_as_logged": why}))
+    assert text.count(html.escape(why)) == 1
+    assert "of the answers of the target are not what the log has" not in text, "it is said already"
+
+
 @pytest.mark.parametrize(
     ("what", "retried", "fact", "doubt"),
     [
@@ -284,10 +294,10 @@ def test_members_are_said(tmp_path: Path, what: str, members: dict[str, int] | N
 
 
 def test_what_was_corrected_in_the_log_is_said(tmp_path: Path) -> None:
-    log = {"path": "access.log", "lines": 2000, "valid": 2000, "strays": 2}
+    log = {"path": "access.log", "lines": 2000, "valid": 2000, "strays": 2, "set_backs": 1}
     pauses = {"shortened": 3, "cut_s": 259_200.0}
     text = _text(write_run(tmp_path / "run", records(2000), logs=[log], log_pauses=pauses))
-    assert "access.log, 2,000 valid lines, 2 stray time stamps" in text
+    assert "access.log, 2,000 valid lines, 2 stray time stamps, clock set back 1 time" in text
     assert "3 shortened, by 72 h in all" in text
 
 
