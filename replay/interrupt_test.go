@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,9 +73,6 @@ var everyMoment = []moment{
 // A signal ends a replay of any pace at any moment in good order: what was sent is recorded, and the run says that it
 // was interrupted. How long that took is printed, and not judged.
 func TestASignalEndsTheRun(t *testing.T) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // which a child inherits as it is, ignored under nohup
-	defer signal.Stop(hangups)
 	turn := 0
 	each := func(name string, begin func(t *testing.T, one *told), check func(t *testing.T, one *told)) {
 		signals := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
@@ -223,7 +219,8 @@ func (one *told) start(t *testing.T, change func(*exec.Cmd), log, flags string) 
 		one.server.Start()
 	}
 	args := []string{"run", log, "--target", one.server.URL, "--out", one.out, "--quiet", "--timeout", "10m"}
-	one.replay = exec.Command(os.Args[0], append(args, strings.Fields(flags)...)...)
+	args = append([]string{"--default-signal=HUP,INT", os.Args[0]}, args...) // which the tests may have been begun without
+	one.replay = exec.Command("env", append(args, strings.Fields(flags)...)...)
 	one.replay.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+one.temp)
 	one.replay.Stderr = new(strings.Builder)
 	if change != nil {

@@ -50,7 +50,8 @@ def project(tmp_path: Path) -> Path:
 def make(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run make in the project with these words."""
     line = ["make", "GO=../stubs/go", f"PYTHON={sys.executable}", *words]
-    environment = {**os.environ, "PATH": f"{project / 'stubs'}:{os.environ['PATH']}"}
+    given = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    environment = given | {"PATH": f"{project / 'stubs'}:{os.environ['PATH']}"}
     return subprocess.run(
         line, cwd=project, env=environment, capture_output=True, text=True, check=False, timeout=60
     )
