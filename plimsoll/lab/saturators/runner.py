@@ -11,6 +11,7 @@ from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import Line, Machine
 
 _SECOND_NS = 10**9
+_PERIOD_NS = _SECOND_NS  # of reports
 _SHORTEST_NS = 50_000_000  # of a throughput that is told
 _LAST_LINES_S = 1.0
 
@@ -132,7 +133,9 @@ class Runner(ABC):
     async def _report(self) -> None:
         due_ns = self._reported_ns
         while self._running:
-            due_ns += _SECOND_NS
+            # Those that are overdue are one report: each by itself would be of an instant.
+            overdue_ns = max(time.monotonic_ns() + _SHORTEST_NS - due_ns, 0)
+            due_ns += _PERIOD_NS * (1 + overdue_ns // _PERIOD_NS)
             await asyncio.sleep(max(due_ns - time.monotonic_ns(), 0) / _SECOND_NS)
             if self._running:
                 self._tell_bytes(self._reported_ns, time.monotonic_ns())

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -141,6 +142,28 @@ def test_the_last_throughput_is_over_the_time_since_the_line_before_it() -> None
     *_, last_part, stop = events
     since_s = (stop["at_ns"] - begun[0]._lines[0].t_ns) / 1e9
     assert last_part["bytes_per_s"] == round(400 / since_s), "no spike after a report that lagged behind"
+
+
+def test_reports_that_are_overdue_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plimsoll.lab.saturators.runner._PERIOD_NS", 20_000_000)
+    monkeypatch.setattr("plimsoll.lab.saturators.runner._SHORTEST_NS", 5_000_000)
+    reported_ns: list[int] = []
+
+    def note(event: dict[str, Any]) -> None:
+        if "bytes_per_s" in event:
+            reported_ns.append(event["at_ns"])
+
+    async def drive() -> None:
+        one = saturator(ScriptedMachine(Pool(openzfs=False).answer), ZFS, "n", note)
+        await one.start()
+        await _until(lambda: reported_ns)
+        time.sleep(0.1)  # the machine stands still, and five reports become due
+        reports = len(reported_ns)
+        await _until(lambda: len(reported_ns) > reports + 2)
+        await one.stop()
+
+    asyncio.run(drive())
+    assert min(later - before for before, later in pairwise(reported_ns)) > 1_000_000
 
 
 def test_increments_follow_each_other() -> None:
