@@ -17,9 +17,9 @@ Key = tuple[str, str, str]  # request line, referer, user agent
 
 
 def logged(path: Path) -> list[Key | None]:
-    """What each line of the old log asked for; None where it cannot be replayed."""
+    """What each line of the old log asked for, by path; None where it cannot be replayed."""
     found = [LINE.match(line) for line in path.read_text().splitlines()]
-    return [(m[1], m[2], m[3]) if m else None for m in found]
+    return [(re.sub(r" http://[^/ ]+", " ", m[1]), m[2], m[3]) if m else None for m in found]
 
 
 def received(path: Path) -> list[tuple[float, Key]]:
