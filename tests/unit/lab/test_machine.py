@@ -91,7 +91,7 @@ def test_run(why: str, command: list[str], stdin: bytes | None, status: int, out
 
 
 FAILURES: list[tuple[str, list[str], float, str]] = [
-    ("no such program", ["plimsoll-nope"], 60, "local: plimsoll-nope: ended with status 127: "),
+    ("no such program", ["/no/such/program"], 60, "local: /no/such/program: ended with status 127: "),
     ("a status", ["sh", "-c", "echo no pool >&2; exit 4"], 60, "ended with status 4: no pool"),
     ("secrets are taken out", ["sh", "-c", "echo password=hunter2 >&2; exit 1"], 60, "password=REDACTED"),
     ("too slow", ["sleep", "900"], 0.2, "local: sleep 900: did not end within 0.2 s"),
