@@ -111,7 +111,7 @@ func (h *Headers) NameClients(names []string) error {
 		at := slices.IndexFunc(clientHeaders, func(known string) bool { return strings.EqualFold(known, name) })
 		switch {
 		case at < 0:
-			return fmt.Errorf("%q is no header for a client: give %s", name, strings.Join(clientHeaders, " or "))
+			return fmt.Errorf("%q is not a header for a client: give %s", name, strings.Join(clientHeaders, " or "))
 		case h.replaces(name):
 			return fmt.Errorf("%s is among your own headers, too: leave it out there", clientHeaders[at])
 		case !slices.Contains(h.client, clientHeaders[at]):

@@ -78,7 +78,7 @@ func TestTheClientOfALogIsSentAsAnAddressOrNotAtAll(t *testing.T) {
 		}
 	}
 	own, _ := ParseHeaders([]string{"X-Real-IP: 192.0.2.1"})
-	for name, says := range map[string]string{"X-Real-Ip": "among your own", "Via": `"Via" is no header for a client`} {
+	for name, says := range map[string]string{"X-Real-Ip": "among your own", "Via": `"Via" is not a header for a client`} {
 		if err := own.NameClients([]string{name}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}
