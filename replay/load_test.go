@@ -157,7 +157,7 @@ func TestAProxysAddressIsSaidAndKept(t *testing.T) {
 		args               []string
 		spread             bool
 	}{
-		{"spread", "10.0.0.1 is by all appearances a proxy's address, with 100 % of the requests of many visitors: its requests are spread over 42 clients",
+		{"spread", "10.0.0.1 looks like a proxy's address, with 100 % of the requests from many visitors: its requests are spread over 42 clients",
 			"proxies' spread over 42", nil, true},
 		{"kept", "--clients log sends them as the log's own clients, with 2 connections each", "log", []string{"--clients", "log", "--connections-per-client", "2"}, false},
 	} {

@@ -70,7 +70,7 @@ func (s *Source) VisitorField(f *Format) (found VisitorField, ok bool) {
 	return found, false
 }
 
-// clientsOf reads lines; a line that is no request has none.
+// clientsOf reads lines: their requests, nil for a line that is none, and the clients that there are.
 func (f *Format) clientsOf(lines [][]byte) (requests []*Request, clients map[string]bool) {
 	requests, clients = make([]*Request, len(lines)), map[string]bool{}
 	for i, line := range lines {

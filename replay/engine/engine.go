@@ -90,7 +90,7 @@ type Outcome struct {
 // plan is one driver's share of what is to be sent.
 type plan interface {
 	exchange.Plan
-	wakeBy(wake func())              // is told how to wake the driver when there is more to send
+	wakeBy(wake func())              // takes what wakes the driver when there is more to send
 	left(ctx context.Context) uint64 // requests that the driver has not asked for, as far as ctx lets it count
 }
 

@@ -88,9 +88,9 @@ func likely(a answerFor) string {
 	case a.logged >= 400 && a.status < 400:
 		return "The target answers what the site refused then: it is another site, or one that was mended since"
 	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden, a.status == http.StatusProxyAuthRequired:
-		return "The target wants a login, or refuses this client: give --header-file, --accounts, or see its rules of access"
+		return "The target requires a login or refuses this client: give --header-file or --accounts, or see its access rules"
 	case a.status == http.StatusTooManyRequests:
-		return "The target limits how much one address may ask for: see its limits of rates"
+		return "The target limits how much one address may ask for: see its rate limits"
 	case a.status == http.StatusNotFound, a.status == http.StatusGone:
 		return "The target has no such paths: is it the site of this log, with its files? Or it knows the site under another Host: " + host
 	case a.status == http.StatusBadRequest, a.status == http.StatusMisdirectedRequest:

@@ -186,7 +186,7 @@ func TestAnswersThatAreNotTheLogs(t *testing.T) {
 		{"several kinds, the most frequent first", []answer{{60, 200, 200}, {5, 200, 500}, {20, 200, 301}, {4, 404, 200}, {1, 403, 200}},
 			"30 of 90 answers are not those of the log: 301 for 200 (20), 500 for 200 (5), 200 for 404 (4), others. The target leads elsewhere"},
 		{"the Host is unknown", []answer{{20, 301, 421}}, "The target may not know the Host that was sent"},
-		{"a login is wanted", []answer{{20, 200, 401}}, "The target wants a login"},
+		{"a login is required", []answer{{20, 200, 401}}, "The target requires a login"},
 		{"a limit of rates", []answer{{20, 200, 429}}, "The target limits how much one address may ask for"},
 		{"it fails", []answer{{20, 200, 502}}, "The target fails"},
 		{"it answers everything", []answer{{20, 404, 200}}, "The target answers what the site refused then"},

@@ -281,12 +281,12 @@ func (c Census) Doubt(perClient int) string {
 	if more := len(c.Proxies) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	is, their, address := "is", "its", "a proxy's address"
+	looks, their, address := "looks", "its", "a proxy's address"
 	if len(c.Proxies) > 1 {
-		is, their, address = "are", "their", "proxies' addresses"
+		looks, their, address = "look", "their", "proxies' addresses"
 	}
-	text := fmt.Sprintf("%s %s by all appearances %s, with %.0f %% of the requests of many visitors: ",
-		strings.Join(names, ", "), is, address, 100*c.Share())
+	text := fmt.Sprintf("%s %s like %s, with %.0f %% of the requests from many visitors: ",
+		strings.Join(names, ", "), looks, address, 100*c.Share())
 	if c.Over == 0 {
 		return text + fmt.Sprintf("--clients log sends them as the log's own clients, with %d connections each; what waits for those says nothing of the server",
 			perClient)
