@@ -1,7 +1,6 @@
 package accesslog
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -25,11 +24,11 @@ type Trial struct {
 var lookalikes = [...]struct{ name, log string }{
 	{"Squid's own access.log", `%x %~%L %h %^/%s %b %m %U %^`},
 	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
+	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b`},
 	{"a log with X-Forwarded-For first", `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
 	{"a combined format with an ISO 8601 time", `%h %^[%x] "%r" %s %b "%R" "%u"`},
 }
 
-// vhostWithoutPort is a log that presets with vhostFirst read, and take the virtual host for the client.
 const vhostWithoutPort = "a log with the virtual host first, without a port"
 
 // Detect finds the preset that reads the most of a log's first lines; of those that read as many, the one that finds
@@ -50,15 +49,14 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 	slices.SortStableFunc(trials, func(a, b Trial) int {
 		return cmp.Or(cmp.Compare(b.Valid, a.Valid), cmp.Compare(b.Fields, a.Fields))
 	})
-	best := trials[0]
-	misread := false
-	if known, _ := presetNamed(best.Name); known.vhostFirst {
-		name, _ := lookalike(lines)
-		misread = name == vhostWithoutPort
-	}
-	if best.Valid*2 > best.Lines && !misread {
+	if best := trials[0]; best.Valid*2 > best.Lines {
 		f, err := Compile(Spec{Log: best.Name, StrictHosts: strict})
 		return f, trials, err
+	}
+	if name, _ := lookalike(lines); name == "" {
+		if f := behindPrefix(lines, strict); f != nil {
+			return f, trials, nil
+		}
 	}
 	return nil, trials, undetected(lines, trials)
 }
@@ -68,18 +66,18 @@ func (f *Format) try(lines [][]byte) Trial {
 	t := Trial{Name: f.name, Lines: len(lines)}
 	var r Request
 	for _, line := range lines {
+		why := ""
 		if reject := f.Parse(line, &r); reject != nil {
-			if t.Failed == "" {
-				t.Failed = reject.Error()
-			}
-			continue
+			why = reject.Error()
+		} else {
+			why = f.doubt(line, &r)
 		}
-		withPort := bytes.HasPrefix(line, fmt.Appendf(nil, "[%s]:", r.Host)) // so it is the virtual host, not the client
-		if withPort || !plausibleHost(r.Host) {
-			continue
+		if why == "" {
+			t.Valid++
+			t.Fields += known(&r)
+		} else if t.Failed == "" {
+			t.Failed = why
 		}
-		t.Valid++
-		t.Fields += known(&r)
 	}
 	return t
 }
@@ -100,19 +98,6 @@ func known(r *Request) (n int) {
 	return n
 }
 
-// plausibleHost keeps a format from matching by accident: no client is called "-" or has a quote in its name.
-func plausibleHost(b []byte) bool {
-	if len(b) == 0 || isDash(b) {
-		return false
-	}
-	for _, c := range b {
-		if c <= ' ' || inSet(`"[](){}<>,;=/|`, c) {
-			return false
-		}
-	}
-	return true
-}
-
 func undetected(lines [][]byte, trials []Trial) error {
 	var why strings.Builder
 	fmt.Fprintf(&why, "tried %d presets on its first %d lines: ", len(trials), len(lines))
@@ -122,20 +107,28 @@ func undetected(lines [][]byte, trials []Trial) error {
 		}
 		fmt.Fprintf(&why, "%s read %d", t.Name, t.Valid)
 	}
-	if name, log := lookalike(lines); name != "" {
-		return fmt.Errorf("%w (%s). It looks like %s: use --format '%s' (make: FORMAT='%s')",
-			ErrUnknownFormat, &why, name, log, log)
+	if first, last := ambiguous(lines); first != "" {
+		return fmt.Errorf("%w (%s). Two fields of it may be the client: use --format '%s' or --format '%s'%s",
+			ErrUnknownFormat, &why, first, last, readings(lines, first, last))
 	}
-	return fmt.Errorf("%w (%s; %s failed first at %s). Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…')",
+	if name, log := lookalike(lines); name != "" {
+		return fmt.Errorf("%w (%s). It looks like %s: use --format '%s' (make: FORMAT='%s')%s",
+			ErrUnknownFormat, &why, name, log, log, readings(lines, log))
+	}
+	return fmt.Errorf("%w (%s; %s failed first: %s). Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…')",
 		ErrUnknownFormat, &why, trials[0].Name, trials[0].Failed)
 }
 
 func lookalike(lines [][]byte) (name, log string) {
+	best := 0
 	for _, l := range lookalikes {
 		f, err := Compile(Spec{Log: l.log, StrictHosts: true})
-		if err == nil && f.try(lines).Valid*2 > len(lines) {
-			return l.name, l.log
+		if err != nil {
+			continue
+		}
+		if t := f.try(lines); t.Valid*2 > len(lines) && t.Valid > best {
+			name, log, best = l.name, l.log, t.Valid
 		}
 	}
-	return "", ""
+	return name, log
 }

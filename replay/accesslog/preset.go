@@ -22,7 +22,6 @@ type preset struct {
 	label      bool   // %v is not the host that was asked for
 	zeroStatus bool   // status 0 is a request that was given up, not a mistake
 	clientKey  string // in JSON: the key whose client takes precedence
-	vhostFirst bool   // a log with the virtual host before the client also reads as this format, and wrongly
 }
 
 const (
@@ -39,7 +38,7 @@ var presets = []preset{
 	},
 	{
 		name: "COMBINED", log: `%h %^[%d:%t %^] "%r" %s %b "%R" "%u"`,
-		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash, vhostFirst: true,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
 	},
 	{
 		// %v is the router's name. goaccess 1.7 does not know this preset, later versions do.
@@ -52,7 +51,7 @@ var presets = []preset{
 	},
 	{
 		name: "COMMON", log: `%h %^[%d:%t %^] "%r" %s %b`,
-		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash, vhostFirst: true,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
 	},
 	{
 		name: "W3C", log: `%d %t %^ %m %U %q %^ %^ %h %u %R %s %^ %^ %L`,
