@@ -111,6 +111,9 @@ func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, count
 
 // showTimes shows which time stamps a replay would not follow.
 func showTimes(w io.Writer, paths []string, totals accesslog.Totals) {
+	if totals.NULs > 0 {
+		fmt.Fprintln(w, traffic.NULText(totals.NULs))
+	}
 	if len(totals.Strays) > 0 {
 		fmt.Fprintln(w, traffic.StrayText(paths, totals.Strays))
 	}
@@ -126,6 +129,7 @@ type logTotals struct {
 	Valid     uint64   `json:"valid"`
 	Failed    uint64   `json:"failed"`
 	Ignored   uint64   `json:"ignored"`
+	NULs      int64    `json:"nuls,omitempty"`
 	Bytes     int64    `json:"bytes"`
 	First     *string  `json:"first"`
 	Last      *string  `json:"last"`
@@ -140,7 +144,7 @@ func printStats(
 		return totals, err
 	}
 	c := totals.Counts
-	out := logTotals{Format: format.Name(), Lines: c.Lines, Valid: c.Valid, Failed: c.Failed, Ignored: c.Ignored, Bytes: c.Bytes}
+	out := logTotals{Format: format.Name(), Lines: c.Lines, Valid: c.Valid, Failed: c.Failed, Ignored: c.Ignored, NULs: c.NULs, Bytes: c.Bytes}
 	if c.Valid > 0 {
 		first, last, duration := rfc3339(c.FirstNS), rfc3339(c.LastNS), c.DurationS()
 		out.First, out.Last, out.DurationS = &first, &last, &duration

@@ -69,6 +69,7 @@ type cutter struct {
 	lines uint64    // so far
 	carry []byte    // the beginning of a line whose end is yet to come
 	sum   hash.Hash // of all text that was read; nil: nobody asked
+	nuls  int64     // that were skipped since the last chunk
 }
 
 // next reads the next chunk. Its err is io.EOF when it is the last.
@@ -91,6 +92,11 @@ func (k *cutter) next() *chunk {
 			c.text = c.text[:last+1]
 			break
 		}
+		if line := bytes.TrimLeft(c.text, "\x00"); len(line) < len(c.text) { // a hole may be larger than memory
+			k.nuls += int64(len(c.text) - len(line))
+			c.text, limit = append(c.text[:0], line...), k.size
+			continue
+		}
 		if len(c.text) > MaxLineBytes {
 			c.overlong = true
 			c.text = c.text[:rejectText]
@@ -99,6 +105,7 @@ func (k *cutter) next() *chunk {
 		}
 		limit = min(2*limit, MaxLineBytes+1)
 	}
+	c.counts.NULs, k.nuls = k.nuls, 0
 	if c.overlong {
 		k.lines++
 	} else {
@@ -162,6 +169,14 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 			line, text = text[:end], text[end+1:]
 		} else {
 			text = nil
+		}
+		if len(line) > 0 && line[0] == 0 {
+			whole := len(line)
+			line = bytes.TrimLeft(line, "\x00")
+			c.counts.NULs += int64(whole - len(line))
+			if len(line) == 0 && text == nil {
+				break // what a file ends with is no line
+			}
 		}
 		c.counts.Lines++
 		if Ignored(line) {

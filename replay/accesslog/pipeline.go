@@ -98,7 +98,10 @@ func (p *pipeline) cut(i, size int, ordered chan<- *chunk, sum hash.Hash) error 
 		return err
 	}
 	defer file.Close()
-	k := cutter{file: file, index: i, size: size, sum: sum}
+	k := cutter{file: file, index: i, size: size, sum: sum, nuls: file.nuls}
+	for left := file.nuls; left > 0; left -= int64(len(zeros)) {
+		k.add(zeros[:min(left, int64(len(zeros)))])
+	}
 	total, before := p.source.Size(), int64(0)
 	for {
 		c := k.next()
@@ -117,6 +120,9 @@ func (p *pipeline) cut(i, size int, ordered chan<- *chunk, sum hash.Hash) error 
 		}
 	}
 }
+
+// zeros are what a log may begin with, for its sum.
+var zeros [4 << 10]byte
 
 func (p *pipeline) send(to chan<- *chunk, c *chunk) bool {
 	if p.ctx.Err() != nil {

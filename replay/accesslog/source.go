@@ -180,7 +180,7 @@ func (s *Source) Head(max int) ([][]byte, error) {
 			if !found && cut && len(lines) > 0 {
 				break // half a line
 			}
-			lines, head = append(lines, line), rest
+			lines, head = append(lines, bytes.TrimLeft(line, "\x00")), rest
 		}
 		if len(lines) >= max {
 			break
@@ -236,6 +236,7 @@ type openFile struct {
 	counter *countingReader
 	buffer  *bufio.Reader // of the text
 	closers []func()
+	nuls    int64 // that it began with
 	used    bool
 }
 

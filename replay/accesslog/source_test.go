@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -244,6 +245,44 @@ func TestLinesUpToOneMiBAreRead(t *testing.T) {
 	}
 	if want := "[2: line at column 1048577 is longer than 1 MiB 4: line at column 1048577 is longer than 1 MiB]"; fmt.Sprint(rejects) != want {
 		t.Error(rejects)
+	}
+}
+
+// TestNULsBeforeLinesAreSkipped: a crash leaves them, and a log that was cut to nothing while its server wrote.
+func TestNULsBeforeLinesAreSkipped(t *testing.T) {
+	zeros := func(n int) string { return strings.Repeat("\x00", n) }
+	for _, row := range []struct {
+		says, text  string
+		nuls, lines int
+	}{
+		{"one before a line", lineAt(1, "/a") + zeros(1) + lineAt(2, "/b"), 1, 2},
+		{"a block at the beginning", zeros(70<<10) + twoLines(), 70 << 10, 2},
+		{"more than is looked at for a format", zeros(headBytes+5) + twoLines(), headBytes + 5, 2},
+		{"a hole longer than lines may be", lineAt(1, "/a") + zeros(3*MaxLineBytes) + lineAt(2, "/b"), 3 * MaxLineBytes, 2},
+		{"lines of nothing else", zeros(9) + "\n" + twoLines() + zeros(3), 12, 3},
+	} {
+		for _, text := range [][]byte{[]byte(row.text), gzipped(t, row.text)} {
+			path := writeFile(t, filepath.Join(t.TempDir(), "log"), text)
+			s, err := Open([]string{path}, nil)
+			if err != nil {
+				t.Errorf("%s: %v", row.says, err)
+				continue
+			}
+			f, err := s.FormatFor(Spec{})
+			if err != nil {
+				t.Errorf("%s: %v", row.says, err)
+				continue
+			}
+			totals, err := s.Count(context.Background(), f, ReadOptions{Sums: true})
+			sum := fmt.Sprintf("%x", sha256.Sum256([]byte(row.text)))
+			if err != nil || totals.Valid != 2 || totals.Failed != 0 || totals.NULs != int64(row.nuls) ||
+				totals.Lines != uint64(row.lines) || totals.SHA256[0] != sum {
+				t.Errorf("%s: %+v %v", row.says, totals, err)
+			}
+			if got := fmt.Sprint(targets(t, ReadOptions{}, path)); got != "[/a /b]" {
+				t.Errorf("%s: %s", row.says, got)
+			}
+		}
 	}
 }
 
