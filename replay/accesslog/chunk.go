@@ -27,7 +27,8 @@ type chunk struct {
 	text      []byte
 	file      int
 	firstLine uint64
-	overlong  bool // the text is the beginning of one line that is too long
+	fields    []byte // the comment before it that names its fields; nil: there is none, or nobody asked
+	overlong  bool   // the text is the beginning of one line that is too long
 
 	requests []Request
 	arena    []byte
@@ -70,6 +71,8 @@ type cutter struct {
 	carry []byte    // the beginning of a line whose end is yet to come
 	sum   hash.Hash // of all text that was read; nil: nobody asked
 	nuls  int64     // that were skipped since the last chunk
+	named bool      // comments name the fields of the lines after them
+	now   []byte    // the last such comment
 }
 
 // next reads the next chunk. Its err is io.EOF when it is the last.
@@ -106,6 +109,11 @@ func (k *cutter) next() *chunk {
 		limit = min(2*limit, MaxLineBytes+1)
 	}
 	c.counts.NULs, k.nuls = k.nuls, 0
+	if c.fields = k.now; k.named {
+		if last := lastFields(c.text); last != nil {
+			k.now = bytes.Clone(last)
+		}
+	}
 	if c.overlong {
 		k.lines++
 	} else {
@@ -161,6 +169,7 @@ func (k *cutter) ended(err error) error {
 // parse parses all lines of a chunk. The requests are kept if keep is set; no more than maxRejects rejects are.
 func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 	f.arena = c.arena[:0]
+	f.from(c.fields)
 	var one Request
 	number := c.firstLine
 	for text := c.text; len(text) > 0; number++ {
@@ -181,6 +190,7 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 		c.counts.Lines++
 		if Ignored(line) {
 			c.counts.Ignored++
+			f.comment(line)
 			continue
 		}
 		r := &one

@@ -60,7 +60,7 @@ func compileAt(spec Spec, now time.Time) (*Format, error) {
 		p.spec.TZ = "UTC"
 	}
 	p.derive()
-	return &Format{program: p}, nil
+	return &Format{program: p, base: p}, nil
 }
 
 func (p *program) setClocks(spec Spec, now time.Time) (errs []error) {

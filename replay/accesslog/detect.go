@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ const vhostWithoutPort = "a log with the virtual host first, without a port"
 // Detect finds the preset that reads the most of a log's first lines; of those that read as many, the one that finds
 // the most in them. It returns the trial of each preset, best first, also with an error.
 func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
+	all := lines
 	lines = slices.DeleteFunc(slices.Clone(lines), Ignored)
 	if len(lines) == 0 {
 		return nil, nil, fmt.Errorf("%w: it has no lines to detect one from", ErrUnknownFormat)
@@ -44,7 +46,7 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		trials = append(trials, f.try(lines))
+		trials = append(trials, f.try(all))
 	}
 	slices.SortStableFunc(trials, func(a, b Trial) int {
 		return cmp.Or(cmp.Compare(b.Valid, a.Valid), cmp.Compare(b.Fields, a.Fields))
@@ -58,14 +60,19 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 			return f, trials, nil
 		}
 	}
-	return nil, trials, undetected(lines, trials)
+	return nil, trials, undetected(lines, trials, lastFields(bytes.Join(all, []byte{'\n'})) != nil)
 }
 
 // try reads lines with a format.
 func (f *Format) try(lines [][]byte) Trial {
-	t := Trial{Name: f.name, Lines: len(lines)}
+	t := Trial{Name: f.name}
 	var r Request
 	for _, line := range lines {
+		if Ignored(line) {
+			f.comment(line)
+			continue
+		}
+		t.Lines++
 		why := ""
 		if reject := f.Parse(line, &r); reject != nil {
 			why = reject.Error()
@@ -98,7 +105,11 @@ func known(r *Request) (n int) {
 	return n
 }
 
-func undetected(lines [][]byte, trials []Trial) error {
+func undetected(lines [][]byte, trials []Trial, named bool) error {
+	nearest := trials[0]
+	if i := slices.IndexFunc(trials, func(t Trial) bool { return named && t.Name == "W3C" }); i >= 0 {
+		nearest = trials[i]
+	}
 	var why strings.Builder
 	fmt.Fprintf(&why, "tried %d presets on its first %d lines: ", len(trials), len(lines))
 	for i, t := range trials {
@@ -116,7 +127,7 @@ func undetected(lines [][]byte, trials []Trial) error {
 			ErrUnknownFormat, &why, name, log, log, readings(lines, log))
 	}
 	return fmt.Errorf("%w (%s; %s failed first: %s). Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…')",
-		ErrUnknownFormat, &why, trials[0].Name, trials[0].Failed)
+		ErrUnknownFormat, &why, nearest.Name, nearest.Failed)
 }
 
 func lookalike(lines [][]byte) (name, log string) {

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,9 +56,10 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 			"a virtual host without a port", `www.example.com 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
 			[]string{"the virtual host first, without a port", `--format '%v %h`},
 		},
+		{"a log whose comments name other fields", "#Fields: c-ip date time cs-uri-stem\n192.0.2.7 2026-11-25 10:00:00 /a", []string{"W3C failed first: #Fields:", "does not name cs-method"}},
 		{"no log at all", `Dear diary, today it rained.`, []string{"failed first: %", "FORMAT='…'"}},
 	} {
-		_, _, err := Detect([][]byte{[]byte(c.line)}, false)
+		_, _, err := Detect(bytes.Split([]byte(c.line), []byte{'\n'}), false)
 		if !errors.Is(err, ErrUnknownFormat) {
 			t.Errorf("%s: %v", c.why, err)
 			continue

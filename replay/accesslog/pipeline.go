@@ -56,6 +56,7 @@ type pipeline struct {
 	cancel context.CancelFunc
 	jobs   chan *chunk
 	wg     sync.WaitGroup
+	named  bool         // comments name the fields of the lines after them
 	done   atomic.Int64 // bytes read from disk
 }
 
@@ -68,6 +69,7 @@ func (s *Source) pipeline(ctx context.Context, opts ReadOptions) *pipeline {
 
 // work starts the workers; each has its own Format.
 func (p *pipeline) work(f *Format, handle func(worker int, f *Format, c *chunk)) {
+	p.named = f.base.namesFields
 	for i := range p.opts.Workers {
 		p.wg.Add(1)
 		go func(f *Format) {
@@ -98,7 +100,7 @@ func (p *pipeline) cut(i, size int, ordered chan<- *chunk, sum hash.Hash) error 
 		return err
 	}
 	defer file.Close()
-	k := cutter{file: file, index: i, size: size, sum: sum, nuls: file.nuls}
+	k := cutter{file: file, index: i, size: size, sum: sum, nuls: file.nuls, named: p.named}
 	for left := file.nuls; left > 0; left -= int64(len(zeros)) {
 		k.add(zeros[:min(left, int64(len(zeros)))])
 	}

@@ -21,6 +21,7 @@ type preset struct {
 	escape     Escape
 	label      bool   // %v is not the host that was asked for
 	zeroStatus bool   // status 0 is a request that was given up, not a mistake
+	fields     bool   // comments of the log name its fields
 	clientKey  string // in JSON: the key whose client takes precedence
 }
 
@@ -55,7 +56,7 @@ var presets = []preset{
 	},
 	{
 		name: "W3C", log: `%d %t %^ %m %U %q %^ %^ %h %u %R %s %^ %^ %L`,
-		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePlus,
+		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePlus, fields: true,
 	},
 	{
 		name: "CLOUDFRONT",
@@ -130,6 +131,7 @@ func presetNamed(name string) (*preset, bool) {
 func (known *preset) apply(p *program, spec *Spec) {
 	p.name, p.log = known.name, known.log
 	p.logTime, p.escape, p.vhostIsLabel = known.logTime, known.escape, known.label
+	p.namesFields = known.fields
 	p.zeroStatus, p.clientKey = known.zeroStatus, known.clientKey
 	if spec.Date == "" && spec.Time == "" && spec.DateTime == "" {
 		p.resolution = known.resolution

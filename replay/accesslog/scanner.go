@@ -67,6 +67,10 @@ func (f *Format) parse(line []byte, r *Request) *Mismatch {
 	if n := bytes.IndexByte(line, 0); n >= 0 { // to goaccess, which is written in C, the line ends there
 		line, f.cut = line[:n], true
 	}
+	if f.lacks != "" {
+		f.reject = Mismatch{Specifier: fieldsPrefix, Column: 1, Why: f.lacks}
+		return &f.reject
+	}
 	var reject *Mismatch
 	if f.keys != nil {
 		reject = f.runJSON(line, r)

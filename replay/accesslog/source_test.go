@@ -248,6 +248,50 @@ func TestLinesUpToOneMiBAreRead(t *testing.T) {
 	}
 }
 
+// TestEachFieldsCommentHoldsFromThereOn, wherever the log is cut into chunks.
+func TestEachFieldsCommentHoldsFromThereOn(t *testing.T) {
+	text := "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status time-taken\r\n" +
+		"2026-11-25 10:00:00 10.0.0.1 GET /a q=1 80 - 192.0.2.1 UA - 200 0 0 5\r\n" +
+		"2026-11-25 10:00:01 10.0.0.1 GET /b - 80 - 192.0.2.2 UA - 200 0 0 5\r\n" +
+		"#Software: IIS\r\n#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query s-port cs-username s-ip cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status time-taken\r\n" +
+		"2026-11-25 10:00:02 192.0.2.3 GET /c - 80 - 10.0.0.1 UA - 200 0 0 5\r\n" +
+		"#Fields: date time s-sitename cs-method cs-uri-stem cs-uri-query c-ip cs(User-Agent) cs-host sc-status sc-bytes time-taken\r\n" +
+		"2026-11-25 10:00:03 W3SVC1 GET /d - 192.0.2.4 UA www.example.com 200 77 5\r\n" +
+		"2026-11-25 10:00:04 W3SVC1 GET /e - 192.0.2.5 UA www.example.com 200 77 5\r\n"
+	want := "[192.0.2.1 /a?q=1 192.0.2.2 /b 192.0.2.3 /c 192.0.2.4 www.example.com /d 192.0.2.5 www.example.com /e]"
+	path := writeFile(t, filepath.Join(t.TempDir(), "log"), []byte(text))
+	s, err := Open([]string{path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.FormatFor(Spec{})
+	if err != nil || f.Name() != "W3C" {
+		t.Fatal(f, err)
+	}
+	for _, size := range []int{1 << 20, 1, 100, 300} {
+		var got []string
+		for batch, err := range s.Read(context.Background(), f, ReadOptions{chunkBytes: size, Workers: 3}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range batch.Requests {
+				for _, field := range [][]byte{r.Host, r.VHost, r.Target} {
+					if field != nil {
+						got = append(got, string(field))
+					}
+				}
+				if r.DurationNS != 5_000_000 || r.Status != 200 {
+					t.Errorf("%+v", r)
+				}
+			}
+			batch.Release()
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("chunks of %d bytes: %v", size, got)
+		}
+	}
+}
+
 // TestNULsBeforeLinesAreSkipped: a crash leaves them, and a log that was cut to nothing while its server wrote.
 func TestNULsBeforeLinesAreSkipped(t *testing.T) {
 	zeros := func(n int) string { return strings.Repeat("\x00", n) }
