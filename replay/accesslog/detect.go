@@ -24,6 +24,8 @@ type Trial struct {
 // lookalikes are formats that are well known and are no preset of goaccess, each with the string that reads it.
 var lookalikes = [...]struct{ name, log string }{
 	{"Squid's own access.log", `%x %~%L %h %^/%s %b %m %U %^`},
+	{"HAProxy's log of HTTP behind syslog", `%^]: %h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},
+	{"HAProxy's log of HTTP", `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},
 	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
 	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b`},
 	{"a log with X-Forwarded-For first", `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`},

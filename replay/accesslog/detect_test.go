@@ -56,6 +56,10 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 			"a virtual host without a port", `www.example.com 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
 			[]string{"the virtual host first, without a port", `--format '%v %h`},
 		},
+		{
+			"HAProxy behind syslog", `Nov 25 10:00:00 lb haproxy[42]: 192.0.2.1:33317 [25/Nov/2026:10:00:00.655] in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1"`,
+			[]string{"HAProxy's log of HTTP behind syslog", `FORMAT='%^]: ` + haproxy},
+		},
 		{"a log whose comments name other fields", "#Fields: c-ip date time cs-uri-stem\n192.0.2.7 2026-11-25 10:00:00 /a", []string{"W3C failed first: #Fields:", "does not name cs-method"}},
 		{"no log at all", `Dear diary, today it rained.`, []string{"failed first: %", "FORMAT='…'"}},
 	} {

@@ -217,6 +217,9 @@ func readings(lines [][]byte, logs ...string) string {
 			}
 		}
 	}
+	if len(logs) < 2 {
+		return ""
+	}
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	rows := [4]string{"format", "client", "Host", "request"}
