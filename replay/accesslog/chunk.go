@@ -179,19 +179,20 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 		} else {
 			text = nil
 		}
-		if len(line) > 0 && line[0] == 0 {
-			whole := len(line)
-			line = bytes.TrimLeft(line, "\x00")
-			c.counts.NULs += int64(whole - len(line))
-			if len(line) == 0 && text == nil {
-				break // what a file ends with is no line
-			}
-		}
 		c.counts.Lines++
 		if Ignored(line) {
-			c.counts.Ignored++
-			f.comment(line)
-			continue
+			rest := bytes.TrimLeft(line, "\x00")
+			c.counts.NULs += int64(len(line) - len(rest))
+			if len(rest) == 0 && len(line) > 0 && text == nil { // what a file ends with is no line
+				c.counts.Lines--
+				break
+			}
+			if Ignored(rest) {
+				c.counts.Ignored++
+				f.comment(rest)
+				continue
+			}
+			line = rest
 		}
 		r := &one
 		if keep {

@@ -23,8 +23,8 @@ type op struct {
 	received  bool   // opDuration: whoever writes it logs when a request came
 	list      bool   // opDuration: nginx may have written several
 	overrides bool   // opHost: this is a better client than one that was read before
-	count     int    // opLiteral: characters to skip
-	set       string // opForwarded: characters between addresses
+	count     int32  // opLiteral: characters to skip
+	set       string // opForwarded: characters between addresses; opLack: what is lacking
 }
 
 type opKind uint8
@@ -53,6 +53,7 @@ const (
 	opBody
 	opBodyType
 	opBodyBytes
+	opLack  // a comment names no field of a kind that a request needs
 	opOther // a field that a replay has no use for
 )
 

@@ -67,10 +67,6 @@ func (f *Format) parse(line []byte, r *Request) *Mismatch {
 	if n := bytes.IndexByte(line, 0); n >= 0 { // to goaccess, which is written in C, the line ends there
 		line, f.cut = line[:n], true
 	}
-	if f.lacks != "" {
-		f.reject = Mismatch{Specifier: fieldsPrefix, Column: 1, Why: f.lacks}
-		return &f.reject
-	}
 	var reject *Mismatch
 	if f.keys != nil {
 		reject = f.runJSON(line, r)
@@ -136,7 +132,7 @@ func (f *Format) run(ops []op, line []byte, base int, r *Request) *Mismatch {
 		}
 		switch o.kind {
 		case opLiteral:
-			pos = min(pos+o.count, len(line))
+			pos = min(pos+int(o.count), len(line))
 		case opSpace:
 			for pos < len(line) && isSpace(line[pos]) {
 				pos++
@@ -146,6 +142,9 @@ func (f *Format) run(ops []op, line []byte, base int, r *Request) *Mismatch {
 			}
 		case opSkip:
 			pos = f.skip(o, line, pos)
+		case opLack:
+			f.reject = Mismatch{Specifier: fieldsPrefix, Column: 1, Why: o.set}
+			return &f.reject
 		case opForwarded:
 			var why string
 			if pos, why = f.forwarded(o, line, pos, r); why != "" {

@@ -64,7 +64,6 @@ type program struct {
 	vhostIsLabel bool   // %v names a router, a balancer or a bucket, not the host that was asked for
 	zeroStatus   bool   // status 0 is a request that was given up, not a mistake
 	namesFields  bool   // comments of the log name its fields
-	lacks        string // what the fields that a comment names lack; "" for nothing
 	hasBodies    bool   // some field is the body of the request
 	clientKey    string // in JSON: the key whose client takes precedence; "" for none
 }

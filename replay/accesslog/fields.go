@@ -51,7 +51,7 @@ func (p *program) withFields(names string) *program {
 	q.ops, _ = compileOps(strings.Join(formats, separator))
 	for _, name := range []string{"date", "time", "c-ip", "cs-method", "cs-uri-stem"} {
 		if !have[name] {
-			q.lacks = "does not name " + name + ", which a request needs"
+			q.ops = []op{{kind: opLack, set: "does not name " + name + ", which a request needs"}}
 			break
 		}
 	}
