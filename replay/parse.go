@@ -77,6 +77,9 @@ func (c *parseCmd) Run(s run.Streams) error {
 	}
 	if !c.Quiet {
 		showRejects(s.Err, logs.Paths(), rejected, totals.Counts)
+		if text := format.Doubts(); text != "" {
+			fmt.Fprintln(s.Err, text)
+		}
 		showTimes(s.Err, logs.Paths(), totals)
 	}
 	return nil

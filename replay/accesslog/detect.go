@@ -19,6 +19,9 @@ type Trial struct {
 	Lines  int    // lines that were read
 	Fields int    // fields with a value in the valid ones
 	Failed string // why the first of the other lines was none
+
+	doubtful int    // lines that are read, but hardly rightly
+	doubt    string // why the first of them
 }
 
 // lookalikes are formats that are well known and are no preset of goaccess, each with the string that reads it.
@@ -28,6 +31,7 @@ var lookalikes = [...]struct{ name, log string }{
 	{"HAProxy's log of HTTP", `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},
 	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
 	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b`},
+	{"Traefik's JSON", `{"StartUTC":"%x","ClientHost":"%h","RequestMethod":"%m","RequestHost":"%v","RequestPath":"%U","RequestProtocol":"%H","DownstreamStatus":"%s","DownstreamContentSize":"%b","Duration":"%n"}`},
 	{"a log with X-Forwarded-For first", `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
 	{"a combined format with an ISO 8601 time", `%h %^[%x] "%r" %s %b "%R" "%u"`},
 }
@@ -55,6 +59,10 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 	})
 	if best := trials[0]; best.Valid*2 > best.Lines {
 		f, err := Compile(Spec{Log: best.Name, StrictHosts: strict})
+		if err == nil && best.doubtful > 0 {
+			f.doubts = fmt.Sprintf("%d of the first %d lines are hardly what %s reads them as: %s",
+				best.doubtful, best.Lines, best.Name, best.doubt)
+		}
 		return f, trials, err
 	}
 	if name, _ := lookalike(lines); name == "" {
@@ -78,8 +86,10 @@ func (f *Format) try(lines [][]byte) Trial {
 		why := ""
 		if reject := f.Parse(line, &r); reject != nil {
 			why = reject.Error()
-		} else {
-			why = f.doubt(line, &r)
+		} else if why = f.doubt(line, &r); why != "" {
+			if t.doubtful++; t.doubtful == 1 {
+				t.doubt = why
+			}
 		}
 		if why == "" {
 			t.Valid++
@@ -109,8 +119,10 @@ func known(r *Request) (n int) {
 
 func undetected(lines [][]byte, trials []Trial, named bool) error {
 	nearest := trials[0]
-	if i := slices.IndexFunc(trials, func(t Trial) bool { return named && t.Name == "W3C" }); i >= 0 {
-		nearest = trials[i]
+	for _, t := range trials {
+		if named && t.Name == "W3C" || lines[0][0] == '{' && t.Name == "CADDY" {
+			nearest = t
+		}
 	}
 	var why strings.Builder
 	fmt.Fprintf(&why, "tried %d presets on its first %d lines: ", len(trials), len(lines))

@@ -206,7 +206,11 @@ func (s *Source) FormatFor(spec Spec) (*Format, error) {
 		return nil, fmt.Errorf("%s: %w", s.files[0].name(), err)
 	}
 	spec.Log = f.Name()
-	return Compile(spec)
+	compiled, err := Compile(spec)
+	if err == nil {
+		compiled.doubts = f.doubts
+	}
+	return compiled, err
 }
 
 func (f logFile) name() string {

@@ -38,6 +38,8 @@ type Format struct {
 	*program
 	base  *program // as it was compiled; a comment of the log may name other fields
 	named []byte   // that comment
+
+	doubts string
 	scanner
 }
 
@@ -70,6 +72,9 @@ type program struct {
 
 // Name returns the preset's name, or the format string itself.
 func (f *Format) Name() string { return f.name }
+
+// Doubts says how many of the first lines the format reads that speak against it, where it was detected; "" for none.
+func (f *Format) Doubts() string { return f.doubts }
 
 // Spec returns all that was compiled: what the user said, and what the preset says where the user said nothing.
 func (f *Format) Spec() Spec { return f.spec }

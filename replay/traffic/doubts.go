@@ -9,10 +9,13 @@ import (
 	"plimsoll/replay/accesslog"
 )
 
-// Doubts returns a sentence for what was skipped of the logs, and for each kind of time stamps that the schedule does
-// not follow, with what it does instead.
+// Doubts returns a sentence for what speaks against the logs' format, for what was skipped of them, and for each kind of
+// time stamps that the schedule does not follow, with what it does instead.
 func (t *Traffic) Doubts() []string {
 	var out []string
+	if text := t.logs.Format.Doubts(); text != "" {
+		out = append(out, text)
+	}
 	if n := t.logs.Totals.NULs; n > 0 {
 		out = append(out, NULText(n))
 	}
