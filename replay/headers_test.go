@@ -48,6 +48,16 @@ func TestSecretsInHeadersAreNotShown(t *testing.T) {
 	}
 }
 
+func TestAPlusSignInIISRefererStays(t *testing.T) {
+	server := newSite(t)
+	log := writeLog(t, "#Fields: date time c-ip cs-method cs-uri-stem cs(User-Agent) cs(Referer) sc-status\n",
+		"2026-11-25 10:00:00 192.0.2.1 GET / a+b a+b 200\n")
+	code, _, errOut := call("run", log, "--target", server.URL, "--out", t.TempDir(), "--quiet")
+	if got := server.requests(); code != 0 || len(got) != 1 || !strings.HasSuffix(got[0], "|a b|a+b") {
+		t.Errorf("exit %d, sent %q: %s", code, got, errOut)
+	}
+}
+
 func TestSecretsInAFileOfHeadersAreSentAndNotKept(t *testing.T) {
 	server := newSite(t)
 	out := t.TempDir()

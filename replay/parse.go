@@ -78,6 +78,9 @@ func (c *parseCmd) Run(s run.Streams) error {
 	}
 	if !c.Quiet {
 		showRejects(s.Err, logs.Paths(), rejected, totals.Counts)
+		if text := format.Doubts(); text != "" {
+			fmt.Fprintln(s.Err, text)
+		}
 		showTimes(s.Err, logs.Paths(), totals)
 		if visitors != "" {
 			fmt.Fprintln(s.Err, run.Printable(visitors))
@@ -120,6 +123,9 @@ func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, count
 
 // showTimes shows which time stamps a replay would not follow.
 func showTimes(w io.Writer, paths []string, totals accesslog.Totals) {
+	if totals.NULs > 0 {
+		fmt.Fprintln(w, traffic.NULText(totals.NULs))
+	}
 	if len(totals.Strays) > 0 {
 		fmt.Fprintln(w, traffic.StrayText(paths, totals.Strays))
 	}
@@ -138,6 +144,7 @@ type logTotals struct {
 	Valid     uint64   `json:"valid"`
 	Failed    uint64   `json:"failed"`
 	Ignored   uint64   `json:"ignored"`
+	NULs      int64    `json:"nuls,omitempty"`
 	Bytes     int64    `json:"bytes"`
 	First     *string  `json:"first"`
 	Last      *string  `json:"last"`
@@ -152,7 +159,7 @@ func printStats(
 		return totals, err
 	}
 	c := totals.Counts
-	out := logTotals{Format: format.Name(), Lines: c.Lines, Valid: c.Valid, Failed: c.Failed, Ignored: c.Ignored, Bytes: c.Bytes}
+	out := logTotals{Format: format.Name(), Lines: c.Lines, Valid: c.Valid, Failed: c.Failed, Ignored: c.Ignored, NULs: c.NULs, Bytes: c.Bytes}
 	if c.Valid > 0 {
 		first, last, duration := rfc3339(c.FirstNS), rfc3339(c.LastNS), c.DurationS()
 		out.First, out.Last, out.DurationS = &first, &last, &duration

@@ -31,6 +31,14 @@ func runParse(in string, args ...string) (code int, out, errOut string) {
 	return code, o.String(), e.String()
 }
 
+func TestParseSaysWhichLinesSpeakAgainstTheFormat(t *testing.T) {
+	path := logFile(t, parsedLine+parsedLine+"www.example.com "+parsedLine)
+	const want = `1 of the first 3 lines are hardly what COMBINED reads them as: %h is not an address, and one follows it: "www.example.com"` + "\n"
+	if code, _, errOut := runParse("", path); code != 0 || errOut != want {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+}
+
 func TestParsePrintsOneObjectARequest(t *testing.T) {
 	path := logFile(t, parsedLine+"# comment\n"+parsedLine)
 	code, out, errOut := runParse("", path)

@@ -206,6 +206,36 @@ var parsed = []struct {
 		at:     "2025-10-10T11:55:36Z", bytes: -1, duration: -1,
 	},
 	{
+		why: "nginx's times of several upstreams, one group after the other, are added up", spec: Spec{Log: `%h [%x] "%r" %T %s`},
+		line:   `192.0.2.1 [1760100936] "GET /x HTTP/1.1" 0.100, 0.200 : - : 0.004 200`,
+		fields: `<192.0.2.1> ∅ <GET> </x> <HTTP/1.1> ∅ ∅`,
+		at:     "2025-10-10T12:55:36Z", status: 200, bytes: -1, duration: 304_000_000,
+	},
+	{
+		why: "also in quotes at the end", spec: Spec{Log: `%h [%x] "%r" %s "%T"`},
+		line:   `192.0.2.1 [1760100936] "GET /x HTTP/1.1" 200 "0.1 : 0.2"`,
+		fields: `<192.0.2.1> ∅ <GET> </x> <HTTP/1.1> ∅ ∅`,
+		at:     "2025-10-10T12:55:36Z", status: 200, bytes: -1, duration: 300_000_000,
+	},
+	{
+		why: "what follows a time is no second one", spec: Spec{Log: `%h [%x] "%r" %s %T`},
+		line:   `192.0.2.1 [1760100936] "GET /x HTTP/1.1" 200 0.1 0.2`,
+		fields: `<192.0.2.1> ∅ <GET> </x> <HTTP/1.1> ∅ ∅`,
+		at:     "2025-10-10T12:55:36Z", status: 200, bytes: -1, duration: -1,
+	},
+	{
+		why: "Apache's %{ms}T is milliseconds", spec: Spec{Log: `%h [%x] "%r" %s %{ms}T`},
+		line:   `192.0.2.1 [1760100936] "GET /x HTTP/1.1" 200 12`,
+		fields: `<192.0.2.1> ∅ <GET> </x> <HTTP/1.1> ∅ ∅`,
+		at:     "2025-10-10T12:55:36Z", status: 200, bytes: -1, duration: 12_000_000,
+	},
+	{
+		why: "HAProxy's plus sign: it logged before the response had ended", spec: Spec{Log: haproxy},
+		line:   `192.0.2.1:33317 [25/Nov/2026:10:00:00.655] http-in static/srv1 10/0/30/69/+109 200 +2750 - - ---- 1/1/1/1/0 0/0 {a|b} "GET /p0 HTTP/1.1"`,
+		fields: `<192.0.2.1> ∅ <GET> </p0> <HTTP/1.1> ∅ ∅`,
+		at:     "2026-11-25T10:00:00.655Z", status: 200, bytes: 2750, duration: 109_000_000,
+	},
+	{
 		why: "a zero byte ends the line, as in goaccess", spec: Spec{Log: `%h %x %U %s`},
 		line:   "192.0.2.1 1760100936 /x 200\x00 garbage",
 		fields: `<192.0.2.1> ∅ ∅ </x> ∅ ∅ ∅`,
@@ -305,6 +335,9 @@ func TestCompileNamesAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
+// haproxy is HAProxy's log of HTTP, without syslog before it.
+const haproxy = `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`
+
 func TestWhatTimestampsMean(t *testing.T) {
 	for _, c := range []struct {
 		log        string
@@ -324,6 +357,12 @@ func TestWhatTimestampsMean(t *testing.T) {
 		{`%h [%d:%t %^] "%r" %D`, Received, time.Second, EscapeBackslash},
 		{`%h [%d:%t %^] "%r" %T`, Finished, time.Second, EscapeBackslash},
 		{`%h [%d:%t %^] "%r" %L`, Finished, time.Second, EscapeBackslash},
+		{`%h [%d:%t %^] "%r" %{ms}T`, Received, time.Second, EscapeBackslash},
+		{`%h [%d:%t %^] "%r" %{us}T %{s}T`, Received, time.Second, EscapeBackslash},
+		{haproxy, Received, time.Millisecond, EscapeBackslash},
+		{`%h - %e [%d:%t %^] "%r" %s %b "%R" "%u" %^ "%^" "%^" %Lms`, Received, time.Second, EscapeBackslash},
+		{`{"StartUTC":"%x","ClientHost":"%h","RequestPath":"%U","Duration":"%n"}`, Received, time.Millisecond, EscapeNone},
+		{`{"start_time":"%x","from":"%h","path":"%U","duration":"%L"}`, Received, time.Millisecond, EscapeNone},
 		{`%h [%x] "%r"`, Received, time.Millisecond, EscapeBackslash},
 		{`{"t":"%x","h":"%h","r":"%r"}`, Finished, time.Millisecond, EscapeNone},
 	} {

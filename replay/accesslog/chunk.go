@@ -27,7 +27,8 @@ type chunk struct {
 	text      []byte
 	file      int
 	firstLine uint64
-	overlong  bool // the text is the beginning of one line that is too long
+	fields    []byte // the comment before it that names its fields; nil: there is none, or nobody asked
+	overlong  bool   // the text is the beginning of one line that is too long
 
 	requests []Request
 	arena    []byte
@@ -73,6 +74,9 @@ type cutter struct {
 	lines uint64    // so far
 	carry []byte    // the beginning of a line whose end is yet to come
 	sum   hash.Hash // of all text that was read; nil: nobody asked
+	nuls  int64     // that were skipped since the last chunk
+	named bool      // comments name the fields of the lines after them
+	now   []byte    // the last such comment
 }
 
 // next reads the next chunk. Its err is io.EOF when it is the last.
@@ -95,6 +99,11 @@ func (k *cutter) next() *chunk {
 			c.text = c.text[:last+1]
 			break
 		}
+		if line := bytes.TrimLeft(c.text, "\x00"); len(line) < len(c.text) { // a hole may be larger than memory
+			k.nuls += int64(len(c.text) - len(line))
+			c.text, limit = append(c.text[:0], line...), k.size
+			continue
+		}
 		if len(c.text) > MaxLineBytes {
 			c.overlong = true
 			c.text = c.text[:rejectText]
@@ -102,6 +111,12 @@ func (k *cutter) next() *chunk {
 			break
 		}
 		limit = min(2*limit, MaxLineBytes+1)
+	}
+	c.counts.NULs, k.nuls = k.nuls, 0
+	if c.fields = k.now; k.named {
+		if last := lastFields(c.text); last != nil {
+			k.now = bytes.Clone(last)
+		}
 	}
 	if c.overlong {
 		k.lines++
@@ -158,6 +173,7 @@ func (k *cutter) ended(err error) error {
 // parse parses all lines of a chunk. The requests are kept if keep is set; no more than maxRejects rejects are.
 func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 	f.arena = c.arena[:0]
+	f.from(c.fields)
 	var one Request
 	number := c.firstLine
 	for text := c.text; len(text) > 0; number++ {
@@ -169,8 +185,18 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 		}
 		c.counts.Lines++
 		if Ignored(line) {
-			c.counts.Ignored++
-			continue
+			rest := bytes.TrimLeft(line, "\x00")
+			c.counts.NULs += int64(len(line) - len(rest))
+			if len(rest) == 0 && len(line) > 0 && text == nil { // what a file ends with is no line
+				c.counts.Lines--
+				break
+			}
+			if Ignored(rest) {
+				c.counts.Ignored++
+				f.comment(rest)
+				continue
+			}
+			line = rest
 		}
 		r := &one
 		if keep {

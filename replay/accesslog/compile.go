@@ -60,7 +60,7 @@ func compileAt(spec Spec, now time.Time) (*Format, error) {
 		p.spec.TZ = "UTC"
 	}
 	p.derive()
-	return &Format{program: p}, nil
+	return &Format{program: p, base: p}, nil
 }
 
 func (p *program) setClocks(spec Spec, now time.Time) (errs []error) {
@@ -126,6 +126,16 @@ func compileOps(format string) (ops []op, errs []error) {
 			}
 			ops = append(ops, made)
 			i = end
+		case percent && c == '{': // Apache's %{ms}T
+			percent = false
+			unit, _, _ := strings.Cut(format[i:], "T")
+			spec, ok := apacheUnits[unit]
+			if !ok {
+				fail(i-1, "%%{ begins Apache's duration in a unit, %%{ms}T, %%{us}T or %%{s}T, and nothing else")
+				continue
+			}
+			i += len(unit)
+			ops = append(ops, op{kind: opDuration, spec: spec, delim: delimAfter(format, i), toEnd: i == len(format)-1, received: true})
 		case percent:
 			percent = false
 			if strings.IndexByte(specifiers, c) < 0 {
@@ -143,6 +153,9 @@ func compileOps(format string) (ops []op, errs []error) {
 	}
 	return markAfterTime(ops), errs
 }
+
+// apacheUnits are the specifiers of Apache's durations in a unit.
+var apacheUnits = map[string]byte{"{ms}": 'L', "{us}": 'D', "{s}": 'T'}
 
 // compileForwarded compiles ~h{…}: a field of X-Forwarded-For. The characters in the braces separate addresses. The
 // character after the braces, unless it is one of them, is where the field ends.

@@ -98,12 +98,26 @@ func openReader(name string, r io.Reader) (*openFile, error) {
 		o.buffer = bufio.NewReaderSize(text, headBytes)
 		break
 	}
+	o.skipNULs()
 	if err := o.checkText(); err != nil {
 		o.Close()
 		return nil, err
 	}
 	o.buffer = asLog(o.buffer)
 	return o, nil
+}
+
+// skipNULs skips the zeros that a log begins with: a crash leaves a block of them, and a server that goes on where it was
+// in a file that was cut to nothing leaves a hole of any size.
+func (o *openFile) skipNULs() {
+	for {
+		if head, _ := o.buffer.Peek(1); len(head) == 0 || head[0] != 0 {
+			return
+		}
+		head, _ := o.buffer.Peek(o.buffer.Buffered())
+		n, _ := o.buffer.Discard(len(head) - len(bytes.TrimLeft(head, "\x00")))
+		o.nuls += int64(n)
+	}
 }
 
 // checkText rejects what is clearly not a log: many control characters in the first kilobytes. A few do not matter:
@@ -116,9 +130,12 @@ func (o *openFile) checkText() error {
 		}
 		return fmt.Errorf("%s %w: there is nothing to read", o.name, ErrEmpty)
 	}
-	control := 0
+	control, before := 0, byte('\n')
 	for _, c := range head {
-		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != 0x1b {
+		if c == 0 && before == '\n' { // zeros before a line
+			continue
+		}
+		if before = c; c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != 0x1b {
 			control++
 		}
 	}

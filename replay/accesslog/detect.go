@@ -19,22 +19,29 @@ type Trial struct {
 	Lines  int    // lines that were read
 	Fields int    // fields with a value in the valid ones
 	Failed string // why the first of the other lines was none
+
+	doubtful int    // lines that are read, but hardly rightly
+	doubt    string // why the first of them
 }
 
 // lookalikes are formats that are well known and are no preset of goaccess, each with the string that reads it.
 var lookalikes = [...]struct{ name, log string }{
 	{"Squid's own access.log", `%x %~%L %h %^/%s %b %m %U %^`},
+	{"HAProxy's log of HTTP behind syslog", `%^]: %h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},
+	{"HAProxy's log of HTTP", `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},
 	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
+	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b`},
+	{"Traefik's JSON", `{"StartUTC":"%x","ClientHost":"%h","RequestMethod":"%m","RequestHost":"%v","RequestPath":"%U","RequestProtocol":"%H","DownstreamStatus":"%s","DownstreamContentSize":"%b","Duration":"%n"}`},
 	{"a log with X-Forwarded-For first", `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
 	{"a combined format with an ISO 8601 time", `%h %^[%x] "%r" %s %b "%R" "%u"`},
 }
 
-// vhostWithoutPort is a log that presets with vhostFirst read, and take the virtual host for the client.
 const vhostWithoutPort = "a log with the virtual host first, without a port"
 
 // Detect finds the preset that reads the most of a log's first lines; of those that read as many, the one that finds
 // the most in them. It returns the trial of each preset, best first, also with an error.
 func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
+	all := lines
 	lines = slices.DeleteFunc(slices.Clone(lines), Ignored)
 	if len(lines) == 0 {
 		return nil, nil, fmt.Errorf("%w: it has no lines to detect one from", ErrUnknownFormat)
@@ -45,41 +52,51 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		trials = append(trials, f.try(lines))
+		trials = append(trials, f.try(all))
 	}
 	slices.SortStableFunc(trials, func(a, b Trial) int {
 		return cmp.Or(cmp.Compare(b.Valid, a.Valid), cmp.Compare(b.Fields, a.Fields))
 	})
-	best := trials[0]
-	misread := false
-	if known, _ := presetNamed(best.Name); known.vhostFirst {
-		name, _ := lookalike(lines)
-		misread = name == vhostWithoutPort
-	}
-	if best.Valid*2 > best.Lines && !misread {
+	if best := trials[0]; best.Valid*2 > best.Lines {
 		f, err := Compile(Spec{Log: best.Name, StrictHosts: strict})
+		if err == nil && best.doubtful > 0 {
+			f.doubts = fmt.Sprintf("%d of the first %d lines are hardly what %s reads them as: %s",
+				best.doubtful, best.Lines, best.Name, best.doubt)
+		}
 		return f, trials, err
 	}
-	return nil, trials, undetected(lines, trials)
+	if name, _ := lookalike(lines); name == "" {
+		if f := behindPrefix(lines, strict); f != nil {
+			return f, trials, nil
+		}
+	}
+	return nil, trials, undetected(lines, trials, lastFields(bytes.Join(all, []byte{'\n'})) != nil)
 }
 
 // try reads lines with a format.
 func (f *Format) try(lines [][]byte) Trial {
-	t := Trial{Name: f.name, Lines: len(lines)}
+	t := Trial{Name: f.name}
 	var r Request
 	for _, line := range lines {
+		if Ignored(line) {
+			f.comment(line)
+			continue
+		}
+		t.Lines++
+		why := ""
 		if reject := f.Parse(line, &r); reject != nil {
-			if t.Failed == "" {
-				t.Failed = reject.Error()
+			why = reject.Error()
+		} else if why = f.doubt(line, &r); why != "" {
+			if t.doubtful++; t.doubtful == 1 {
+				t.doubt = why
 			}
-			continue
 		}
-		withPort := bytes.HasPrefix(line, fmt.Appendf(nil, "[%s]:", r.Host)) // so it is the virtual host, not the client
-		if withPort || !plausibleHost(r.Host) {
-			continue
+		if why == "" {
+			t.Valid++
+			t.Fields += known(&r)
+		} else if t.Failed == "" {
+			t.Failed = why
 		}
-		t.Valid++
-		t.Fields += known(&r)
 	}
 	return t
 }
@@ -100,20 +117,13 @@ func known(r *Request) (n int) {
 	return n
 }
 
-// plausibleHost keeps a format from matching by accident: no client is called "-" or has a quote in its name.
-func plausibleHost(b []byte) bool {
-	if len(b) == 0 || isDash(b) {
-		return false
-	}
-	for _, c := range b {
-		if c <= ' ' || inSet(`"[](){}<>,;=/|`, c) {
-			return false
+func undetected(lines [][]byte, trials []Trial, named bool) error {
+	nearest := trials[0]
+	for _, t := range trials {
+		if named && t.Name == "W3C" || lines[0][0] == '{' && t.Name == "CADDY" {
+			nearest = t
 		}
 	}
-	return true
-}
-
-func undetected(lines [][]byte, trials []Trial) error {
 	var why strings.Builder
 	fmt.Fprintf(&why, "tried %d presets on its first %d lines: ", len(trials), len(lines))
 	for i, t := range trials {
@@ -122,20 +132,28 @@ func undetected(lines [][]byte, trials []Trial) error {
 		}
 		fmt.Fprintf(&why, "%s read %d", t.Name, t.Valid)
 	}
-	if name, log := lookalike(lines); name != "" {
-		return fmt.Errorf("%w (%s). It looks like %s: use --format '%s' (make: FORMAT='%s')",
-			ErrUnknownFormat, &why, name, log, log)
+	if first, last := ambiguous(lines); first != "" {
+		return fmt.Errorf("%w (%s). Two fields of it may be the client: use --format '%s' or --format '%s'%s",
+			ErrUnknownFormat, &why, first, last, readings(lines, first, last))
 	}
-	return fmt.Errorf("%w (%s; %s failed first at %s). Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…')",
-		ErrUnknownFormat, &why, trials[0].Name, trials[0].Failed)
+	if name, log := lookalike(lines); name != "" {
+		return fmt.Errorf("%w (%s). It looks like %s: use --format '%s' (make: FORMAT='%s')%s",
+			ErrUnknownFormat, &why, name, log, log, readings(lines, log))
+	}
+	return fmt.Errorf("%w (%s; %s failed first: %s). Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…')",
+		ErrUnknownFormat, &why, nearest.Name, nearest.Failed)
 }
 
 func lookalike(lines [][]byte) (name, log string) {
+	best := 0
 	for _, l := range lookalikes {
 		f, err := Compile(Spec{Log: l.log, StrictHosts: true})
-		if err == nil && f.try(lines).Valid*2 > len(lines) {
-			return l.name, l.log
+		if err != nil {
+			continue
+		}
+		if t := f.try(lines); t.Valid*2 > len(lines) && t.Valid > best {
+			name, log, best = l.name, l.log, t.Valid
 		}
 	}
-	return "", ""
+	return name, log
 }

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,9 +56,14 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 			"a virtual host without a port", `www.example.com 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
 			[]string{"the virtual host first, without a port", `--format '%v %h`},
 		},
-		{"no log at all", `Dear diary, today it rained.`, []string{"failed first at %", "FORMAT='…'"}},
+		{
+			"HAProxy behind syslog", `Nov 25 10:00:00 lb haproxy[42]: 192.0.2.1:33317 [25/Nov/2026:10:00:00.655] in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1"`,
+			[]string{"HAProxy's log of HTTP behind syslog", `FORMAT='%^]: ` + haproxy},
+		},
+		{"a log whose comments name other fields", "#Fields: c-ip date time cs-uri-stem\n192.0.2.7 2026-11-25 10:00:00 /a", []string{"W3C failed first: #Fields:", "does not name cs-method"}},
+		{"no log at all", `Dear diary, today it rained.`, []string{"failed first: %", "FORMAT='…'"}},
 	} {
-		_, _, err := Detect([][]byte{[]byte(c.line)}, false)
+		_, _, err := Detect(bytes.Split([]byte(c.line), []byte{'\n'}), false)
 		if !errors.Is(err, ErrUnknownFormat) {
 			t.Errorf("%s: %v", c.why, err)
 			continue
@@ -70,6 +76,46 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 	}
 	if _, _, err := Detect([][]byte{[]byte("# only a comment")}, false); !errors.Is(err, ErrUnknownFormat) {
 		t.Error(err)
+	}
+}
+
+// TestNoLineIsReadWithAWrongClient: what stands before a line of Apache's is neither its client nor its virtual host.
+func TestNoLineIsReadWithAWrongClient(t *testing.T) {
+	const common = `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET /p HTTP/1.1" 200 12`
+	const combined = common + ` "-" "UA"`
+	for _, row := range []struct{ says, line, format, refused string }{
+		{"a container's runtime", `2026-11-25T10:00:00.123456789Z stdout F ` + combined, `%^ %^ %^ %h %^[`, ""},
+		{"syslog, with a day of one digit", `Nov  5 10:00:00 web1 nginx: ` + combined, `%^:%^:%^: %h %^[`, ""},
+		{"syslog of a machine that is an address", `Nov 25 10:00:00 10.0.0.1 nginx[42]: ` + common, `%^:%^:%^: %h %^[`, ""},
+		{"syslog of RFC 5424", `<190>1 2026-11-25T10:00:00Z web1 nginx - - - ` + combined, `%^ %^ %^ %^ %^ %^ %^ %h %^[`, ""},
+		{"docker compose", `nginx-1  | ` + combined, `%^| %h %^[`, ""},
+		{"LiteSpeed: the line is in quotes", `"` + common + `"`, `"%h %^[%d:%t %^] "%r" %s %b"`, ""},
+		{"LiteSpeed, with an agent", `"` + combined + `"`, `"%h %^[%d:%t %^] "%r" %s %b "%R" "%u"`, ""},
+		{"a virtual host", "www.example.com " + common, "", `--format '%v %h %^[%d:%t %^] "%r" %s %b'`},
+		{"a virtual host or a machine", "web1 " + combined, "", "Host     –         web1"},
+		{"two addresses", "a 10.0.0.1 " + combined, "", `--format '%^ %^ %h %^[%d:%t %^] "%r" %s %b "%R" "%u"'`},
+		{"a virtual host with its port", "www.example.com:443 " + combined, "VCOMBINED", ""},
+		{"a client's name", "client.example.net" + strings.TrimPrefix(common, "192.0.2.7"), "COMMON", ""},
+		{"a client's short name", "localhost" + strings.TrimPrefix(combined, "192.0.2.7"), "COMBINED", ""},
+		{"a client without an address", "unix:" + strings.TrimPrefix(combined, "192.0.2.7"), "COMBINED", ""},
+		{"a user with spaces in the name", strings.Replace(combined, "- -", "- John Q. Public", 1), "COMBINED", ""},
+	} {
+		f, _, err := Detect([][]byte{[]byte(row.line)}, false)
+		if row.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), row.refused) {
+				t.Errorf("%s: want it refused with %q, got %v", row.says, row.refused, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", row.says, err)
+			continue
+		}
+		var r Request
+		if mismatch := f.Parse([]byte(row.line), &r); mismatch != nil || !strings.HasPrefix(f.Name(), row.format) ||
+			isAddress(r.Host) && string(r.Host) != "192.0.2.7" || string(r.Target) != "/p" || r.Bytes != 12 {
+			t.Errorf("%s: read as %q: %s, %v", row.says, f.Name(), fieldsOf(&r), mismatch)
+		}
 	}
 }
 

@@ -27,6 +27,9 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 	if !ok {
 		return f.noDelimiter(o, pos, r)
 	}
+	if o.list {
+		end = listEnd(line, pos, end)
+	}
 	text := line[pos:min(end, len(line))]
 	if o.kind == opBody { // white space belongs to it
 		r.Body = absent(text)
@@ -37,6 +40,26 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 		text = wholeHost(text, line[pos:])
 	}
 	return end, f.value(o, text, r)
+}
+
+// listEnd returns where the list of times ends whose first is line[pos:end]: nginx writes one for each upstream that it
+// asked, with ", " between them, and " : " between groups.
+func listEnd(line []byte, pos, end int) int {
+	for end > pos && end < len(line) {
+		after := end + 1
+		switch {
+		case bytes.HasPrefix(line[end:], []byte(" : ")):
+			after = end + 3
+		case line[end-1] != ',':
+			return end
+		}
+		next := bytes.IndexByte(line[after:], ' ')
+		if next < 0 {
+			return len(line)
+		}
+		end = after + next
+	}
+	return end
 }
 
 // noDelimiter deals with a field that has no end: for most specifiers the line is invalid.

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -60,8 +61,30 @@ func parseDuration(b []byte, unitNS int64) int64 {
 	return whole*unitNS + int64(float64(fraction)/float64(scale)*float64(unitNS)+0.5)
 }
 
-// parseFloatDuration reads what servers written in Go log for short times: 1.5e-05.
+// parseFloatDuration reads what servers written in Go log for short times, 1.5e-05, HAProxy's +109 for a response that
+// had not ended, and nginx's list of the times of several upstreams, as their sum; a dash in it is none.
 func parseFloatDuration(b []byte, unitNS int64) int64 {
+	if len(b) > 0 && b[0] == '+' {
+		return parseDuration(b[1:], unitNS)
+	}
+	for _, between := range [...]string{" : ", ", "} {
+		first, rest, more := bytes.Cut(b, []byte(between))
+		if !more {
+			continue
+		}
+		sum := int64(0)
+		for _, part := range [...][]byte{first, rest} {
+			if isDash(part) {
+				continue
+			}
+			one := parseDuration(part, unitNS)
+			if one < 0 || sum > math.MaxInt64-one {
+				return -1
+			}
+			sum += one
+		}
+		return sum
+	}
 	if len(b) == 0 || len(b) > 32 || b[0] < '0' || b[0] > '9' {
 		return -1
 	}

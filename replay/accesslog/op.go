@@ -20,9 +20,11 @@ type op struct {
 	toEnd     bool   // the field ends with the line instead
 	afterTime bool   // opSkip: what is skipped may be a fraction or a UTC offset
 	point     bool   // opSkip: and it comes after a decimal point
+	received  bool   // opDuration: whoever writes it logs when a request came
+	list      bool   // opDuration: nginx may have written several
 	overrides bool   // opHost: this is a better client than one that was read before
-	count     int    // opLiteral: characters to skip
-	set       string // opForwarded: characters between addresses
+	count     int32  // opLiteral: characters to skip
+	set       string // opForwarded: characters between addresses; opLack: what is lacking
 }
 
 type opKind uint8
@@ -51,6 +53,7 @@ const (
 	opBody
 	opBodyType
 	opBodyBytes
+	opLack  // a comment names no field of a kind that a request needs
 	opOther // a field that a replay has no use for
 )
 
@@ -143,16 +146,36 @@ func (p *program) derive() {
 	each(func(o op) { p.hasBodies = p.hasBodies || o.kind == opBody })
 	if _, ok := presetNamed(p.name); !ok {
 		each(func(o op) {
-			if o.kind == opDuration && o.spec != 'D' {
+			if o.kind == opDuration && o.spec != 'D' && !o.received && !p.logsStart() {
 				p.logTime = Finished
 			}
 		})
+		for i := range p.ops {
+			p.ops[i].list = p.ops[i].kind == opDuration && p.ops[i].delim == ' '
+		}
 		if len(p.keys) > 0 {
 			p.escape = EscapeNone
 			p.zeroStatus = true
 			p.logTime = Finished
+			if p.logsStart() {
+				p.logTime = Received
+			}
 		}
 	}
+}
+
+// logsStart reports whether the format is that of a server known to log when a request came: HAProxy with its five times,
+// Traefik with ms behind the last, and JSON whose key of the time says so.
+func (p *program) logsStart() bool {
+	for key, ops := range p.keys {
+		name := strings.ToLower(key[strings.LastIndexByte(key, '.')+1:])
+		for _, o := range ops {
+			if (o.kind == opDateTime || o.kind == opDate) && strings.HasPrefix(name, "start") {
+				return true
+			}
+		}
+	}
+	return strings.Contains(p.log, "/%L") || strings.Contains(p.log, "%Lms")
 }
 
 // durationUnit returns the unit of %L, %T, %D or %n in nanoseconds.

@@ -58,6 +58,7 @@ type pipeline struct {
 	cancel context.CancelFunc
 	jobs   chan *chunk
 	wg     sync.WaitGroup
+	named  bool         // comments name the fields of the lines after them
 	done   atomic.Int64 // bytes read from disk
 }
 
@@ -70,6 +71,7 @@ func (s *Source) pipeline(ctx context.Context, opts ReadOptions) *pipeline {
 
 // work starts the workers; each has its own Format.
 func (p *pipeline) work(f *Format, handle func(worker int, f *Format, c *chunk)) {
+	p.named = f.base.namesFields
 	for i := range p.opts.Workers {
 		p.wg.Add(1)
 		go func(f *Format) {
@@ -100,7 +102,10 @@ func (p *pipeline) cut(i, size int, ordered chan<- *chunk, sum hash.Hash) error 
 		return err
 	}
 	defer file.Close()
-	k := cutter{file: file, index: i, size: size, sum: sum}
+	k := cutter{file: file, index: i, size: size, sum: sum, nuls: file.nuls, named: p.named}
+	for left := file.nuls; left > 0; left -= int64(len(zeros)) {
+		k.add(zeros[:min(left, int64(len(zeros)))])
+	}
 	total, before := p.source.Size(), int64(0)
 	for {
 		c := k.next()
@@ -119,6 +124,9 @@ func (p *pipeline) cut(i, size int, ordered chan<- *chunk, sum hash.Hash) error 
 		}
 	}
 }
+
+// zeros are what a log may begin with, for its sum.
+var zeros [4 << 10]byte
 
 func (p *pipeline) send(to chan<- *chunk, c *chunk) bool {
 	if p.ctx.Err() != nil {

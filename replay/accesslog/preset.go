@@ -22,8 +22,8 @@ type preset struct {
 	label      bool   // %v is not the host that was asked for
 	lastVHost  bool   // of several %v the last one is the host that was asked for
 	zeroStatus bool   // status 0 is a request that was given up, not a mistake
+	fields     bool   // comments of the log name its fields
 	clientKey  string // in JSON: the key whose client takes precedence
-	vhostFirst bool   // a log with the virtual host before the client also reads as this format, and wrongly
 }
 
 const (
@@ -40,7 +40,7 @@ var presets = []preset{
 	},
 	{
 		name: "COMBINED", log: `%h %^[%d:%t %^] "%r" %s %b "%R" "%u"`,
-		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash, vhostFirst: true,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
 	},
 	{
 		// %v is the router's name. goaccess 1.7 does not know this preset, later versions do.
@@ -53,11 +53,11 @@ var presets = []preset{
 	},
 	{
 		name: "COMMON", log: `%h %^[%d:%t %^] "%r" %s %b`,
-		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash, vhostFirst: true,
+		date: dateApache, time: time24, resolution: time.Second, escape: EscapeBackslash,
 	},
 	{
 		name: "W3C", log: `%d %t %^ %m %U %q %^ %^ %h %u %R %s %^ %^ %L`,
-		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePlus,
+		date: dateW3C, time: time24, resolution: time.Second, logTime: Finished, escape: EscapePlus, fields: true,
 	},
 	{
 		// The first %v is cs(Host), the distribution's own name, which goaccess takes. The second is x-host-header, what
@@ -135,6 +135,7 @@ func (known *preset) apply(p *program, spec *Spec) {
 	p.name, p.log = known.name, known.log
 	p.logTime, p.escape, p.vhostIsLabel = known.logTime, known.escape, known.label
 	p.lastVHost = known.lastVHost
+	p.namesFields = known.fields
 	p.zeroStatus, p.clientKey = known.zeroStatus, known.clientKey
 	if spec.Date == "" && spec.Time == "" && spec.DateTime == "" {
 		p.resolution = known.resolution

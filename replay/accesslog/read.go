@@ -144,7 +144,9 @@ func (s *Source) firstNS(i int, f *Format) (int64, error) {
 	}
 	var r Request
 	for _, line := range lines {
-		if !Ignored(line) && f.Parse(line, &r) == nil {
+		if Ignored(line) {
+			f.comment(line)
+		} else if f.Parse(line, &r) == nil {
 			return r.TimeNS, nil
 		}
 	}

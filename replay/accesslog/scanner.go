@@ -132,7 +132,7 @@ func (f *Format) run(ops []op, line []byte, base int, r *Request) *Mismatch {
 		}
 		switch o.kind {
 		case opLiteral:
-			pos = min(pos+o.count, len(line))
+			pos = min(pos+int(o.count), len(line))
 		case opSpace:
 			for pos < len(line) && isSpace(line[pos]) {
 				pos++
@@ -142,6 +142,9 @@ func (f *Format) run(ops []op, line []byte, base int, r *Request) *Mismatch {
 			}
 		case opSkip:
 			pos = f.skip(o, line, pos)
+		case opLack:
+			f.reject = Mismatch{Specifier: fieldsPrefix, Column: 1, Why: o.set}
+			return &f.reject
 		case opForwarded:
 			var why string
 			if pos, why = f.forwarded(o, line, pos, r); why != "" {

@@ -180,7 +180,7 @@ func (s *Source) Head(max int) ([][]byte, error) {
 			if !found && cut && len(lines) > 0 {
 				break // half a line
 			}
-			lines, head = append(lines, line), rest
+			lines, head = append(lines, bytes.TrimLeft(line, "\x00")), rest
 		}
 		if len(lines) >= max {
 			break
@@ -206,7 +206,11 @@ func (s *Source) FormatFor(spec Spec) (*Format, error) {
 		return nil, fmt.Errorf("%s: %w", s.files[0].name(), err)
 	}
 	spec.Log = f.Name()
-	return Compile(spec)
+	compiled, err := Compile(spec)
+	if err == nil {
+		compiled.doubts = f.doubts
+	}
+	return compiled, err
 }
 
 func (f logFile) name() string {
@@ -236,6 +240,7 @@ type openFile struct {
 	counter *countingReader
 	buffer  *bufio.Reader // of the text
 	closers []func()
+	nuls    int64 // that it began with
 	used    bool
 }
 

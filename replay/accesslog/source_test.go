@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -244,6 +245,88 @@ func TestLinesUpToOneMiBAreRead(t *testing.T) {
 	}
 	if want := "[2: line at column 1048577 is longer than 1 MiB 4: line at column 1048577 is longer than 1 MiB]"; fmt.Sprint(rejects) != want {
 		t.Error(rejects)
+	}
+}
+
+// TestEachFieldsCommentHoldsFromThereOn, wherever the log is cut into chunks.
+func TestEachFieldsCommentHoldsFromThereOn(t *testing.T) {
+	text := "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status time-taken\r\n" +
+		"2026-11-25 10:00:00 10.0.0.1 GET /a q=1 80 - 192.0.2.1 UA - 200 0 0 5\r\n" +
+		"2026-11-25 10:00:01 10.0.0.1 GET /b - 80 - 192.0.2.2 UA - 200 0 0 5\r\n" +
+		"#Software: IIS\r\n#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query s-port cs-username s-ip cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status time-taken\r\n" +
+		"2026-11-25 10:00:02 192.0.2.3 GET /c - 80 - 10.0.0.1 UA - 200 0 0 5\r\n" +
+		"#Fields: date time s-sitename cs-method cs-uri-stem cs-uri-query c-ip cs(User-Agent) cs-host sc-status sc-bytes time-taken\r\n" +
+		"2026-11-25 10:00:03 W3SVC1 GET /d - 192.0.2.4 UA www.example.com 200 77 5\r\n" +
+		"2026-11-25 10:00:04 W3SVC1 GET /e - 192.0.2.5 UA www.example.com 200 77 5\r\n"
+	want := "[192.0.2.1 /a?q=1 192.0.2.2 /b 192.0.2.3 /c 192.0.2.4 www.example.com /d 192.0.2.5 www.example.com /e]"
+	path := writeFile(t, filepath.Join(t.TempDir(), "log"), []byte(text))
+	s, err := Open([]string{path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.FormatFor(Spec{})
+	if err != nil || f.Name() != "W3C" {
+		t.Fatal(f, err)
+	}
+	for _, size := range []int{1 << 20, 1, 100, 300} {
+		var got []string
+		for batch, err := range s.Read(context.Background(), f, ReadOptions{chunkBytes: size, Workers: 3}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range batch.Requests {
+				for _, field := range [][]byte{r.Host, r.VHost, r.Target} {
+					if field != nil {
+						got = append(got, string(field))
+					}
+				}
+				if r.DurationNS != 5_000_000 || r.Status != 200 {
+					t.Errorf("%+v", r)
+				}
+			}
+			batch.Release()
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("chunks of %d bytes: %v", size, got)
+		}
+	}
+}
+
+// TestNULsBeforeLinesAreSkipped: a crash leaves them, and a log that was cut to nothing while its server wrote.
+func TestNULsBeforeLinesAreSkipped(t *testing.T) {
+	zeros := func(n int) string { return strings.Repeat("\x00", n) }
+	for _, row := range []struct {
+		says, text  string
+		nuls, lines int
+	}{
+		{"one before a line", lineAt(1, "/a") + zeros(1) + lineAt(2, "/b"), 1, 2},
+		{"a block at the beginning", zeros(70<<10) + twoLines(), 70 << 10, 2},
+		{"more than is looked at for a format", zeros(headBytes+5) + twoLines(), headBytes + 5, 2},
+		{"a hole longer than lines may be", lineAt(1, "/a") + zeros(3*MaxLineBytes) + lineAt(2, "/b"), 3 * MaxLineBytes, 2},
+		{"lines of nothing else", zeros(9) + "\n" + twoLines() + zeros(3), 12, 3},
+	} {
+		for _, text := range [][]byte{[]byte(row.text), gzipped(t, row.text)} {
+			path := writeFile(t, filepath.Join(t.TempDir(), "log"), text)
+			s, err := Open([]string{path}, nil)
+			if err != nil {
+				t.Errorf("%s: %v", row.says, err)
+				continue
+			}
+			f, err := s.FormatFor(Spec{})
+			if err != nil {
+				t.Errorf("%s: %v", row.says, err)
+				continue
+			}
+			totals, err := s.Count(context.Background(), f, ReadOptions{Sums: true})
+			sum := fmt.Sprintf("%x", sha256.Sum256([]byte(row.text)))
+			if err != nil || totals.Valid != 2 || totals.Failed != 0 || totals.NULs != int64(row.nuls) ||
+				totals.Lines != uint64(row.lines) || totals.SHA256[0] != sum {
+				t.Errorf("%s: %+v %v", row.says, totals, err)
+			}
+			if got := fmt.Sprint(targets(t, ReadOptions{}, path)); got != "[/a /b]" {
+				t.Errorf("%s: %s", row.says, got)
+			}
+		}
 	}
 }
 

@@ -36,12 +36,16 @@ func (t LogTime) String() string {
 // Clone is cheap and gives another goroutine its own.
 type Format struct {
 	*program
+	base  *program // as it was compiled; a comment of the log may name other fields
+	named []byte   // that comment
+
+	doubts string
 	scanner
 }
 
 // Clone returns a Format that shares the program and nothing else.
 func (f *Format) Clone() *Format {
-	return &Format{program: f.program}
+	return &Format{program: f.base, base: f.base}
 }
 
 // program is what Compile makes of a Spec; it never changes afterwards.
@@ -62,12 +66,16 @@ type program struct {
 	vhostIsLabel bool   // %v names a router, a balancer or a bucket, not the host that was asked for
 	lastVHost    bool   // of several %v the last one is the host that was asked for
 	zeroStatus   bool   // status 0 is a request that was given up, not a mistake
+	namesFields  bool   // comments of the log name its fields
 	hasBodies    bool   // some field is the body of the request
 	clientKey    string // in JSON: the key whose client takes precedence; "" for none
 }
 
 // Name returns the preset's name, or the format string itself.
 func (f *Format) Name() string { return f.name }
+
+// Doubts says how many of the first lines the format reads that speak against it, where it was detected; "" for none.
+func (f *Format) Doubts() string { return f.doubts }
 
 // Spec returns all that was compiled: what the user said, and what the preset says where the user said nothing.
 func (f *Format) Spec() Spec { return f.spec }
@@ -86,6 +94,14 @@ func (f *Format) HasBodies() bool { return f.hasBodies }
 
 // Escape returns how the server escaped the fields that clients can write into its log.
 func (f *Format) Escape() Escape { return f.escape }
+
+// RefererEscape returns how the server escaped the referer, in which IIS's plus sign is one: a URL has no spaces.
+func (f *Format) RefererEscape() Escape {
+	if f.escape == EscapePlus {
+		return EscapeNone
+	}
+	return f.escape
+}
 
 // TargetEscape returns how the server escaped the request target. It differs from Escape where a server marks only
 // header fields, as IIS does with its plus signs.

@@ -10,6 +10,7 @@ type Counts struct {
 	Timed   uint64 // requests of which the log says how long they took
 	FirstNS int64  // the earliest and the latest logged instant, nanoseconds since the Unix epoch; of no meaning
 	LastNS  int64  // where Valid is 0
+	NULs    int64  // bytes of zeros before lines, which were skipped
 }
 
 func (c *Counts) add(r *Request) {
@@ -33,6 +34,7 @@ func (c *Counts) merge(o Counts) {
 	c.Valid += o.Valid
 	c.Failed += o.Failed
 	c.Ignored += o.Ignored
+	c.NULs += o.NULs
 	c.Bytes += o.Bytes
 	c.Timed += o.Timed
 }

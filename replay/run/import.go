@@ -305,6 +305,12 @@ func importNotes(l *traffic.Logs, served *traffic.Served, summary record.Summary
 			notes = append(notes, fmt.Sprintf(one.says, one.n))
 		}
 	}
+	if text := l.Format.Doubts(); text != "" {
+		notes = append(notes, text)
+	}
+	if l.Totals.NULs > 0 {
+		notes = append(notes, traffic.NULText(l.Totals.NULs))
+	}
 	if len(l.Totals.Strays) > 0 {
 		notes = append(notes, traffic.StrayText(l.Paths, l.Totals.Strays))
 	}

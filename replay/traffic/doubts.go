@@ -9,9 +9,16 @@ import (
 	"plimsoll/replay/accesslog"
 )
 
-// Doubts returns a sentence for each kind of time stamps that the schedule does not follow, with what it does instead.
+// Doubts returns a sentence for what speaks against the logs' format, for what was skipped of them, and for each kind of
+// time stamps that the schedule does not follow, with what it does instead.
 func (t *Traffic) Doubts() []string {
 	var out []string
+	if text := t.logs.Format.Doubts(); text != "" {
+		out = append(out, text)
+	}
+	if n := t.logs.Totals.NULs; n > 0 {
+		out = append(out, NULText(n))
+	}
 	if strays := t.logs.Totals.Strays; len(strays) > 0 {
 		out = append(out, StrayText(t.logs.named, strays))
 	}
@@ -27,6 +34,11 @@ func (t *Traffic) Doubts() []string {
 			PauseText(t.logs.named, cut), t.plan.Pause, also))
 	}
 	return out
+}
+
+// NULText says that bytes of zeros were skipped, and where they come from.
+func NULText(bytes int64) string {
+	return fmt.Sprintf("%d NUL bytes before lines were skipped, as a crash leaves them, or a log that was cut to nothing while its server wrote", bytes)
 }
 
 // StrayText says where the first of some strays is, and what becomes of them all.

@@ -51,6 +51,7 @@ type Traffic struct {
 
 	skipped map[string]uint64 // by reason, since the log was last begun
 	texts   texts
+	pages   texts  // the referers, whose escapes may be others
 	target  []byte // room for one
 	hits    room[exchange.Hit]
 	shots   room[exchange.Shot]
@@ -123,7 +124,7 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, s
 	*h = exchange.Hit{
 		Request: wire.Request{
 			Method: method, Target: string(t.target), Host: string(t.hostOf(r)),
-			UserAgent: t.texts.of(r.UserAgent, style), Referer: t.texts.of(r.Referer, style),
+			UserAgent: t.texts.of(r.UserAgent, style), Referer: t.pages.of(r.Referer, t.logs.Format.RefererEscape()),
 			Proto: wire.ParseProtocol(r.Protocol),
 		},
 		Client: client, Route: t.routes.Route(r.Target), LoggedStatus: r.Status, LoggedBytes: r.Bytes,
