@@ -211,8 +211,11 @@ func merged(a, b map[string]uint64) map[string]uint64 {
 
 // asGoaccess is the preset in goaccess's own words, where this package's differ.
 func asGoaccess(preset string) Spec {
-	if preset == "SQUID" {
+	switch preset {
+	case "SQUID":
 		return Spec{Log: `%^ %^ %^ %v %^: %x.%^ %~%L %h %^/%s %b %m %U`, Date: "%s", Time: "%s"}
+	case "W3C": // goaccess does not read the log's #Fields
+		return Spec{Log: `%d %t %^ %m %U %q %^ %^ %h %u %R %s %^ %^ %L`, Date: "%Y-%m-%d", Time: "%H:%M:%S"}
 	}
 	return Spec{Log: preset}
 }
