@@ -18,8 +18,15 @@ LABELS = {"replay": "bin/replay", "against": "the other bin/replay"}
 NOT_SLOWER = 0.97
 
 
+# A log of ours has few addresses, each with as many requests as a proxy's.
+_CLIENTS = ("--clients", "log")
+
+
 def by(who: str, argv: Sequence[str]) -> list[str]:
-    """The command, carried out by that contender's program."""
+    """The command, carried out by that contender's program, without what an older one does not know."""
+    if who == "against" and _CLIENTS[0] in argv and not has(who, _CLIENTS[0]):
+        at = argv.index(_CLIENTS[0])
+        argv = [*argv[:at], *argv[at + len(_CLIENTS) :]]
     return [str(AGAINST) if who == "against" else argv[0], *argv[1:]]
 
 
@@ -135,5 +142,6 @@ def _run(url: str, scratch: Path, log: Path, options: Sequence[str]) -> list[str
         *(str(REPLAY), "run", "--format", "COMBINED", "--target", target),
         *(["--insecure"] if parts.scheme == "https" else []),
         *options,
+        *_CLIENTS,
         *("--out", out, "--json", "--quiet", str(log)),
     ]

@@ -64,14 +64,16 @@ func countingProgress(out io.Writer) (show func(done, total int64), end func()) 
 
 // countClients counts who sends the requests, and spreads those of proxies unless that is not wanted.
 func (r *Replay) countClients(ctx context.Context) error {
-	census, spread, err := r.logs.Census(ctx, r.setup.plan, r.command.ConnectionsPerClient, r.command.Timeout)
+	c := r.command
+	census, spread, err := r.logs.Census(ctx, r.setup.plan,
+		traffic.Capacity{PerClient: c.ConnectionsPerClient, InAll: c.maxConnections(), Timeout: c.Timeout})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return AnswerNo{ErrInterrupted}
 	case err != nil:
 		return UsageError{err}
 	}
-	if r.command.Clients == "log" {
+	if c.Clients == "log" {
 		census.Over = 0
 	} else {
 		r.setup.plan.Spread = spread

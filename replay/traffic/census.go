@@ -53,11 +53,16 @@ type Proxy struct {
 	Share   float64
 }
 
+// Capacity is how many connections there may be, of one client and in all, and how long a request may hold one.
+type Capacity struct {
+	PerClient, InAll int
+	Timeout          time.Duration
+}
+
 // Census counts the clients that send under a plan, and returns how the requests of proxies are to be spread.
-// perClient is how many connections a client has, and timeout how long one request may hold one.
-func (l *Logs) Census(ctx context.Context, plan Plan, perClient int, timeout time.Duration) (Census, Spread, error) {
-	timeout = min(timeout, longestHeld)
-	c := census{plan: plan, certain: l.VisitorDoubt() != "", windowNS: windowNS(plan, timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
+func (l *Logs) Census(ctx context.Context, plan Plan, capacity Capacity) (Census, Spread, error) {
+	capacity.Timeout = min(capacity.Timeout, longestHeld)
+	c := census{plan: plan, certain: l.VisitorDoubt() != "", windowNS: windowNS(plan, capacity.Timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
 	t := New(plan, l, nobody{}, nil)
 	from, to := t.fromTo()
 	err := l.source.Each(ctx, l.Format, &l.Totals, func(r *accesslog.Request) bool {
@@ -71,7 +76,7 @@ func (l *Logs) Census(ctx context.Context, plan Plan, perClient int, timeout tim
 	if err != nil {
 		return Census{}, Spread{}, err
 	}
-	found, over := c.result(perClient, timeout)
+	found, over := c.result(capacity)
 	return found, Spread{over, uint64(plan.Seed)}, nil
 }
 
@@ -206,8 +211,10 @@ func (o *caller) isMany() bool {
 	return o.sustained && !o.robot && o.repeated*repeatedPart >= o.requests
 }
 
-// result returns what was counted, and over how many clients each client of a proxy is spread.
-func (c *census) result(perClient int, timeout time.Duration) (Census, map[uint32]uint32) {
+// result returns what was counted, and over how many clients each client of a proxy is spread: so many that no request
+// waits for a connection of its client, even if each takes its time-out, but no more than there can be connections in
+// all. More would each have to close another's.
+func (c *census) result(capacity Capacity) (Census, map[uint32]uint32) {
 	found, over := Census{Clients: len(c.clients)}, map[uint32]uint32{}
 	if c.requests == 0 {
 		return found, over
@@ -215,17 +222,28 @@ func (c *census) result(perClient int, timeout time.Duration) (Census, map[uint3
 	for _, n := range c.clients {
 		found.Largest = max(found.Largest, float64(n)/float64(c.requests))
 	}
+	var proxies []*address
+	wanted := map[uint32]float64{}
+	var all float64
 	for _, a := range c.addresses {
 		if a.requests*smallestPart < c.requests || !(a.isProxy() || c.certain) {
 			continue
 		}
-		clients := 0
+		proxies = append(proxies, a)
 		for client, one := range a.clients {
 			load := float64(one.most)
 			if c.plan.Rate > 0 {
-				load = c.plan.Rate * timeout.Seconds() * float64(one.requests) / float64(c.requests)
+				load = c.plan.Rate * capacity.Timeout.Seconds() * float64(one.requests) / float64(c.requests)
 			}
-			over[client] = max(1, uint32(math.Ceil(load/float64(perClient))))
+			wanted[client] = math.Ceil(load / float64(capacity.PerClient))
+			all += wanted[client]
+		}
+	}
+	part := min(1, float64(capacity.InAll)/all)
+	for _, a := range proxies {
+		clients := 0
+		for client := range a.clients {
+			over[client] = max(1, uint32(wanted[client]*part))
 			clients += int(over[client])
 		}
 		if clients > len(a.clients) {

@@ -106,7 +106,7 @@ func TestAProxyIsNoClient(t *testing.T) {
 		}, 0},
 	} {
 		logs := logBy(t, row.seconds, row.perSecond, row.timed, row.line)
-		census, spread, err := logs.Census(context.Background(), Plan{Speed: 1, Methods: map[string]bool{"GET": true}}, 6, 30*time.Second)
+		census, spread, err := logs.Census(context.Background(), Plan{Speed: 1, Methods: map[string]bool{"GET": true}}, Capacity{6, 10_000, 30 * time.Second})
 		if err != nil || len(census.Proxies) != row.proxies || (census.Over > 0) != (row.proxies > 0) {
 			t.Errorf("%s: %+v, %v, %v", row.says, census, spread, err)
 		}
@@ -123,8 +123,9 @@ func TestProxiesAreSpread(t *testing.T) {
 		return entryOf{address: "192.0.2.1", agent: fmt.Sprint("Agent/", i%3), path: fmt.Sprint("/", i%20)}
 	})
 	plan := Plan{Speed: 1, Seed: 1, Loops: 1, Burst: true, Methods: map[string]bool{"GET": true}}
+	capacity := Capacity{6, 10_000, 30 * time.Second}
 	clients := func(plan Plan) (census Census, byLine map[uint64]uint32) {
-		census, plan.Spread, _ = logs.Census(context.Background(), plan, 6, 30*time.Second)
+		census, plan.Spread, _ = logs.Census(context.Background(), plan, capacity)
 		byLine = map[uint64]uint32{}
 		New(plan, logs, nobody{}, route.New(nil)).once(func(h *exchange.Hit) bool {
 			byLine[h.Line] = h.Client
@@ -154,7 +155,7 @@ func TestProxiesAreSpread(t *testing.T) {
 	late := logBy(t, 60, 45, false, func(i int) entryOf { // whose lines are out of order, by up to 40 s
 		return entryOf{address: "192.0.2.1", agent: browser, path: fmt.Sprint("/", i%20), late: i % 2 * 40}
 	})
-	if census, _, err := late.Census(context.Background(), plan, 6, 30*time.Second); err != nil || census.Over < 225 {
+	if census, _, err := late.Census(context.Background(), plan, Capacity{6, 10_000, 30 * time.Second}); err != nil || census.Over < 225 {
 		t.Errorf("out of order: %+v, %v", census, err)
 	}
 	plan.Seed = 2
@@ -164,6 +165,10 @@ func TestProxiesAreSpread(t *testing.T) {
 	plan.Seed, plan.Rate = 1, 10
 	if census, _ = clients(plan); census.Over != 3*15 { // 9 of 10 a second for 30 s, 6 at once
 		t.Errorf("--rate: %+v", census)
+	}
+	capacity.InAll = 20
+	if census, _ = clients(plan); census.Over != 18 { // 6 for each of three
+		t.Errorf("20 connections: %+v", census)
 	}
 	plan.Rate, plan.Limit = 0, 40
 	if census, _ = clients(plan); census.Over != 0 || len(census.Proxies) != 0 {

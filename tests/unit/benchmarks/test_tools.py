@@ -137,12 +137,16 @@ def test_all_speak_the_same_http_over_tls() -> None:
     assert "--h1" not in tool_h2load.command(http2)
 
 
-def test_the_other_bin_replay_gets_the_same_words() -> None:
+def test_the_other_bin_replay_gets_the_same_words_but_those_that_it_does_not_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ours = tool_replay.command(_FLOOD)
     assert tool_replay.by("replay", ours) == ours
-    theirs = tool_replay.by("against", ours)
-    assert theirs[0] == str(AGAINST)
-    assert theirs[1:] == ours[1:]
+    monkeypatch.setattr(tool_replay, "has", lambda *_: True)
+    assert tool_replay.by("against", ours) == [str(AGAINST), *ours[1:]]
+    monkeypatch.setattr(tool_replay, "has", lambda *_: False)
+    words = " ".join(ours[1:]).replace(" --clients log", "")
+    assert " ".join(tool_replay.by("against", ours)) == f"{AGAINST} {words}"
 
 
 def test_the_cap_reaches_all_three() -> None:
