@@ -21,7 +21,6 @@ import (
 
 	"plimsoll/replay/engine/eventloop"
 	"plimsoll/replay/engine/exchange"
-	"plimsoll/replay/engine/netconn"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
 )
@@ -39,6 +38,7 @@ type Options struct {
 	Revalidates    *atomic.Bool               // true once the log has shown a 304, so that validators are kept; nil: they are always kept
 	Members        map[uint32]exchange.Member // sessions by the log's client; nil: all are guests
 	Connections    *atomic.Int64              // counts those that are open; nil: nobody asks
+	Cores          int                        // that may be used; default: Cores of the target
 	Goroutines     bool                       // drive plain TCP as TLS is driven, also where event loops could
 }
 
@@ -51,6 +51,9 @@ func (o Options) withDefaults() Options {
 	set(&o.MaxConnections, 10_000)
 	set(&o.MaxQueued, 100_000)
 	set(&o.PerClient, 6)
+	if o.Connections == nil {
+		o.Connections = new(atomic.Int64)
+	}
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
 	}
@@ -73,6 +76,9 @@ type Engine struct {
 // aborted.
 func New(to *target.Target, headers *wire.Headers, opts Options, rec exchange.Recorder, abort context.Context) *Engine {
 	opts = opts.withDefaults()
+	if opts.Cores == 0 {
+		opts.Cores = Cores(to)
+	}
 	return &Engine{opts: opts, session: &exchange.Session{
 		Target: to, Headers: headers, Timeout: opts.Timeout, Warmup: opts.Warmup, Recorder: rec,
 		Validators: exchange.NewValidators(opts.Revalidates), Health: &exchange.Health{}, Abort: abort, Members: opts.Members,
@@ -85,6 +91,8 @@ type Outcome struct {
 	Uncounted bool   // there were more of them than could be counted in time, or without end
 	Cause     error  // why it ended before the schedule did; nil: it did not
 	Warn      error  // what went wrong with connections, and the remedy; nil: nothing
+	Drivers   int    // that the run had at its end
+	Nice      int    // of their threads, as setpriority(2) has it
 }
 
 // plan is one driver's share of what is to be sent.
@@ -92,58 +100,67 @@ type plan interface {
 	exchange.Plan
 	wakeBy(wake func())              // takes what wakes the driver when there is more to send
 	left(ctx context.Context) uint64 // requests that the driver has not asked for, as far as ctx lets it count
+	split() plan                     // gives a part of it to a driver more; nil: not now
 }
 
-// driver drives the life of one plan.
-type driver interface {
-	Wake()
-	Run(stop context.Context)
-	Unsent() uint64
-}
-
-// Bounds of the number of event loops. One does a hundred thousand requests a second.
-const (
-	mostLoops          = 8
-	connectionsPerLoop = 64 // where a cap is shared out: below that it would be too unevenly
-)
-
-// drivers returns how many drivers share a run, at most so many.
-func (e *Engine) drivers(most int) int {
-	if !e.byLoops() {
-		return 1
+// Cores returns how many cores of this machine sending to a target may take: half of them where the target is here too,
+// since the others are the server's.
+func Cores(to *target.Target) int {
+	if to.Local {
+		return max(1, runtime.NumCPU()/2)
 	}
-	return max(1, min(runtime.NumCPU(), mostLoops, most))
+	return runtime.NumCPU()
+}
+
+// drivers returns with how many drivers a run begins, and to how many it may come, of so many that would be of use. On a
+// machine of its own it has them all at once; beside the server each further one has to be needed.
+func (e *Engine) drivers(of int) (begin, most int) {
+	if !e.byLoops() {
+		return 1, 1
+	}
+	most = max(1, min(e.opts.Cores, mostLoops, of))
+	if e.session.Target.Local {
+		return 1, most
+	}
+	return most, most
 }
 
 func (e *Engine) byLoops() bool {
 	return eventloop.Supported && !e.session.Target.TLS && !e.opts.Goroutines
 }
 
-// run carries out plans, each by a driver of its own. It waits for the start that was given, less early.
-func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, connections int) Outcome {
+// run carries out plans, each by a driver of its own; there may come to be up to most of them. It waits for the start
+// that was given, less early.
+func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, most, connections int) Outcome {
 	running, cancel := context.WithCancelCause(stop)
 	defer cancel(nil)
 	e.begin(running, cancel, early)
-	drivers, err := e.newDrivers(plans, connections)
-	if err != nil {
-		return Outcome{Cause: err}
+	p := &pool{engine: e, connections: connections, running: running}
+	for _, part := range plans {
+		w, err := p.newWorker()
+		if err != nil {
+			return Outcome{Cause: err}
+		}
+		p.assign(w, part)
 	}
-	var all sync.WaitGroup
-	for _, d := range drivers {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			d.Run(running)
-		}()
+	for _, w := range p.list {
+		p.start(w)
 	}
-	all.Wait()
-	out := Outcome{Cause: context.Cause(running), Warn: e.session.Health.Warning()}
-	for _, d := range drivers {
-		out.Unsent += d.Unsent()
+	ended, end := context.WithCancel(context.Background())
+	go func() {
+		p.all.Wait()
+		end()
+	}()
+	p.grow(ended, most)
+	out := Outcome{
+		Cause: context.Cause(running), Warn: e.session.Health.Warning(), Drivers: len(p.list), Nice: int(e.session.Nice.Load()),
+	}
+	for _, w := range p.list {
+		out.Unsent += w.Unsent()
 	}
 	if running.Err() != nil {
 		var rest uint64
-		rest, out.Uncounted = left(plans)
+		rest, out.Uncounted = left(p.list)
 		out.Unsent += rest
 	}
 	return out
@@ -154,7 +171,7 @@ const countsFor = 200 * time.Millisecond
 
 // left returns how many requests no driver has asked for, and whether these are not all. All plans count at once: they
 // are supplied in turn from one schedule, which would wait for ever for the one that nobody takes from.
-func left(plans []plan) (n uint64, more bool) {
+func left[P plan](plans []P) (n uint64, more bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), countsFor)
 	defer cancel()
 	var all sync.WaitGroup
@@ -184,33 +201,6 @@ func (e *Engine) begin(running context.Context, cancel context.CancelCauseFunc, 
 	if err := e.session.Recorder.Start(now); err != nil {
 		cancel(err)
 	}
-}
-
-func (e *Engine) newDrivers(plans []plan, connections int) ([]driver, error) {
-	var drivers []driver
-	for i, p := range plans {
-		bounds := exchange.Bounds{
-			IdleTimeout: e.opts.IdleTimeout, MaxConnections: share(connections, len(plans), i),
-			MaxQueued: e.opts.MaxQueued, PerClient: e.opts.PerClient, Count: e.opts.Connections,
-		}
-		if !e.byLoops() {
-			drivers = append(drivers, netconn.New(e.session, bounds, p))
-		} else if loop, err := eventloop.New(e.session, bounds, p); err == nil {
-			drivers = append(drivers, loop)
-		} else {
-			return nil, fmt.Errorf("an event loop: %w", err)
-		}
-		p.wakeBy(drivers[i].Wake)
-	}
-	return drivers, nil
-}
-
-// share returns the i-th of n shares of a total.
-func share(total, n, i int) int {
-	if i < total%n {
-		return total/n + 1
-	}
-	return total / n
 }
 
 // readyBefore is how long before a given start the open loop waits for its first request as it does for all others.

@@ -18,18 +18,19 @@ func (e *Engine) Max(stop context.Context, shots iter.Seq[*exchange.Shot], n int
 	defer close(quit)
 	e.opts.PerClient = 1
 	e.session.Unhurried = true
-	stock := &stock{shots: supplies(e.prepared(shots), shotsInBatch, 1, nil, quit)[0]}
+	stock := &stock{shots: supplyOne(e.prepared(shots), shotsInBatch, quit)}
 	stock.shots.ready(stop)
-	loops := e.drivers(n)
+	begin, most := e.drivers(n)
 	var plans []plan
-	for i := range loops {
+	for i := range begin {
 		p := &maxPlan{stock: stock, limitNS: limit.Nanoseconds(), withHost: e.session.Target.TLS}
-		for slot := i; slot < n; slot += loops {
+		for slot := i; slot < n; slot += begin {
 			p.free = append(p.free, uint32(slot))
 		}
+		p.slots = len(p.free)
 		plans = append(plans, p)
 	}
-	return e.run(stop, 0, plans, n)
+	return e.run(stop, 0, plans, most, most*n) // the slots keep it to n, also while they change hands
 }
 
 // stock is what the plans of one sequence share.
@@ -64,12 +65,49 @@ type maxPlan struct {
 	stock    *stock
 	limitNS  int64
 	withHost bool
+	slots    int // free, resting and at work
 	free     []uint32
 	resting  []rest
 	over     bool
+
+	heir  *maxPlan // gets the next slots that come free
+	gives int      // so many
+
+	mu    sync.Mutex
+	wake  func()
+	given []uint32 // by another driver
 }
 
-func (p *maxPlan) wakeBy(wake func()) { p.stock.shots.wakeBy(wake) }
+func (p *maxPlan) wakeBy(wake func()) {
+	p.wake = wake
+	p.stock.shots.wakeBy(wake)
+}
+
+// split gives half of the slots away, each when its request is answered. Only where all are at work is that sure to come.
+func (p *maxPlan) split() plan {
+	if p.over || p.gives > 0 || p.slots < 2 || len(p.free) > 0 || len(p.resting) > 0 {
+		return nil
+	}
+	p.gives = p.slots / 2
+	p.heir = &maxPlan{stock: p.stock, limitNS: p.limitNS, withHost: p.withHost, slots: p.gives}
+	p.slots -= p.gives
+	return p.heir
+}
+
+// give takes over a slot from another driver.
+func (p *maxPlan) give(slot uint32) {
+	p.mu.Lock()
+	p.given = append(p.given, slot)
+	p.mu.Unlock()
+	p.wake()
+}
+
+func (p *maxPlan) takeGiven() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, p.given...)
+	p.given = nil
+}
 
 func (p *maxPlan) left(ctx context.Context) uint64 {
 	var n uint64
@@ -86,6 +124,9 @@ func (p *maxPlan) Next(now int64) (*exchange.Shot, int64) {
 	again := exchange.Never
 	if len(p.resting) > 0 {
 		again = p.resting[0].untilNS
+	}
+	if len(p.free) == 0 {
+		p.takeGiven()
 	}
 	if len(p.free) == 0 {
 		return nil, again
@@ -119,7 +160,12 @@ func (p *maxPlan) next(now int64) *exchange.Shot {
 }
 
 // Done makes the request's slot free.
-func (p *maxPlan) Done(s *exchange.Shot, kind record.ErrorKind, now int64) bool {
+func (p *maxPlan) Done(s *exchange.Shot, kind record.ErrorKind, now int64) (leaves bool) {
+	if p.gives > 0 {
+		p.gives--
+		p.heir.give(s.Key.Client)
+		return true
+	}
 	switch kind {
 	case record.ConnectRefused, record.ConnectFailed, record.TLSFailed:
 		p.resting = append(p.resting, rest{s.Key.Client, now + restNS})

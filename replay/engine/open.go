@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/record"
@@ -14,20 +15,35 @@ import (
 func (e *Engine) Open(stop context.Context, shots iter.Seq[*exchange.Shot]) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
-	n := e.drivers(e.opts.MaxConnections / connectionsPerLoop)
-	byClient := func(s *exchange.Shot) int { return int(s.Client % uint32(n)) }
+	begin, most := e.drivers(e.opts.MaxConnections / connectionsPerLoop)
+	active := &atomic.Int64{}
+	active.Store(int64(begin))
+	byClient := func(s *exchange.Shot, drivers int) int { return int(s.Client % uint32(drivers)) }
+	var all []*openPlan
 	var plans []plan
-	for _, s := range supplies(e.prepared(shots), shotsInBatch, n, byClient, quit) {
-		s.ready(stop) // the log is open and read ahead before the clock starts
-		plans = append(plans, &openPlan{shots: s})
+	for i, s := range supplies(e.prepared(shots), shotsInBatch, most, active, byClient, quit) {
+		p := &openPlan{shots: s}
+		all = append(all, p)
+		if i < begin {
+			s.ready(stop) // the log is open and read ahead before the clock starts
+			plans = append(plans, p)
+		}
 	}
-	return e.run(stop, readyBefore, plans, e.opts.MaxConnections)
+	split := func() plan { return all[active.Add(1)-1] }
+	for _, p := range all {
+		p.another = split
+	}
+	return e.run(stop, readyBefore, plans, most, e.opts.MaxConnections)
 }
 
-// openPlan is the schedule of the log.
+// openPlan is the schedule of the log, as far as it is one driver's: that of every n-th client.
 type openPlan struct {
-	shots *supply[*exchange.Shot]
+	shots   *supply[*exchange.Shot]
+	another func() plan
 }
+
+// split shares what is not yet read out anew: clients that go to the other driver get connections of its own.
+func (p *openPlan) split() plan { return p.another() }
 
 func (p *openPlan) wakeBy(wake func()) { p.shots.wakeBy(wake) }
 

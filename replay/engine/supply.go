@@ -29,32 +29,43 @@ type supply[T any] struct {
 	wakes []func()
 }
 
-// supplies reads a sequence ahead in a goroutine of its own, until quit is closed, and shares it out to n drivers: each
-// element to the one that of names. Batches go to all of them in step, so that none waits for what is stuck behind
-// another's.
-func supplies[T any](seq iter.Seq[T], size, n int, of func(T) int, quit <-chan struct{}) []*supply[T] {
+// supplyOne reads a sequence ahead for one driver, or several that take turns.
+func supplyOne[T any](seq iter.Seq[T], size int, quit <-chan struct{}) *supply[T] {
+	one := &atomic.Int64{}
+	one.Store(1)
+	return supplies(seq, size, 1, one, nil, quit)[0]
+}
+
+// supplies reads a sequence ahead in a goroutine of its own, until quit is closed, and shares it out to the first active
+// ones of n drivers: each element to the one that of names. Batches go to all of them in step, so that none waits for
+// what is stuck behind another's.
+func supplies[T any](
+	seq iter.Seq[T], size, n int, active *atomic.Int64, of func(one T, drivers int) int, quit <-chan struct{},
+) []*supply[T] {
 	all := make([]*supply[T], n)
 	for i := range all {
 		all[i] = &supply[T]{batches: make(chan []T, batchesAhead)}
 	}
 	go func() {
+		n := int(active.Load())
 		count, batches := 0, make([][]T, n)
 		hand := func() bool {
-			for i, s := range all {
+			for i, batch := range batches {
 				select {
-				case s.batches <- batches[i]:
+				case all[i].batches <- batch:
 				case <-quit:
 					return false
 				}
-				s.come()
+				all[i].come()
 			}
+			n = int(active.Load())
 			count, batches = 0, make([][]T, n)
 			return true
 		}
 		for one := range seq {
 			i := 0
 			if n > 1 {
-				i = of(one)
+				i = of(one, n)
 			}
 			if batches[i] == nil {
 				batches[i] = make([]T, 0, size)

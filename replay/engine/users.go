@@ -31,11 +31,12 @@ func (e *Engine) Users(
 	quit := make(chan struct{})
 	defer close(quit)
 	connections := max(e.opts.MaxConnections, n)
-	visits := newVisits(stop, supplies(seq, visitsInBatch, 1, nil, quit)[0], n, limit > 0)
+	visits := newVisits(stop, supplyOne(seq, visitsInBatch, quit), n, limit > 0)
 	numbers := &atomic.Uint32{}
 	var shares []*usersPlan
 	var plans []plan
-	for range e.drivers(min(n, connections/connectionsPerLoop)) {
+	begin, most := e.drivers(min(n, connections/connectionsPerLoop))
+	for range begin {
 		u := &usersPlan{visits: visits, numbers: numbers, limitNS: limit.Nanoseconds()}
 		shares, plans = append(shares, u), append(plans, u)
 	}
@@ -44,7 +45,7 @@ func (e *Engine) Users(
 		who := &user{number: numbers.Add(1), restNS: int64(arrivals.Float64() * float64(rampUp))}
 		shares[i%len(shares)].plan(who, 0)
 	}
-	return e.run(stop, 0, plans, connections)
+	return e.run(stop, 0, plans, most, connections)
 }
 
 // usersPlan is what the users of one driver do next, and when.
@@ -73,6 +74,20 @@ type turn struct {
 }
 
 func (u *usersPlan) wakeBy(wake func()) { u.visits.coming.wakeBy(wake) }
+
+// split gives half of the users away who rest.
+func (u *usersPlan) split() plan {
+	half := len(u.turns) / 2
+	if half == 0 {
+		return nil
+	}
+	other := &usersPlan{visits: u.visits, numbers: u.numbers, limitNS: u.limitNS}
+	other.turns = append(other.turns, u.turns[half:]...)
+	clear(u.turns[half:])
+	u.turns = u.turns[:half] // the beginning of a heap is one
+	heap.Init(&other.turns)
+	return other
+}
 
 // Next returns the request of the user whose turn it is.
 func (u *usersPlan) Next(now int64) (*exchange.Shot, int64) {

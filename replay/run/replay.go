@@ -149,7 +149,7 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 	if r.command.Users > 0 {
 		garbagePercent = punctual.SmallHeap
 	}
-	defer punctual.Runtime(garbagePercent)()
+	defer punctual.Runtime(engine.Cores(r.target), garbagePercent)()
 	outcome := r.send(stop, abort)
 	r.Dir.Unsent(outcome.Unsent)
 	if outcome.Uncounted {

@@ -6,6 +6,8 @@ package eventloop
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,9 +42,10 @@ type Loop struct {
 	in, out    []byte
 	events     []unix.EpollEvent
 
-	sentNS  int64   // when a request was sent last
-	awokeNS int64   // when the last wait ended
-	busy    float64 // the share of its time that the loop was at work of late, 0 to 1
+	thread  atomic.Int64 // its number; 0: it does not run yet
+	sentNS  int64        // when a request was sent last
+	awokeNS int64        // when the last wait ended
+	busy    float64      // the share of its time that the loop was at work of late, 0 to 1
 }
 
 // failure is what the life is told once its own call has ended.
@@ -79,8 +82,11 @@ func (l *Loop) Unsent() uint64 { return l.life.Unsent() }
 func (l *Loop) Run(stop context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	l.thread.Store(int64(unix.Gettid()))
 	if !l.session.Unhurried {
-		defer punctual.Thread()()
+		nice, restore := punctual.Thread(l.session.Target.Local)
+		defer restore()
+		l.session.Nice.Store(int64(nice))
 	}
 	defer l.close()
 	defer context.AfterFunc(stop, l.Wake)()
@@ -97,6 +103,18 @@ func (l *Loop) Run(stop context.Context) {
 		l.take(l.rest(again))
 		l.readOn()
 	}
+}
+
+// ProcessorTime returns what the loop's thread has used so far.
+func (l *Loop) ProcessorTime() time.Duration {
+	// The clock of a thread of this process (clock_getcpuclockid(3), MAKE_THREAD_CPUCLOCK in the kernel).
+	const perThread, scheduled = 4, 2
+	var used unix.Timespec
+	thread := l.thread.Load()
+	if thread == 0 || unix.ClockGettime(int32(^thread<<3|perThread|scheduled), &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Nano())
 }
 
 // turn sends what is due, and returns when to look again.

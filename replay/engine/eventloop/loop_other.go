@@ -5,6 +5,7 @@ package eventloop
 import (
 	"context"
 	"errors"
+	"time"
 
 	"plimsoll/replay/engine/exchange"
 )
@@ -25,6 +26,9 @@ func (*Loop) Wake() {}
 
 // Unsent returns 0.
 func (*Loop) Unsent() uint64 { return 0 }
+
+// ProcessorTime returns 0.
+func (*Loop) ProcessorTime() time.Duration { return 0 }
 
 // Run does nothing.
 func (*Loop) Run(context.Context) {}

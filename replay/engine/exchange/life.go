@@ -11,10 +11,24 @@ import (
 // Bounds are the limits of a life.
 type Bounds struct {
 	IdleTimeout    time.Duration // how long a connection is kept open without requests
-	MaxConnections int           // open at once
+	MaxConnections int           // open at once, of all lives
+	Lives          *atomic.Int64 // that share them; nil: there is one
+	Number         int           // of this life, from 0
 	MaxQueued      int           // requests of all lives waiting for a connection; past that they are skipped
 	PerClient      int           // HTTP/1.1 connections of one client
 	Count          *atomic.Int64 // of the connections that are open, of all lives; nil: nobody asks
+}
+
+// most returns this life's share of the connections.
+func (b *Bounds) most() int {
+	if b.Lives == nil {
+		return b.MaxConnections
+	}
+	n := int(b.Lives.Load())
+	if b.Number < b.MaxConnections%n {
+		return b.MaxConnections/n + 1
+	}
+	return b.MaxConnections / n
 }
 
 // Plan says what is due when.
@@ -157,13 +171,13 @@ func (l *Life) perClient(cl *client) int {
 // hasRoom reports whether one more connection may be opened. Where the cap is reached, the longest idle connection is
 // closed for it.
 func (l *Life) hasRoom(cl *client) bool {
-	if oldest := l.idle.first; oldest != nil && l.open >= l.bounds.MaxConnections {
+	if oldest := l.idle.first; oldest != nil && l.open >= l.bounds.most() {
 		l.close(oldest)
 		if oldest.client != cl {
 			l.settle(oldest.client)
 		}
 	}
-	return l.open < l.bounds.MaxConnections
+	return l.open < l.bounds.most()
 }
 
 func (l *Life) dial(cl *client, s *Shot, now int64) {

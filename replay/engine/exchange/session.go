@@ -38,6 +38,9 @@ type Session struct {
 	Abort      context.Context // cancelled: what is in flight is given up
 	Unhurried  bool            // nothing is due at an instant of its own: those who send need no precedence
 
+	// Set by those who drive lives, once they know.
+	Nice atomic.Int64 // of their threads
+
 	queued atomic.Int64 // requests of all lives that wait for a connection
 }
 

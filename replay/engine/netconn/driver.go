@@ -60,7 +60,9 @@ func (d *Driver) Run(stop context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if !d.Unhurried {
-		defer punctual.Thread()()
+		nice, restore := punctual.Thread(d.Target.Local)
+		defer restore()
+		d.Nice.Store(int64(nice))
 	}
 	defer d.sleep.Close()
 	defer context.AfterFunc(stop, d.Wake)()

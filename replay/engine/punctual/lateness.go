@@ -10,8 +10,9 @@ import (
 func Lateness(lasts, apart time.Duration) []int64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer Runtime(RareCollections)()
-	defer Thread()()
+	defer Runtime(runtime.NumCPU(), RareCollections)()
+	_, restore := Thread(false)
+	defer restore()
 	begin := time.Now()
 	now := func() int64 { return int64(time.Since(begin)) }
 	sleeper := NewSleeper(now)

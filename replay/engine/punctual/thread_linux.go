@@ -10,16 +10,17 @@ const (
 	nice    = -15
 )
 
-// Thread sets the calling thread up for sending on time. The function that it returns undoes it.
-func Thread() (restore func()) {
+// Thread sets the calling thread up for sending on time: before all others where it is alone, like others where it is
+// beside the server that it measures. It returns the priority that it got; restore undoes it.
+func Thread(beside bool) (niceness int, restore func()) {
 	// The kernel may otherwise delay a wake-up by 50 µs to join it with others.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: nice, Runtime: sliceNS}
-	if unix.SchedSetAttr(0, &attr, 0) != nil {
+	if beside || unix.SchedSetAttr(0, &attr, 0) != nil {
 		attr.Nice = 0
 		_ = unix.SchedSetAttr(0, &attr, 0)
 	}
-	return func() {
+	return int(attr.Nice), func() {
 		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // the default again
 	}

@@ -3,4 +3,4 @@
 package punctual
 
 // Thread does nothing here.
-func Thread() (restore func()) { return func() {} }
+func Thread(bool) (niceness int, restore func()) { return 0, func() {} }

@@ -28,6 +28,7 @@ type Target struct {
 	TLS       bool
 	Insecure  bool // accept any certificate
 	Resume    bool // clients resume their TLS sessions
+	Local     bool // on this machine, as Check saw
 	Sources   Sources
 	ResolveNS int64
 }
@@ -115,6 +116,7 @@ func (t *Target) Check(ctx context.Context, timeout time.Duration) error {
 	for _, address := range t.Addresses {
 		conn, _, _, err := t.dial(ctx, address, Dialing{ServerName: ServerName(t.Host), Timeout: timeout})
 		if err == nil {
+			t.Local = isLocal(conn.LocalAddr(), conn.RemoteAddr())
 			_ = conn.Close()
 			t.Addresses = []string{address}
 			return nil
