@@ -221,7 +221,7 @@ var parsed = []struct {
 		why: "what follows a time is no second one", spec: Spec{Log: `%h [%x] "%r" %s %T`},
 		line:   `192.0.2.1 [1760100936] "GET /x HTTP/1.1" 200 0.1 0.2`,
 		fields: `<192.0.2.1> ∅ <GET> </x> <HTTP/1.1> ∅ ∅`,
-		at:     "2025-10-10T12:55:36Z", status: 200, bytes: -1, duration: -1,
+		at:     "2025-10-10T12:55:36Z", status: 200, bytes: -1, duration: 100_000_000,
 	},
 	{
 		why: "Apache's %{ms}T is milliseconds", spec: Spec{Log: `%h [%x] "%r" %s %{ms}T`},

@@ -31,8 +31,9 @@ var lookalikes = [...]struct{ name, log string }{
 	{"HAProxy's log of HTTP", `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},
 	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
 	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b`},
-	{"Traefik's JSON", `{"StartUTC":"%x","ClientHost":"%h","RequestMethod":"%m","RequestHost":"%v","RequestPath":"%U","RequestProtocol":"%H","DownstreamStatus":"%s","DownstreamContentSize":"%b","Duration":"%n"}`},
+	{"Traefik's JSON", `{"StartUTC":"%x","ClientHost":"%h","RequestMethod":"%m","RequestHost":"%v","RequestPath":"%U","RequestProtocol":"%H","DownstreamStatus":"%s","DownstreamContentSize":"%b","Duration":"%n","request_User-Agent":"%u","request_Referer":"%R"}`},
 	{"a log with X-Forwarded-For first", `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
+	{"the log of a classic load balancer of AWS", `%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u"`},
 	{"a combined format with an ISO 8601 time", `%h %^[%x] "%r" %s %b "%R" "%u"`},
 }
 
@@ -70,7 +71,7 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 			return f, trials, nil
 		}
 	}
-	return nil, trials, undetected(lines, trials, lastFields(bytes.Join(all, []byte{'\n'})) != nil)
+	return nil, trials, undetected(lines, trials, lastFields(bytes.Join(all, []byte{'\n'})), strict)
 }
 
 // try reads lines with a format.
@@ -117,31 +118,34 @@ func known(r *Request) (n int) {
 	return n
 }
 
-func undetected(lines [][]byte, trials []Trial, named bool) error {
-	nearest := trials[0]
+func undetected(lines [][]byte, trials []Trial, fields []byte, strict bool) error {
+	var read []string
 	for _, t := range trials {
-		if named && t.Name == "W3C" || lines[0][0] == '{' && t.Name == "CADDY" {
-			nearest = t
+		if t.Valid > 0 {
+			read = append(read, fmt.Sprintf("%s read %d", t.Name, t.Valid))
 		}
 	}
-	var why strings.Builder
-	fmt.Fprintf(&why, "tried %d presets on its first %d lines: ", len(trials), len(lines))
-	for i, t := range trials {
-		if i > 0 {
-			why.WriteString(", ")
-		}
-		fmt.Fprintf(&why, "%s read %d", t.Name, t.Valid)
+	if len(read) == 0 {
+		read = []string{"none read any"}
+	}
+	why := fmt.Sprintf("tried %d presets on its first %d lines: %s", len(trials), len(lines), strings.Join(read, ", "))
+	if lacks := lacking(strings.Fields(string(bytes.TrimPrefix(fields, []byte(fieldsPrefix))))); fields != nil && lacks != "" {
+		return fmt.Errorf("%w (%s). Its %s line %s: have the server log date, time, c-ip, cs-method and cs-uri-stem",
+			ErrUnknownFormat, why, fieldsPrefix, lacks)
 	}
 	if first, last := ambiguous(lines); first != "" {
 		return fmt.Errorf("%w (%s). Two fields of it may be the client: use --format '%s' or --format '%s'%s",
-			ErrUnknownFormat, &why, first, last, readings(lines, first, last))
+			ErrUnknownFormat, why, first, last, readings(lines, first, last))
 	}
 	if name, log := lookalike(lines); name != "" {
 		return fmt.Errorf("%w (%s). It looks like %s: use --format '%s' (make: FORMAT='%s')%s",
-			ErrUnknownFormat, &why, name, log, log, readings(lines, log))
+			ErrUnknownFormat, why, name, log, log, readings(lines, log))
 	}
-	return fmt.Errorf("%w (%s; %s failed first: %s). Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…')",
-		ErrUnknownFormat, &why, nearest.Name, nearest.Failed)
+	if fields == nil {
+		return fmt.Errorf("%w (%s). %s", ErrUnknownFormat, why, describe(lines, strict))
+	}
+	return fmt.Errorf("%w (%s). By its %s line it failed first: %s. Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…')",
+		ErrUnknownFormat, why, fieldsPrefix, trials[slices.IndexFunc(trials, func(t Trial) bool { return t.Name == "W3C" })].Failed)
 }
 
 func lookalike(lines [][]byte) (name, log string) {

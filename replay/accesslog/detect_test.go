@@ -41,6 +41,14 @@ func TestDetectTellsALogWithMoreFieldsFromItsPreset(t *testing.T) {
 	}
 }
 
+func TestDetectDoesNotLoseTheAgentsOfAMixedLog(t *testing.T) {
+	const line = `192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12`
+	lines := [][]byte{[]byte(line), []byte(line + ` "-" "UA"`), []byte(line + ` "-" "UA"`)}
+	if f, _, err := Detect(lines, false); err != nil || f.Name() != "COMBINED" {
+		t.Errorf("two of three lines go on after COMMON's last field: %v %v", f.Name(), err)
+	}
+}
+
 func TestDetectSaysWhatItTried(t *testing.T) {
 	for _, c := range []struct {
 		why  string
@@ -50,7 +58,7 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 		{
 			"native Squid is known, and the string that reads it", `1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://x/m - DIRECT/1.2.3.4 -`,
 			[]string{fmt.Sprintf("tried %d presets on its first 1 lines",
-				len(presets)), "COMBINED read 0", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
+				len(presets)), "none read any", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
 		},
 		{
 			"a virtual host without a port", `www.example.com 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
@@ -60,8 +68,56 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 			"HAProxy behind syslog", `Nov 25 10:00:00 lb haproxy[42]: 192.0.2.1:33317 [25/Nov/2026:10:00:00.655] in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1"`,
 			[]string{"HAProxy's log of HTTP behind syslog", `FORMAT='%^]: ` + haproxy},
 		},
-		{"a log whose comments name other fields", "#Fields: c-ip date time cs-uri-stem\n192.0.2.7 2026-11-25 10:00:00 /a", []string{"W3C failed first: #Fields:", "does not name cs-method"}},
-		{"no log at all", `Dear diary, today it rained.`, []string{"failed first: %", "FORMAT='…'"}},
+		{"a log whose comments name other fields", "#Fields: c-ip date time cs-uri-stem\n192.0.2.7 2026-11-25 10:00:00 /a", []string{"Its #Fields: line does not name cs-method", "have the server log"}},
+		{"lines that their comment does not fit", "#Fields: date time c-ip cs-method cs-uri-stem\n2026-11-25 10:00:00 GET /a", []string{"By its #Fields: line it failed first: %m at column 25", "FORMAT='…'"}},
+		{"no log at all", `Dear diary, today it rained.`, []string{`has a method such as GET, the first is "Dear diary`}},
+		{"an error log", `Nov 25 10:00:00 web1 nginx: 2026/11/25 10:00:00 [error] 1#1: *9 failed, client: 192.0.2.1, request: "GET / HTTP/1.1"`, []string{`It is an error log: "Nov 25`, "Give the server's access log"}},
+		{"messages", `time="2026-11-25T10:00:00Z" level=debug msg="Handling UDP stream"`, []string{"It is an error log"}},
+		{"XML", `<Event xmlns="http://x"><Data Name="cs-method">GET</Data></Event>`, []string{"It is XML", "one line a request"}},
+		{
+			"JSON with other keys", `{"@timestamp":"2026-11-25T10:00:00Z","http":{"request_method":"GET","status":200},"client":{"ip":"192.0.2.1"},"uri":"/a"}`,
+			[]string{`FORMAT='{"@timestamp":"%x","client":{"ip":"%h"},"http":{"request_method":"%m","status":"%s"},"uri":"%U"}'`, "reads 1 of them", `  %h  "192.0.2.1"`},
+		},
+		{
+			"JSON behind a prefix", `2026-11-25T10:00:00.1+01:00 stdout F {"start_time":"2026-11-25T10:00:00Z",":authority":"h","method":"GET","path":"/a","downstream_remote_address":"192.0.2.1:99"}`,
+			[]string{"It is JSON behind a prefix: sed", `--format '{":authority":"%v","downstream_remote_address":"%h:%^"`, `%U     "/a"`},
+		},
+		{"JSON without a client", `{"time":"2026-11-25T10:00:00Z","request":"GET / HTTP/1.1"}`, []string{"No field of it looks like the client's address", `%r  "GET / HTTP/1.1"`, "FORMAT='…'"}},
+		{
+			"a field between the time and the request", `www.example.com 192.0.2.1 - joe [10/Oct/2025:13:55:36 +0000] (0 s) "GET / HTTP/1.1" 200 12 "-" "UA"`,
+			[]string{`--format '%v %h %^ %^ [%d:%t %^] %^ %^ "%r" %s %b "%R" "%u"'`, `  %v     "www.example.com"`},
+		},
+		{
+			"fields with names in brackets", `2026/11/25 10:00:00 [2026-11-25 10:00:00.123] [origin:a.example] [client: 192.0.2.1] [useragent: Mozilla/5.0] GET /a 404`,
+			[]string{`--format '%^ %^ [%x] [%^:%v] [%^: %h] [%^: %u] %m %U %s'`},
+		},
+		{
+			"the parts of a request apart", `[25/Nov/2026:10:00:00 +0000] - 200 200 - GET https 10.0.0.9 "/a" [Client 192.0.2.1] [Length 12] "curl/8.5.0" "-"`,
+			[]string{`--format '[%d:%t %^] %^ %s %^ %^ %m %^ %v "%U" [%^ %h] [%^ %b] "%u"'`},
+		},
+		{
+			"a list of clients", `192.0.2.1, 10.0.0.1 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
+			[]string{`--format '~h{, } %^ %^ [%d:%t %^] "%r" %s %b "%R" "%u"'`},
+		},
+		{
+			"a host name for the user's identity", `192.0.2.1 www.example.com - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
+			[]string{`--format '%h %v %^ [%d:%t %^] "%r" %s %b "%R" "%u"'`},
+		},
+		{
+			"a time that is not known", `192.0.2.1 - - [February - 10, 2012:16:42:07] "GET / HTTP/1.0" 301 368`,
+			[]string{"No field of it looks like a known time, which %x and --datetime-format can name", `%^  "[February - 10, 2012:16:42:07]"`},
+		},
+		{
+			"a classic load balancer of AWS, and what is not HTTP", `2015-05-13T23:39:43.945958Z my-lb 192.0.2.1:2817 10.0.0.1:80 0.000086 0.001048 0.001337 200 200 0 57 "GET https://a:443/ HTTP/1.1" "curl/8.5.0" - -
+2015-05-13T23:39:43.945958Z my-lb 192.0.2.1:2817 10.0.0.1:80 0.001069 0.000028 0.000041 - - 82 305 "- - - " "-" - -`,
+			[]string{"Its lines are of several kinds: --format '%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b \"%r\" \"%u\"' reads 1; none of these reads 1, the first is \"2015"},
+		},
+		{
+			"three kinds of lines", `192.0.2.1 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"
+www.example.com 192.0.2.1 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"
+[Thu Oct 13 12:24:49.880562 2022] [ssl:info] [pid 9] End of file`,
+			[]string{"--format 'COMBINED' reads 1; --format '%v %h", `none of these reads 1, the first is "[Thu Oct`, "with grep"},
+		},
 	} {
 		_, _, err := Detect(bytes.Split([]byte(c.line), []byte{'\n'}), false)
 		if !errors.Is(err, ErrUnknownFormat) {

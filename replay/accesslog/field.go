@@ -36,6 +36,9 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 		return end, ""
 	}
 	text = trimSpace(text)
+	if o.quotes && len(text) > 1 && text[0] == '"' && text[len(text)-1] == '"' {
+		text = text[1 : len(text)-1]
+	}
 	if o.kind == opVHost {
 		text = wholeHost(text, line[pos:])
 	}
@@ -125,7 +128,12 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 	case opAgent:
 		r.UserAgent = absent(b)
 	case opDuration:
-		if r.DurationNS = parseDuration(b, durationUnit(o.spec)); r.DurationNS > 0 {
+		r.DurationNS = parseDuration(b, durationUnit(o.spec))
+		if r.DurationNS < 0 && o.toEnd { // another field may follow what the format knows
+			first, _, _ := bytes.Cut(b, []byte{' '})
+			r.DurationNS = parseDuration(first, durationUnit(o.spec))
+		}
+		if r.DurationNS > 0 {
 			f.have.add('T')
 		}
 		return ""

@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ const fieldsPrefix = "#Fields:"
 var w3cFields = map[string]string{
 	"date": "%d", "time": "%t", "c-ip": "%h", "cs-method": "%m", "cs-uri-stem": "%U", "cs-uri-query": "%q",
 	"cs(User-Agent)": "%u", "cs(Referer)": "%R", "cs-host": "%v", "cs(Host)": "%v", "sc-status": "%s", "sc-bytes": "%b",
-	"time-taken": "%L",
+	"time-taken": "%L", // as IIS has it
 }
 
 // comment follows a line that is a comment: one that names fields holds from there on, as IIS writes one each time it
@@ -39,23 +40,34 @@ func (p *program) withFields(names string) *program {
 	if strings.Contains(strings.TrimSpace(names), "\t") {
 		separator = "\t"
 	}
-	have := map[string]bool{}
 	formats := make([]string, len(fields))
 	for i, name := range fields {
-		have[name] = true
-		if formats[i] = w3cFields[name]; formats[i] == "" {
+		switch formats[i] = w3cFields[name]; {
+		case formats[i] == "":
 			formats[i] = "%^"
+		case name == "time-taken" && slices.Contains(fields, "sc-servicename"): // NetScaler, by Citrix's guide
+			formats[i] = "%T"
 		}
 	}
 	q := *p
 	q.ops, _ = compileOps(strings.Join(formats, separator))
-	for _, name := range []string{"date", "time", "c-ip", "cs-method", "cs-uri-stem"} {
-		if !have[name] {
-			q.ops = []op{{kind: opLack, set: "does not name " + name + ", which a request needs"}}
-			break
-		}
+	for i := range q.ops {
+		q.ops[i].quotes = q.ops[i].kind != opLiteral // IIS Advanced Logging and others write texts with spaces in quotes
+	}
+	if lacks := lacking(fields); lacks != "" {
+		q.ops = []op{{kind: opLack, set: lacks}}
 	}
 	return &q
+}
+
+// lacking says which field that a request needs is not among the named ones; "" for none.
+func lacking(fields []string) string {
+	for _, name := range []string{"date", "time", "c-ip", "cs-method", "cs-uri-stem"} {
+		if !slices.Contains(fields, name) {
+			return "does not name " + name + ", which a request needs"
+		}
+	}
+	return ""
 }
 
 // lastFields returns the last comment of a text that names fields; the text begins with a line.

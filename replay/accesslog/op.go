@@ -23,6 +23,7 @@ type op struct {
 	received  bool   // opDuration: whoever writes it logs when a request came
 	list      bool   // opDuration: nginx may have written several
 	overrides bool   // opHost: this is a better client than one that was read before
+	quotes    bool   // the field may be in quotes, with delimiters in them
 	count     int32  // opLiteral: characters to skip
 	set       string // opForwarded: characters between addresses; opLack: what is lacking
 }

@@ -34,7 +34,9 @@ type Request struct {
 }
 
 func (r *Request) reset() {
-	*r = Request{DurationNS: -1, Bytes: -1, BodyBytes: -1, Line: r.Line, File: r.File}
+	line, file := r.Line, r.File
+	*r = Request{} // in place: with its fields in the literal it would be made elsewhere and copied
+	r.DurationNS, r.Bytes, r.BodyBytes, r.Line, r.File = -1, -1, -1, line, file
 }
 
 // toOrigin makes a target that is an absolute URL, as Squid and varnishncsa log it, what a server is asked for: a path

@@ -199,6 +199,11 @@ func (f *Format) repeated(o *op) bool {
 // skip moves to the next delimiter, or stays where there is none.
 func (f *Format) skip(o *op, line []byte, pos int) int {
 	end := len(line)
+	if o.quotes {
+		if end := quotedEnd(o, line, pos); end > pos {
+			return end
+		}
+	}
 	if !o.toEnd {
 		n := bytes.IndexByte(line[pos:], o.delim)
 		if n < 0 {
@@ -232,6 +237,11 @@ func (s *scanner) token(o *op, line []byte, pos, nth int) (end int, ok bool) {
 	if o.toEnd {
 		return len(line), true // nothing is left of the format
 	}
+	if o.quotes {
+		if end := quotedEnd(o, line, pos); end > pos {
+			return end, true
+		}
+	}
 	b := line[pos:]
 	n := bytes.IndexByte(b, o.delim)
 	if n < 0 {
@@ -251,4 +261,20 @@ func (s *scanner) token(o *op, line []byte, pos, nth int) (end int, ok bool) {
 		}
 	}
 	return len(line) + 1, true
+}
+
+// quotedEnd returns where a field in quotes ends that begins at pos: behind the quote that a delimiter follows; 0 for none.
+func quotedEnd(o *op, line []byte, pos int) int {
+	if pos >= len(line) || line[pos] != '"' {
+		return 0
+	}
+	for at := pos + 1; ; at++ {
+		n := bytes.IndexByte(line[at:], '"')
+		if n < 0 {
+			return 0
+		}
+		if at += n; at+1 == len(line) || line[at+1] == o.delim {
+			return at + 1
+		}
+	}
 }

@@ -292,6 +292,49 @@ func TestEachFieldsCommentHoldsFromThereOn(t *testing.T) {
 	}
 }
 
+// TestFieldsAreReadAsTheirWriterMeansThem: texts in quotes, and units.
+func TestFieldsAreReadAsTheirWriterMeansThem(t *testing.T) {
+	for _, row := range []struct{ says, fields, line, want string }{
+		{
+			"IIS with a cookie in quotes", "date time cs-method cs-uri-stem c-ip cs(Cookie) cs-host sc-status time-taken",
+			`2026-11-25 10:00:00 GET /a 192.0.2.1 "a=b; c=d" www.example.com 200 1687`, "192.0.2.1 www.example.com GET /a  200 1.687s",
+		},
+		{
+			"IIS Advanced Logging", "date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status sc-substatus time-taken",
+			`2026-11-25 10:00:00 GET /a "192.0.2.1" "Mozilla/5.0 (X11)" 200 " w/ spaces " 9`, "192.0.2.1  GET /a Mozilla/5.0 (X11) 200 9ms",
+		},
+		{
+			"a quote that does not end", "date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status time-taken",
+			`2026-11-25 10:00:00 GET /a 192.0.2.1 "UA 200 9`, `192.0.2.1  GET /a "UA 200 9ms`,
+		},
+		{
+			"NetScaler, in seconds", "date time c-ip cs-username sc-servicename cs-method cs-uri-stem sc-status time-taken cs-version",
+			`2026-11-25 10:00:00 192.0.2.1 - HTTP GET /a 302 1 HTTP/1.1`, "192.0.2.1  GET /a  302 1s",
+		},
+		{
+			"IIS with a field of the user's own at the end, and no comment", "",
+			`2026-11-25 10:00:00 10.0.0.1 GET /a - 443 - 192.0.2.1 UA - 200 0 0 26 192.0.2.9`, "192.0.2.1  GET /a UA 200 26ms",
+		},
+	} {
+		lines := [][]byte{[]byte(row.line)}
+		if row.fields != "" {
+			lines = append([][]byte{[]byte("#Fields: " + row.fields)}, lines...)
+		}
+		f, _, err := Detect(lines, false)
+		if err != nil {
+			t.Errorf("%s: %v", row.says, err)
+			continue
+		}
+		f.from(lines[0])
+		var r Request
+		mismatch := f.Parse([]byte(row.line), &r)
+		got := fmt.Sprintf("%s %s %s %s %s %d %v", r.Host, r.VHost, r.Method, r.Target, r.UserAgent, r.Status, time.Duration(r.DurationNS))
+		if mismatch != nil || got != row.want {
+			t.Errorf("%s: %s, want %s; %v", row.says, got, row.want, mismatch)
+		}
+	}
+}
+
 // TestNULsBeforeLinesAreSkipped: a crash leaves them, and a log that was cut to nothing while its server wrote.
 func TestNULsBeforeLinesAreSkipped(t *testing.T) {
 	zeros := func(n int) string { return strings.Repeat("\x00", n) }

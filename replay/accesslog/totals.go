@@ -14,11 +14,17 @@ type Counts struct {
 }
 
 func (c *Counts) add(r *Request) {
-	one := Counts{Valid: 1, Bytes: max(0, r.Bytes), FirstNS: r.TimeNS, LastNS: r.TimeNS}
-	if r.DurationNS >= 0 {
-		one.Timed = 1
+	if c.Valid == 0 || r.TimeNS < c.FirstNS {
+		c.FirstNS = r.TimeNS
 	}
-	c.merge(one)
+	if c.Valid == 0 || r.TimeNS > c.LastNS {
+		c.LastNS = r.TimeNS
+	}
+	c.Valid++
+	c.Bytes += max(0, r.Bytes)
+	if r.DurationNS >= 0 {
+		c.Timed++
+	}
 }
 
 func (c *Counts) merge(o Counts) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -213,22 +214,28 @@ func (f *Format) candidatesOfJSON(line []byte) (all []string) {
 		if !ok {
 			return
 		}
-		var out bytes.Buffer
-		encoder := json.NewEncoder(&out)
-		encoder.SetEscapeHTML(false)
-		if encoder.Encode(object) == nil {
-			all = append(all, strings.TrimSpace(out.String()))
-		}
+		all = append(all, jsonText(object))
 	})
 	return all
 }
 
-// eachText calls use for every text in a JSON value, with the names and indices that lead there; of a list for the first
+// jsonText returns a format as JSON.
+func jsonText(format any) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(format) // maps, lists and texts always are JSON
+	return strings.TrimSpace(out.String())
+}
+
+// eachText calls use for every text and number in a JSON value, with the names and indices that lead there; of a list for the first
 // element only.
 func eachText(value any, path []any, use func(path []any, text string)) {
 	switch v := value.(type) {
 	case string:
 		use(path, v)
+	case float64:
+		use(path, strconv.FormatFloat(v, 'f', -1, 64))
 	case []any:
 		if len(v) > 0 && len(path) < deepestKey {
 			eachText(v[0], append(slices.Clone(path), 0), use)

@@ -17,6 +17,12 @@ func (f *Format) doubt(line []byte, r *Request) string {
 	if host, _ := cutPort(r.VHost); r.VHost != nil && !isHostName(host) {
 		return "%v is not a host name: " + strconv.QuoteToASCII(string(clip(r.VHost, 64)))
 	}
+	if n := len(f.ops); n > 0 && f.ops[n-1].kind == opBytes && f.ops[n-1].toEnd && r.Bytes == 0 {
+		last := trimSpace(line[bytes.LastIndexByte(line, ' ')+1:])
+		if size, ok := parseUint(last); !isDash(last) && (!ok || size > 0) {
+			return "the line goes on after %b"
+		}
+	}
 	quoted := strconv.QuoteToASCII(string(clip(r.Host, 64)))
 	if !plausibleHost(r.Host) {
 		return "%h is not a client: " + quoted
@@ -24,10 +30,13 @@ func (f *Format) doubt(line []byte, r *Request) string {
 	if bytes.HasPrefix(line, fmt.Appendf(nil, "[%s]:", r.Host)) {
 		return "%h is the virtual host: a port follows " + quoted
 	}
+	words := wordsBeforeTime(line)
+	if r.VHost == nil && len(words) == 3 && bytes.IndexByte(words[1], '.') > 0 && hostWord.Match(words[1]) {
+		return "a host name stands where %v may be, and is skipped: " + strconv.QuoteToASCII(string(clip(words[1], 64)))
+	}
 	if isAddress(r.Host) {
 		return ""
 	}
-	words := wordsBeforeTime(line)
 	for _, w := range words[min(1, len(words)):] {
 		if isAddress(w) {
 			return "%h is not an address, and one follows it: " + quoted

@@ -1,0 +1,330 @@
+package accesslog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+var (
+	anyMethod = regexp.MustCompile(`\b(GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|PROPFIND|CONNECT)\b`)
+	errorLog  = regexp.MustCompile(`(?i)\[(\w+:)?(emerg|alert|crit|error|warn|notice|info|debug)\]|\blevel=\w+`)
+	hostWord  = regexp.MustCompile(`^[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}(:\d+)?$`)
+	agentText = regexp.MustCompile(`^"[A-Za-z][\w.-]*/\d`)
+)
+
+// describe says what a log is that no known format reads, and the remedy.
+func describe(lines [][]byte, strict bool) string {
+	line := lines[0]
+	if at := slices.IndexFunc(lines, anyMethod.Match); at >= 0 {
+		line = lines[at]
+	}
+	at := bytes.IndexByte(line, '{')
+	switch {
+	case len(line) > 1 && line[0] == '<' && !isDigit(line[1]):
+		return "It is XML: " + quoted(line) + ". Export the log as text, one line a request"
+	case at > 0 && json.Valid(line[at:]):
+		log := "FORMAT"
+		g := guessOf(line[at:])
+		if _, err := Compile(Spec{Log: g.log}); err == nil {
+			log = "'" + g.log + "'"
+		}
+		return "It is JSON behind a prefix: sed 's/^[^{]*//' LOG | bin/replay parse --format " + log + " -. Its first line reads as\n" + g.columns()
+	case at != 0 && errorLog.Match(line):
+		return "It is an error log: " + quoted(line) + ". Give the server's access log"
+	case !anyMethod.Match(line):
+		return "None of these lines has a method such as GET, the first is " + quoted(line) + ". Give a log that has the method"
+	}
+	g := guessOf(line)
+	if f, err := g.compile(); err == nil {
+		if t := f.try(lines); 2*t.Valid > t.Lines {
+			return fmt.Sprintf("By its look, --format '%s' (make: FORMAT='%s') reads %d of them. Check how it takes the first:\n%s",
+				g.log, g.log, t.Valid, g.columns())
+		}
+	}
+	if text := kinds(lines, strict); text != "" {
+		return text
+	}
+	return g.lacks() + ". Give the format as a goaccess log-format string: --format '…' (make: FORMAT='…'). Its first line looks like\n" +
+		g.columns()
+}
+
+// kinds says which formats read which part of a log whose lines are of several kinds; "" where none reads any.
+func kinds(lines [][]byte, strict bool) string {
+	const most = 4
+	var formats []*Format
+	for i := range presets {
+		if f, err := Compile(Spec{Log: presets[i].name, StrictHosts: strict}); err == nil {
+			formats = append(formats, f)
+		}
+	}
+	for _, l := range lookalikes {
+		if f, err := Compile(Spec{Log: l.log, StrictHosts: true}); err == nil {
+			formats = append(formats, f)
+		}
+	}
+	var said []string
+	var first *Format
+	rest := slices.Clone(lines)
+	for len(said) < most && len(rest) > 0 {
+		tried := formats
+		if at := slices.IndexFunc(rest, anyMethod.Match); at >= 0 {
+			if f, err := guessOf(rest[at]).compile(); err == nil {
+				tried = append(slices.Clone(formats), f)
+			}
+		}
+		var best Trial
+		var by *Format
+		for _, f := range tried {
+			if t := f.try(rest); t.Valid > best.Valid || t.Valid == best.Valid && t.Fields > best.Fields {
+				best, by = t, f
+			}
+		}
+		if by == nil {
+			break
+		}
+		first = cmp.Or(first, by)
+		said = append(said, fmt.Sprintf("--format '%s' reads %d", by.name, best.Valid))
+		rest = slices.DeleteFunc(rest, func(line []byte) bool { return by.try([][]byte{line}).Valid > 0 })
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	if len(rest) > 0 {
+		said = append(said, fmt.Sprintf("none of these reads %d, the first is %s (for the first format, %s)",
+			len(rest), quoted(rest[0]), first.try(rest[:1]).Failed))
+	}
+	return "Its lines are of several kinds: " + strings.Join(said, "; ") +
+		". Take one kind out, e.g. with grep, or give its --format and --allow-rejects"
+}
+
+// guess is a format made from what the fields of one line look like.
+type guess struct {
+	log  string
+	rows [][2]string // specifier, text
+	have map[string]bool
+}
+
+func (g *guess) compile() (*Format, error) { return Compile(Spec{Log: g.log, StrictHosts: true}) }
+
+// lacks says what no field looks like.
+func (g *guess) lacks() string {
+	for _, need := range []struct{ specifier, what string }{
+		{"%x", "a known time, which %x and --datetime-format can name"}, {"%h", "the client's address"}, {"%U", "a request"},
+	} {
+		if !g.have[need.specifier] {
+			return "No field of it looks like " + need.what
+		}
+	}
+	return "Its fields are not where its other lines have them"
+}
+
+func guessOf(line []byte) *guess {
+	g := &guess{have: map[string]bool{}}
+	if line[0] == '{' {
+		g.readJSON(line)
+		return g
+	}
+	var pieces []string
+	last, before, previous := 0, "", ""
+	for _, token := range tokensOf(line) {
+		if before == "~h{, }" && isVisitor(token) { // the rest of the list
+			continue
+		}
+		piece, specifier := g.piece(token, before, previous)
+		pieces, before, previous = append(pieces, piece), specifier, token
+		if specifier != "%^" {
+			last = len(pieces)
+		}
+		g.rows = append(g.rows, [2]string{specifier, token})
+	}
+	g.log = strings.Join(pieces[:last], " ")
+	if last < len(pieces) && strings.HasPrefix(pieces[last-min(1, last)], "%") {
+		g.log += " %^" // ends the last field
+	}
+	return g
+}
+
+// piece returns the part of the format that reads a token, and its specifier. Before it stands a text that another
+// specifier reads.
+func (g *guess) piece(token, before, previous string) (piece, specifier string) {
+	text := strings.Trim(token, `"[]`)
+	quoted := strings.HasPrefix(token, `"`)
+	switch {
+	case !g.have["%x"] && len(wordsBeforeTime([]byte("- "+token))) == 1:
+		g.have["%x"] = true
+		rest := ""
+		if at := len("10/Oct/2025:13:55:36"); len(text) > at {
+			rest = text[at:at+1] + "%^"
+		}
+		return pieceOf(token, "%d:%t"+rest), "%d:%t"
+	case !g.have["%x"] && len(text) >= 10 && readAny([]byte(text), new(timestamp)):
+		specifier = "%x"
+	case !g.have["%r"] && methodLen([]byte(text)) > 0 && strings.Contains(text, " HTTP/"):
+		specifier = "%r"
+		g.have["%m"], g.have["%U"] = true, true
+	case !g.have["%m"] && methodLen([]byte(text)) == len(text):
+		specifier = "%m"
+	case !g.have["%U"] && g.have["%m"] && strings.HasPrefix(text, "/"):
+		specifier = "%U"
+	case !g.have["%v"] && (previous == "http" || previous == "https"):
+		specifier = "%v"
+	case !g.have["%h"] && isVisitor(token):
+		specifier = "%h"
+		if strings.Contains(text, ",") {
+			specifier = "~h{, }"
+		}
+	case !g.have["%h"] && isVisitor(string(hostOf(text))):
+		g.have["%h"] = true
+		return pieceOf(token, "%h:%^"), "%h"
+	case !g.have["%v"] && !g.have["%r"] && hostWord.MatchString(token):
+		specifier = "%v"
+	case !g.have["%s"] && len(token) == 3 && token >= "100" && token <= "599" && isNumber(token):
+		specifier = "%s"
+	case before == "%s" && g.have["%U"] && !g.have["%b"] && (token == "-" || isNumber(token)):
+		specifier = "%b"
+	case quoted && !g.have["%u"] && (strings.Contains(token, "Mozilla/") || agentText.MatchString(token) || before == "%R"):
+		specifier = "%u"
+	case quoted && !g.have["%R"] && (before == "%b" || strings.HasPrefix(text, "http")):
+		specifier = "%R"
+	case strings.HasPrefix(token, "["):
+		return g.named(text)
+	default:
+		return pieceOf(token, "%^"), "%^"
+	}
+	g.have[specifier] = true
+	if specifier == "~h{, }" {
+		g.have["%h"] = true
+	}
+	return pieceOf(token, specifier), specifier
+}
+
+// named reads brackets with the name of a field before its text: [client: 192.0.2.7], [Length 12].
+func (g *guess) named(text string) (piece, specifier string) {
+	at := strings.IndexAny(text, ": ")
+	if at <= 0 {
+		return "[%^]", "%^"
+	}
+	between := text[at : at+1]
+	if strings.HasPrefix(text[at:], ": ") {
+		between = ": "
+	}
+	if specifier = g.called(text[:at], text[at+len(between):]); specifier == "" {
+		return "[%^]", "%^"
+	}
+	g.have[specifier] = true
+	return "[%^" + between + specifier + "]", specifier
+}
+
+// fieldNames are what servers call a field, in lower case and without marks; the best names of each come first.
+var fieldNames = [...]struct{ specifier, names string }{
+	{"%x", "time timestamp ts starttime timelocal timeiso8601 date start"},
+	{"%h", "clientip client remoteaddr remoteip clienthost ip downstreamremoteaddress xforwardedfor"},
+	{"%r", "request requestline"},
+	{"%m", "method requestmethod httpmethod verb"},
+	{"%U", "path uri url requesturi requestpath xenvoyoriginpath target"},
+	{"%v", "host authority requesthost httphost vhost origin servername"},
+	{"%s", "status statuscode responsecode httpstatus"},
+	{"%b", "bytes bytessent bodybytessent size length"},
+	{"%R", "referer referrer httpreferer"},
+	{"%u", "useragent httpuseragent agent"},
+	{"%T", "requesttime"},
+}
+
+// called returns the specifier of a field with this name, "" for none that is known, or is known already.
+func (g *guess) called(name, text string) string {
+	for _, field := range fieldNames {
+		if slices.Contains(strings.Fields(field.names), plainName(name)) && !g.have[field.specifier] && fits(field.specifier, text) {
+			return field.specifier
+		}
+	}
+	return ""
+}
+
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ":", "", "@", "", "$", "", ".", "").Replace(name))
+}
+
+// fits reports whether a text may be what a specifier reads.
+func fits(specifier, text string) bool {
+	switch specifier {
+	case "%x":
+		return len(text) >= 10 && readAny([]byte(text), new(timestamp))
+	case "%h":
+		return isVisitor(text) || isVisitor(string(hostOf(text)))
+	case "%r":
+		return anyMethod.MatchString(text)
+	}
+	return text != ""
+}
+
+// readJSON makes the format of a line of JSON.
+func (g *guess) readJSON(line []byte) {
+	var values any
+	if json.Unmarshal(line, &values) != nil {
+		return
+	}
+	type value struct {
+		path []any
+		text string
+	}
+	found := map[string]value{} // by name
+	eachText(values, nil, func(path []any, text string) {
+		if name, ok := path[len(path)-1].(string); ok {
+			name = plainName(name)
+			if old, twice := found[name]; !twice || len(path) < len(old.path) {
+				found[name] = value{path, text}
+			}
+		}
+	})
+	var format any = map[string]any{}
+	for _, field := range fieldNames {
+		for _, name := range strings.Fields(field.names) {
+			v, ok := found[name]
+			if !ok || !fits(field.specifier, v.text) {
+				continue
+			}
+			specifier := field.specifier
+			if specifier == "%h" && !isVisitor(v.text) {
+				specifier = "%h:%^"
+			}
+			if made := put(format, v.path, specifier); made != nil {
+				format, g.have[field.specifier] = made, true
+				g.have["%U"] = g.have["%U"] || field.specifier == "%r"
+				g.rows = append(g.rows, [2]string{specifier, v.text})
+			}
+			break
+		}
+	}
+	g.log = jsonText(format)
+}
+
+// columns shows a line under the specifiers that it was taken apart by.
+func (g *guess) columns() string {
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	for _, row := range g.rows {
+		fmt.Fprintf(table, "  %s\t%s\n", row[0], quoted([]byte(row[1])))
+	}
+	_ = table.Flush()
+	return strings.TrimRight(out.String(), "\n")
+}
+
+// quoted shows the beginning of a log's text so that it cannot harm a terminal.
+func quoted(text []byte) string { return strconv.QuoteToASCII(string(clip(text, 64))) }
+
+func isNumber(text string) bool {
+	_, ok := parseUint([]byte(text))
+	return ok
+}
+
+func hostOf(text string) []byte {
+	host, _ := cutPort([]byte(text))
+	return host
+}
