@@ -35,6 +35,12 @@ def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
     return []
 
 
+def idle(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
+    """Return the keys of `settings`, which have no other problems, that have no effect, as problems."""
+    checked = registry.scenario(name).load().Settings.model_validate(settings)
+    return [{"key": key, "problem": why} for key, why in checked.idle()]
+
+
 def describe(name: str) -> dict[str, Any]:
     """Return the changes that scenario `name` makes to the site (None: nothing), and its keys explained."""
     scenario = registry.scenario(name)
@@ -43,18 +49,20 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def answers(questions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return all `scenarios` described, and the `problems` of each question: a list for each.
+    """Return all `scenarios` described, and of each question a list of `problems` and one of `idle` keys.
 
     A question has a `scenario`, its `settings`, and `duration_s` for them if the scenario takes it.
     """
     scenarios = {name: describe(name) for name in registry.MODULES}
-    found = []
+    found, without_effect = [], []
     for question in questions:
-        name, settings = str(question["scenario"]), dict(question["settings"])
+        name, given = str(question["scenario"]), question["settings"]
+        settings = dict(given)
         if question.get("duration_s") is not None and "duration_s" in scenarios.get(name, {}).get("keys", ()):
             settings["duration_s"] = question["duration_s"]
         found.append(problems(name, settings))
-    return {"scenarios": scenarios, "problems": found}
+        without_effect.append([] if found[-1] else idle(name, given))
+    return {"scenarios": scenarios, "problems": found, "idle": without_effect}
 
 
 def prepare(name: str, settings: dict[str, Any]) -> None:
@@ -103,7 +111,7 @@ def main() -> int:
         return 1 if any(answered["problems"]) else 0
     if not isinstance(said, dict):
         parser.error("standard input is not a JSON object of settings")
-    found = problems(name, said)
+    found = problems(name, said) or ([] if arguments.prepare else idle(name, said))
     if arguments.prepare and not found:
         try:
             prepare(name, said)

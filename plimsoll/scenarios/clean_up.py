@@ -21,7 +21,7 @@ from plimsoll.scenarios.running.client import SiteClient
 from plimsoll.scenarios.running.consent import origin, require_consent
 from plimsoll.scenarios.running.credentials import credentials
 from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
-from plimsoll.scenarios.running.options import click_options, validated
+from plimsoll.scenarios.running.options import cautions, click_options, validated
 from plimsoll.scenarios.running.runname import PREFIX, is_run_name
 from plimsoll.scenarios.running.settings import ChangingSettings
 from plimsoll.scenarios.wordpress.account import log_in
@@ -128,6 +128,8 @@ def _clean_up(
     **options: Any,
 ) -> None:
     settings = validated(Settings, options)
+    for caution in cautions(settings):
+        click.echo(caution, err=True)
     wanted = wanted_of(run, directories, settings.target)
     if yes and dry_run:
         raise SettingsError("--yes: cannot be combined with --dry-run")

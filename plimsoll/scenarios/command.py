@@ -14,7 +14,7 @@ from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import SUMMARY_FILE
 from plimsoll.scenarios import registry
 from plimsoll.scenarios.registry import Scenario
-from plimsoll.scenarios.running.options import click_options, validated
+from plimsoll.scenarios.running.options import cautions, click_options, validated
 
 _CLEAN_UP = "clean-up"
 
@@ -80,6 +80,8 @@ def _command(entry: Scenario) -> click.Command:
         as_json: bool, progress: bool | None, metrics: str | None, metrics_remote: bool, **options: Any
     ) -> None:
         settings = validated(module.Settings, options)
+        for caution in cautions(settings):
+            _say(caution)
         if metrics:
             settings.out.mkdir(parents=True, exist_ok=True)
         live = LiveFigures(metrics, metrics_remote).of(settings.out, _say)

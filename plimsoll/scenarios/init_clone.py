@@ -29,7 +29,7 @@ from plimsoll.scenarios.running.clonelist import (
 )
 from plimsoll.scenarios.running.credentials import secret_in
 from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
-from plimsoll.scenarios.running.options import click_options, validated
+from plimsoll.scenarios.running.options import cautions, click_options, validated
 from plimsoll.scenarios.running.recognition import Trouble
 from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.running.settings import SiteSettings
@@ -98,6 +98,8 @@ def init_clone(
             --password-file password.txt
     """  # noqa: D301 \b is click's: keep these lines as they are
     settings = validated(_Options, options | {"target": url})
+    for caution in cautions(settings):
+        click.echo(caution, err=True)
     if password_file:
         secret_in(password_file, "--password-file")
     former = read_config(site_config) if site_config.exists() else SiteConfig()  # wrong ones are told first

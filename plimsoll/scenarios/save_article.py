@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -16,6 +16,7 @@ from plimsoll.scenarios.running.headless import Say
 from plimsoll.scenarios.running.hooks import locustfile, runs
 from plimsoll.scenarios.running.recognition import Trouble, trouble, words
 from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.settings import IdleKeys
 from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
 from plimsoll.scenarios.wordpress.articles import Article, article, revised
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
@@ -48,6 +49,14 @@ def _readable(path: Path | None) -> Path | None:
 
 class Settings(AuthorSettings):
     """Settings of the author."""
+
+    idle_keys: ClassVar[IdleKeys] = [
+        (
+            "editor_profile",
+            lambda its: its.editor == "classic",
+            "the classic editor asks for nothing besides: choose --editor auto or blocks",
+        ),
+    ]
 
     iterations: int | None = Field(
         None,

@@ -6,7 +6,7 @@ default one describes the stand-in of `site/forum`.
 
 import time
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import gevent
 from locust.exception import StopUser
@@ -19,7 +19,7 @@ from plimsoll.scenarios.running.credentials import credentials
 from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
 from plimsoll.scenarios.running.hooks import locustfile, runs
 from plimsoll.scenarios.running.reply import Reply
-from plimsoll.scenarios.running.settings import ChangingSettings, never
+from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, never
 from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
 from plimsoll.scenarios.xenforo.form import Form
@@ -50,6 +50,11 @@ def _remote(text: str) -> str:
 
 class Settings(ProbedSettings, ChangingSettings):
     """Settings of the upgrade of a forum."""
+
+    idle_keys: ClassVar[IdleKeys] = [
+        (key, lambda its: its.ssh, "nobody logs in to the site: take --ssh out")
+        for key in ("user", "password_file")
+    ]
 
     iterations: int = Field(1, ge=1, le=1, description="Always 1: a clone is upgraded once.")
     users: int = Field(1, ge=1, le=1, description="Always 1.")

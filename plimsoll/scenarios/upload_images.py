@@ -14,6 +14,7 @@ from plimsoll.scenarios.running.credentials import credentials
 from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
 from plimsoll.scenarios.running.headless import Say
 from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.settings import IdleKeys
 from plimsoll.scenarios.wordpress.account import try_login
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
 from plimsoll.scenarios.wordpress.images import file_of
@@ -33,6 +34,9 @@ class Settings(AuthorSettings):
     """Settings of the photographer."""
 
     usual_iterations: ClassVar[int] = 100
+    idle_keys: ClassVar[IdleKeys] = [
+        ("cache", lambda its: its.images, "no photographs are generated: take --images out"),
+    ]
 
     iterations: int | None = Field(
         None,

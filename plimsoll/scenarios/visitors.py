@@ -1,7 +1,7 @@
 """Visitors who read pages with all their files, at a rate or ramping up: visitors.js on k6."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -14,7 +14,7 @@ from plimsoll.scenarios.running.access import ACCESS_FILES, access_of
 from plimsoll.scenarios.running.consent import origin
 from plimsoll.scenarios.running.errors import SettingsError
 from plimsoll.scenarios.running.session import facts, run_directory
-from plimsoll.scenarios.running.settings import HostPort, ScenarioSettings
+from plimsoll.scenarios.running.settings import HostPort, IdleKeys, ScenarioSettings
 from plimsoll.scenarios.running.stages import Stage, parse_stages
 from plimsoll.scenarios.running.targets import k6_hosts
 
@@ -25,6 +25,8 @@ ABOUT = {
 }
 
 Model = Literal["constant-arrival-rate", "ramping-arrival-rate", "ramping-vus"]
+
+_IN_STAGES = "the stages say it: take --stages out"
 
 
 def _checked(value: str) -> str:
@@ -37,6 +39,37 @@ Stages = Annotated[str, AfterValidator(_checked)]
 
 class Settings(ScenarioSettings):
     """Settings of the visitors."""
+
+    idle_keys: ClassVar[IdleKeys] = [
+        (
+            "stages",
+            lambda its: its.model == "constant-arrival-rate",
+            "a constant rate has none: choose a --model that ramps",
+        ),
+        ("rate", lambda its: its.model == "ramping-vus", "visitors come without one: choose another --model"),
+        ("rate", lambda its: its.model == "ramping-arrival-rate" and its.stages, _IN_STAGES),
+        (
+            "visitors",
+            lambda its: its.model != "ramping-vus",
+            "as many come as the rate asks for: choose --model ramping-vus",
+        ),
+        ("visitors", lambda its: its.model == "ramping-vus" and its.stages, _IN_STAGES),
+        ("duration_s", lambda its: its.model != "constant-arrival-rate" and its.stages, _IN_STAGES),
+        (
+            "max_visitors",
+            lambda its: its.model == "ramping-vus",
+            "their number is given already: choose another --model",
+        ),
+        (
+            "think_s",
+            lambda its: its.pages_per_visit == 1 and its.model != "ramping-vus",
+            "a visit of one page has no pause: raise --pages-per-visit",
+        ),
+        *(
+            (key, lambda its: its.no_files, "no images are requested: take --no-files out")
+            for key in ("viewport_px", "pixel_ratio")
+        ),
+    ]
 
     model: Model = Field(
         "constant-arrival-rate",

@@ -10,7 +10,7 @@ from plimsoll.common.problems import Location
 from plimsoll.common.yamlfile import read_model
 from plimsoll.lab.experiment.idle import Experiment, idle_keys
 from plimsoll.lab.experiment.replay_options import REPLAY
-from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario, traits_of
+from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario, idle_options, location_of, traits_of
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 
 # In place of what is wrong, so that the rest of the file is checked too.
@@ -35,8 +35,14 @@ def read_checked(path: Path) -> tuple[Lab, TraitsByScenario]:
     lab = read_model(path, Lab, MANUAL, all_problems, _STAND_INS)
     kinds = traits_of(lab, str(path))
     # What is without effect is known only of a file without mistakes, of which nothing was left out.
-    read_model(path, Lab, MANUAL, lambda _: idle_keys(Experiment(lab, kinds)))
+    read_model(path, Lab, MANUAL, lambda _: _idle(lab, kinds))
     return lab, kinds
+
+
+def _idle(lab: Lab, kinds: TraitsByScenario) -> Iterator[tuple[Location, str]]:
+    yield from idle_keys(Experiment(lab, kinds))
+    for at, why in idle_options(lab):
+        yield at, why + _page(lab, at)
 
 
 def all_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
@@ -52,7 +58,7 @@ def all_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
         for line in str(error).splitlines():
             if not (found := _PLACED.fullmatch(line)):
                 raise
-            at = tuple(int(part) if part.isdecimal() else part for part in found[1].split("."))
+            at = location_of(found[1])
             yield at, found[2] + _page(lab, at)
 
 

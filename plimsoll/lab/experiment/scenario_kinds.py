@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hints import did_you_mean
-from plimsoll.common.problems import problems_of
+from plimsoll.common.problems import Location, problems_of
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.replay_options import REPLAY, ReplayOptions
 from plimsoll.lab.experiment.settings import Lab, ScenarioChoice
@@ -27,7 +27,8 @@ _PREPARE_S = 3600.0
 _NOWHERE = "https://127.0.0.1"
 _LENGTH = "duration_s"
 _described: dict[str, Any] = {}
-_known: dict[str, list[dict[str, str]]] = {}  # the problems of a question
+_Answer = list[dict[str, str]]  # keys and their problems
+_known: dict[str, tuple[_Answer, _Answer]] = {}  # of a question: what is wrong, and what has no effect
 _OURS = {"target", "connect_to", "out", "backend", "repeat", "i_may_change_this_site", _LENGTH}
 
 
@@ -61,7 +62,7 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
     members = list(_members(lab))
     scripted = [_question(member, lasts_s) for _, _, member, lasts_s in members if member.scenario != REPLAY]
     described, answers = _ask(scripted) if scripted else ({}, [])
-    wrong_options = iter(answers)
+    wrong_options = (wrong for wrong, _ in answers)
     kinds, problems = TraitsByScenario(), []
     for at, choice, member, _ in members:
         kind, wrong = _kind(member, described, next(wrong_options) if member.scenario != REPLAY else [])
@@ -75,6 +76,28 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
     if problems:
         raise SettingsError("\n".join(dict.fromkeys(problems)))
     return kinds
+
+
+def idle_options(lab: Lab) -> Iterator[tuple[Location, str]]:
+    """Yield the options of scenarios that have no effect in any variant: where, why, and what to do.
+
+    `lab` is without mistakes.
+    """
+    members = [each for each in _members(lab) if each[2].scenario != REPLAY]
+    questions = [_question(member, lasts_s) for _, _, member, lasts_s in members]
+    answers = _ask(questions)[1] if questions else []
+    found: dict[str, dict[str, str]] = {}  # by places, then keys
+    for (at, *_), (_, idle) in zip(members, answers, strict=True):
+        here = {one["key"]: one["problem"] for one in idle}
+        found[at] = {key: why for key, why in found.get(at, here).items() if key in here}
+    for at, keys in found.items():
+        for key, why in keys.items():
+            yield (*location_of(at), "options", key), why
+
+
+def location_of(key: str) -> Location:
+    """Return the location that `key` names, such as `scenarios.0.options.log`."""
+    return tuple(int(part) if part.isdecimal() else part for part in key.split("."))
 
 
 def logs_in(scenario: str) -> bool:
@@ -159,8 +182,8 @@ def _replay_problems(member: Member) -> list[str]:
     return []
 
 
-def _ask(questions: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[list[dict[str, str]]]]:
-    """Return all scenarios described, and the problems of each of `questions`.
+def _ask(questions: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[tuple[_Answer, _Answer]]]:
+    """Return all scenarios described, and the problems and the idle keys of each of `questions`.
 
     One process answers all that is not known yet: it imports Locust, which takes a second.
     Raises _NoAnswerError, and SettingsError where they cannot be asked.
@@ -170,7 +193,7 @@ def _ask(questions: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[list
     if new or not _described:
         answer = json.loads(_answer(said=f"[{','.join(new)}]", within_s=_CHECK_S))
         _described.update(answer["scenarios"])
-        _known.update(zip(new, answer["problems"], strict=True))
+        _known.update(zip(new, zip(answer["problems"], answer["idle"], strict=True), strict=True))
     return _described, [_known[question] for question in said]
 
 

@@ -17,7 +17,7 @@ from plimsoll.scenarios.running.consent import require_consent
 from plimsoll.scenarios.running.credentials import credentials
 from plimsoll.scenarios.running.errors import problem_of, raise_all
 from plimsoll.scenarios.running.headless import Progress, Say, run_headless
-from plimsoll.scenarios.running.options import add_to_locust, from_locust
+from plimsoll.scenarios.running.options import add_to_locust, cautions, from_locust
 from plimsoll.scenarios.running.session import Session, run_directory
 from plimsoll.scenarios.running.settings import AccountSettings, ChangingSettings, IteratedSettings
 from plimsoll.scenarios.running.shards import Master, shard_of, stop_or_quit, users_of
@@ -96,6 +96,8 @@ class _LocustRun:
             users = users_of(options) or users
         settings = from_locust(self._user.settings_type, options | {"num_users": users}, environment.host)
         check_ready(self._user, settings)
+        for caution in cautions(settings):
+            print(f"{self._user.scenario}: {caution}", file=sys.stderr)
         if self.master:
             self.master.start(run_directory(settings.out, self._user.scenario), options, settings)
             return

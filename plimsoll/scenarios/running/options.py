@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from plimsoll.common.problems import Problem, problems_of
 from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.running.settings import SiteSettings
 
 if TYPE_CHECKING:
     from locust.argument_parser import LocustArgumentParser
@@ -62,7 +63,9 @@ def from_locust(model: type[Settings], options: Mapping[str, Any], host: str | N
     Raises SettingsError.
     """
     values = {
-        name: options.get(_LOCUST_OPTIONS.get(name, name)) for name in model.model_fields if name != "target"
+        name: value
+        for name, field in model.model_fields.items()
+        if name != "target" and not _is_default(field, value := options.get(_LOCUST_OPTIONS.get(name, name)))
     }
     return validated(model, values | {"target": host})
 
@@ -74,6 +77,11 @@ def validated(model: type[Settings], options: Mapping[str, Any]) -> Settings:
         return model.model_validate(values)
     except ValidationError as error:
         raise SettingsError("\n".join(_sentence(model, each) for each in problems_of(error))) from None
+
+
+def cautions(settings: SiteSettings) -> list[str]:
+    """Return a sentence on each option that was given and has no effect beside the others."""
+    return [f"Caution: {flag(key)}: {why}" for key, why in settings.idle()]
 
 
 def _sentence(model: type[BaseModel], problem: Problem) -> str:
@@ -90,6 +98,10 @@ def value_type(field: FieldInfo) -> Any:
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(kind for kind in get_args(annotation) if kind is not type(None))
     return annotation
+
+
+def _is_default(field: FieldInfo, value: object) -> bool:
+    return field.default is not None and str(value) == str(field.default)
 
 
 def _metavar(field: FieldInfo) -> str:

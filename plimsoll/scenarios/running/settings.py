@@ -1,5 +1,6 @@
 """The settings that scenarios share. Options, Locust's form and `run.json` are all made from these models."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
@@ -82,6 +83,10 @@ def never(value: float | None) -> None:
         raise ValueError("cannot be set: an upgrade runs once, to its end")
 
 
+# Settings that have no effect beside others: which, whether that is so, and why, with what else to do than to
+# leave it out. Other options are named as on the command line.
+IdleKeys = list[tuple[str, Callable[[Any], bool], str]]
+
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 HostPort = Annotated[str, AfterValidator(_host_port)]
 SitePath = Annotated[str, AfterValidator(_relative)]
@@ -91,6 +96,13 @@ class SiteSettings(BaseModel):
     """Settings that lead to a site, and in. A field's description is its help text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    idle_keys: ClassVar[IdleKeys] = [
+        (
+            "insecure",
+            lambda its: its.target.startswith("http:"),
+            "over http:// no certificate is shown: name a target of https://",
+        ),
+    ]
 
     target: BaseUrl = Field(description="Base URL of the site, such as http://127.0.0.1:8080.")
     connect_to: HostPort | None = Field(
@@ -133,6 +145,13 @@ class SiteSettings(BaseModel):
         except SettingsError as error:
             raise ValueError(str(error)) from None
         return path
+
+    def idle(self) -> Iterator[tuple[str, str]]:
+        """Yield the settings that were given and have no effect: which, why, and what to do."""
+        for kind in type(self).__mro__:
+            for key, is_idle, why in vars(kind).get("idle_keys", []):
+                if key in self.model_fields_set and getattr(self, key) and is_idle(self):
+                    yield key, f"has no effect: {why}, or leave it out"
 
 
 class ScenarioSettings(SiteSettings):
@@ -197,6 +216,16 @@ class AccountSettings(IteratedSettings):
 
 class ChangingSettings(AccountSettings):
     """Settings of a scenario that changes the site and so needs consent."""
+
+    idle_keys: ClassVar[IdleKeys] = [
+        (
+            "site_config",
+            lambda its: (
+                its.i_may_change_this_site and (not its.needs_account or (its.user and its.password_file))
+            ),
+            "nothing of the list is needed: take --i-may-change-this-site out",
+        ),
+    ]
 
     site_config: Path | None = Field(
         None, description="YAML file that lists the clones; default: plimsoll.yml, if it exists."

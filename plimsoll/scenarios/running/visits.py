@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urljoin
 
 from pydantic import Field
@@ -15,7 +15,7 @@ from plimsoll.scenarios.running.client import SiteClient
 from plimsoll.scenarios.running.consent import origin
 from plimsoll.scenarios.running.errors import StepFailedError
 from plimsoll.scenarios.running.prober import Ask, Prober, ProbesFile, asker
-from plimsoll.scenarios.running.settings import ScenarioSettings
+from plimsoll.scenarios.running.settings import IdleKeys, ScenarioSettings
 from plimsoll.scenarios.running.visited import GOOD, Felt, episodes, felt, outages
 
 VISITORS, MEMBERS = "visitors", "members"
@@ -30,6 +30,10 @@ Find = Callable[[SiteClient], list[str]]  # the pages that visitors of a site of
 
 class ProbedSettings(ScenarioSettings):
     """Settings of a scenario beside which the site is visited."""
+
+    idle_keys: ClassVar[IdleKeys] = [
+        ("probe_pages", lambda its: not its.probe_ms, "there are no visits: give a --probe-ms above 0"),
+    ]
 
     probe_ms: int = Field(
         100,

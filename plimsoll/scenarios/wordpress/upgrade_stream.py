@@ -28,11 +28,13 @@ _LINES = {
 }
 # Before the first line the phase is `start`: the updater prepares.
 PHASES = ("start", *_LINES)
-# These take many files or a request: lines that came at once with one between them were held back.
+# These take many files or a request: lines that came at once with one between them were held back. They are
+# some microseconds apart where a server sends each in a chunk of its own.
 _LONG = {"download", "unpack", "copy", "database"}
+_AT_ONCE_NS = 1_000_000
 HELD_BACK = (
-    "the reply did not come line by line: set fastcgi_buffering off for wp-admin/update-core.php, and "
-    "proxy_buffering off in a proxy before it"
+    "the reply did not come line by line: for wp-admin/update-core.php set fastcgi_buffering off in nginx or "
+    "flushpackets=on in Apache, and proxy_buffering off in a proxy before it"
 )
 NOT_UNDERSTOOD = "a line of the reply was not understood"
 
@@ -180,7 +182,9 @@ class Upgrade:
 
         The instants of all lines are then those of the buffer.
         """
-        return any(phase.name in _LONG and phase.start_ns == phase.stop_ns for phase in self.phases)
+        return any(
+            phase.name in _LONG and phase.stop_ns - phase.start_ns < _AT_ONCE_NS for phase in self.phases
+        )
 
     def whole(self, reply: Reply) -> Reply:
         """Return `reply` with the body that went by; an error has its own."""

@@ -169,7 +169,8 @@ ANOTHER_EACH_TIME = {
     r"Made 20\d\d-\d\d-\d\d \d\d:\d\d UTC": "Made 2026-11-26 12:00 UTC",
     r"\bHISTFAAA\S+": "HISTFAAA…",  # compressed: its bytes are another zlib's
     r"(Z-k6)-\d+\b": r"\1",  # the second of one second
-    r", 20\d\d-\d\d-\d\d by me": ", 2026-11-26 by me",
+    r", 20\d\d(\\?)-\d\d\\?-\d\d by me": r", 2026\1-11\1-26 by me",
+    r"^20\d\d-\d\d-\d\d( \| baseline set to)": r"2026-11-26\1",
     r'"at": "[^"]*"': '"at": "2026-11-26T12:00:00Z"',
     r'"made_at": "[^"]*"': '"made_at": "2026-11-26T12:00:00Z"',
 }

@@ -44,7 +44,8 @@ FILES: dict[str, str | bytes] = {
         "[{name: sata", '[{name: sata, clone: {driver: static, target: "http://a"}}, {name: sata'
     ),
     "unit.yml": LAB + "phases: {during_s: 60s}\n",
-    "idle.yml": LAB + "goal_ms: 5\nobserve: {mariadb: {defaults_file: /etc/my.cnf}}\n",
+    "idle.yml": LAB.replace("log}}]", 'log}}, {scenario: visitors, options: {stages: "9s:1"}}]')
+    + "goal_ms: 5\nobserve: {mariadb: {defaults_file: /etc/my.cnf}}\n",
     "percent.yml": LAB + "precondition: {fill_percent: 120}\n",
     "gates.yml": GATES,
     "p42.yml": GATES.replace("p99.9", "p42"),

@@ -10,9 +10,10 @@ from click.testing import CliRunner
 
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
+from plimsoll.common.problems import Location
 from plimsoll.lab.experiment.checked import read_checked
 from plimsoll.lab.experiment.idle import IDLE_KEYS, Experiment, idle_keys
-from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits
+from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits, idle_options
 from plimsoll.lab.experiment.settings import Lab
 
 Said = dict[str, Any]
@@ -151,6 +152,27 @@ def test_notices_that_nobody_gets_are_a_caution(tmp_path: Path, monkeypatch: pyt
     done = CliRunner().invoke(main, ["lab", "check", "--no-probe", str(path)])
     assert done.exit_code == 0
     assert "Caution: notify: tells nobody: give command or webhook_file" in done.output
+
+
+VISITORS: Said = {"scenario": "visitors", "options": {"model": "ramping-vus", "rate": 9, "visitors": 5}}
+MODELS: Said = {
+    "name": "model",
+    "key": "scenarios.visitors.options.model",
+    "values": ["ramping-vus", "constant-arrival-rate"],
+}
+
+
+def test_an_option_of_a_scenario_is_idle_if_it_is_so_in_each_variant() -> None:
+    def idle(changes: Said) -> list[Location]:
+        return [at for at, _ in idle_options(Lab.model_validate(_said(changes)))]
+
+    alone = {"scenarios": [VISITORS]}
+    together = {"name": "rush-hour", "together": [{"scenario": "save-article"}, VISITORS]}
+    assert idle({}) == [], "a replay"
+    assert idle(alone) == [("scenarios", 0, "options", "rate")]
+    assert idle({"scenarios": [together]}) == [("scenarios", 0, "together", 1, "options", "rate")]
+    assert idle(alone | {"factors": [{"name": "swappiness", "values": [1, 60]}]}) == idle(alone)
+    assert idle(alone | {"factors": [MODELS]}) == [], "rate has an effect in one, visitors in the other"
 
 
 def test_a_file_with_such_a_key_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ def test_the_answer_is_json(tmp_path: Path) -> None:
     right = asked(json.dumps({"target": URL, "out": str(tmp_path / "results")}), "download")
     assert (right.returncode, json.loads(right.stdout)) == (0, [])
     assert not (tmp_path / "results").exists(), "nothing is begun"
+    idle = asked(json.dumps({"target": URL, "stages": "9s:1"}), "visitors")
+    assert (idle.returncode, [each["key"] for each in json.loads(idle.stdout)]) == (1, ["stages"])
     wrong = asked("{}", "nonsense")
     assert wrong.returncode == 1
     assert json.loads(wrong.stdout)[0]["key"] == "scenario"
@@ -83,4 +85,4 @@ def test_many_questions_have_one_answer_which_says_what_each_scenario_changes_an
     assert described["download"]["changes"] is None
     assert described["save-article"]["changes"]
     assert "duration_s" in described["download"]["keys"]
-    assert json.loads(asked("[]").stdout) == {"scenarios": described, "problems": []}
+    assert json.loads(asked("[]").stdout) == {"scenarios": described, "problems": [], "idle": []}

@@ -61,6 +61,15 @@ def test_all_problems_are_said_at_once() -> None:
         assert f"Error: {flag}: " in result.stderr
 
 
+def test_an_option_without_effect_is_a_caution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(
+        *("upgrade-xenforo", "--target", "http://127.0.0.1:9"), "--probe-ms", "0", "--probe-pages", "/"
+    )
+    said = "Caution: --probe-pages: has no effect: there are no visits: give a --probe-ms above 0, or leave"
+    assert said in result.stderr
+
+
 def test_a_site_that_nobody_serves_fails_the_run(tmp_path: Path) -> None:
     result = run("download", "--target", "http://127.0.0.1:9", "--out", str(tmp_path), "--iterations", "2")
     assert result.exit_code == 1

@@ -16,6 +16,13 @@ GOOD = (_RECORDED / "upgrade-6.1-6.8.html").read_bytes()
 HEAD, _, _rest = GOOD.partition(b"\t<p>Downloading")
 FOOT = GOOD[GOOD.index(b'<div id="wpfooter"') :]
 NOT_DONE = "<p>Installation failed.</p>"
+MS = 1_000_000
+# Apache's mod_proxy_fcgi sends lines on when it has 4 KiB of them, each in a chunk of its own. WordPress
+# wrote these 111, 473, 0.2, 0.2, 0.6, 313, 55 and 749 ms apart.
+FROM_APACHE_NS = (
+    *(30_109_237, 1_739_209_159, 1_739_443_651, 1_739_488_298, 1_739_535_138),
+    *(1_739_570_111, 1_739_605_223, 1_739_638_383, 1_739_674_928, 1_753_029_204),
+)
 LINES: list[bytes | str] = [b"<p>Downloading" + _rest.split(b"\n")[0], *_rest.split(b"\n")[1:11]]
 
 
@@ -28,14 +35,14 @@ def reply(
 
 
 def upgraded(*lines: bytes | str, foot: bytes = FOOT) -> tuple[Upgrade, Reply]:
-    """An upgrade whose lines came one by one, 10 ns apart."""
+    """An upgrade whose lines came one by one, 10 ms apart."""
     upgrade = Upgrade(0)
-    upgrade.take(5, HEAD)
+    upgrade.take(5 * MS, HEAD)
     for number, line in enumerate(lines, 1):
-        upgrade.take(10 * number, (line if isinstance(line, bytes) else line.encode()) + b"\n")
-    upgrade.take(1000, foot)
+        upgrade.take(10 * MS * number, (line if isinstance(line, bytes) else line.encode()) + b"\n")
+    upgrade.take(1000 * MS, foot)
     whole = upgrade.whole(reply(b""))
-    upgrade.end(1000)
+    upgrade.end(1000 * MS)
     return upgrade, whole
 
 
@@ -48,7 +55,7 @@ def test_a_good_upgrade_has_all_its_phases() -> None:
     assert upgrade_trouble(upgrade, whole) is None
     assert upgrade.timed
     assert names(upgrade) == list(PHASES)
-    instants = [(phase.start_ns, phase.stop_ns) for phase in upgrade.phases]
+    instants = [(phase.start_ns / MS, phase.stop_ns / MS) for phase in upgrade.phases]
     assert instants == [(10 * n, 10 * n + 10) for n in range(9)] + [(90, 1000)]
 
 
@@ -58,8 +65,8 @@ def test_any_pieces_give_the_same_lines_and_phases(cuts: list[int]) -> None:
     upgrade = Upgrade(0)
     marks: list[PhaseMark] = []
     for at, (start, stop) in enumerate(pairwise(places)):
-        marks += upgrade.take(at, GOOD[start:stop])
-    marks += upgrade.end(len(places))
+        marks += upgrade.take(at * MS, GOOD[start:stop])
+    marks += upgrade.end(len(places) * MS)
     assert names(upgrade) == list(PHASES)
     assert [line.text for line in upgrade.lines] == [line.text for line in upgraded(*LINES)[0].lines]
     assert upgrade.timed or upgrade.held_back
@@ -88,11 +95,11 @@ def _marks(phase: Phase) -> list[PhaseMark]:
 def _together(*counts: int) -> tuple[Upgrade, list[list[PhaseMark]]]:
     """An upgrade whose lines came so many at once, and then the rest; and the marks of each piece."""
     upgrade, lines = Upgrade(0), [line if isinstance(line, bytes) else line.encode() for line in LINES]
-    marks = [upgrade.take(5, HEAD)]
+    marks = [upgrade.take(5 * MS, HEAD)]
     for number, (start, stop) in enumerate(pairwise(accumulate([0, *counts, len(lines)])), 1):
-        marks.append(upgrade.take(10 * number, b"\n".join(lines[start:stop])))
-    upgrade.take(1000, FOOT)
-    return upgrade, [*marks, upgrade.end(1000)]
+        marks.append(upgrade.take(10 * MS * number, b"\n".join(lines[start:stop])))
+    upgrade.take(1000 * MS, FOOT)
+    return upgrade, [*marks, upgrade.end(1000 * MS)]
 
 
 HELD_BACK: list[tuple[str, tuple[int, ...], list[str]]] = [
@@ -122,7 +129,17 @@ def test_a_short_phase_may_begin_and_end_at_once() -> None:
     seen = ["start", "download", "unpack", "verify", "copy", "maintenance-off", "database", "finish"]
     assert [mark.name for piece in marks for mark in piece if mark.phase == "start"] == seen
     assert [mark.name for piece in marks for mark in piece if mark.phase == "stop"] == seen
-    assert marks[4] == [PhaseMark("verify", "stop", 40), PhaseMark("copy", "start", 40)]
+    assert marks[4] == [PhaseMark("verify", "stop", 40 * MS), PhaseMark("copy", "start", 40 * MS)]
+
+
+def test_lines_that_follow_at_once_in_chunks_of_their_own_were_held_back_too() -> None:
+    upgrade, lines = Upgrade(0), [line for line in LINES[:9] if isinstance(line, bytes)]
+    for t_ns, piece in zip(FROM_APACHE_NS, [HEAD + lines[0], *lines[1:], FOOT], strict=True):
+        upgrade.take(t_ns, piece)
+    upgrade.end(FROM_APACHE_NS[-1])
+    assert names(upgrade) == list(PHASES)
+    assert upgrade.held_back
+    assert not upgrade.timed
 
 
 GERMAN = [
@@ -168,7 +185,7 @@ def test_a_translation_that_is_not_complete_has_all_phases(translated: list[bool
     assert upgrade_trouble(upgrade, whole) is None
     assert upgrade.timed
     assert names(upgrade) == list(PHASES)
-    assert [phase.stop_ns for phase in upgrade.phases][:8] == [10 * n for n in range(1, 9)]
+    assert [phase.stop_ns for phase in upgrade.phases][:8] == [10 * MS * n for n in range(1, 9)]
 
 
 def test_a_translated_upgrade_that_broke_off_says_in_which_phase() -> None:
