@@ -83,36 +83,43 @@ def run_case(plan: BenchmarkPlan) -> Result:
         rounds: list[Round] = []
         if "nginx" not in missing:
             able = [name for name in names if name not in missing]
-            rounds = _rounds(plan, load, seconds, able, failures)
+            with nginx(plan.scratch(NAME)) as server:
+                rounds = take_turns(plan, load, server.url, seconds, able, failures)
         judge(result, load, rounds, "against" in names, {**missing, **failures})
-        _tabulate(result, load, names, rounds, {**missing, **failures})
+        tabulate(result, load, names, rounds, {**missing, **failures})
     return result
 
 
-def _rounds(
-    plan: BenchmarkPlan, load: Load, seconds: int, names: list[str], failures: dict[str, str]
+def take_turns(
+    plan: BenchmarkPlan,
+    load: Load,
+    url: str,
+    seconds: int,
+    names: list[str],
+    failures: dict[str, str],
+    cpu: int | None = CLIENT_CPU,
 ) -> list[Round]:
+    """The rounds of a load against one server, the client on one core, or on all with `cpu` None."""
     lines = load.per_second * (WARM_UP_S + seconds)
     make = partial(logs.same_url, lines, FILE_PATH, load.clients)
     log = logs.kept(f"clients-{load.clients}-{lines}.log", make)
     logs.warm(log)
     rounds: list[Round] = []
-    with nginx(plan.scratch(NAME)) as server:
-        for number in range(plan.rounds):
-            rounds.append({})
-            for name in names:
-                say(f"open {load}: round {number + 1} of {plan.rounds}: {name}")
-                folder = plan.scratch(NAME, name)
-                job = OpenLoop(server.url, load.per_second, load.clients, seconds, WARM_UP_S, folder, log)
-                rounds[-1][name] = attempt(name, failures, partial(_measure, name, job))
+    for number in range(plan.rounds):
+        rounds.append({})
+        for name in names:
+            say(f"open {load}: round {number + 1} of {plan.rounds}: {name}")
+            folder = plan.scratch(NAME, name)
+            job = OpenLoop(url, load.per_second, load.clients, seconds, WARM_UP_S, folder, log)
+            rounds[-1][name] = attempt(name, failures, partial(_measure, name, job, cpu))
     return rounds
 
 
-def _measure(name: str, job: OpenLoop) -> Measured:
+def _measure(name: str, job: OpenLoop, cpu: int | None) -> Measured:
     tool = _TOOLS[name]
     tool_replay.forget(job.scratch)
     command = tool_replay.by(name, tool.open_command(job))
-    done = run(command, job.scratch, timeout_s=3 * job.seconds + 60, cpu=CLIENT_CPU)
+    done = run(command, job.scratch, timeout_s=3 * job.seconds + 60, cpu=cpu)
     times: OpenTimes = tool.read_open(job, done.out)
     ours = tool is tool_replay
     with_start_ms = response_p999_ms(job.scratch / "runs" / "latest") if ours else None
@@ -125,7 +132,7 @@ def judge(result: Result, load: Load, rounds: list[Round], against: bool, whys: 
     def why(*names: str) -> list[str]:
         return [whys[name] for name in ("nginx", "replay", *names) if name in whys]
 
-    p999_ms = [_p999_ms(each) for each in rounds]
+    p999_ms = [response_p999s_ms(each) for each in rounds]
     if load.most_of_wrk2 is not None:
         result.goals.append(_all_sent(f"{load}: sent", rounds, "; ".join(why())))
     if load.most_lag_ms is not None:
@@ -142,7 +149,7 @@ def judge(result: Result, load: Load, rounds: list[Round], against: bool, whys: 
         result.goals.append(ratio_at_most(what, p999_ms, "replay", "against", 1, why("against")))
 
 
-def _p999_ms(each: Round) -> dict[str, float | None]:
+def response_p999s_ms(each: Round) -> dict[str, float | None]:
     """Never answered is never fast: ours then counts as endless, and the other build has no figure."""
     figures = {name: one.times.p999_ms if one else None for name, one in each.items()}
     for name, unanswered in (("replay", math.inf), ("against", None)):
@@ -172,7 +179,7 @@ def _lag(what: str, rounds: list[Round], most_ms: float, why: str) -> Goal:
     return at_most(what, lag_ms, most_ms, "ms", why)
 
 
-def _tabulate(
+def tabulate(
     result: Result, load: Load, names: list[str], rounds: list[Round], whys: Mapping[str, str]
 ) -> None:
     response = ["response p50", "p99.9", "with the start", "service p99.9"]

@@ -49,6 +49,7 @@ def in_turns(
     job: Callable[[str], Flood],
     server: Nginx,
     failures: dict[str, str],
+    cpu: int | None = CLIENT_CPU,
 ) -> list[Round]:
     """So many rounds, in each of which every tool has its turn."""
     rounds: list[Round] = []
@@ -56,7 +57,7 @@ def in_turns(
         rounds.append({})
         for name, tool in tools.items():
             say(f"{case}: round {number + 1} of {count}: {name}")
-            rounds[-1][name] = attempt(name, failures, partial(measure, name, tool, job(name), server))
+            rounds[-1][name] = attempt(name, failures, partial(measure, name, tool, job(name), server, cpu))
     return rounds
 
 

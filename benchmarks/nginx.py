@@ -126,7 +126,9 @@ def program() -> str | None:
 
 
 @contextmanager
-def nginx(scratch: Path, connections: int = 65_000, tls: bool = False) -> Iterator[Nginx]:
+def nginx(
+    scratch: Path, connections: int = 65_000, tls: bool = False, cpu: int | None = SERVER_CPU
+) -> Iterator[Nginx]:
     """Start one worker that takes so many connections, as far as files may be open; TLS has its own port."""
     folder = scratch.resolve() / "nginx"
     (folder / "root").mkdir(parents=True, exist_ok=True)
@@ -140,7 +142,7 @@ def nginx(scratch: Path, connections: int = 65_000, tls: bool = False) -> Iterat
     path = program()
     if path is None:
         raise RunFailedError("nginx is not installed")
-    with background([path, "-c", str(folder / "nginx.conf")], folder, cpu=SERVER_CPU) as process:
+    with background([path, "-c", str(folder / "nginx.conf")], folder, cpu=cpu) as process:
         server = Nginx(port, process.pid, tls_port)
         for _ in range(100):
             try:

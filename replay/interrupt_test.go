@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -279,6 +280,10 @@ func (one *told) isInterrupted(t *testing.T, noRest bool) {
 	}
 	if p := got.Run.Process; p == nil || p.PID != one.replay.Process.Pid || p.Start == 0 || p.Boot == "" || p.Namespace == 0 {
 		t.Errorf("its process is %+v", p)
+	}
+	if s, cores := got.Run.Sender, max(1, runtime.NumCPU()/2); s == nil || !s.BesideServer || s.Cores != cores ||
+		s.Threads < 1 || s.Threads > cores || s.Nice != 0 {
+		t.Errorf("beside the server on loopback, it was sent by %+v", s)
 	}
 	n := got.Summary.Requests
 	if (n.Unsent == nil) != (n.Total == nil) || noRest && n.Unsent != nil {

@@ -87,6 +87,15 @@ class RunProcess(_Model):
     namespace: Count
 
 
+class Sender(_Model):
+    """What sent the load of a replay: so many threads of that priority, on so many cores at most."""
+
+    beside_server: bool
+    cores: int = Field(ge=1)
+    threads: int = Field(ge=1)
+    nice: int
+
+
 class ExperimentRun(_Model):
     """The experiment that a run is part of, as number `run` of `of`.
 
@@ -279,6 +288,7 @@ class RunFacts(_Model):
     program: Program = Program()
     host: GeneratorHost = GeneratorHost()
     process: RunProcess | None = None
+    sender: Sender | None = None
     scenario_settings: dict[str, Any] = {}
     load: Load | None = None
     experiment: ExperimentRun | None = None
@@ -319,4 +329,4 @@ class RunFacts(_Model):
 # What the lab writes into run.json after a run: absent where no lab was.
 LAB_KEYS = ("experiment", "factors", "storage", "phases", "together")
 # What is absent from run.json, rather than null, where it has no meaning.
-OPTIONAL_KEYS = (*LAB_KEYS, "clients", "process", "load", "log_pauses", "shard", "limits", "merged")
+OPTIONAL_KEYS = (*LAB_KEYS, "clients", "process", "sender", "load", "log_pauses", "shard", "limits", "merged")

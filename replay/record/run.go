@@ -50,12 +50,21 @@ type Run struct {
 	Program                Program  `json:"program"`
 	Host                   Host     `json:"host"`
 	Process                *Process `json:"process,omitempty"`
+	Sender                 *Sender  `json:"sender,omitempty"` // nil: the run has not ended
 	Load                   *Load    `json:"load,omitempty"`
 	LogPauses              *Pauses  `json:"log_pauses,omitempty"`
 	Shard                  *Shard   `json:"shard,omitempty"`
 	Limits                 []string `json:"limits,omitempty"` // that the run is to keep, as they were given
 
 	Settings map[string]any `json:"scenario_settings,omitempty"`
+}
+
+// Sender is what sent the load.
+type Sender struct {
+	BesideServer bool `json:"beside_server"` // on the machine of the target
+	Cores        int  `json:"cores"`         // that it might use
+	Threads      int  `json:"threads"`       // that sent, at the end
+	Nice         int  `json:"nice"`          // of them
 }
 
 // Target is what the load was sent to.

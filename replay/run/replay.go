@@ -158,7 +158,12 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 	if outcome.Warn != nil {
 		warn(r.warn, outcome.Warn)
 	}
-	r.Dir.Update(r.describe)
+	r.Dir.Update(func(run *record.Run) {
+		r.describe(run)
+		run.Sender = &record.Sender{
+			BesideServer: r.target.Local, Cores: engine.Cores(r.target), Threads: outcome.Drivers, Nice: outcome.Nice,
+		}
+	})
 	return r.status(outcome)
 }
 

@@ -3,7 +3,7 @@
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.together import together_of
 from plimsoll.common.units import ABSENT, counted, seconds, share, significant
-from plimsoll.rundir.runfacts import Clients, ExperimentRun, LogPauses, Storage
+from plimsoll.rundir.runfacts import Clients, ExperimentRun, LogPauses, Sender, Storage
 
 _GIB = 1 << 30
 
@@ -38,8 +38,16 @@ def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
         ("command", " ".join(facts.command)),
         ("program", " ".join(filter(None, (facts.program.name, facts.program.version)))),
         ("generator's machine", _host(run)),
+        ("sent by", _sender(facts.sender)),
     ]
     return [(what, value) for what, value in pairs if value]
+
+
+def _sender(sender: Sender | None) -> str | None:
+    if sender is None:
+        return None
+    where = "on the server's machine" if sender.beside_server else "on a machine of its own"
+    return f"{counted(sender.threads, 'thread')}, nice {sender.nice}, {where}"
 
 
 def _tuning(storage: Storage | None) -> str | None:
