@@ -53,8 +53,16 @@ class Nginx:
         return cpu_seconds(self.pid)
 
 
-def config(port: int, folder: Path, open_files: int, as_root: bool, tls_port: int | None = None) -> str:
-    """One worker, no access log, connections that stay open, files that stay open."""
+def config(
+    port: int,
+    folder: Path,
+    open_files: int,
+    as_root: bool,
+    tls_port: int | None = None,
+    upstream: str | None = None,
+) -> str:
+    """One worker, no access log, connections that stay open, files that stay open, or a server behind it."""
+    answer = f"try_files $uri {FILE_PATH}" if upstream is None else f"proxy_pass {upstream}"
     tls = "" if tls_port is None else _TLS.format(port=tls_port, folder=folder)
     return f"""{"user root;" if as_root else ""}
 daemon off;
@@ -81,7 +89,7 @@ http {{
 {tls}    root {folder}/root;
     location = /status {{ stub_status; }}
     location {ANY_PATH} {{ try_files {FILE_PATH} =404; }}
-    location / {{ try_files $uri {FILE_PATH}; }}
+    location / {{ {answer}; }}
   }}
 }}
 """
@@ -127,9 +135,16 @@ def program() -> str | None:
 
 @contextmanager
 def nginx(
-    scratch: Path, connections: int = 65_000, tls: bool = False, cpu: int | None = SERVER_CPU
+    scratch: Path,
+    connections: int = 65_000,
+    tls: bool = False,
+    cpu: int | None = SERVER_CPU,
+    upstream: str | None = None,
 ) -> Iterator[Nginx]:
-    """Start one worker that takes so many connections, as far as files may be open; TLS has its own port."""
+    """Start one worker that takes so many connections, as far as files may be open; TLS has its own port.
+
+    With `upstream`, the address of another server, that one answers.
+    """
     folder = scratch.resolve() / "nginx"
     (folder / "root").mkdir(parents=True, exist_ok=True)
     (folder / "root" / FILE_PATH.lstrip("/")).write_bytes(b"x" * FILE_BYTES)
@@ -138,7 +153,8 @@ def nginx(
     tls_port = free_port() if tls else None
     if tls:
         certify(folder)
-    (folder / "nginx.conf").write_text(config(port, folder, open_files, os.geteuid() == 0, tls_port))
+    text = config(port, folder, open_files, os.geteuid() == 0, tls_port, upstream)
+    (folder / "nginx.conf").write_text(text)
     path = program()
     if path is None:
         raise RunFailedError("nginx is not installed")

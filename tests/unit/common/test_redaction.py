@@ -28,14 +28,15 @@ def test_secrets_are_taken_out_of_texts(text: str, kept: str, why: str) -> None:
     assert redacted(text) == kept, why
 
 
-@pytest.mark.parametrize("piece", ["a-", "a", "\n", "auth-", "?%", "://", "&a%", "key:"])
-def test_hostile_text_takes_no_longer_than_other_text(piece: str) -> None:
+@pytest.mark.parametrize("begin", ["", "://", "?", "a:bearer"])
+@pytest.mark.parametrize("piece", ["a-", "a", "\n", "auth-", "?%", "://", "&a%", "key:", " "])
+def test_hostile_text_takes_no_longer_than_other_text(begin: str, piece: str) -> None:
     """A hundred times the text is about a hundred times the work, not ten thousand times."""
 
     def work(pieces: int, times: int) -> float:
         began = thread_time()
         for _ in range(times):
-            redacted(piece * pieces)
+            redacted(begin + piece * pieces)
         return (thread_time() - began) / times
 
     assert min(work(5_000, 1) for _ in range(3)) < 1_000 * min(work(50, 100) for _ in range(3))
