@@ -42,14 +42,16 @@ build: ## Build bin/replay
 replay: ## Replay an access log and write a report: LOG= [TARGET= FORMAT= SPEED= OUT= LIMITS= ARGS=]
 	$(together) build $(VENV)/.runtime
 	@if [ -z "$$LOG" ]; then echo "make replay: say which log: make replay LOG=access.log (try LOG=examples/access.log)" >&2; exit 2; fi
-	@trap : INT; before=$$(readlink "$$OUT/latest"); \
+	@before=$$(readlink "$$OUT/latest"); \
 	set -- --speed "$$SPEED" --out "$$OUT"; \
 	[ -z "$$TARGET" ] || set -- "$$@" --target "$$TARGET"; \
 	[ -z "$$FORMAT" ] || set -- "$$@" --format "$$FORMAT"; \
 	[ -z "$$DATE_FORMAT" ] || set -- "$$@" --date-format "$$DATE_FORMAT"; \
 	[ -z "$$TIME_FORMAT" ] || set -- "$$@" --time-format "$$TIME_FORMAT"; \
 	set -f; for limit in $$LIMITS; do set -- "$$@" --fail-over "$$limit"; done; set +f; \
-	$(FILES) "$$LOG" $(BIN) run "$$@" $(ARGS); code=$$?; \
+	trap : INT HUP; trap 'kill $$replay' TERM; exec 3<&0; \
+	env --default-signal=INT,QUIT $(FILES) "$$LOG" $(BIN) run "$$@" $(ARGS) <&3 3<&- & replay=$$!; \
+	while wait $$replay; code=$$?; [ $$code -gt 128 ] && kill -0 $$replay 2>/dev/null; do :; done; \
 	if [ "$$(readlink "$$OUT/latest")" != "$$before" ]; then $(VENV)/bin/plimsoll report "$$OUT/latest" || exit; fi; \
 	exit $$code
 

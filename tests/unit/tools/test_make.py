@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -49,12 +51,19 @@ def project(tmp_path: Path) -> Path:
 
 def make(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run make in the project with these words."""
-    line = ["make", "GO=../stubs/go", f"PYTHON={sys.executable}", *words]
-    given = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
-    environment = given | {"PATH": f"{project / 'stubs'}:{os.environ['PATH']}"}
+    environment = _environment(project)
     return subprocess.run(
-        line, cwd=project, env=environment, capture_output=True, text=True, check=False, timeout=60
+        _line(*words), cwd=project, env=environment, capture_output=True, text=True, check=False, timeout=60
     )
+
+
+def _line(*words: str) -> list[str]:
+    return ["make", "GO=../stubs/go", f"PYTHON={sys.executable}", *words]
+
+
+def _environment(project: Path) -> dict[str, str]:
+    given = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    return given | {"PATH": f"{project / 'stubs'}:{os.environ['PATH']}"}
 
 
 def arguments(project: Path, program: str) -> list[str]:
@@ -169,6 +178,58 @@ MISSPELT = [
         ["did you mean DIR?"],
     ),
 ]
+
+
+_WAITING = """#!/bin/sh
+trap 'echo INT >>signals' INT
+trap 'echo TERM >>signals; exit 1' TERM
+trap 'echo HUP >>signals; exit 1' HUP
+read word; echo "$word" >read; echo $$ >started
+while [ "$(grep -c INT signals 2>/dev/null)" != 2 ]; do sleep 0.02; done
+"""
+_SIGNALS = [
+    ("kill of make", signal.SIGTERM, False, ["TERM"]),
+    ("a terminal that was closed", signal.SIGHUP, True, ["HUP"]),
+    ("two Ctrl-C: bin/replay gets the second one, too", signal.SIGINT, True, ["INT", "INT"]),
+]
+
+
+def test_a_replay_ends_with_make(project: Path) -> None:
+    (project / "a.log").touch()
+    make(project, "replay", "LOG=a.log")  # sets up
+    (project / "bin/replay").write_text(_WAITING)
+    for why, sent, to_all, noted in _SIGNALS:
+        for name in ("signals", "started", "read"):
+            (project / name).unlink(missing_ok=True)
+        running = subprocess.Popen(
+            ["/usr/bin/env", "--default-signal=INT,HUP", *_line("replay", "LOG=a.log")],
+            cwd=project,
+            env=_environment(project),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert running.stdin is not None
+        running.stdin.write(b"hello\n")
+        running.stdin.close()
+        _wait(project, "started", 1)
+        for count in range(1, len(noted) + 1):
+            (os.killpg if to_all else os.kill)(running.pid, sent)
+            _wait(project, "signals", count)
+        running.wait(timeout=30)
+        assert (project / "signals").read_text().split() == noted, why
+        assert (project / "read").read_text() == "hello\n", "standard input is make's"
+        with pytest.raises(ProcessLookupError):
+            os.kill(int((project / "started").read_text()), 0)
+
+
+def _wait(project: Path, name: str, words: int) -> None:
+    """Wait until a file has so many words."""
+    deadline = time.monotonic() + 30
+    while not (project / name).exists() or len((project / name).read_text().split()) < words:
+        assert time.monotonic() < deadline, f"{name} is not written"
+        time.sleep(0.01)
 
 
 def test_a_variable_that_nothing_reads_is_refused(project: Path) -> None:
