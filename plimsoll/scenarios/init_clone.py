@@ -103,6 +103,12 @@ def init_clone(
     if password_file:
         secret_in(password_file, "--password-file")
     former = read_config(site_config) if site_config.exists() else SiteConfig()  # wrong ones are told first
+    same = Clone(target=settings.target, connect_to=settings.connect_to).is_same
+    listed = next((one for one in former.clones if same(one)), None)
+    if password_file and not (user or (listed and listed.user)):
+        raise SettingsError(
+            "--password-file: has no effect without --user: name the account, or leave it out"
+        )
     found = ask(settings)
     names = names_of(settings.target, found.addresses)
     known = [ask_dns(one, resolver) for one in names]
@@ -116,10 +122,7 @@ def init_clone(
         name=name or urlsplit(settings.target).hostname,
         title=found.title,
         connect_to=settings.connect_to,
-        user=user,
-        password_file=_beside(password_file, site_config),
-    )
-    listed = next((one for one in former.clones if one.is_same(entry)), None)
+    ).model_copy(update={"user": user, "password_file": _beside(password_file, site_config)})
     if listed:
         entry = _changed(listed, entry, name)
         if entry == listed:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from plimsoll.common.atomic import replace_text
 from plimsoll.common.yamlfile import parse_model, read_model
@@ -49,6 +49,13 @@ class Clone(BaseModel):
     password_file: Path | None = Field(
         None, description="File of its password, from the folder of this file on."
     )
+
+    @field_validator("password_file")
+    @classmethod
+    def _of_account(cls, file: Path | None, info: ValidationInfo) -> Path | None:
+        if file is not None and not info.data.get("user"):
+            raise ValueError("has no effect without user: name the account, or leave it out")
+        return file
 
     @model_validator(mode="before")
     @classmethod

@@ -63,6 +63,11 @@ def test_an_entry_is_of_its_path(why: str, clones: str, target: str, entry: str 
     assert (found and found.target) == entry, why
 
 
+def test_a_password_of_nobody_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"clones\.0\.password_file: has no effect without user"):
+        _parsed(f"clones: [{{target: {LIVE}, password_file: b}}]")
+
+
 @pytest.mark.parametrize(("why", "text", "connect_to", "allowed"), LEAVE)
 def test_an_entry_may_ask_for_its_way(
     tmp_path: Path, why: str, text: str, connect_to: str | None, allowed: bool

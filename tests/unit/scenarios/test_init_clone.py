@@ -120,13 +120,17 @@ def test_a_listed_clone_gets_its_account(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{port}"
         listing.write_text(f"# mine\nclones:\n  - {url}\n  - http://other # keep\n")
         assert run(tmp_path, url, "--user", "anna").exit_code == 2, "asked first"
+        nobodys = run(tmp_path, url, "--password-file", str(password), "--yes")
         done = run(tmp_path, url, "--user", "anna", "--password-file", str(password), "--yes")
+        annas = run(tmp_path, url, "--password-file", str(password), "--yes")
         other = run(tmp_path, url, "--user", "bert", "--yes")
         again = run(tmp_path, url, "--user", "bert", "--yes")
         below = run(tmp_path, f"{url}/blog", "--yes")
         listing.write_text(f"clones: [{url}]\n")
         by_hand = run(tmp_path, url, "--user", "anna", "--yes")
     assert "the entry was replaced, with the account anna" in done.output
+    assert "--password-file: has no effect without --user" in nobodys.output
+    assert "nothing was changed" in annas.output
     assert "with the account bert" in other.output
     assert "nothing was changed" in again.output
     assert below.exit_code == 0
