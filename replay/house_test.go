@@ -22,6 +22,7 @@ var house = [][]string{
 	{"engine/eventloop", "engine/netconn"},
 	{"engine/exchange"},
 	{"accesslog", "coding", "completion", "engine/punctual", "engine/target", "engine/wire", "forms", "origin", "record", "route", "schedule"},
+	{"redact"},
 }
 
 // importEdge is one import of a package of ours by another.

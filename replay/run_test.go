@@ -400,6 +400,65 @@ var plants = []struct{ says, format, line string }{
 	{"queries of their own", "W3C", `2026-11-20 10:00:00 192.0.2.9 GET /a token=SECRET 80 - 192.0.2.1 UA https://h/?session=SECRET 200 0 0 5`},
 }
 
+// recordings are files with secrets in every field that can hold one, in the forms that are not lines.
+var recordings = []struct{ name, text string }{
+	{"site.har", `{"log":{"version":"1.2","entries":[
+{"startedDateTime":"2026-11-20T10:00:00.250+01:00","time":120.5,"request":{"method":"GET","url":"https://u:SECRET@site.example/?p=1&token=SECRET","httpVersion":"h2","headers":[{"name":"User-Agent","value":"UA"},{"name":"Cookie","value":"a=1; wordpress_logged_in_abc=SECRET"},{"name":"Authorization","value":"Bearer SECRET"},{"name":"Referer","value":"https://site.example/?sid=SECRET"}],"cookies":[{"name":"sid","value":"SECRET"}],"queryString":[{"name":"token","value":"SECRET"}],"bodySize":0},"response":{"status":200,"headers":[{"name":"Set-Cookie","value":"sid=SECRET"}],"bodySize":5120}},
+{"startedDateTime":"2026-11-20T09:00:05Z","time":80,"request":{"method":"POST","url":"https://site.example/wp-comments-post.php","httpVersion":"http/1.1","headers":[],"bodySize":24,"postData":{"mimeType":"application/x-www-form-urlencoded","text":"comment=a&pwd=SECRET"}},"response":{"status":302,"bodySize":0}},
+{"startedDateTime":"2026-11-20T09:00:06Z","time":80,"request":{"method":"POST","url":"https://site.example/reply","httpVersion":"http/1.1","headers":[],"bodySize":-1,"postData":{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"_xfToken","value":"SECRET"}]}},"response":{"status":303,"bodySize":0}}]}}`},
+	{"requests.gor", strings.Join([]string{
+		"1 aa11 1760100936250000000 0\nGET /?p=1&api_key=SECRET HTTP/1.1\r\nHost: site.example\r\nUser-Agent: UA\r\nCookie: xf_user=SECRET\r\nAuthorization: Basic SECRET\r\nReferer: https://site.example/?token=SECRET\r\n\r\n",
+		"1 aa12 1760100936500000000 0\nPOST /reply HTTP/1.1\r\nHost: site.example\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 40\r\n\r\nmessage=a&_xfToken=SECRET&password=SECRET",
+		"2 aa11 1760100936370000000 120000000\nHTTP/1.1 200 OK\r\nSet-Cookie: sid=SECRET\r\nContent-Length: 3\r\n\r\nabc",
+	}, "\n🐵🙈🙉\n")},
+}
+
+// TestNoFileOfARunHoldsASecretOfARecording: neither of a whole one nor of one that was cut off anywhere, and the terminal
+// has none either.
+func TestNoFileOfARunHoldsASecretOfARecording(t *testing.T) {
+	site := newSite(t)
+	for _, one := range recordings {
+		whole := strings.ReplaceAll(one.text, "SECRET", secret)
+		sent := uint64(0)
+		for at := len(whole); at > 0; at -= 60 {
+			path, out := filepath.Join(t.TempDir(), one.name), t.TempDir()
+			if err := os.WriteFile(path, []byte(whole[:at]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, table, errOut := call("run", path, "--target", site.URL, "--out", out, "--quiet", "--speed", "max", "--allow-rejects",
+				"--methods", "GET,POST", "--grinder-log", "--hdr-log")
+			nothingOf(t, out, table+errOut, secret[:7])
+			if at == len(whole) {
+				sent = latest(t, out).Summary.Requests.Sent
+			}
+		}
+		if sent == 0 {
+			t.Errorf("%s: nothing was sent", one.name)
+		}
+	}
+}
+
+// TestARefusedLogShowsNoSecret: neither in the columns of its first line nor where a format failed.
+func TestARefusedLogShowsNoSecret(t *testing.T) {
+	lines := []string{
+		`foo; GET /x?token=SECRET&a=1; Authorization: Bearer SECRET; wordpress_logged_in_x=SECRET; "password=SECRET"`,
+		`Nov 26 10:00:00 web1 x[1]: {"ts":1,"uri":"/x?token=SECRET","headers":{"Cookie":"a=SECRET; b=SECRET"}}`,
+		`GET /?token=SECRET`, `token=SECRET nothing`, `<event url="/?a=1&token=SECRET"/>`, `[error] Cookie: SECRET`,
+	}
+	for _, plant := range plants {
+		lines = append(lines, "x "+plant.line, plant.line[:len(plant.line)/2], "Nov 26 10:00:00 "+plant.line)
+	}
+	for _, line := range lines {
+		for _, format := range [][]string{nil, {"--format", "COMBINED"}, {"--format", "CADDY"}, {"--format", "%v %h %x %U %s"}} {
+			text := strings.ReplaceAll(line, "SECRET", secret)
+			code, _, errOut := call(append([]string{"parse", writeLog(t, text+"\n", text+"\n")}, format...)...)
+			if strings.Contains(errOut, secret[:7]) {
+				t.Errorf("%s, %q: exit %d: %s", line, format, code, errOut)
+			}
+		}
+	}
+}
+
 // TestNoFileOfARunHoldsASecret: of lines that parse, and of those cut off or spoilt anywhere, no file of the run
 // directory has a secret. The names that tell what is one are left whole.
 func TestNoFileOfARunHoldsASecret(t *testing.T) {
@@ -419,6 +478,9 @@ func TestNoFileOfARunHoldsASecret(t *testing.T) {
 		code, _, errOut := call("run", writeLog(t, lines...), "--format", plant.format, "--target", newSite(t).URL, "--out", out, "--quiet", "--speed", "max", "--allow-rejects", "--grinder-log", "--hdr-log")
 		if got := latest(t, out); code != run.ExitYes || got.Summary.Requests.Sent < uint64(len(whole)) || got.Run.Logs[0].Failed < 20 {
 			t.Fatalf("%s: exit %d: %d sent, %d rejected: %s", plant.says, code, got.Summary.Requests.Sent, got.Run.Logs[0].Failed, errOut)
+		}
+		if strings.Contains(errOut, secret[:7]) {
+			t.Errorf("%s: the terminal shows a secret: %s", plant.says, errOut)
 		}
 		files, _ := filepath.Glob(filepath.Join(out, "*", "*"))
 		for _, file := range files {

@@ -16,6 +16,7 @@ import (
 
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
+	"plimsoll/replay/redact"
 	"plimsoll/replay/run"
 	"plimsoll/replay/same"
 	"plimsoll/replay/traffic"
@@ -330,7 +331,7 @@ func (c *sameCmd) result(plan *samePlan, logs *traffic.Logs, sides [2]*target.Ta
 		Format: 1, Status: record.Running, Verdict: same.VerdictInconclusive, Says: "the comparison has not ended",
 		StartedAt: record.Instant{Time: time.Now().UTC()},
 		Baseline:  side(sides[0]), Candidate: side(sides[1]), Logs: logs.Facts(), Contents: logs.Contents(),
-		Command: record.RedactArgs(os.Args), Program: record.ThisProgram("replay", run.Version),
+		Command: redact.Args(os.Args), Program: record.ThisProgram("replay", run.Version),
 		Pages: same.Pages{ByKind: map[string]uint64{}}, Shown: []same.Finding{},
 		Settings: map[string]any{
 			"include": append([]string{}, c.Include...), "exclude": append([]string{}, c.Exclude...),

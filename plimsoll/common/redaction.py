@@ -6,7 +6,7 @@ from urllib.parse import unquote_plus
 REDACTED = "REDACTED"
 
 # Names of headers, parameters and flags whose values are secrets: words that are enough anywhere in a name,
-# and short ones that count only at its end. replay/record/redact.go has the same, and one table holds both to
+# and short ones that count only at its end. replay/redact/redact.go has the same, and one table holds both to
 # it: tests/fixtures/secrets.json.
 _NAME = (
     r"(?:(?>[\w-]*?(?:token|secret|passw(?:or)?d|passphrase|sess(?:ion|id)|csrf|xsrf|credential|signature|cookie|nonce|"

@@ -224,7 +224,7 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 			if f.hasBodies {
 				text = []byte(textWithheld)
 			}
-			c.rejects = append(c.rejects, Reject{File: c.file, Line: number, Text: text, Mismatch: reject.Clone()})
+			c.rejects = append(c.rejects, Reject{File: c.file, Line: number, Text: text, Mismatch: reject.Clone(line)})
 		}
 	}
 	c.arena = f.arena

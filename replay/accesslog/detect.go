@@ -86,7 +86,9 @@ func (f *Format) try(lines [][]byte) Trial {
 		t.Lines++
 		why := ""
 		if reject := f.Parse(line, &r); reject != nil {
-			why = reject.Error()
+			if why = reject.Specifier; t.Failed == "" {
+				why = reject.Clone(line).Error()
+			}
 		} else if why = f.doubt(line, &r); why != "" {
 			if t.doubtful++; t.doubtful == 1 {
 				t.doubt = why

@@ -3,6 +3,9 @@ package accesslog
 import (
 	"fmt"
 	"strconv"
+	"strings"
+
+	"plimsoll/replay/redact"
 )
 
 // Reject is a line that is not a valid request.
@@ -31,14 +34,33 @@ func (r *Mismatch) Error() string {
 	if len(r.Token) == 0 {
 		return s
 	}
-	return s + ": " + strconv.QuoteToASCII(string(clip(r.Token, 64)))
+	return s + ": " + quoted(r.Token)
 }
 
-// Clone returns a copy that outlives the next call of Parse.
-func (r *Mismatch) Clone() *Mismatch {
+// Clone returns a copy that outlives the next call of Parse, without the secrets of the line.
+func (r *Mismatch) Clone(line []byte) *Mismatch {
 	c := *r
-	c.Token = append([]byte(nil), clip(r.Token, 256)...)
+	if len(r.Token) > 0 {
+		c.Token = []byte(without(redact.Line(string(line)), string(clip(r.Token, 256))))
+	}
 	return &c
+}
+
+// without returns a part of a line without secrets, by the line without them: what stands before a part may tell that it
+// is one.
+func without(safe, part string) string {
+	if strings.Contains(safe, part) {
+		return part
+	}
+	if part = redact.Line(part); strings.Contains(safe, part) {
+		return part
+	}
+	return redact.Redacted
+}
+
+// quoted shows the beginning of a log's text without secrets, and so that it cannot harm a terminal.
+func quoted(text []byte) string {
+	return strconv.QuoteToASCII(string(clip([]byte(redact.Line(string(text))), 64)))
 }
 
 func clip(b []byte, n int) []byte {

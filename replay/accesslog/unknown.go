@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"plimsoll/replay/redact"
 )
 
 var (
@@ -106,6 +107,7 @@ func kinds(lines [][]byte, strict bool) string {
 
 // guess is a format made from what the fields of one line look like.
 type guess struct {
+	line string
 	log  string
 	rows [][2]string // specifier, text
 	have map[string]bool
@@ -126,7 +128,7 @@ func (g *guess) lacks() string {
 }
 
 func guessOf(line []byte) *guess {
-	g := &guess{have: map[string]bool{}}
+	g := &guess{line: string(line), have: map[string]bool{}}
 	if line[0] == '{' {
 		g.readJSON(line)
 		return g
@@ -309,15 +311,13 @@ func (g *guess) readJSON(line []byte) {
 func (g *guess) columns() string {
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	safe := redact.Line(g.line)
 	for _, row := range g.rows {
-		fmt.Fprintf(table, "  %s\t%s\n", row[0], quoted([]byte(row[1])))
+		fmt.Fprintf(table, "  %s\t%s\n", row[0], quoted([]byte(without(safe, row[1]))))
 	}
 	_ = table.Flush()
 	return strings.TrimRight(out.String(), "\n")
 }
-
-// quoted shows the beginning of a log's text so that it cannot harm a terminal.
-func quoted(text []byte) string { return strconv.QuoteToASCII(string(clip(text, 64))) }
 
 func isNumber(text string) bool {
 	_, ok := parseUint([]byte(text))

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"plimsoll/replay/redact"
 )
 
 // doubt says what speaks against the format in a line that it reads: a host that is no host name, a client that is no
@@ -15,7 +17,7 @@ func (f *Format) doubt(line []byte, r *Request) string {
 		return "%v at column 1 is not a host with its port"
 	}
 	if host, _ := cutPort(r.VHost); r.VHost != nil && !isHostName(host) {
-		return "%v is not a host name: " + strconv.QuoteToASCII(string(clip(r.VHost, 64)))
+		return "%v is not a host name: " + quoted(r.VHost)
 	}
 	if n := len(f.ops); n > 0 && f.ops[n-1].kind == opBytes && f.ops[n-1].toEnd && r.Bytes == 0 {
 		last := trimSpace(line[bytes.LastIndexByte(line, ' ')+1:])
@@ -23,28 +25,28 @@ func (f *Format) doubt(line []byte, r *Request) string {
 			return "the line goes on after %b"
 		}
 	}
-	quoted := strconv.QuoteToASCII(string(clip(r.Host, 64)))
+	host := quoted(r.Host)
 	if !plausibleHost(r.Host) {
-		return "%h is not a client: " + quoted
+		return "%h is not a client: " + host
 	}
 	if bytes.HasPrefix(line, fmt.Appendf(nil, "[%s]:", r.Host)) {
-		return "%h is the virtual host: a port follows " + quoted
+		return "%h is the virtual host: a port follows " + host
 	}
 	words := wordsBeforeTime(line)
 	if r.VHost == nil && len(words) == 3 && bytes.IndexByte(words[1], '.') > 0 && hostWord.Match(words[1]) {
-		return "a host name stands where %v may be, and is skipped: " + strconv.QuoteToASCII(string(clip(words[1], 64)))
+		return "a host name stands where %v may be, and is skipped: " + quoted(words[1])
 	}
 	if isAddress(r.Host) {
 		return ""
 	}
 	for _, w := range words[min(1, len(words)):] {
 		if isAddress(w) {
-			return "%h is not an address, and one follows it: " + quoted
+			return "%h is not an address, and one follows it: " + host
 		}
 	}
 	name, _ := cutPort(r.Host)
 	if len(words) != 3 && (!isHostName(name) || len(words) > 3 && bytes.IndexByte(name, '.') < 0) {
-		return "%h is neither an address nor the name of a client: " + quoted
+		return "%h is neither an address nor the name of a client: " + host
 	}
 	return ""
 }
@@ -245,8 +247,8 @@ func readings(lines [][]byte, logs ...string) string {
 		for i, field := range [][]byte{r.Host, r.VHost, r.Target} {
 			text := "–"
 			if field != nil {
-				quoted := strconv.QuoteToASCII(string(clip(field, 40)))
-				text = quoted[1 : len(quoted)-1]
+				text = strconv.QuoteToASCII(string(clip([]byte(redact.Line(string(field))), 40)))
+				text = text[1 : len(text)-1]
 			}
 			rows[i+1] += "\t" + text
 		}

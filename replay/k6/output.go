@@ -16,6 +16,7 @@ import (
 	"go.k6.io/k6/output"
 
 	"plimsoll/replay/record"
+	"plimsoll/replay/redact"
 	"plimsoll/replay/run"
 )
 
@@ -80,7 +81,7 @@ func (o *runOutput) facts() (record.Run, error) {
 		return record.Run{}, err
 	}
 	facts := record.Run{
-		Load: shaped, Scenario: "k6", Command: record.RedactArgs(append([]string{"k6", "run"}, scriptName(o.params)...)),
+		Load: shaped, Scenario: "k6", Command: redact.Args(append([]string{"k6", "run"}, scriptName(o.params)...)),
 		Loop: loopOf(o.params.ScriptOptions.Scenarios), Speed: "k6",
 		Target:  record.Target{URL: o.params.Environment["PLIMSOLL_TARGET"]},
 		Program: record.ThisProgram("k6", run.Version), Host: record.ThisHost(), Process: record.ThisProcess(),

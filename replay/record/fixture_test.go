@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"plimsoll/replay/redact"
 )
 
 // update rewrites the golden files: go test ./record -update
@@ -31,7 +33,7 @@ func fixtureRun() Run {
 	return Run{
 		Scenario: "replay",
 		Target:   Target{URL: "http://127.0.0.1:8080", Addresses: []string{"127.0.0.1:8080"}},
-		Command:  RedactArgs([]string{"bin/replay", "run", "--header", "Authorization: Basic c2VjcmV0", "access.log"}),
+		Command:  redact.Args([]string{"bin/replay", "run", "--header", "Authorization: Basic c2VjcmV0", "access.log"}),
 		Seed:     1, Speed: "1", WarmupS: 0.5, LogStart: logStart,
 		Logs: []Log{{Path: "access.log", Format: "COMBINED", Lines: 1340, Valid: 1335, Failed: 2, Ignored: 3,
 			First: logStart, Last: Instant{logStart.Add(7 * time.Second)}}},

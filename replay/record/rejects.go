@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"plimsoll/replay/redact"
 )
 
 const (
@@ -29,7 +31,7 @@ func (r Reject) line() string {
 		b.WriteString(escape(r.Specifier) + ": ")
 	}
 	b.WriteString(escape(r.Why) + ": ")
-	text := RedactLine(string(r.Text))
+	text := redact.Line(string(r.Text))
 	if len(text) > maxRejectBytes {
 		fmt.Fprintf(&b, "%s… (%d bytes)", escape(text[:maxRejectBytes]), len(r.Text))
 	} else {

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
+	"plimsoll/replay/redact"
 	"plimsoll/replay/traffic"
 )
 
@@ -50,7 +51,7 @@ func (c *Command) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*
 	run := record.Run{
 		Scenario: "replay", Backend: c.Backend, Repeat: c.Repeat,
 		Target:  record.Target{URL: to.URL, Addresses: to.Addresses},
-		Command: record.RedactArgs(os.Args),
+		Command: redact.Args(os.Args),
 		Seed:    c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
 		Logs: l.Facts(), Clients: setup.census.Facts(),
 		Program: record.ThisProgram("replay", Version), Host: record.ThisHost(), Process: record.ThisProcess(), Load: load,

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"plimsoll/replay/engine/wire"
-	"plimsoll/replay/record"
+	"plimsoll/replay/redact"
 )
 
 // headerName matches a name that may be shown.
@@ -27,7 +27,7 @@ func ReadHeaders(given []string, file string) (*wire.Headers, error) {
 		if name, _, found := strings.Cut(line, ":"); found && headerName.MatchString(name) {
 			place = "--header " + name
 		}
-		if record.HoldsSecret(line) {
+		if redact.HoldsSecret(line) {
 			wrong = append(wrong, fmt.Errorf("%s shows a secret in the list of processes: put the line into a file that only you can read, and give --header-file", place))
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"plimsoll/replay/record"
+	"plimsoll/replay/redact"
 	"plimsoll/replay/route"
 	"plimsoll/replay/traffic"
 )
@@ -155,7 +156,7 @@ func (c *Import) createDir(plan traffic.Plan, l *traffic.Logs) (*record.Dir, err
 	}
 	dir, err := record.Create(path, record.Run{
 		Scenario: c.Scenario, Backend: c.Backend, Target: record.Target{URL: c.Target},
-		Command: record.RedactArgs(os.Args), Seed: c.Seed, Loop: record.Open, Speed: "1", Logs: l.Facts(),
+		Command: redact.Args(os.Args), Seed: c.Seed, Loop: record.Open, Speed: "1", Logs: l.Facts(),
 		Program: record.Program{Name: record.AccessLog, Version: Version},
 		Host:    record.Host{Hostname: "unknown"}, // visitors were where they were; this machine only reads the log
 		Load:    load,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll/replay/record"
+	"plimsoll/replay/redact"
 )
 
 // The files of a result.
@@ -89,7 +90,7 @@ type Finding struct {
 // Finding returns what is to be said of a page; false where it is the same. Secrets in a query are not kept.
 func (p Page) Finding() (Finding, bool) {
 	v := p.verdict
-	f := Finding{Path: record.RedactArgs([]string{p.Path})[0], Looks: p.Looks}
+	f := Finding{Path: redact.Args([]string{p.Path})[0], Looks: p.Looks}
 	if len(f.Path) > longestPath {
 		f.Path = f.Path[:longestPath] + "…"
 	}
@@ -100,7 +101,7 @@ func (p Page) Finding() (Finding, bool) {
 		f.Outcome, f.Why = "not compared", v.why
 		return f, true
 	}
-	shown := record.RedactArgs(v.shown[:])
+	shown := redact.Args(v.shown[:])
 	f.Outcome, f.Kind, f.Header, f.Where = "different", v.kind, v.header, v.where
 	f.Baseline, f.Candidate = shown[0], shown[1]
 	return f, true

@@ -1,4 +1,5 @@
-package record
+// Package redact takes secrets out of what is kept or shown.
+package redact
 
 import (
 	"net/url"
@@ -6,7 +7,8 @@ import (
 	"strings"
 )
 
-const redacted = "REDACTED"
+// Redacted stands for a secret.
+const Redacted = "REDACTED"
 
 // secretName matches the names of headers, parameters and flags whose values are secrets. It has words that are enough
 // anywhere in a name, and short ones that count only at its end: an author is no auth, and a keyword no key.
@@ -24,9 +26,9 @@ var (
 	wholeName       = regexp.MustCompile(`(?i)^(?:` + secretName + `|code)$`)
 )
 
-// RedactArgs returns a command line that may be kept: without the values of secret headers, without user info in URLs
+// Args returns a command line that may be kept: without the values of secret headers, without user info in URLs
 // and without secret parameters. It returns a new slice.
-func RedactArgs(args []string) []string {
+func Args(args []string) []string {
 	out := make([]string, len(args))
 	for i, arg := range args {
 		flag, value := splitFlag(arg)
@@ -48,14 +50,14 @@ var (
 	logCookie  = regexp.MustCompile(`=[^;\s"']+`)
 )
 
-// RedactLine returns a line of a log without its secrets. It takes away too much rather than too little.
-func RedactLine(line string) string {
+// Line returns a line of a log without its secrets. It takes away too much rather than too little.
+func Line(line string) string {
 	line = redact(line)
 	for _, header := range logHeaders {
-		line = header.ReplaceAllString(line, "${1}"+redacted)
+		line = header.ReplaceAllString(line, "${1}"+Redacted)
 	}
 	return logCookies.ReplaceAllStringFunc(line, func(list string) string {
-		return logCookie.ReplaceAllString(list, "="+redacted)
+		return logCookie.ReplaceAllString(list, "="+Redacted)
 	})
 }
 
@@ -79,15 +81,15 @@ func splitFlag(arg string) (flag, value string) {
 }
 
 func redact(text string) string {
-	text = secretHeader.ReplaceAllString(text, "${1} "+redacted)
-	text = secretScheme.ReplaceAllString(text, "${1} "+redacted)
-	text = userInfo.ReplaceAllString(text, "${1}"+redacted+"@")
-	text = secretParameter.ReplaceAllString(text, "${1}${2}${3}"+redacted)
+	text = secretHeader.ReplaceAllString(text, "${1} "+Redacted)
+	text = secretScheme.ReplaceAllString(text, "${1} "+Redacted)
+	text = userInfo.ReplaceAllString(text, "${1}"+Redacted+"@")
+	text = secretParameter.ReplaceAllString(text, "${1}${2}${3}"+Redacted)
 	return parameter.ReplaceAllStringFunc(text, func(pair string) string {
 		name, _, _ := strings.Cut(pair[1:], "=")
 		if plain, err := url.QueryUnescape(name); err != nil || !wholeName.MatchString(plain) {
 			return pair
 		}
-		return pair[:1] + name + "=" + redacted
+		return pair[:1] + name + "=" + Redacted
 	})
 }

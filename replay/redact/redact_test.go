@@ -1,4 +1,4 @@
-package record
+package redact
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRedactArgs holds the redaction to a table that Python's is held to as well.
-func TestRedactArgs(t *testing.T) {
+// TestArgs holds the redaction to a table that Python's is held to as well.
+func TestArgs(t *testing.T) {
 	text, err := os.ReadFile("../../tests/fixtures/secrets.json")
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestRedactArgs(t *testing.T) {
 		t.Fatalf("the table has %d rows", len(rows))
 	}
 	for _, row := range rows {
-		if got := RedactArgs([]string{row.Text}); got[0] != row.Kept {
+		if got := Args([]string{row.Text}); got[0] != row.Kept {
 			t.Errorf("%s: %q became %q, want %q", row.Why, row.Text, got[0], row.Kept)
 		}
 		if strings.HasPrefix(row.Text, "-") {
@@ -37,10 +37,10 @@ func TestRedactArgs(t *testing.T) {
 	}
 }
 
-func TestRedactArgsLeavesItsArgumentsAlone(t *testing.T) {
+func TestArgsLeavesItsArgumentsAlone(t *testing.T) {
 	args := []string{"Cookie: a"}
 	before := slices.Clone(args)
-	if RedactArgs(args); !slices.Equal(args, before) {
+	if Args(args); !slices.Equal(args, before) {
 		t.Errorf("arguments became %q", args)
 	}
 }
