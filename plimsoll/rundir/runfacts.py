@@ -35,6 +35,7 @@ class Log(_Model):
     ignored: Count | None = None
     strays: Count | None = None
     set_backs: Count | None = None
+    ahead_s: float | None = None
     first: str | None = None
     last: str | None = None
 

@@ -95,7 +95,8 @@ type Log struct {
 	First   Instant `json:"first"`
 	Last    Instant `json:"last"`
 
-	SetBacks uint64 `json:"set_backs,omitempty"` // of its clock, which were followed
+	SetBacks uint64  `json:"set_backs,omitempty"` // of its clock, which were followed
+	AheadS   float64 `json:"ahead_s,omitempty"`   // of the first log's clock; less than 0: behind
 }
 
 // Clients are those of the logs that a run sends requests of.

@@ -103,6 +103,9 @@ func (r *Replay) doubt() {
 	if text := r.logs.VisitorDoubt(); text != "" {
 		doubts = append(doubts, text)
 	}
+	if text := r.logs.ApartText(); text != "" {
+		doubts = append(doubts, text)
+	}
 	if text := r.setup.census.Doubt(r.command.ConnectionsPerClient); text != "" {
 		doubts = append(doubts, text)
 	}

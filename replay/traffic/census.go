@@ -59,23 +59,30 @@ type Capacity struct {
 	Timeout          time.Duration
 }
 
-// Census counts the clients that send under a plan, and returns how the requests of proxies are to be spread.
+// Census counts the clients that send under a plan, and returns how the requests of proxies are to be spread. It
+// compares the clocks of the logs, too, and keeps in them what it found.
 func (l *Logs) Census(ctx context.Context, plan Plan, capacity Capacity) (Census, Spread, error) {
 	capacity.Timeout = min(capacity.Timeout, longestHeld)
 	c := census{plan: plan, certain: l.VisitorDoubt() != "", windowNS: windowNS(plan, capacity.Timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
 	t := New(plan, l, nobody{}, nil)
 	from, to := t.fromTo()
+	files := len(l.named)
+	clocks := newClocks()
 	err := l.source.Each(ctx, l.Format, &l.Totals, func(r *accesslog.Request) bool {
 		method := methodOf(r.Method)
 		known := method == "" && !l.hasMethod || plan.Methods[method]
 		if known && r.TimeNS >= from && r.TimeNS < to && t.wanted(r) {
 			c.add(r)
+			if files > 1 {
+				clocks.add(r)
+			}
 		}
 		return plan.Limit == 0 || c.requests < plan.Limit
 	})
 	if err != nil {
 		return Census{}, Spread{}, err
 	}
+	l.AheadNS = clocks.apart(files)
 	found, over := c.result(capacity)
 	return found, Spread{over, uint64(plan.Seed)}, nil
 }

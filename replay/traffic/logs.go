@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ import (
 type Logs struct {
 	Format   *accesslog.Format
 	Totals   accesslog.Totals
+	AheadNS  []int64         // by how much each log's clock is ahead of the first one's, as far as Census saw; 0 where it is not
 	Rejects  []record.Reject // the first lines that do not parse
 	Paths    []string        // that another process can open
 	Finished bool            // times are those of completion
@@ -170,6 +172,9 @@ func (l *Logs) Facts() []record.Log {
 		if step.Line > 0 {
 			out[step.File].SetBacks++
 		}
+	}
+	for i, ns := range l.AheadNS {
+		out[i].AheadS = math.Round(float64(ns) / 1e9)
 	}
 	return out
 }

@@ -19,7 +19,10 @@ def note_of(runs: Iterable[RunFigures]) -> str:
         return ""
     failures, requests = sum(run.failures for run in failing), sum(run.requests for run in failing)
     of = "" if len(failing) == 1 else f" in {len(failing)} runs"
-    text = f" {counted(failures, 'request')} ({share(failures, requests)}) failed{of}"
+    what, verb = (
+        ("request", "failed") if any(run.total.errors for run in failing) else ("wrong answer", "came")
+    )
+    text = f" {counted(failures, what)} ({share(failures, requests)}) {verb}{of}"
     unknown = sum(run.failures for run in failing if run.timeout_ms is None)
     if not unknown:
         return f"{text}: each stands at its time-out."

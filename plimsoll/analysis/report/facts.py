@@ -90,6 +90,8 @@ def _log(run: MeasuredRun, index: int) -> str:
         parts.append(counted(log.strays, "stray time stamp"))
     if log.set_backs:
         parts.append(f"clock set back {counted(log.set_backs, 'time')}")
+    if log.ahead_s:
+        parts.append(f"clock {abs(log.ahead_s):,.0f} s {'ahead' if log.ahead_s > 0 else 'behind'}")
     if log.first and log.last:
         parts.append(f"{log.first} to {log.last}")
     return ", ".join(parts)

@@ -30,17 +30,21 @@ def big_figures(run: MeasuredRun) -> list[Big]:
     median, upper = response["p50"], run.statistics.p999_upper_ms
     bound = f"at most {milliseconds(upper)} *" if upper else "stalls: no bound *" if _stalls(run) else ""
     return [
-        Big("p50", response.shown("p50"), _failure(response, "p50") or "half were faster"),
-        Big("p99", response.shown("p99"), _failure(response, "p99") or _times(response["p99"], median)),
+        Big("p50", response.shown("p50"), _failure(run, response, "p50") or "half were faster"),
+        Big("p99", response.shown("p99"), _failure(run, response, "p99") or _times(response["p99"], median)),
         Big(
             "p99.9",
             response.shown("p99.9"),
-            _failure(response, "p99.9")
+            _failure(run, response, "p99.9")
             or ("needs 1,000 requests" if response["p99.9"] is None else "")
             or bound,
             first=True,
         ),
-        Big("slowest", response.shown("max"), _failure(response, "max") or _times(response["max"], median)),
+        Big(
+            "slowest",
+            response.shown("max"),
+            _failure(run, response, "max") or _times(response["max"], median),
+        ),
     ]
 
 
@@ -70,11 +74,12 @@ def _at_least(response: TimeFigures, name: str) -> str:
     return f"{what} is at least {milliseconds(least_ms)}"
 
 
-def _failure(response: TimeFigures, name: str) -> str:
+def _failure(run: MeasuredRun, response: TimeFigures, name: str) -> str:
     """Return what stands below a figure that is a failure's; empty where it is none."""
     if name not in response.censored:
         return ""
-    return "failed" if response.least_ms(name) is None else "failed, at its time-out"
+    what = "failed" if run.statistics.total.errors else "wrong answer"
+    return what if response.least_ms(name) is None else f"{what}, at its time-out"
 
 
 def footnote(run: MeasuredRun) -> str:

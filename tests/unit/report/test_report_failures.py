@@ -81,7 +81,7 @@ def test_headline_tables_charts_and_json_agree(tmp_path: Path) -> None:
     assert set(points["y"]) == {20.0, 30_000.0}
     assert [s == "triangle-up" for s in points["marker"]["symbol"]] == [y == 30_000 for y in points["y"]]
     assert any("≥ 30 s" in hover for hover in points["hovertext"])
-    assert "1,000 requests (8.33 %) failed: each stands at its time-out." in text
+    assert "1,000 wrong answers (8.33 %) came: each stands at its time-out." in text
     curve = next(trace for trace in figures["percentiles"]["data"] if trace["name"] == "response")
     assert max(curve["y"]) == 30_000
     assert min(y for y in figures["heat-0"]["data"][0]["y"]) > 10, "no refusal is drawn as fast"
