@@ -65,6 +65,9 @@ type Sender struct {
 	Cores        int  `json:"cores"`         // that it might use
 	Threads      int  `json:"threads"`       // that sent, at the end
 	Nice         int  `json:"nice"`          // of them
+
+	ServerWaitMSPerS *float64 `json:"server_wait_ms_per_s,omitempty"` // for a processor, beside it; nil: not seen
+	CoresBusy        *float64 `json:"cores_busy,omitempty"`           // all of the machine, a share of their time
 }
 
 // Target is what the load was sent to.

@@ -153,6 +153,10 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		garbagePercent = punctual.SmallHeap
 	}
 	defer punctual.Runtime(engine.Cores(r.target), garbagePercent)()
+	var server *neighbour
+	if r.target.Local {
+		server = besideServer("", r.target.Addresses[0])
+	}
 	outcome := r.send(stop, abort)
 	r.Dir.Unsent(outcome.Unsent)
 	if outcome.Uncounted {
@@ -165,6 +169,9 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		r.describe(run)
 		run.Sender = &record.Sender{
 			BesideServer: r.target.Local, Cores: engine.Cores(r.target), Threads: outcome.Drivers, Nice: outcome.Nice,
+		}
+		if server != nil {
+			server.tell(run.Sender)
 		}
 	})
 	return r.status(outcome)

@@ -1,4 +1,4 @@
-"""What became of a run's limits stands in its report: over one above all figures, kept among the facts."""
+"""What a run's limits became, and who sent it, stands in its report: what is amiss above all figures."""
 
 import html
 import re
@@ -30,6 +30,30 @@ def test_limits_are_in_the_report(tmp_path: Path, why: str, outcome: str, shown:
     assert shown in text_of(made.path), why
     assert f"p99=1s {outcome}" in text_of(made.path), "among the facts"
     assert hidden not in (page if hidden == "<b>" else text_of(made.path)), why
+
+
+@pytest.mark.parametrize(
+    ("why", "sender", "shown"),
+    [
+        (
+            "the server waited",
+            {"server_wait_ms_per_s": 412.4, "cores_busy": 0.97},
+            "the cores were busy for 97% of the time, and the server waited 412 ms of each second for one.",
+        ),
+        ("a server that is not seen", {"cores_busy": 0.97}, "the cores were busy for 97% of the time. Part"),
+        ("time to spare", {"server_wait_ms_per_s": 12.0, "cores_busy": 0.4}, ""),
+        ("another machine", {"beside_server": False, "cores_busy": 0.99}, ""),
+    ],
+)
+def test_a_machine_that_is_shared_is_named(
+    tmp_path: Path, why: str, sender: dict[str, object], shown: str
+) -> None:
+    sender = {"beside_server": True, "cores": 1, "threads": 1, "nice": 0} | sender
+    write_run(tmp_path / "run", records(2000), sender=sender)
+    text = text_of(make_report([tmp_path / "run"]).path)
+    assert ("Generator and server share" in text) == bool(shown), why
+    assert shown in text, why
+    assert ("1 thread, nice 0, on the server's machine" in text) == bool(sender["beside_server"]), "a fact"
 
 
 def test_limits_of_a_killed_run_are_not_judged(tmp_path: Path) -> None:
