@@ -130,7 +130,11 @@ func undetected(lines [][]byte, trials []Trial, fields []byte, strict bool) erro
 	if len(read) == 0 {
 		read = []string{"none read any"}
 	}
-	why := fmt.Sprintf("tried %d presets on its first %d lines: %s", len(trials), len(lines), strings.Join(read, ", "))
+	tried := "first line"
+	if len(lines) > 1 {
+		tried = fmt.Sprintf("first %d lines", len(lines))
+	}
+	why := fmt.Sprintf("tried %d presets on its %s: %s", len(trials), tried, strings.Join(read, ", "))
 	if lacks := lacking(strings.Fields(string(bytes.TrimPrefix(fields, []byte(fieldsPrefix))))); fields != nil && lacks != "" {
 		return fmt.Errorf("%w (%s). Its %s line %s: have the server log date, time, c-ip, cs-method and cs-uri-stem",
 			ErrUnknownFormat, why, fieldsPrefix, lacks)

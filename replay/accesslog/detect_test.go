@@ -57,7 +57,7 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 	}{
 		{
 			"native Squid is known, and the string that reads it", `1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://x/m - DIRECT/1.2.3.4 -`,
-			[]string{fmt.Sprintf("tried %d presets on its first 1 lines",
+			[]string{fmt.Sprintf("tried %d presets on its first line",
 				len(presets)), "none read any", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
 		},
 		{
