@@ -184,3 +184,9 @@ def test_actions_are_pinned_by_their_commit() -> None:
     assert len(used) > 3
     for line in used:
         assert re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
+
+
+def test_the_image_does_not_run_as_root() -> None:
+    users = re.findall(r"^USER (\S+)", (ROOT / "tools/packages/Dockerfile").read_text(), re.MULTILINE)
+    assert users, "without one it is root"
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1])
