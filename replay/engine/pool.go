@@ -186,6 +186,9 @@ func (p *pool) divide() {
 			p.spare = nil
 			p.assign(w, part)
 			p.start(w)
+			if p.engine.joined != nil {
+				p.engine.joined()
+			}
 		}
 	}
 	largest := p.list[n&^(1<<(bits.Len(uint(n))-1))] // they are halved in turn

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,26 +21,36 @@ func TestDriversJoinByNeed(t *testing.T) {
 	}
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
 	defer site.Close()
-	const requests, clients = 1200, 40
-	var shots []*exchange.Shot
-	for i := range requests {
-		s := get(uint32(i%clients), "/", int64(i)/4)
-		s.Line = uint64(i)
-		shots = append(shots, s)
+	const fewest, clients = 400, 40
+	var sent atomic.Int64 // shots that the sequences gave, and whether they are to go on
+	var alone atomic.Bool
+	shotsOf := func(yield func(*exchange.Shot) bool) {
+		deadline := time.Now().Add(30 * time.Second)
+		for i := int64(0); i < fewest || alone.Load() && time.Now().Before(deadline); i++ {
+			s := get(uint32(i%clients), "/", i/4)
+			s.Line = uint64(i)
+			sent.Add(1)
+			if !yield(s) {
+				return
+			}
+		}
 	}
 	modes := map[string]func(e *Engine) Outcome{
-		"open": func(e *Engine) Outcome { return e.Open(context.Background(), list(shots...)) },
-		"max":  func(e *Engine) Outcome { return e.Max(context.Background(), list(shots...), 8, 0) },
+		"open": func(e *Engine) Outcome { return e.Open(context.Background(), shotsOf) },
+		"max":  func(e *Engine) Outcome { return e.Max(context.Background(), shotsOf, 8, 0) },
 		"users": func(e *Engine) Outcome {
 			visits := func(yield func(Visit) bool) {
-				for user := range clients {
-					var visit Visit
-					for i := user; i < requests; i += clients {
-						visit = append(visit, Step{int64(i) * 250e3, shots[i].Hit})
+				var visit Visit
+				shotsOf(func(s *exchange.Shot) bool {
+					if visit = append(visit, Step{int64(len(visit)) * 10e6, s.Hit}); len(visit) < 10 {
+						return true
 					}
-					if !yield(visit) {
-						return
-					}
+					whole := visit
+					visit = nil
+					return yield(whole)
+				})
+				if len(visit) > 0 {
+					yield(visit)
 				}
 			}
 			return e.Users(context.Background(), visits, clients, 0, 0, 1)
@@ -67,7 +78,12 @@ func TestDriversJoinByNeed(t *testing.T) {
 			to := targetOf(t, site.URL, true)
 			to.Local = row.local
 			rec := &memory{}
-			outcome := run(New(to, noHeaders(t), Options{Cores: row.cores, MaxConnections: 400}, rec, context.Background()))
+			e := New(to, noHeaders(t), Options{Cores: row.cores, MaxConnections: 400}, rec, context.Background())
+			e.joined = func() { alone.Store(false) }
+			alone.Store(row.local && row.least > 1)
+			sent.Store(0)
+			outcome := run(e)
+			requests := int(sent.Load())
 			if outcome.Drivers < row.least || outcome.Drivers > row.most || outcome.Cause != nil || outcome.Unsent != 0 {
 				t.Errorf("%s, %s: %+v, want %d to %d drivers", row.why, mode, outcome, row.least, row.most)
 			}
