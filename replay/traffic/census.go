@@ -66,23 +66,19 @@ func (l *Logs) Census(ctx context.Context, plan Plan, capacity Capacity) (Census
 	c := census{plan: plan, certain: l.VisitorDoubt() != "", windowNS: windowNS(plan, capacity.Timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
 	t := New(plan, l, nobody{}, nil)
 	from, to := t.fromTo()
-	files := len(l.named)
-	clocks := newClocks()
+	clocks := newClocks(len(l.named))
 	err := l.source.Each(ctx, l.Format, &l.Totals, func(r *accesslog.Request) bool {
 		method := methodOf(r.Method)
 		known := method == "" && !l.hasMethod || plan.Methods[method]
 		if known && r.TimeNS >= from && r.TimeNS < to && t.wanted(r) {
-			c.add(r)
-			if files > 1 {
-				clocks.add(r)
-			}
+			clocks.add(r, c.add(r))
 		}
 		return plan.Limit == 0 || c.requests < plan.Limit
 	})
 	if err != nil {
 		return Census{}, Spread{}, err
 	}
-	l.AheadNS = clocks.apart(files)
+	l.AheadNS = clocks.apart()
 	found, over := c.result(capacity)
 	return found, Spread{over, uint64(plan.Seed)}, nil
 }
@@ -126,7 +122,8 @@ type caller struct {
 	recent                    [recentTargets]uint32
 }
 
-func (c *census) add(r *accesslog.Request) {
+// add counts a request, and returns the number of its client.
+func (c *census) add(r *accesslog.Request) (client uint32) {
 	c.requests++
 	key := clientOf(r.Host, nil)
 	a := c.addresses[key]
@@ -134,23 +131,23 @@ func (c *census) add(r *accesslog.Request) {
 		a = &address{}
 		c.addresses[key] = a
 	}
-	client := clientOf(r.Host, r.UserAgent)
+	client = clientOf(r.Host, r.UserAgent)
 	if n, known := c.clients[client]; known || len(c.clients) < mostCounted {
 		c.clients[client] = n + 1
 	}
 	if a == nil {
-		return
+		return client
 	}
 	if a.requests++; a.clients == nil && a.requests >= fewestRequests && a.requests*smallestPart >= c.requests {
 		a.name, a.clients = string(r.Host), map[uint32]*caller{}
 	}
 	if a.clients == nil {
-		return
+		return client
 	}
 	one := a.clients[client]
 	if one == nil {
 		if c.watched >= mostWatched {
-			return
+			return client
 		}
 		c.watched++
 		one = &caller{robot: robot.Match(r.UserAgent)}
@@ -165,6 +162,7 @@ func (c *census) add(r *accesslog.Request) {
 		a.agents++
 		a.most = max(a.most, a.agents)
 	}
+	return client
 }
 
 func (o *caller) add(r *accesslog.Request, windowNS int64) {
