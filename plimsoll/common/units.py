@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 ABSENT = "–"
+WRONG_ANSWER = "wrong answer"  # in place of a time that no good answer took
 
 
 def milliseconds(value_ms: float | None) -> str:

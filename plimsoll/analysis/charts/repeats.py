@@ -9,7 +9,7 @@ from typing import NamedTuple
 from plimsoll.analysis.charts.missing import Missing, missing_caption, missing_notes
 from plimsoll.analysis.charts.style import Chart, Json, axis, colour_of, in_lines, layout, log_ticks, points
 from plimsoll.common.hostile import plotly_text
-from plimsoll.common.units import at_least, counted, milliseconds
+from plimsoll.common.units import WRONG_ANSWER, at_least, counted, milliseconds
 
 _LETTERS = 80  # that fit beside each other below a chart, on paper
 _SPREAD = 0.7  # how much of a place the backends' columns take
@@ -18,12 +18,13 @@ _SPREAD = 0.7  # how much of a place the backends' columns take
 class RunPoint(NamedTuple):
     """One run's figure, by the run's name (hostile); without end where nobody knows how long failures took.
 
-    `at_least`: the figure is but a lower bound.
+    `at_least`: the figure is but a lower bound; `wrong`: since a wrong answer came in time.
     """
 
     run: str
     ms: float
     at_least: bool = False
+    wrong: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def _column(backend: Repeats, places: list[str], middle: float, step: float, gro
             x.append(round(place + middle + apart, 4))
             y.append(each.ms or None)
             shown = at_least(milliseconds(each.ms)) if each.at_least else milliseconds(each.ms)
+            shown = WRONG_ANSWER if each.wrong else shown
             texts.append(f"{plotly_text(each.run)}: <b>{shown}</b><br>{plotly_text(places[place])}")
             symbols.append("triangle-up" if each.at_least else "circle")
     look: Json = {"size": 10, "color": colour_of(backend.shade), "opacity": 0.75}

@@ -25,7 +25,7 @@ from plimsoll.analysis.charts.style import (
 )
 from plimsoll.analysis.statistics.phasewindows import PhaseWindow, line_of
 from plimsoll.common.hostile import plotly_text
-from plimsoll.common.units import at_least, counted, milliseconds, seconds, significant
+from plimsoll.common.units import WRONG_ANSWER, at_least, counted, milliseconds, seconds, significant
 
 _LINE_POINTS = 40  # a straight line is a curve on a log scale
 _MOST_BINS = 240
@@ -226,7 +226,8 @@ def _hover(name: str, window: PhaseWindow, scatter: Scatter) -> str:
     failure = "a failure, at its time-out<br>" if window.value_ms is None else ""
     shown = "slowest" if scatter.shown == "max" else scatter.shown
     took = milliseconds(window.drawn_ms)
-    took = at_least(took) if window.value_ms is None else took
+    if window.value_ms is None:
+        took = WRONG_ANSWER if window.wrong else at_least(took)
     return (
         f"{plotly_text(name)}, {window.phase}<br>{shown} <b>{took}</b><br>{failure}"
         f"n = {counted(window.n, 'request')}<br>{seconds_of(window.start_s)} to {seconds_of(window.stop_s)}"

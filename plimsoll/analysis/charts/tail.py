@@ -20,7 +20,7 @@ from plimsoll.analysis.charts.style import (
 from plimsoll.analysis.statistics.timeline import Timeline
 from plimsoll.analysis.statistics.times import NEVER_US
 from plimsoll.analysis.statistics.windows import Window
-from plimsoll.common.units import at_least, counted, milliseconds, seconds
+from plimsoll.common.units import WRONG_ANSWER, at_least, counted, milliseconds, seconds
 
 _LINE_POINTS = 60  # a straight line is a curve on a log scale
 
@@ -144,8 +144,7 @@ def _slowest(run: Run, unit: TimeUnit) -> Json:
         list(values),
         mode="markers",
         hovertext=[
-            f"the slowest: {_slowest_of(value, bool(timeline.failed[slot]))}<br>"
-            f"at {seconds(slot * timeline.width_s)}"
+            f"the slowest: {_slowest_of(value, timeline, slot)}<br>at {seconds(slot * timeline.width_s)}"
             for slot, value in zip(slots, values, strict=True)
         ],
         hoverinfo="text",
@@ -158,7 +157,10 @@ def _unknown(timeline: Timeline, slot: int) -> bool:
     return bool(timeline.failed[slot]) and int(timeline.slowest_us[slot]) >= NEVER_US
 
 
-def _slowest_of(value_ms: float, failed: bool) -> str:
+def _slowest_of(value_ms: float, timeline: Timeline, slot: int) -> str:
+    failed, wrong = int(timeline.failed[slot]), int(timeline.wrong[slot])
+    if failed and failed == wrong:
+        return WRONG_ANSWER
     return at_least(milliseconds(value_ms)) if failed else milliseconds(value_ms)
 
 

@@ -240,7 +240,7 @@ def _phase(
 
 def timed_step(times: Times, route: int) -> StepLevel:
     """Return the step of a route whose requests took `times`."""
-    found = TimeFigures.of({"p50": int(middle(times.values_us))}, times.failed_from_us)
+    found = TimeFigures.of({"p50": int(middle(times.values_us))}, times.failed.from_us)
     return StepLevel(found["p50"], "ms", measure=False, at_least=found.censored.get("p50"), route=route)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.merging import ending
+from plimsoll.analysis.merging.answers import not_as_logged
 from plimsoll.analysis.merging.checks import check
 from plimsoll.analysis.merging.clocks import Clocks, clocks_of
 from plimsoll.analysis.merging.ending import Ending, endings_of
@@ -156,6 +157,8 @@ def _complete(
     requests["retried"] = sum(one.counts.retried for one in shards if one.counts)
     if members := members_of(shards):
         summary["members"] = members.model_dump()
+    if other := _harmless(not_as_logged(shards)):
+        summary["not_as_logged"] = other
     summary["instances"] = [one.model_dump(mode="json", by_alias=True) for one in instances]
     open_loop = run.facts.loop == "open"
     lag_ms, response_ms = (_least(summary[key]) if open_loop else None for key in ("lag_ms", "response_ms"))

@@ -152,4 +152,5 @@ def _point(repeat: RepeatFigures, phase: str, shown: str) -> RunPoint | None:
     if times[shown] is None and shown not in times.censored:
         return None
     least_ms = times.least_ms(shown)
-    return RunPoint(repeat.run.name, math.inf if least_ms is None else least_ms, shown in times.censored)
+    ms = math.inf if least_ms is None else least_ms
+    return RunPoint(repeat.run.name, ms, shown in times.censored, shown in times.wrong)

@@ -6,7 +6,7 @@ from plimsoll.analysis.report.cautions import BOUND_NEEDS
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.sample import P999, fewest
-from plimsoll.common.units import milliseconds, share, significant
+from plimsoll.common.units import WRONG_ANSWER, milliseconds, share, significant
 
 
 @dataclass(frozen=True)
@@ -29,22 +29,21 @@ def big_figures(run: MeasuredRun) -> list[Big]:
     response = run.statistics.samples["response"].figures()
     median, upper = response["p50"], run.statistics.p999_upper_ms
     bound = f"at most {milliseconds(upper)} *" if upper else "stalls: no bound *" if _stalls(run) else ""
+    below = {
+        "p50": "half were faster",
+        "p99": _times(response["p99"], median),
+        "p99.9": "needs 1,000 requests" if response["p99.9"] is None else bound,
+        "max": _times(response["max"], median),
+    }
     return [
-        Big("p50", response.shown("p50"), _failure(run, response, "p50") or "half were faster"),
-        Big("p99", response.shown("p99"), _failure(run, response, "p99") or _times(response["p99"], median)),
         Big(
-            "p99.9",
-            response.shown("p99.9"),
-            _failure(run, response, "p99.9")
-            or ("needs 1,000 requests" if response["p99.9"] is None else "")
-            or bound,
-            first=True,
-        ),
-        Big(
-            "slowest",
-            response.shown("max"),
-            _failure(run, response, "max") or _times(response["max"], median),
-        ),
+            "slowest" if name == "max" else name,
+            response.shown(name),
+            _failure(response, name) or text,
+            first=name == "p99.9",
+            faint=name in response.wrong,
+        )
+        for name, text in below.items()
     ]
 
 
@@ -69,17 +68,22 @@ def sentence(run: MeasuredRun) -> str:
 def _at_least(response: TimeFigures, name: str) -> str:
     what = "the slowest" if name == "max" else name
     least_ms = response.least_ms(name)
+    if name in response.wrong:
+        counts = "" if least_ms is None else f", and counts as {milliseconds(least_ms)}"
+        return f"{what} is a {WRONG_ANSWER}{counts}"
     if least_ms is None:
         return f"{what} is one of them, and how long it would have taken is not known"
     return f"{what} is at least {milliseconds(least_ms)}"
 
 
-def _failure(run: MeasuredRun, response: TimeFigures, name: str) -> str:
+def _failure(response: TimeFigures, name: str) -> str:
     """Return what stands below a figure that is a failure's; empty where it is none."""
     if name not in response.censored:
         return ""
-    what = "failed" if run.statistics.total.errors else "wrong answer"
-    return what if response.least_ms(name) is None else f"{what}, at its time-out"
+    least_ms = response.least_ms(name)
+    if name in response.wrong:
+        return "a failure" if least_ms is None else f"counts as {milliseconds(least_ms)}"
+    return "failed" if least_ms is None else "failed, at its time-out"
 
 
 def footnote(run: MeasuredRun) -> str:

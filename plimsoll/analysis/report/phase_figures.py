@@ -207,7 +207,7 @@ def _backend_json(each: BackendFigures) -> dict[str, object]:
                 "directory": name_of(repeat.run.directory.path),
                 "repeat": repeat.run.directory.facts.repeat,
                 "phases": {name: figures.as_json() for name, figures in repeat.phases.items()},
-                "windows": [asdict(window) for window in repeat.windows],
+                "windows": [window.as_json() for window in repeat.windows],
             }
             for repeat in each.repeats
         ],

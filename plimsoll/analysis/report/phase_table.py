@@ -13,8 +13,8 @@ from plimsoll.common.units import ABSENT, count, counted, milliseconds, signific
 COLUMNS = ["requests", "requests/s", "p50", "p99", "p99.9", "against before", "throughput", "disk reads"]
 
 FAILURES_COUNT = (
-    "A failure counts at its time-out, so a figure that lands on one is a lower bound (≥), or a dash where "
-    "the time-out is not known."
+    "A failure counts at its time-out, so a figure that lands on one is a lower bound (≥), a wrong answer, "
+    "or a dash where the time-out is not known."
 )
 _MOST_NAMED = 4  # backends in one sentence
 AMONG = {

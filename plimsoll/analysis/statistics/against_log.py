@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from plimsoll.analysis.statistics.coarseness import COARSE
 from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
 from plimsoll.analysis.statistics.sample import PERCENTILES, Sample
-from plimsoll.analysis.statistics.times import Microseconds
+from plimsoll.analysis.statistics.times import FailedTimes, Microseconds
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.requestfile import WARMUP
@@ -176,8 +176,8 @@ class LoggedTimes:
         timeout: int | None,
     ) -> Held:
         counted = counted_us(took_us, failures, timeout)
-        failed_from = int(counted[failures].min()) if failures.any() else None
-        logged, replayed = Sample.of(logged_us.copy()), Sample(np.sort(counted), failed_from)
+        bad = FailedTimes.of(counted, failures)
+        logged, replayed = Sample.of(logged_us.copy()), Sample(np.sort(counted), bad)
         logged_ms = {each: logged.percentile_ms(PERCENTILES[each]) for each in QUANTILES}
         replayed_ms = {each: replayed.percentile_ms(PERCENTILES[each]) for each in QUANTILES}
         ratios = {each: self._ratio(logged_ms[each], replayed_ms[each]) for each in QUANTILES}
@@ -201,6 +201,6 @@ def _qq(logged: Sample, replayed: Sample) -> Iterator[tuple[float, float, float]
     """Yield (1/(1−q), logged, replayed) in ms, where the replay's is no failure's."""
     known = dict(logged.curve())
     for one_in, replayed_ms in replayed.curve():
-        failure = replayed.failed_from_us is not None and replayed_ms * 1000 >= replayed.failed_from_us
+        failure = replayed.failed.from_us is not None and replayed_ms * 1000 >= replayed.failed.from_us
         if not failure and one_in in known:
             yield one_in, known[one_in], replayed_ms

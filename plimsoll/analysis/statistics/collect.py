@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.failures import counted_us, failed
+from plimsoll.analysis.statistics.failures import answered_wrongly, counted_us, failed
 from plimsoll.analysis.statistics.phases import PhaseSlices
 from plimsoll.analysis.statistics.routes import RouteTotals
 from plimsoll.analysis.statistics.sample import Sample
 from plimsoll.analysis.statistics.timeline import Timeline
-from plimsoll.analysis.statistics.times import Microseconds, Times, narrow
+from plimsoll.analysis.statistics.times import FailedTimes, Microseconds, Times, narrow
 from plimsoll.rundir.requestfile import CLIENT_QUEUED, QUEUED, SENT_TO_LOGIN, TIMEOUT, WARMUP, Records
 
 
@@ -76,33 +76,42 @@ class Collection:
         self.first_start_ns = start_ns if self.first_start_ns is None else min(start_ns, self.first_start_ns)
         self.last_done_ns = max(self.last_done_ns, int((due_ns + took_us.astype(np.int64) * 1000).max()))
         self.end_ns = max(self.end_ns, self.last_done_ns)
-        self._service.append(Times.of(counted_us(total_us, failures, self.timeout_us), failures))
+        wrong = answered_wrongly(block, failures, took_us, self.timeout_us)
+        service_us = counted_us(total_us, failures, self.timeout_us)
+        wrong_service = answered_wrongly(block, failures, total_us, self.timeout_us)
+        self._service.append(Times.of(service_us, failures, wrong_service))
         self._ttfb.append(ttfb_us[(ttfb_us > 0) & ~failures])
-        self.timeline.add(due_ns, took_us, response_us, lag_us, queued, failures)
+        self.timeline.add(due_ns, took_us, response_us, lag_us, queued, failures, wrong)
         if (own := (_column(block, "flags") & CLIENT_QUEUED) != 0).any():
-            self._add_client_queued(block[own], response_us[own], failures[own])
+            self._add_client_queued(block[own], response_us[own], failures[own], wrong[own])
         if self.phases is not None:
-            self.phases.add(due_ns, response_us, failures)
-        self._add_to_routes(block, response_us, failures, error != 0)
+            self.phases.add(due_ns, response_us, failures, wrong)
+        self._add_to_routes(block, response_us, failures, wrong, error != 0)
         self.error_counts += np.bincount(error, minlength=256)
 
     def _add_client_queued(
-        self, block: Records, response_us: Microseconds, failures: NDArray[np.bool_]
+        self,
+        block: Records,
+        response_us: Microseconds,
+        failures: NDArray[np.bool_],
+        wrong: NDArray[np.bool_],
     ) -> None:
         lag_us, total_us = _column(block, "lag_us"), _column(block, "total_us")
         sent = (block["error"] != TIMEOUT) | (total_us > 0)
         self.client_queued += len(block)
         self.client_timeouts += int((~sent).sum())
         self._client_wait.append(Times(lag_us))
-        self._waited.append(Times(response_us))
+        self._waited.append(Times.of(response_us, failures, wrong))
         unqueued_us = counted_us(total_us, failures, self.timeout_us)
-        self._unqueued.append(Times.of(unqueued_us[sent], failures[sent]))
+        wrong = answered_wrongly(block, failures, total_us, self.timeout_us)
+        self._unqueued.append(Times.of(unqueued_us[sent], failures[sent], wrong[sent]))
 
     def _add_to_routes(
         self,
         block: Records,
         response_us: Microseconds,
         failures: NDArray[np.bool_],
+        wrong: NDArray[np.bool_],
         broken: NDArray[np.bool_],
     ) -> None:
         route, status, logged_status, body_bytes, logged_bytes, total_us, ttfb_us = (
@@ -115,7 +124,7 @@ class Collection:
         status_mismatch = judged & ~same
         bytes_mismatch = judged & same & (logged_bytes >= 0) & (body_bytes != logged_bytes)
         self.routes.add(
-            route, response_us, failures, np.maximum(body_bytes, 0), status_mismatch, bytes_mismatch
+            route, response_us, failures, np.maximum(body_bytes, 0), status_mismatch, bytes_mismatch, wrong
         )
         self.status_counts += np.bincount(status, minlength=1 << 16)
         if broken.any():
@@ -148,10 +157,14 @@ class Collection:
 
     def _without_waits(self, response: Sample) -> Sample:
         """Return `response` with the times of those that waited for their own client replaced."""
-        waited = Sample.of_times(Times.joined(self._waited)).sorted_us
+        sample = Sample.of_times(Times.joined(self._waited))
+        waited, failed = sample.sorted_us, response.failed
         among_equals = np.arange(len(waited)) - np.searchsorted(waited, waited)
         others_us = np.delete(response.sorted_us, np.searchsorted(response.sorted_us, waited) + among_equals)
-        return Sample.of_times(Times.joined([Times(others_us, response.failed_from_us), *self._unqueued]))
+        others_failed = FailedTimes(
+            failed.from_us, failed.number - sample.failed.number, failed.wrong - sample.failed.wrong
+        )
+        return Sample.of_times(Times.joined([Times(others_us, others_failed), *self._unqueued]))
 
     @property
     def elapsed_s(self) -> float:

@@ -38,6 +38,16 @@ def wrong_status(status: NDArray[np.uint16], logged: NDArray[np.uint16]) -> NDAr
     return wrong
 
 
+def answered_wrongly(
+    records: Records, failures: NDArray[np.bool_], took_us: Microseconds, timeout_us: int | None
+) -> NDArray[np.bool_]:
+    """Return which `failures` are wrong answers that came before their time-out; all have shape (n,)."""
+    if not failures.any():
+        return failures
+    wrong: NDArray[np.bool_] = failures & (records["error"] == 0)
+    return wrong if timeout_us is None else wrong & (took_us < timeout_us)
+
+
 def counted_us(took_us: Microseconds, failures: NDArray[np.bool_], timeout_us: int | None) -> Microseconds:
     """Return `took_us` as it counts: a failure at its time-out, or at what it took where that is longer.
 

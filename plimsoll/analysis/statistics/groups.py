@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.times import Microseconds, Times, least
+from plimsoll.analysis.statistics.times import NONE_FAILED, FailedTimes, Microseconds, Times
 
 _AT_ONCE = 64  # keys whose values are copied to be counted
 
@@ -16,20 +16,26 @@ class Groups:
     """Times by key. Holds four bytes a value (eight for times over 71 minutes)."""
 
     def __init__(self) -> None:
-        self._failed_from_us: dict[int, int] = {}
+        self._failed: dict[int, FailedTimes] = {}
         self._parts: dict[int, list[Microseconds]] = defaultdict(list)
 
     def add(
-        self, keys: NDArray[Any], values: Microseconds, failures: NDArray[np.bool_] | None = None
+        self,
+        keys: NDArray[Any],
+        values: Microseconds,
+        failures: NDArray[np.bool_] | None = None,
+        wrong: NDArray[np.bool_] | None = None,
     ) -> None:
         """Put each of `values` under its key; keys are below 65,536.
 
-        `failures` says which are those of failures, as they count. All have shape (n,).
+        `failures` says which are those of failures, as they count, and `wrong` which of these are wrong
+        answers that came in time. All have shape (n,).
         """
         if not len(keys):
             return
         if failures is not None and failures.any():
-            self._add_failures(keys[failures], values[failures])
+            came = np.zeros(len(keys), dtype=bool) if wrong is None else wrong
+            self._add_failures(keys[failures], values[failures], came[failures])
         order = np.argsort(keys.astype(np.uint16), kind="stable")  # 16 bits: a radix sort
         keys, values = keys[order], values[order]
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
@@ -37,12 +43,18 @@ class Groups:
         for key, start, stop in zip(keys[starts].tolist(), starts.tolist(), stops, strict=True):
             self._parts[key].append(values[start:stop])
 
-    def _add_failures(self, keys: NDArray[Any], values: Microseconds) -> None:
+    def _add_failures(self, keys: NDArray[Any], values: Microseconds, wrong: NDArray[np.bool_]) -> None:
         order = np.argsort(keys.astype(np.uint16), kind="stable")
-        keys, values = keys[order], values[order]
+        keys, values, wrong = keys[order], values[order], wrong[order]
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-        for key, us in zip(keys[starts].tolist(), np.minimum.reduceat(values, starts).tolist(), strict=True):
-            self._failed_from_us[key] = min(us, self._failed_from_us.get(key, us))
+        for key, *parts in zip(
+            keys[starts].tolist(),
+            np.minimum.reduceat(values, starts).tolist(),
+            np.diff(starts, append=len(keys)).tolist(),
+            np.add.reduceat(wrong, starts, dtype=np.int64).tolist(),
+            strict=True,
+        ):
+            self._failed[key] = FailedTimes.joined([FailedTimes(*parts), self._failed.get(key, NONE_FAILED)])
 
     def fold(self, factor: int) -> None:
         """Divide every key by `factor`: groups whose quotient is the same become one."""
@@ -50,10 +62,10 @@ class Groups:
         for key, parts in self._parts.items():
             folded[key // factor] += parts
         self._parts = folded
-        failed_from_us: dict[int, int] = {}
-        for key, us in self._failed_from_us.items():
-            failed_from_us[key // factor] = min(us, failed_from_us.get(key // factor, us))
-        self._failed_from_us = failed_from_us
+        failed: dict[int, list[FailedTimes]] = defaultdict(list)
+        for key, part in self._failed.items():
+            failed[key // factor].append(part)
+        self._failed = {key: FailedTimes.joined(each) for key, each in failed.items()}
 
     def keys(self) -> list[int]:
         """Return the keys that have values, ascending."""
@@ -87,5 +99,5 @@ class Groups:
     def _of(self, keys: Iterable[int]) -> Times:
         there = [key for key in keys if key in self._parts]
         parts = [part for key in there for part in self._parts[key]]
-        failed_from_us = least(self._failed_from_us.get(key) for key in there)
-        return Times(np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32), failed_from_us)
+        failed = FailedTimes.joined(self._failed.get(key, NONE_FAILED) for key in there)
+        return Times(np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32), failed)

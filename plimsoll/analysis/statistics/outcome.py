@@ -32,6 +32,8 @@ def outcome_lines(directory: Path) -> list[str]:
     lines += _measure_lines(run)
     failed = [f"{kind} {number}" for kind, number in figures.errors.items()]
     lines.append("")
+    if run.summary and run.summary.not_as_logged:
+        lines.append(printable(run.summary.not_as_logged, 1000))
     if failed:
         lines.append("errors: " + ", ".join(failed) + " (events.jsonl has the site's words)")
     if (why := phases_unknown(run.events)) is not None:
@@ -48,11 +50,13 @@ def _step_lines(routes: Mapping[str, RouteFigures]) -> list[str]:
     shown = ("p50", "p99", *(["p99.9"] if tail else []), "max")
     steps = {name.partition(" ")[2]: route for name, route in routes.items()}
     width = _width(steps)
+    column = 13 if any(one.wrong for one in times) else 12
     lines = [
-        f"{'step':<{width}} {'requests':>9} {'failed':>7}" + "".join(f"{one + ' ms':>12}" for one in shown)
+        f"{'step':<{width}} {'requests':>9} {'failed':>7}"
+        + "".join(f"{one + ' ms':>{column}}" for one in shown)
     ]
     for step, route in steps.items():
-        figures = "".join(f"{route.response_ms.shown(one, plain_ms):>12}" for one in shown)
+        figures = "".join(f"{route.response_ms.shown(one, plain_ms):>{column}}" for one in shown)
         counts = f"{count(route.requests):>9} {count(route.failures):>7}"
         lines.append(f"{printable(step, width):<{width}} {counts}{figures}")
     return lines

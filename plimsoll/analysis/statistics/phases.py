@@ -40,13 +40,17 @@ class PhaseSlices:
         return PHASES if self.saturated else WHOLE
 
     def add(
-        self, due_ns: _Instants, response_us: Microseconds, failures: NDArray[np.bool_] | None = None
+        self,
+        due_ns: _Instants,
+        response_us: Microseconds,
+        failures: NDArray[np.bool_] | None = None,
+        wrong: NDArray[np.bool_] | None = None,
     ) -> None:
         """Add a block of requests outside the warm-up, times as they count; all have shape (n,), n > 0."""
         self.first_due_ns = min(self.first_due_ns, int(due_ns.min()))
         self.last_due_ns = max(self.last_due_ns, int(due_ns.max()))
         if not self.saturated:
-            self._add("whole run", due_ns, response_us, failures)
+            self._add("whole run", due_ns, response_us, failures, wrong)
             return
         before, after = due_ns < self.start_ns, due_ns >= self.stop_ns
         during = ~before & ~after
@@ -55,8 +59,8 @@ class PhaseSlices:
             ("during", during, due_ns - self.start_ns),
             ("after", after, due_ns - self.stop_ns),
         ):
-            bad = None if failures is None else failures[within]
-            self._add(phase, distance_ns[within], response_us[within], bad)
+            bad, came = (None if each is None else each[within] for each in (failures, wrong))
+            self._add(phase, distance_ns[within], response_us[within], bad, came)
 
     def _add(
         self,
@@ -64,12 +68,13 @@ class PhaseSlices:
         distance_ns: _Instants,
         response_us: Microseconds,
         failures: NDArray[np.bool_] | None,
+        wrong: NDArray[np.bool_] | None,
     ) -> None:
         if not len(distance_ns):
             return
         while int(distance_ns.max()) // self.width_ns >= MOST_BINS:
             self.fold(next(self._factors))
-        self._groups[phase].add(distance_ns // self.width_ns, response_us, failures)
+        self._groups[phase].add(distance_ns // self.width_ns, response_us, failures, wrong)
 
     def fold(self, factor: int) -> None:
         """Make every slice `factor` times as wide."""

@@ -1,7 +1,7 @@
 """Windows of several runs on one time axis, which begins when each run's saturator started."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
 from math import lcm
 
@@ -21,7 +21,8 @@ class PhaseWindow:
     """One slice of a phase, in seconds since the saturator started, and its `n` requests due in it.
 
     `value_ms` is None where it is censored: then it is at least `at_least_ms`, None where that is not known.
-    `widened`: it is wider than the others, since they held too few requests there.
+    `wrong`: it falls on a wrong answer. `widened`: it is wider than the others, since they held too few
+    requests there.
     """
 
     phase: str
@@ -31,6 +32,7 @@ class PhaseWindow:
     widened: bool
     value_ms: float | None
     at_least_ms: float | None = None
+    wrong: bool = False
 
     @property
     def middle_s(self) -> float:
@@ -41,6 +43,10 @@ class PhaseWindow:
     def drawn_ms(self) -> float | None:
         """Where its point stands: at what is shown, or at the least that it can be."""
         return self.at_least_ms if self.value_ms is None else self.value_ms
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `plimsoll report --json` prints of the window."""
+        return {name: value for name, value in asdict(self).items() if name != "wrong"}
 
 
 @dataclass(frozen=True)
@@ -145,4 +151,5 @@ def _window(run: PhaseSlices, phase: str, edge: tuple[int, int], widened: bool, 
         widened=widened,
         value_ms=found[shown],
         at_least_ms=found.censored.get(shown),
+        wrong=shown in found.wrong,
     )

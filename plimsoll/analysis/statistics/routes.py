@@ -70,6 +70,7 @@ class RouteTotals:
         body_bytes: NDArray[np.int64],
         status_mismatch: NDArray[np.bool_],
         bytes_mismatch: NDArray[np.bool_],
+        wrong: NDArray[np.bool_] | None = None,
     ) -> None:
         """Add a block of requests, `response_us` as they count; all arrays have shape (n,)."""
         self.requests += np.bincount(route, minlength=_NUMBERS)
@@ -77,7 +78,7 @@ class RouteTotals:
         self.status_mismatch += np.bincount(route[status_mismatch], minlength=_NUMBERS)
         self.bytes_mismatch += np.bincount(route[bytes_mismatch], minlength=_NUMBERS)
         self.failures += np.bincount(route[failures], minlength=_NUMBERS)
-        self.response.add(route, response_us, failures)
+        self.response.add(route, response_us, failures, wrong)
 
     def add_services(
         self,

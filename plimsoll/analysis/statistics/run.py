@@ -78,7 +78,7 @@ class RunFigures:
                 "width_s": self.windows.width_s,
                 "shown": self.windows.shown,
                 "line": None if line is None else asdict(line),
-                "windows": [asdict(window) for window in self.windows.windows],
+                "windows": [window.as_json() for window in self.windows.windows],
             },
             "routes": {name: figures.as_json() for name, figures in self.routes.items()},
             "total": self.total.as_json(),

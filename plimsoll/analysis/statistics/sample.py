@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from plimsoll.analysis.statistics.figures import TimeFigures
-from plimsoll.analysis.statistics.times import NEVER_US, Microseconds, Times
+from plimsoll.analysis.statistics.times import NEVER_US, NONE_FAILED, FailedTimes, Microseconds, Times
 
 MILLION = 1_000_000
 # Percentiles in millionths, since 0.999 is no number that a computer holds exactly.
@@ -44,12 +44,12 @@ def fewest(ppm: int) -> int:
 class OrderStatistics(ABC):
     """Figures of a set of times: exact order statistics, a mean, a standard deviation.
 
-    `failed_from_us` is the least time at which a failure stands: order statistics from there on are lower
-    bounds, and no figures. The mean counts failures at their time-outs; it is None where one is not known.
+    Order statistics from `failed.from_us` on are lower bounds, and no figures. The mean counts failures at
+    their time-outs; it is None where one is not known.
     """
 
     n: int
-    failed_from_us: int | None
+    failed: FailedTimes
     mean_ms: float | None
     stddev_ms: float | None
 
@@ -59,7 +59,7 @@ class OrderStatistics(ABC):
 
     def exact_ms(self, position: int) -> float | None:
         """Return the value of rank `position`; None where a failure is at or below it."""
-        return TimeFigures.of({"": self.at(position)}, self.failed_from_us)[""]
+        return TimeFigures.of({"": self.at(position)}, self.failed.from_us)[""]
 
     def percentile_ms(self, ppm: int) -> float | None:
         """Return the order statistic of rank ⌈q·n⌉, q = `ppm`/10⁶.
@@ -92,14 +92,15 @@ class OrderStatistics(ABC):
         """Return mean, stddev, min, the percentiles and max, under the names that summary.json uses."""
         ordered = self._of_ranks({"min": 1 if self.n else None} | self._tail())
         moments = {"mean": self.mean_ms, "stddev": self.stddev_ms}
-        return TimeFigures(moments | ordered.ms, ordered.censored)
+        # most of it would be the time-out
+        no_moments = frozenset(moments if 2 * self.failed.wrong > self.n else ())
+        return TimeFigures(moments | ordered.ms, ordered.censored, ordered.wrong | no_moments)
 
     def _tail(self) -> dict[str, int | None]:
         return {name: rank(ppm, self.n) for name, ppm in PERCENTILES.items()} | {"max": self.n or None}
 
     def _of_ranks(self, ranks: Mapping[str, int | None]) -> TimeFigures:
-        values_us = {name: None if at is None else self.at(at) for name, at in ranks.items()}
-        return TimeFigures.of(values_us, self.failed_from_us)
+        return TimeFigures.of_ranks(ranks, self.at, self.n, self.failed)
 
     def figures_ms(self) -> dict[str, float | None]:
         """Return the figures alone; one that is censored is None."""
@@ -113,7 +114,7 @@ class OrderStatistics(ABC):
         known are left out.
         """
         ranked = ((self.n / k, self.at(self.n - k + 1)) for k in _curve_of(self.n))
-        known = self.failed_from_us is None
+        known = not self.failed.number
         return [(one_in, us / 1000) for one_in, us in ranked if known or us != NEVER_US]
 
 
@@ -122,7 +123,7 @@ class Sample(OrderStatistics):
     """Times in microseconds, sorted, shape (n,)."""
 
     sorted_us: Microseconds
-    failed_from_us: int | None = None
+    failed: FailedTimes = NONE_FAILED
 
     @classmethod
     def of(cls, values_us: Microseconds) -> "Sample":
@@ -134,7 +135,7 @@ class Sample(OrderStatistics):
     def of_times(cls, times: Times) -> "Sample":
         """Make a sample of `times`. Their array is sorted in place and kept."""
         times.values_us.sort()
-        return cls(times.values_us, times.failed_from_us)
+        return cls(times.values_us, times.failed)
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -144,7 +145,7 @@ class Sample(OrderStatistics):
     @cached_property
     def all_known(self) -> bool:
         """Whether every time is known, or at least a time-out."""
-        if self.failed_from_us is None:
+        if not self.failed.number:
             return True
         at = int(np.searchsorted(self.sorted_us, NEVER_US))
         return at == self.n or self.at(at + 1) != NEVER_US
@@ -177,7 +178,7 @@ class Sample(OrderStatistics):
         if self.n:
             wanted |= {1, self.n}
         ranked_us = {each: self.at(each) for each in wanted}
-        return Condensed(self.n, self.mean_ms, self.stddev_ms, ranked_us, self.failed_from_us)
+        return Condensed(self.n, self.mean_ms, self.stddev_ms, ranked_us, self.failed)
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class Condensed(OrderStatistics):
     mean_ms: float | None
     stddev_ms: float | None
     ranked_us: dict[int, int]
-    failed_from_us: int | None = None
+    failed: FailedTimes = NONE_FAILED
 
     def at(self, position: int) -> int:
         """Return the value of rank `position`, in microseconds. Raises KeyError for one that was not kept."""

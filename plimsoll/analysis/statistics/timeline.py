@@ -24,10 +24,10 @@ FACTORS = (2, 5, 2, 5, 2, 3, 2, 5, 2, 3)
 class Timeline:
     """The run by slices of time. Slices start narrow and fold into wider ones as the run proves longer.
 
-    `due`, `failed` and `done` count requests by their due instant and by the instant of their end;
-    `slowest_us` and `latest_us` are the largest response time and lag of those due in the slice, `NEVER_US`
-    where a failure has no time-out that is known; `heat[slice, row]` counts response times, row r from
-    10^(r/12) µs, without such failures.
+    `due`, `failed` and `done` count requests by their due instant and by the instant of their end, `wrong`
+    the wrong answers among `failed` that came in time; `slowest_us` and `latest_us` are the largest response
+    time and lag of those due in the slice, `NEVER_US` where a failure has no time-out that is known;
+    `heat[slice, row]` counts response times, row r from 10^(r/12) µs, without such failures.
     """
 
     def __init__(self) -> None:
@@ -36,6 +36,7 @@ class Timeline:
         self.due: Counts = np.zeros(MOST_BINS, dtype=np.int64)
         self.done: Counts = np.zeros(MOST_BINS, dtype=np.int64)
         self.failed: Counts = np.zeros(MOST_BINS, dtype=np.int64)
+        self.wrong: Counts = np.zeros(MOST_BINS, dtype=np.int64)
         self.slowest_us: NDArray[np.uint64] = np.zeros(MOST_BINS, dtype=np.uint64)
         self.latest_us: NDArray[np.uint64] = np.zeros(MOST_BINS, dtype=np.uint64)
         self.heat: Counts = np.zeros((MOST_BINS, HEAT_ROWS), dtype=np.int64)
@@ -56,10 +57,12 @@ class Timeline:
         lag_us: Microseconds,
         queued: NDArray[np.bool_],
         failed: NDArray[np.bool_],
+        wrong: NDArray[np.bool_] | None = None,
     ) -> None:
         """Add a block of requests; all arrays have shape (n,), n > 0. Lag counts where not `queued`.
 
-        They ended after `took_us`; `response_us` is that as it counts, of a failure its time-out.
+        They ended after `took_us`; `response_us` is that as it counts, of a failure its time-out. `wrong` are
+        those of `failed` that are wrong answers, and came in time.
         """
         done_ns = due_ns + took_us.astype(np.int64) * 1000
         last_ns = int(done_ns.max())
@@ -70,12 +73,14 @@ class Timeline:
         self.due += np.bincount(slot, minlength=MOST_BINS)
         self.done += np.bincount(done_ns // self.width_ns, minlength=MOST_BINS)
         self.failed += np.bincount(slot[failed], minlength=MOST_BINS)
+        if wrong is not None and wrong.any():
+            self.wrong += np.bincount(slot[wrong], minlength=MOST_BINS)
         np.maximum.at(self.slowest_us, slot, response_us.astype(np.uint64))
         cells = slot * HEAT_ROWS + _heat_row(response_us)
         if failed.any():
             cells = cells[~failed | (response_us != NEVER_US)]
         self.heat += np.bincount(cells, minlength=MOST_BINS * HEAT_ROWS).reshape(self.heat.shape)
-        self.response.add(slot, response_us, failed)
+        self.response.add(slot, response_us, failed, wrong)
         if queued.any():
             slot, lag_us = slot[~queued], lag_us[~queued]
         np.maximum.at(self.latest_us, slot, lag_us.astype(np.uint64))
@@ -88,8 +93,9 @@ class Timeline:
     def _fold(self, factor: int) -> None:
         self.width_ns *= factor
         self.used = -(-self.used // factor)
-        self.due, self.done, self.failed, self.heat = (
-            _folded(values, factor, np.add) for values in (self.due, self.done, self.failed, self.heat)
+        self.due, self.done, self.failed, self.wrong, self.heat = (
+            _folded(values, factor, np.add)
+            for values in (self.due, self.done, self.failed, self.wrong, self.heat)
         )
         self.slowest_us = _folded(self.slowest_us, factor, np.maximum)
         self.latest_us = _folded(self.latest_us, factor, np.maximum)

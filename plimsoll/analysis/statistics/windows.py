@@ -1,6 +1,6 @@
 """A run in slices of time that hold enough requests for a p99.9 each, and the straight line through them."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Window:
 
     `merged`: it is wider than the others, since they held too few requests there. A statistic is None where n
     is too small for it, and where it is censored: then `censored` has its lower bound, by `p50`, `p99`,
-    `p99.9` or `max`, None where that is not known.
+    `p99.9` or `max`, None where that is not known, and `wrong` those that fall on a wrong answer.
     """
 
     start_s: float
@@ -37,6 +37,7 @@ class Window:
     p999_ms: float | None
     max_ms: float | None
     censored: dict[str, float | None] = field(default_factory=dict)
+    wrong: frozenset[str] = frozenset()
 
     @property
     def middle_s(self) -> float:
@@ -47,7 +48,11 @@ class Window:
     def figures(self) -> TimeFigures:
         """Its statistics by name."""
         named = {"p50": self.p50_ms, "p99": self.p99_ms, "p99.9": self.p999_ms, "max": self.max_ms}
-        return TimeFigures(named, self.censored)
+        return TimeFigures(named, self.censored, self.wrong)
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `plimsoll report --json` prints of the window."""
+        return {name: value for name, value in asdict(self).items() if name != "wrong"}
 
 
 @dataclass(frozen=True)
@@ -176,8 +181,7 @@ def _window(timeline: Timeline, start: int, stop: int, *, merged: bool) -> Windo
     }
     if len(values_us):
         values_us.partition([position - 1 for position in wanted.values() if position is not None])
-    values = {name: None if at is None else int(values_us[at - 1]) for name, at in wanted.items()}
-    figures = TimeFigures.of(values, times.failed_from_us)
+    figures = TimeFigures.of_ranks(wanted, lambda at: int(values_us[at - 1]), len(values_us), times.failed)
     return Window(
         start_s=start * timeline.width_s,
         stop_s=stop * timeline.width_s,
@@ -188,4 +192,5 @@ def _window(timeline: Timeline, start: int, stop: int, *, merged: bool) -> Windo
         p999_ms=figures["p99.9"],
         max_ms=figures["max"],
         censored=figures.censored,
+        wrong=figures.wrong,
     )

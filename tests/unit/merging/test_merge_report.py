@@ -14,6 +14,8 @@ from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import records, write_run
 from tests.support.sharded import all_of_them, instance
 
+LOAD = {"digest": "d", "settings": {"timeout_s": 30}}
+
 
 def page_of(run: Path) -> str:
     result = CliRunner().invoke(main, ["report", str(run)])
@@ -36,6 +38,26 @@ def test_the_report_shows_each_instance_and_what_the_merge_said(tmp_path: Path) 
     assert "was killed after 40 of its 100 requests; 60 unsent" in page
     raw = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert ">instance 2 of 4 (<b>" not in raw, "a segment is text from a run directory"
+
+
+def test_answers_that_are_not_the_logs_are_said_of_all_instances_together(tmp_path: Path) -> None:
+    cause = "The target has no such paths: is it the site of this log?"
+    statuses = [[404] * 100, [404] * 99 + [304], [200] * 100, [301] * 10 + [404] * 90]
+    for index, status in enumerate(statuses):
+        table = records(100, status=status)
+        table["logged_status"][:2] = 0, 499  # nobody knows, and nobody waited
+        path = instance(tmp_path / "shards" / str(index), index, table, load=LOAD)
+        if index == 1:
+            summary = json.loads((path / "summary.json").read_text())
+            summary["not_as_logged"] = f"97 of 98 answers are not those of the log: 404 for 200. {cause}"
+            (path / "summary.json").write_text(json.dumps(summary))
+    done = CliRunner().invoke(main, ["merge", str(tmp_path / "shards"), "--out", str(tmp_path / "run")])
+    said = f"293 of 392 answers are not those of the log: 404 for 200 (285), 301 for 200 (8). {cause}"
+    assert said in done.output
+    assert done.output.count("wrong answer") == 3, "p50, p99 and the slowest"
+    page = page_of(tmp_path / "run")
+    assert said in page
+    assert "≥ 30 s" not in page
 
 
 def test_a_run_that_was_not_merged_has_no_such_table(tmp_path: Path) -> None:

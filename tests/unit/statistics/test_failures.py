@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.failures import answered_wrongly, counted_us, failed, timeout_us
 from plimsoll.analysis.statistics.interval import upper_bound_ms
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.analysis.statistics.sample import P99, P999, Sample
@@ -84,6 +84,36 @@ def test_a_percentile_that_is_a_failure_is_no_figure() -> None:
     assert figures.as_json()["censored"] == figures.censored
 
 
+WRONG = [
+    (
+        "wrong answers rank before what was not answered",
+        980,
+        15,
+        5,
+        ["1 ms", "wrong answer", "≥ 30 s", "≥ 30 s"],
+    ),
+    ("the last of them is the slowest", 990, 10, 0, ["1 ms", "1 ms", "wrong answer", "wrong answer"]),
+    ("most of them leave no median", 400, 600, 0, ["wrong answer"] * 4),
+    ("without any", 980, 0, 20, ["1 ms", "≥ 30 s", "≥ 30 s", "≥ 30 s"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "good", "wrong", "unanswered", "shown"), WRONG, ids=[row[0] for row in WRONG]
+)
+def test_a_percentile_that_is_a_wrong_answer_says_so(
+    what: str, good: int, wrong: int, unanswered: int, shown: list[str]
+) -> None:
+    table = records(good + wrong + unanswered)
+    table["status"][good:], table["error"][good + wrong :] = 404, 4
+    bad = failed(table)
+    came = answered_wrongly(table, bad, table["total_us"], 30_000_000)
+    sample = Sample.of_times(Times.of(counted_us(table["total_us"], bad, 30_000_000), bad, came))
+    for figures in (sample.figures(), sample.condensed().figures()):
+        assert [figures.shown(name) for name in ("p50", "p99", "p99.9", "max")] == shown, what
+        assert (figures.shown("mean") == "wrong answer") == (wrong > 500)
+
+
 def test_without_a_time_out_it_is_withheld() -> None:
     sample = _sample(990, 10, None)
     figures = sample.figures()
@@ -117,15 +147,16 @@ def test_a_server_that_refuses_at_once_is_not_fast(tmp_path: Path) -> None:
     figures = measure(RunDirectory.open(write_run(tmp_path / "run", table, load=load)), compared=True)
     said = figures.as_json()
     assert said["requests"]["failures"] == 1000  # type: ignore[index]
-    assert figures.samples["response"].figures().shown("p99") == "≥ 10 s"
-    assert figures.samples["service"].figures().shown("p99") == "≥ 10 s"
+    assert figures.samples["response"].figures().shown("p99") == "wrong answer"
+    assert figures.samples["service"].figures().shown("p99") == "wrong answer"
+    assert {window.figures.shown("p99.9") for window in figures.windows.windows} == {"wrong answer"}
     assert figures.samples["ttfb"].n == 1000, "the first byte of a wrong answer says nothing"
     assert figures.total.response_ms.censored["p99.9"] == 10_000.0
     assert figures.total.grinder.errors == 0, "The Grinder's table keeps its own definitions"
     assert {window.censored["p99.9"] for window in figures.windows.windows} == {10_000.0}
     assert {window.p999_ms for window in figures.windows.windows} == {None}
     assert figures.phases is not None
-    assert figures.phases.all_of("whole run").failed_from_us == 10_000_000
+    assert figures.phases.all_of("whole run").failed.from_us == 10_000_000
     assert figures.duration_s < 3, "a failure ended when it failed"
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.analysis.statistics.collect import collect
 from plimsoll.analysis.statistics.routes import RouteFigures
 from plimsoll.analysis.statistics.run import figures_of, measure
-from plimsoll.analysis.statistics.times import NEVER_US
+from plimsoll.analysis.statistics.times import NEVER_US, FailedTimes
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import records, write_run
@@ -51,7 +51,9 @@ def test_counts_and_the_grinders_table_are_those_of_a_plain_loop(
         counts = {id(r): NEVER_US if timeout_us is None else max(took_us[id(r)], timeout_us) for r in bad}
         values = [counts.get(id(r), took_us[id(r)]) for r in kept]
         assert figures.samples[name].sorted_us.tolist() == sorted(values)
-        assert figures.samples[name].failed_from_us == min(counts.values(), default=None)
+        wrong = sum(not r["error"] and (timeout_us is None or took_us[id(r)] < timeout_us) for r in bad)
+        least_us = min(counts.values(), default=None)
+        assert figures.samples[name].failed == FailedTimes(least_us, len(bad), wrong)
         mean_ms = figures.samples[name].mean_ms
         if bad and NEVER_US in values:  # or as long as a record can say
             assert mean_ms is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.statistics.timeline import HEAT_ROWS, MOST_BINS, Timeline, heat_edge_ms
-from plimsoll.analysis.statistics.times import NEVER_US
+from plimsoll.analysis.statistics.times import NEVER_US, FailedTimes
 from plimsoll.analysis.statistics.windows import average_line, make_windows, merged_edges
 
 requests = st.lists(
@@ -25,7 +25,7 @@ def _timeline(rows: list[tuple[int, int, int, bool]], block: int) -> Timeline:
             np.array(column) for column in zip(*rows[start : start + block], strict=True)
         )
         took = response.astype(np.uint64)
-        timeline.add(due, took, took, lag.astype(np.uint32), queued, queued)
+        timeline.add(due, took, took, lag.astype(np.uint32), queued, queued, queued & (took % 2 == 0))
     return timeline
 
 
@@ -58,7 +58,10 @@ def test_slices_hold_what_falls_into_them_however_they_folded(
     assert timeline.failed.tolist() == [len(failures.get(slot, [])) for slot in range(MOST_BINS)]
     for slot, values in responses.items():
         assert sorted(timeline.response.of(slot).values_us.tolist()) == sorted(values)
-        assert timeline.response.of(slot).failed_from_us == min(failures.get(slot, []), default=None)
+        bad = failures.get(slot, [])
+        wrong = sum(us % 2 == 0 for us in bad)
+        assert timeline.response.of(slot).failed == FailedTimes(min(bad, default=None), len(bad), wrong)
+        assert timeline.wrong[slot] == wrong
         assert timeline.slowest_us[slot] == slowest[slot]
     for slot, values in lags.items():
         assert sorted(timeline.lag.of(slot).values_us.tolist()) == sorted(values)
