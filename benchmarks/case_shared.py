@@ -1,4 +1,4 @@
-"""Generator and server on one machine, nothing pinned: who takes the processor from whom?"""
+"""Generator and server on one machine, nothing pinned: how much do they slow each other down?"""
 
 import os
 from collections.abc import Mapping
@@ -98,6 +98,6 @@ def _flood(
     what = "as fast as it goes: requests/s against wrk"
     result.goals.append(ratio_goal(what, rates(rounds), "replay", "wrk", _LEAST_OF_WRK, whys))
     figures = {name: median_figure(rates(rounds), name) for name in tools}
-    told = ", ".join(f"{name} {figure:,.0f}" for name, figure in figures.items() if figure is not None)
-    result.notes.append(f"As fast as it goes, requests/s: {told}.")
+    listed = ", ".join(f"{name} {figure:,.0f}" for name, figure in figures.items() if figure is not None)
+    result.notes.append(f"As fast as it goes, requests/s: {listed}.")
     result.raw += [{name: one.throughput.__dict__ for name, one in each.items() if one} for each in rounds]

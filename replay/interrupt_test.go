@@ -25,7 +25,7 @@ import (
 	"plimsoll/replay/run"
 )
 
-// moment is one of a run at which it is told to end.
+// moment is a point of a run at which it gets a signal.
 type moment struct {
 	says  string
 	begin func(t *testing.T, one *told, how pace) // starts the replay, and returns when the moment has come

@@ -405,10 +405,14 @@ var recordings = []struct{ name, text string }{
 	{"site.har", `{"log":{"version":"1.2","entries":[
 {"startedDateTime":"2026-11-20T10:00:00.250+01:00","time":120.5,"request":{"method":"GET","url":"https://u:SECRET@site.example/?p=1&token=SECRET","httpVersion":"h2","headers":[{"name":"User-Agent","value":"UA"},{"name":"Cookie","value":"a=1; wordpress_logged_in_abc=SECRET"},{"name":"Authorization","value":"Bearer SECRET"},{"name":"Referer","value":"https://site.example/?sid=SECRET"}],"cookies":[{"name":"sid","value":"SECRET"}],"queryString":[{"name":"token","value":"SECRET"}],"bodySize":0},"response":{"status":200,"headers":[{"name":"Set-Cookie","value":"sid=SECRET"}],"bodySize":5120}},
 {"startedDateTime":"2026-11-20T09:00:05Z","time":80,"request":{"method":"POST","url":"https://site.example/wp-comments-post.php","httpVersion":"http/1.1","headers":[],"bodySize":24,"postData":{"mimeType":"application/x-www-form-urlencoded","text":"comment=a&pwd=SECRET"}},"response":{"status":302,"bodySize":0}},
-{"startedDateTime":"2026-11-20T09:00:06Z","time":80,"request":{"method":"POST","url":"https://site.example/reply","httpVersion":"http/1.1","headers":[],"bodySize":-1,"postData":{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"_xfToken","value":"SECRET"}]}},"response":{"status":303,"bodySize":0}}]}}`},
+{"startedDateTime":"2026-11-20T09:00:06Z","time":80,"request":{"method":"POST","url":"https://site.example/reply","httpVersion":"http/1.1","headers":[],"bodySize":-1,"postData":{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"_xfToken","value":"SECRET"}]}},"response":{"status":303,"bodySize":0}},
+{"startedDateTime":"never","time":80,"request":{"method":"GET","url":"https://site.example/?token=SECRET","headers":[{"name":"Cookie","value":"a=SECRET"}]},"response":{"status":200,"bodySize":0}}]}}`},
 	{"requests.gor", strings.Join([]string{
 		"1 aa11 1760100936250000000 0\nGET /?p=1&api_key=SECRET HTTP/1.1\r\nHost: site.example\r\nUser-Agent: UA\r\nCookie: xf_user=SECRET\r\nAuthorization: Basic SECRET\r\nReferer: https://site.example/?token=SECRET\r\n\r\n",
 		"1 aa12 1760100936500000000 0\nPOST /reply HTTP/1.1\r\nHost: site.example\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 40\r\n\r\nmessage=a&_xfToken=SECRET&password=SECRET",
+		"1 aa14 1760100936600000000 0\nGET /b HTTP/1.1\r\nHost: site.example\r\n\r\n",
+		"1 aa15 1760100936600000000 0\nGET /c HTTP/1.1\r\nHost: site.example\r\n\r\n",
+		"1 aa13 1760100936600000000 0\nno request ?token=SECRET\r\nCookie: a=SECRET\r\n\r\n",
 		"2 aa11 1760100936370000000 120000000\nHTTP/1.1 200 OK\r\nSet-Cookie: sid=SECRET\r\nContent-Length: 3\r\n\r\nabc",
 	}, "\n🐵🙈🙉\n")},
 }
@@ -429,7 +433,10 @@ func TestNoFileOfARunHoldsASecretOfARecording(t *testing.T) {
 				"--methods", "GET,POST", "--grinder-log", "--hdr-log")
 			nothingOf(t, out, table+errOut, secret[:7])
 			if at == len(whole) {
-				sent = latest(t, out).Summary.Requests.Sent
+				got := latest(t, out)
+				if sent = got.Summary.Requests.Sent; got.Run.Logs[0].Failed == 0 {
+					t.Errorf("%s: nothing was rejected", one.name)
+				}
 			}
 		}
 		if sent == 0 {

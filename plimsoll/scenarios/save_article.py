@@ -54,7 +54,7 @@ class Settings(AuthorSettings):
         (
             "editor_profile",
             lambda its: its.editor == "classic",
-            "the classic editor asks for nothing besides: choose --editor auto or blocks",
+            "the classic editor sends no other requests: choose --editor auto or blocks",
         ),
     ]
 

@@ -19,7 +19,7 @@ type beginning struct {
 }
 
 // Duplicates returns two files of which one begins with all that is in the other, packed or not, as a log and the copy
-// of it that a rotation makes: where both are replayed, the load is doubled. What cannot be read is no duplicate, but
+// of it that a rotation makes: where both are replayed, the load is doubled. What cannot be read is not a duplicate, but
 // may be one up to there: a copy that is still being packed is cut off. Pipes are left out.
 func (s *Source) Duplicates() (a, b int, found bool) {
 	var all []beginning

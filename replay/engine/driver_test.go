@@ -327,7 +327,7 @@ func (r *ride) lackedTime() bool {
 		return true
 	}
 	ended := int64(0)
-	for _, one := range r.records { // in order, once they were told
+	for _, one := range r.records { // in the order in which they ended
 		if one.Error == record.Timeout || one.Error == record.Reset || r.apart() > 0 && one.DueNS < ended {
 			return true
 		}

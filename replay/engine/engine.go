@@ -70,7 +70,7 @@ var ErrTargetDied = errors.New("the target stopped accepting connections")
 type Engine struct {
 	opts    Options
 	session *exchange.Session
-	joined  func() // is told when a driver has joined others; nil: nobody asks
+	joined  func() // called when a driver has joined others; may be nil
 }
 
 // New returns an engine. When abort is cancelled, all connections are closed and what was in flight is recorded as

@@ -52,7 +52,7 @@ func (d *Dir) finish(status Status, reason string) error {
 	}
 	os.Remove(d.file(reserveName))
 	if d.summary.GeneratorLimited { // late, by the records
-		d.summary.GeneratorLimitedReason += processorTimeNow().stolenSince(d.processor)
+		d.summary.GeneratorLimitedReason += ProcessorTimeNow("").stolenSince(d.processor)
 	}
 	if d.limited == "" && d.judge != nil {
 		d.limited = d.judge(d.summary.Requests)

@@ -46,7 +46,7 @@ type Dir struct {
 	events     []byte // lines that wait for the flusher, as are rejects
 	rejects    []byte
 	rejected   int
-	processor  processorTime // at the start
+	processor  ProcessorTime // at the start
 	limited    string        // why the generator was the limit, where the records do not show it
 	judge      func(Requests) string
 	observe    func([]Record) // what is written; may be nil
@@ -107,7 +107,7 @@ func (d *Dir) Path() string { return d.path }
 // Add. An error is also found in Err.
 func (d *Dir) Start(wall time.Time) error {
 	d.mu.Lock()
-	d.started, d.processor = wall, processorTimeNow()
+	d.started, d.processor = wall, ProcessorTimeNow("")
 	d.run.StartedAt = Instant{wall}
 	run := d.run
 	d.mu.Unlock()

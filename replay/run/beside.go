@@ -14,20 +14,19 @@ import (
 	"plimsoll/replay/record"
 )
 
-// neighbour is the server on this machine, as far as it can be seen: whose processes have the listening socket, and
-// those that they started. A server that only root may look at is not seen by others.
-type neighbour struct {
+// serverBeside is the server on this machine, as far as it can be seen: the processes that have the listening socket,
+// and those that they started. A server that only root may look at is not seen by others.
+type serverBeside struct {
 	root   string // of /proc
 	pids   []int
 	since  time.Time
 	waited map[int]int64 // so far, in nanoseconds, by process
-	cores  coreTimes
+	cores  record.ProcessorTime
 }
 
-// besideServer looks for the server that listens at an address, and begins to watch how long it waits.
-func besideServer(root, address string) *neighbour {
-	n := &neighbour{root: root, since: time.Now()}
-	n.cores, _ = n.coreTimes()
+// findServerBeside looks for the server that listens at an address, and begins to watch how long it waits.
+func findServerBeside(root, address string) *serverBeside {
+	n := &serverBeside{root: root, since: time.Now(), cores: record.ProcessorTimeNow(root)}
 	if at, err := netip.ParseAddrPort(address); err == nil {
 		n.pids = withChildren(root, holders(root, listeners(root, at)))
 		n.pids = slices.DeleteFunc(n.pids, func(pid int) bool { return pid == os.Getpid() })
@@ -37,7 +36,7 @@ func besideServer(root, address string) *neighbour {
 }
 
 // tell notes how long the server waited for a processor in each second since, and how busy all cores were.
-func (n *neighbour) tell(s *record.Sender) {
+func (n *serverBeside) tell(s *record.Sender) {
 	seconds := time.Since(n.since).Seconds()
 	var waited int64
 	seen := false
@@ -50,15 +49,12 @@ func (n *neighbour) tell(s *record.Sender) {
 		perSecond := float64(waited) / 1e6 / seconds
 		s.ServerWaitMSPerS = &perSecond
 	}
-	if now, ok := n.coreTimes(); ok && now.all > n.cores.all {
-		busy := 1 - float64(now.idle-n.cores.idle)/float64(now.all-n.cores.all)
-		s.CoresBusy = &busy
-	}
+	s.CoresBusy = record.ProcessorTimeNow(n.root).BusySince(n.cores)
 }
 
 // waits returns how long each process has waited for a processor, in nanoseconds: the second figure of each thread's
 // schedstat (Documentation/scheduler/sched-stats.rst).
-func (n *neighbour) waits() map[int]int64 {
+func (n *serverBeside) waits() map[int]int64 {
 	all := map[int]int64{}
 	for _, pid := range n.pids {
 		threads, _ := filepath.Glob(fmt.Sprintf("%s/proc/%d/task/*/schedstat", n.root, pid))
@@ -71,27 +67,6 @@ func (n *neighbour) waits() map[int]int64 {
 		}
 	}
 	return all
-}
-
-// coreTimes are ticks of all cores since the machine started.
-type coreTimes struct{ all, idle uint64 }
-
-func (n *neighbour) coreTimes() (t coreTimes, ok bool) {
-	text, err := os.ReadFile(n.root + "/proc/stat")
-	line, _, _ := bytes.Cut(text, []byte{'\n'})
-	fields := strings.Fields(string(line))
-	const idle, wait, guest = 4, 5, 9 // user has the guests' time already (proc(5))
-	if err != nil || len(fields) < guest {
-		return t, false
-	}
-	for i, field := range fields[1:guest] {
-		ticks, _ := strconv.ParseUint(field, 10, 64)
-		t.all += ticks
-		if i+1 == idle || i+1 == wait {
-			t.idle += ticks
-		}
-	}
-	return t, true
 }
 
 // listeners returns the inodes of the sockets that listen at an address, in any of the networks of this machine.

@@ -153,9 +153,9 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		garbagePercent = punctual.SmallHeap
 	}
 	defer punctual.Runtime(engine.Cores(r.target), garbagePercent)()
-	var server *neighbour
+	var server *serverBeside
 	if r.target.Local {
-		server = besideServer("", r.target.Addresses[0])
+		server = findServerBeside("", r.target.Addresses[0])
 	}
 	outcome := r.send(stop, abort)
 	r.Dir.Unsent(outcome.Unsent)

@@ -106,7 +106,7 @@ def _shared(run: MeasuredRun) -> list[Caution]:
     waited_ms, busy = sender.server_wait_ms_per_s or 0, sender.cores_busy or 0
     if waited_ms < _MUCH_WAITED_MS and busy < _MUCH_BUSY:
         return []
-    seen = [f"the cores were busy for {busy:.0%} of the time"] * bool(busy)
+    seen = [f"the cores were busy for {share(round(1000 * busy), 1000)} of the time"] * bool(busy)
     seen += [f"the server waited {waited_ms:,.0f} ms of each second for one"] * bool(waited_ms)
     what = counted(cpus, "core") if cpus else "a machine"
     text = (

@@ -153,7 +153,7 @@ def _data(
 
 
 def _printed(folder: Path, scratch: Path, digits: str) -> str | None:
-    """Print the page, which bears the sum `digits`. Return why there is no PDF, or None."""
+    """Print the page with the checksum `digits`. Return why there is no PDF, or None."""
     pdf = folder / PDF
     try:
         print_pdf(folder / PAGE, pdf, scratch)

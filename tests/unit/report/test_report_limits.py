@@ -38,9 +38,9 @@ def test_limits_are_in_the_report(tmp_path: Path, why: str, outcome: str, shown:
         (
             "the server waited",
             {"server_wait_ms_per_s": 412.4, "cores_busy": 0.97},
-            "the cores were busy for 97% of the time, and the server waited 412 ms of each second for one.",
+            "the cores were busy for 97 % of the time, and the server waited 412 ms of each second for one.",
         ),
-        ("a server that is not seen", {"cores_busy": 0.97}, "the cores were busy for 97% of the time. Part"),
+        ("a server that is not seen", {"cores_busy": 0.97}, "the cores were busy for 97 % of the time. Part"),
         ("time to spare", {"server_wait_ms_per_s": 12.0, "cores_busy": 0.4}, ""),
         ("another machine", {"beside_server": False, "cores_busy": 0.99}, ""),
     ],
