@@ -25,12 +25,11 @@ func (f *Format) doubt(line []byte, r *Request) string {
 			return "the line goes on after %b"
 		}
 	}
-	host := quoted(r.Host)
 	if !plausibleHost(r.Host) {
-		return "%h is not a client: " + host
+		return "%h is not a client: " + quoted(r.Host)
 	}
 	if bytes.HasPrefix(line, fmt.Appendf(nil, "[%s]:", r.Host)) {
-		return "%h is the virtual host: a port follows " + host
+		return "%h is the virtual host: a port follows " + quoted(r.Host)
 	}
 	words := wordsBeforeTime(line)
 	if r.VHost == nil && len(words) == 3 && bytes.IndexByte(words[1], '.') > 0 && hostWord.Match(words[1]) {
@@ -41,12 +40,12 @@ func (f *Format) doubt(line []byte, r *Request) string {
 	}
 	for _, w := range words[min(1, len(words)):] {
 		if isAddress(w) {
-			return "%h is not an address, and one follows it: " + host
+			return "%h is not an address, and one follows it: " + quoted(r.Host)
 		}
 	}
 	name, _ := cutPort(r.Host)
 	if len(words) != 3 && (!isHostName(name) || len(words) > 3 && bytes.IndexByte(name, '.') < 0) {
-		return "%h is neither an address nor the name of a client: " + host
+		return "%h is neither an address nor the name of a client: " + quoted(r.Host)
 	}
 	return ""
 }
