@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from plimsoll.analysis.charts.style import Chart, axis, colour_of, layout, points
-from plimsoll.analysis.history.rows import ChangeRow, NightRow, RunRow
-from plimsoll.analysis.history.schema import APPLICATION_ID, MIGRATIONS
-from plimsoll.analysis.history.store import History
+from plimsoll.analysis.regress.rows import ChangeRow, NightRow, RunRow
+from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS
+from plimsoll.analysis.regress.store import History
 from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.errors import HistoryError
 from plimsoll.common.hostile import plotly_text

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from plimsoll.analysis.history import rules
-from plimsoll.analysis.history.days import REFERENCE_DAYS
-from plimsoll.analysis.history.series import PERCENTILES
+from plimsoll.analysis.regress import rules
+from plimsoll.analysis.regress.days import REFERENCE_DAYS
+from plimsoll.analysis.regress.series import PERCENTILES
 from plimsoll.analysis.statistics.localhours import weekday
 from plimsoll.analysis.statistics.served import Served, alike
 from plimsoll.analysis.statistics.standarddays import Reference, ServedDay

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from plimsoll.analysis.history.changes import need_otava
+from plimsoll.analysis.regress.changes import need_otava
 from plimsoll.common.errors import SettingsError
 from plimsoll.lab.timers.definition import Kind
 from plimsoll.lab.timers.discovery import read_crontab

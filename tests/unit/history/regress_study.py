@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.comparing.decision import Question
-from plimsoll.analysis.history import changes, rules
-from plimsoll.analysis.history.baseline import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly
-from plimsoll.analysis.history.changes import changes_of
-from plimsoll.analysis.history.judge import judge
-from plimsoll.analysis.history.night import NightFacts, NightKey
-from plimsoll.analysis.history.rows import ChangeRow, FigureRow, NightRow, Past, RunRow
-from plimsoll.analysis.history.series import NightSeries, NightValue, SeriesKey
+from plimsoll.analysis.regress import changes, rules
+from plimsoll.analysis.regress.baseline import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly
+from plimsoll.analysis.regress.changes import changes_of
+from plimsoll.analysis.regress.judge import judge
+from plimsoll.analysis.regress.night import NightFacts, NightKey
+from plimsoll.analysis.regress.rows import ChangeRow, FigureRow, NightRow, Past, RunRow
+from plimsoll.analysis.regress.series import NightSeries, NightValue, SeriesKey
 
 NIGHTS = 100
 SERIES = 8

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.comparing.levels import WHOLE, levels_of
-from plimsoll.analysis.history.intake import add_runs, select_readable
-from plimsoll.analysis.history.rows import Past
-from plimsoll.analysis.history.series import NightSeries, series_of
-from plimsoll.analysis.history.store import history
+from plimsoll.analysis.regress.intake import add_runs, select_readable
+from plimsoll.analysis.regress.rows import Past
+from plimsoll.analysis.regress.series import NightSeries, series_of
+from plimsoll.analysis.regress.store import history
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.nights import LAB, write_night
 

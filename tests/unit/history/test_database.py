@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.analysis.history import schema
-from plimsoll.analysis.history.intake import add_runs, select_readable
-from plimsoll.analysis.history.night import identity_of
-from plimsoll.analysis.history.schema import APPLICATION_ID, MIGRATIONS, VERSION
-from plimsoll.analysis.history.store import history
+from plimsoll.analysis.regress import schema
+from plimsoll.analysis.regress.intake import add_runs, select_readable
+from plimsoll.analysis.regress.night import identity_of
+from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS, VERSION
+from plimsoll.analysis.regress.store import history
 from plimsoll.common.errors import HistoryError
 from plimsoll.rundir.directory import read_facts
 from tests.support.comparable import change
@@ -29,9 +29,9 @@ ADDING = """
 import sys
 import tempfile
 from pathlib import Path
-from plimsoll.analysis.history import schema
-from plimsoll.analysis.history.intake import add_runs, select_readable
-from plimsoll.analysis.history.store import history
+from plimsoll.analysis.regress import schema
+from plimsoll.analysis.regress.intake import add_runs, select_readable
+from plimsoll.analysis.regress.store import history
 with history(Path(sys.argv[1])) as kept:
     print("open", flush=True)
     add_runs(kept, select_readable([Path(sys.argv[2])]), lambda done, total: print(done, flush=True))

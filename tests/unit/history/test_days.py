@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from plimsoll.analysis.history.days import Day, HourRow, LogRow, days_of, reference_of, refusals
-from plimsoll.analysis.history.digest import digest_of
-from plimsoll.analysis.history.intake import add_runs, select_readable
-from plimsoll.analysis.history.logstore import LogStore
-from plimsoll.analysis.history.night import NightFacts, NightKey
-from plimsoll.analysis.history.store import history
-from plimsoll.analysis.history.tonight import judge_tonight
+from plimsoll.analysis.regress.days import Day, HourRow, LogRow, days_of, reference_of, refusals
+from plimsoll.analysis.regress.digest import digest_of
+from plimsoll.analysis.regress.intake import add_runs, select_readable
+from plimsoll.analysis.regress.logstore import LogStore
+from plimsoll.analysis.regress.night import NightFacts, NightKey
+from plimsoll.analysis.regress.store import history
+from plimsoll.analysis.regress.tonight import judge_tonight
 from plimsoll.analysis.statistics.served import alike
 from plimsoll.rundir.runfacts import RunFacts
 from tests.support.nights import OLD_IS_FINE, regress

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.history import outbox
+from plimsoll.analysis.regress import outbox
 from plimsoll.news import notification, webhook
 from tests.support.nights import regress, write_night
 

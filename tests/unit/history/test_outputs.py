@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from plimsoll.analysis.history.trends import trend_charts
+from plimsoll.analysis.regress.trends import trend_charts
 from plimsoll.common.hostile import markdown_text
 from tests.support.nights import regress, write_night
 
@@ -171,8 +171,8 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_the_page_marks_nights_without_a_figure(tmp_path: Path) -> None:
-    from plimsoll.analysis.history.store import history as opened
-    from plimsoll.analysis.history.tonight import judge_tonight
+    from plimsoll.analysis.regress.store import history as opened
+    from plimsoll.analysis.regress.tonight import judge_tonight
 
     with opened(hostile_history(tmp_path)) as kept:
         judged = judge_tonight(kept, "nightly")
@@ -192,7 +192,7 @@ def test_the_page_of_a_thousand_nights_stays_small(tmp_path: Path) -> None:
 
     import numpy as np
 
-    from plimsoll.analysis.history.judgement import Judgement, SeriesResult
+    from plimsoll.analysis.regress.judgement import Judgement, SeriesResult
     from tests.unit.history.regress_study import NOISES, series
 
     nights = series(NOISES[0].of(np.random.default_rng(1), 1000))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.history import pruning
-from plimsoll.analysis.history.store import history
+from plimsoll.analysis.regress import pruning
+from plimsoll.analysis.regress.store import history
 from tests.support.nights import folder_of, regress, write_night
 
 NIGHTS = 5
@@ -104,7 +104,7 @@ def test_what_a_crash_left_half_deleted_is_deleted_next_time(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("plimsoll.analysis.history.pruning.shutil.rmtree", killed)
+    monkeypatch.setattr("plimsoll.analysis.regress.pruning.shutil.rmtree", killed)
     with history(file) as kept, pytest.raises(KeyboardInterrupt):
         pruning.prune(kept, 30, forced=False, dry_run=False)
     monkeypatch.undo()

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.history import baseline, evidence, outbox, recovery, rules, text
-from plimsoll.analysis.history.judgement import STALE_AFTER_S
+from plimsoll.analysis.regress import baseline, evidence, outbox, recovery, rules, text
+from plimsoll.analysis.regress.judgement import STALE_AFTER_S
 from plimsoll.news import notification
 from tests.support.nights import regress, write_night
 from tests.support.paths import DOCS

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from plimsoll.analysis.history import rules
-from plimsoll.analysis.history.changes import changes_of
+from plimsoll.analysis.regress import rules
+from plimsoll.analysis.regress.changes import changes_of
 from tests.support.paths import DOCS
 from tests.unit.history.regress_study import (
     PLAIN,

@@ -1,0 +1,197 @@
+"""Series of nights: one figure of one phase of one scenario on one backend. Pure."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE, MORE_ERRORS
+from plimsoll.analysis.comparing.metrics.measure import MEASURE
+from plimsoll.analysis.regress.rows import NightRow, Past, RunRow
+from plimsoll.common.units import counted
+
+_TAILS = ("p99.9", "p99")
+PERCENTILES = (*_TAILS, "p50")  # of which one becomes a series; beside them measures that are times
+_MOST_NAMED = 3
+_SETTLED = 30  # nights that say which figure a series has
+
+
+@dataclass(frozen=True, order=True)
+class SeriesKey:
+    """The key of a series (hostile)."""
+
+    experiment: str
+    scenario: str
+    backend: str
+    phase: str
+    metric: str
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """The scenario and backend: one regression moves all of their phases and figures at once."""
+        return self.scenario, self.backend
+
+    @property
+    def name(self) -> str:
+        """Its name (hostile)."""
+        metric = (
+            f"p50 of {self.metric.removeprefix(MEASURE)}" if self.metric.startswith(MEASURE) else self.metric
+        )
+        return f"{self.scenario}{' on ' + self.backend if self.backend else ''}, {self.phase}: {metric}"
+
+
+@dataclass(frozen=True)
+class NightValue:
+    """One night of a series: every fit repeat, or why there is none (hostile)."""
+
+    night: NightRow
+    repeats: tuple[float, ...]
+    why: str = ""
+
+    def value(self, shares: bool) -> float | None:
+        """Return the geometric mean of the repeats, of shares the mean; None of none."""
+        if not self.repeats:
+            return None
+        return fmean(self.repeats) if shares else math.exp(fmean(map(math.log, self.repeats)))
+
+
+@dataclass(frozen=True)
+class NightSeries:
+    """A series over all nights of its experiment since it began; `unit` is empty for a share.
+
+    `daily`: its nights are days of access logs, of which each percentile is a series of its own. Else there
+    is one series of times a phase, which may have been of another percentile before.
+    """
+
+    key: SeriesKey
+    unit: str
+    nights: list[NightValue]
+    daily: bool = False
+
+    @property
+    def shares(self) -> bool:
+        """True where its values are shares, which may be 0 and have no ratio."""
+        return self.key.metric == ERROR_SHARE
+
+    @property
+    def judged(self) -> list[NightValue]:
+        """The nights that have a value."""
+        return [night for night in self.nights if night.repeats]
+
+    @property
+    def values(self) -> list[float]:
+        """The values of those nights."""
+        return [value for night in self.judged if (value := night.value(self.shares)) is not None]
+
+    @property
+    def scaled(self) -> list[float]:
+        """The values as they are looked at: logarithms; of shares, with one in a thousand added to each."""
+        return [self.scale(value) for value in self.values]
+
+    def scale(self, value: float) -> float:
+        """Return one value as it is looked at."""
+        return math.log(value + MORE_ERRORS) if self.shares else math.log(value)
+
+    def back(self, scaled: float) -> float:
+        """Return the value that is looked at as `scaled`."""
+        return max(math.exp(scaled) - MORE_ERRORS, 0.0) if self.shares else math.exp(scaled)
+
+
+def series_of(past: Past) -> list[NightSeries]:
+    """Return all series of an experiment that are looked at: the tail, and the share of errors."""
+    return [*_tails(past), *_error_shares(past)]
+
+
+def _tails(past: Past) -> Iterator[NightSeries]:
+    by_run = {run.id: run for run in past.runs}
+    figures: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    units: dict[str, str] = {}
+    for row in past.figures:
+        run = by_run[row.run]
+        if run.is_fit and row.value > 0 and row.phase in ("during", "whole"):
+            figures[run.scenario, run.backend, row.phase][row.metric][row.run] = row.value
+            units[row.metric] = row.unit
+    for (scenario, backend, phase), metrics in sorted(figures.items()):
+        fit = [run for run in past.runs if run.group == (scenario, backend) and run.is_fit]
+        there = {run.night for run in fit}
+        recent = {night.id for night in past.nights[-_SETTLED:]} & there or there
+        settled = [run for run in fit if run.night in recent]
+        chosen = [each for each in PERCENTILES if each in _common(metrics, settled, phase)]
+        if not past.daily:
+            chosen = [_chosen(metrics, settled, units, phase)]
+        for metric in chosen:
+            key = SeriesKey(past.experiment, scenario, backend, phase, metric)
+            yield NightSeries(key, units[metric], _nights(past, key, metrics[metric]), past.daily)
+
+
+def _error_shares(past: Past) -> Iterator[NightSeries]:
+    by_run = {run.id: run for run in past.runs}
+    shares: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for run_id, share in past.error_shares:
+        run = by_run[run_id]
+        if run.is_fit:
+            shares[run.scenario, run.backend][run_id] = share
+    for (scenario, backend), values in sorted(shares.items()):
+        key = SeriesKey(past.experiment, scenario, backend, "whole", ERROR_SHARE)
+        yield NightSeries(key, "", _nights(past, key, values), past.daily)
+
+
+def _chosen(
+    metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], units: dict[str, str], phase: str
+) -> str:
+    """Return the highest percentile that most runs have; else what takes longest; else the median."""
+    common = _common(metrics, runs, phase)
+    for tail in _TAILS:
+        if tail in common:
+            return tail
+    measures = [name for name in sorted(common) if name.startswith(MEASURE) and units[name] == "ms"]
+    if measures:
+        return max(measures, key=lambda name: fmean(map(math.log, metrics[name].values())))
+    return common[0]
+
+
+def _common(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], phase: str) -> list[str]:
+    """Return the figures that most runs have; all where there is none of them.
+
+    A run has one that is censored too: a night of failures does not make another figure the one to watch.
+    """
+    ids = {run.id for run in runs}
+    censored = {name: {run.id for run in runs if (phase, name) in run.censored} for name in metrics}
+    return [
+        name for name, values in metrics.items() if 2 * len(ids & (values.keys() | censored[name])) > len(ids)
+    ] or list(metrics)
+
+
+def _nights(past: Past, key: SeriesKey, values: dict[int, float]) -> list[NightValue]:
+    mine: dict[int, list[RunRow]] = defaultdict(list)
+    for run in past.runs:
+        if (run.scenario, run.backend) == (key.scenario, key.backend):
+            mine[run.night].append(run)
+    found: list[NightValue] = []
+    for night in past.nights:
+        repeats = tuple(values[run.id] for run in mine[night.id] if run.id in values)
+        if _censored(mine[night.id], key):
+            repeats = ()  # the others alone would make a night faster for having failed
+        if repeats or found:
+            found.append(NightValue(night, repeats, "" if repeats else _why(mine[night.id], key)))
+    return found
+
+
+def _censored(runs: Sequence[RunRow], key: SeriesKey) -> list[RunRow]:
+    return [run for run in runs if not run.unfit and (key.phase, key.metric) in run.censored]
+
+
+def _why(runs: Sequence[RunRow], key: SeriesKey) -> str:
+    if not runs:
+        return "did not run"
+    if failing := _censored(runs, key):
+        names = ", ".join(run.name for run in failing[:3])
+        return f"{names} failed so often that the {key.metric} is a failure's"
+    return why_unfit(runs) or f"{counted(len(runs), 'run')} without a {key.metric}"
+
+
+def why_unfit(runs: Sequence[RunRow]) -> str:
+    """Return why none of `runs` is fit (hostile); empty where that is not why there is no figure."""
+    unfit = [f"{run.name} {run.unfit[0]}" for run in runs if run.unfit]
+    return "; ".join([*unfit, *dict.fromkeys(run.refused[0] for run in runs if run.refused)][:_MOST_NAMED])

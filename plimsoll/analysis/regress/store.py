@@ -1,0 +1,391 @@
+"""The history's rows, written and read with SQL: every method is one transaction or one query."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from plimsoll.analysis.comparing.levels import Levels, PhaseLevels, StepLevel
+from plimsoll.analysis.comparing.metrics.measure import MEASURE
+from plimsoll.analysis.comparing.runs import ComparedRun
+from plimsoll.analysis.regress.night import NightFacts, NightKey, RunDigest, instant
+from plimsoll.analysis.regress.observed import findings_text, night_findings, observation_of, observation_text
+from plimsoll.analysis.regress.rows import ChangeRow, Decision, FigureRow, NightFinding, NightRow, RunRow
+from plimsoll.analysis.regress.schema import open_database, transaction
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.events import Event
+from plimsoll.rundir.names import REQUESTS_FILE
+from plimsoll.rundir.requestfile import RequestFile
+from plimsoll.rundir.runfacts import RunFacts
+
+_LAST_RUNS = 100
+_CHANGE = (
+    *("kind", "scenario", "backend", "phase", "metric", "night", "found", "before", "after", "p"),
+    *("recovered", "recovery_found"),
+)
+
+
+class History:
+    """An open history. Every method may raise HistoryError, by way of `history`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Hold the one place to write for a block; at its end all is kept, after an error nothing."""
+        return transaction(self.connection)
+
+    def stamp(self, identity: str) -> str | None:
+        """Return the stamp of a run that is known and has ended; None where it is to be read."""
+        row = self.connection.execute(
+            "SELECT stamp, status FROM run WHERE identity = ?", (identity,)
+        ).fetchone()
+        return None if row is None or row["status"] == "running" else str(row["stamp"])
+
+    def keep_night(self, night: NightFacts) -> None:
+        """Keep a night that may have no run at all."""
+        with self.transaction():
+            self._night(night)
+
+    def keep(self, run: RunDigest) -> None:
+        """Keep a run, whole or not at all; one that is known already is replaced."""
+        with self.transaction():
+            night = self._night(run.night)
+            self.connection.execute("DELETE FROM run WHERE identity = ?", (run.identity,))
+            self.connection.execute("UPDATE night SET findings = NULL WHERE id = ?", (night,))
+            cursor = self.connection.execute(
+                "INSERT INTO run (identity, night, scenario, backend, repeat, started_at, status, "
+                "generator_limited, unfit, program, version, host, facts, events, whole, path, root, stamp, "
+                "bytes, observed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [run.identity, night, *_columns(run)],
+            )
+            if run.levels is not None and cursor.lastrowid is not None:
+                self._figures(cursor.lastrowid, run.levels)
+
+    def _night(self, night: NightFacts) -> int:
+        self.connection.execute(
+            "INSERT INTO night (experiment, name, started_at, planned, path) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (experiment, name) DO UPDATE SET "
+            "planned = max(coalesce(planned, 0), excluded.planned), path = excluded.path "
+            "WHERE excluded.planned IS NOT NULL",
+            (
+                *map(utf8, (night.key.experiment, night.key.name)),
+                night.started_at,
+                night.planned,
+                utf8(night.path),
+            ),
+        )
+        found = self.connection.execute(
+            "SELECT id FROM night WHERE experiment = ? AND name = ?",
+            (utf8(night.key.experiment), utf8(night.key.name)),
+        ).fetchone()
+        return int(found["id"])
+
+    def _figures(self, run: int, levels: Levels) -> None:
+        for name, phase in levels.phases.items():
+            self.connection.execute(
+                "INSERT INTO phase VALUES (?, ?, ?, ?)", (run, name, phase.requests, phase.errors)
+            )
+            rows = [
+                (run, name, metric, ms, "ms", 0) for metric, ms in phase.times_ms.items() if ms is not None
+            ]
+            rows += [
+                (run, name, utf8(MEASURE + step), one.median, utf8(one.unit), 1 + one.measure)
+                for step, one in phase.steps.items()
+                if one.median is not None
+            ]
+            self.connection.executemany("INSERT OR REPLACE INTO figure VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def experiments(self) -> list[str]:
+        """Return the names (hostile) of all experiments."""
+        rows = self.connection.execute("SELECT DISTINCT experiment FROM night ORDER BY experiment")
+        return [str(row["experiment"]) for row in rows]
+
+    def nights(self, experiment: str) -> list[NightRow]:
+        """Return the nights of an experiment, the oldest first."""
+        rows = self.connection.execute(
+            "SELECT night.*, min(run.started_at) AS began FROM night LEFT JOIN run ON run.night = night.id "
+            "WHERE experiment = ? GROUP BY night.id ORDER BY coalesce(began, night.started_at), name",
+            (experiment,),
+        )
+        return [
+            NightRow(
+                row["id"],
+                NightFacts(
+                    NightKey(row["experiment"], row["name"]), row["started_at"], row["planned"], row["path"]
+                ),
+                bool(row["baseline"]),
+                None if row["findings"] is None else night_findings(row["findings"]),
+            )
+            for row in rows
+        ]
+
+    def runs(self, experiment: str | None = None) -> list[RunRow]:
+        """Return the runs of an experiment, or all, in order of time."""
+        rows = self.connection.execute(
+            "SELECT run.*, night.findings FROM run JOIN night ON night.id = run.night "
+            "WHERE ? IS NULL OR experiment = ? ORDER BY run.started_at, run.identity",
+            (experiment, experiment),
+        )
+        return [
+            RunRow(
+                row["id"],
+                row["night"],
+                row["scenario"],
+                row["backend"],
+                row["repeat"],
+                tuple(json.loads(row["unfit"])),
+                row["path"],
+                row["root"],
+                row["identity"],
+                row["started_at"],
+                row["bytes"],
+                bool(row["whole"]),
+                row["pruned_at"] is not None,
+                _censored_names(row["whole"]),
+                tuple(
+                    each.text
+                    for each in night_findings(row["findings"])
+                    if each.disqualifies and row["id"] in each.runs
+                ),
+            )
+            for row in rows
+        ]
+
+    def figures(self, experiment: str, metrics: Sequence[str]) -> Iterator[FigureRow]:
+        """Yield the figures of the given metrics."""
+        marks = ", ".join("?" * len(metrics))
+        rows = self.connection.execute(
+            "SELECT figure.* FROM figure JOIN run ON run.id = figure.run "  # noqa: S608 question marks alone
+            f"JOIN night ON night.id = run.night WHERE experiment = ? AND metric IN ({marks})",
+            (experiment, *metrics),
+        )
+        for row in rows:
+            yield FigureRow(row["run"], row["phase"], row["metric"], row["value"], row["unit"])
+
+    def time_measures(self, experiment: str) -> list[str]:
+        """Return the metrics (hostile) of measures in milliseconds that any of the last runs has."""
+        rows = self.connection.execute(
+            "SELECT DISTINCT metric FROM figure WHERE measure > 0 AND unit = 'ms' AND run IN (SELECT run.id "
+            "FROM run JOIN night ON night.id = run.night WHERE experiment = ? ORDER BY run.started_at DESC "
+            "LIMIT ?)",
+            (experiment, _LAST_RUNS),
+        )
+        return [str(row["metric"]) for row in rows]
+
+    def error_shares(self, experiment: str) -> Iterator[tuple[int, float]]:
+        """Yield (run, share of failed requests), of every run that has requests."""
+        rows = self.connection.execute(
+            "SELECT phase.* FROM phase JOIN run ON run.id = phase.run JOIN night ON night.id = run.night "
+            "WHERE experiment = ? AND phase = 'whole' AND requests > 0",
+            (experiment,),
+        )
+        for row in rows:
+            yield row["run"], row["errors"] / row["requests"]
+
+    def load(self, run: RunRow) -> ComparedRun:
+        """Return a readable run as comparisons take it: with its figures, without its records."""
+        row = self.connection.execute("SELECT * FROM run WHERE id = ?", (run.id,)).fetchone()
+        whole: dict[str, Any] = json.loads(row["whole"])
+        phases = {}
+        for phase in self.connection.execute("SELECT * FROM phase WHERE run = ?", (run.id,)).fetchall():
+            times: dict[str, float | None] = dict.fromkeys(whole["times"])
+            censored = _censored(whole).get(phase["phase"], {})
+            times |= {name: None for name in censored if not name.startswith(MEASURE)}
+            steps = {
+                name.removeprefix(MEASURE): StepLevel(None, "ms", measure=False, at_least=at_least)
+                for name, at_least in censored.items()
+                if name.startswith(MEASURE)
+            }
+            bounds = {name: ms for name, ms in censored.items() if not name.startswith(MEASURE)}
+            for figure in self.connection.execute(
+                "SELECT * FROM figure WHERE run = ? AND phase = ?", (run.id, phase["phase"])
+            ):
+                if figure["measure"]:
+                    name = figure["metric"].removeprefix(MEASURE)
+                    steps[name] = StepLevel(figure["value"], figure["unit"], figure["measure"] == 2)
+                else:
+                    times[figure["metric"]] = figure["value"]
+            phases[phase["phase"]] = PhaseLevels(phase["requests"], phase["errors"], times, steps, bounds)
+        levels = Levels(
+            phases=phases,
+            service_p50_ms=whole["service_p50_ms"],
+            lag_ms={"whole": {"p99.9": whole["lag_p999_ms"]}},
+            mismatches=whole["mismatches"],
+            judged=whole["judged"],
+            body_bytes=whole["body_bytes"],
+            damaged_measures=frozenset(whole["damaged_measures"]),
+        )
+        path = Path(run.path)
+        events = [
+            Event(t_ns, name, phase, further) for t_ns, name, phase, further in json.loads(row["events"])
+        ]
+        directory = RunDirectory(
+            path=path,
+            facts=RunFacts.model_validate_json(row["facts"]),
+            requests=RequestFile(path / REQUESTS_FILE, phases["whole"].requests),
+            routes=[],
+            errors=[],
+            events=events,
+            summary=None,
+            killed=False,
+        )
+        return ComparedRun(directory, levels, observation_of(row["observed"]))
+
+    def set_baseline(self, nights: Sequence[int], experiment: str) -> None:
+        """Make these nights the baseline of an experiment."""
+        with self.transaction():
+            self.connection.execute("UPDATE night SET baseline = 0 WHERE experiment = ?", (experiment,))
+            for night in nights:
+                self.connection.execute("UPDATE night SET baseline = 1 WHERE id = ?", (night,))
+
+    def changes(self, experiment: str) -> list[ChangeRow]:
+        """Return the changes that were reported, in the order of their reports."""
+        rows = self.connection.execute("SELECT * FROM change WHERE experiment = ? ORDER BY id", (experiment,))
+        return [
+            ChangeRow(
+                **{name: row[name] for name in _CHANGE},
+                accepted=row["accepted_at"] is not None,
+            )
+            for row in rows
+        ]
+
+    def note_changes(self, experiment: str, changes: Sequence[ChangeRow]) -> None:
+        """Note that `changes` are reported, or mended; one that is noted already only when it was mended."""
+        with self.transaction():
+            self.connection.executemany(
+                f"INSERT INTO change (experiment, {', '.join(_CHANGE)}) "  # noqa: S608 our own names
+                f"VALUES (?{', ?' * len(_CHANGE)}) "
+                "ON CONFLICT (kind, experiment, scenario, backend, phase, metric, night) DO UPDATE SET "
+                "recovered = excluded.recovered, recovery_found = excluded.recovery_found",
+                [(experiment, *(getattr(change, name) for name in _CHANGE)) for change in changes],
+            )
+
+    def accept_changes(self, experiment: str, at: str) -> None:
+        """Accept every change that was reported and not mended: it is the new level from `at` on."""
+        with self.transaction():
+            self.connection.execute(
+                "UPDATE change SET accepted_at = ? WHERE experiment = ? AND accepted_at IS NULL "
+                "AND recovered IS NULL",
+                (at, experiment),
+            )
+
+    def note_findings(self, night: int, findings: Sequence[NightFinding]) -> None:
+        """Note what the gatekeeper found on a night."""
+        with self.transaction():
+            self.connection.execute(
+                "UPDATE night SET findings = ? WHERE id = ?", (findings_text(findings), night)
+            )
+
+    def look_again(self, nights: Sequence[int]) -> None:
+        """Note that the gatekeeper is to look at these nights again."""
+        with self.transaction():
+            self.connection.executemany(
+                "UPDATE night SET findings = NULL WHERE id = ?", [(night,) for night in nights]
+            )
+
+    def decisions(self, experiment: str) -> list[Decision]:
+        """Return what was decided, the oldest first."""
+        rows = self.connection.execute(
+            "SELECT kind, name, night, made_at, made_by, note FROM decision WHERE experiment = ? ORDER BY id",
+            (experiment,),
+        )
+        return [Decision(*row) for row in rows]
+
+    def note_decision(self, experiment: str, decision: Decision) -> None:
+        """Note what somebody decided."""
+        with self.transaction():
+            self.connection.execute(
+                "INSERT INTO decision (experiment, kind, name, night, made_at, made_by, note) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    utf8(experiment),
+                    decision.kind,
+                    utf8(decision.name),
+                    decision.night,
+                    decision.at,
+                    utf8(decision.by),
+                    utf8(decision.note),
+                ),
+            )
+
+    def mark_pruned(self, run: int) -> None:
+        """Note that the raw data of a run is gone."""
+        with self.transaction():
+            self.connection.execute("UPDATE run SET pruned_at = ? WHERE id = ?", (now(), run))
+
+
+@contextmanager
+def history(path: Path) -> Iterator[History]:
+    """Open the history `path`, made where there is none. Raises HistoryError, also of errors in the block."""
+    with open_database(path) as connection:
+        yield History(connection)
+
+
+def now() -> str:
+    """Return this instant, as the history writes it."""
+    return instant(datetime.now(UTC))
+
+
+def _columns(run: RunDigest) -> list[object]:
+    facts, levels = run.facts, run.levels
+    whole = ""
+    if levels is not None:
+        whole = json.dumps(
+            {
+                "times": list(levels.phases["whole"].times_ms),
+                "service_p50_ms": levels.service_p50_ms,
+                "lag_p999_ms": levels.lag_p999_ms,
+                "mismatches": levels.mismatches,
+                "judged": levels.judged,
+                "body_bytes": levels.body_bytes,
+                "damaged_measures": sorted(levels.damaged_measures),
+                "censored": {name: _bounds(phase) for name, phase in levels.phases.items()},
+            }
+        )
+    events = [[event.t_ns, event.name, event.phase, event.further] for event in run.events]
+    return [
+        utf8(facts.scenario),
+        utf8(run.backend),
+        None if facts.repeat is None else utf8(str(facts.repeat)),
+        instant(facts.started_at) if facts.started_at else "",
+        run.status,
+        int(facts.generator_limited),
+        json.dumps(list(run.unfit)),
+        utf8(facts.program.name),
+        None if facts.program.version is None else utf8(facts.program.version),
+        facts.host.model_dump_json(),
+        facts.model_copy(update={"command": []}).model_dump_json(),
+        json.dumps(events),
+        whole,
+        utf8(run.path),
+        utf8(run.root),
+        run.stamp,
+        run.size_bytes,
+        None if run.observation is None else observation_text(run.observation),
+    ]
+
+
+def _bounds(phase: PhaseLevels) -> dict[str, float | None]:
+    """Return the lower bounds of the figures of a phase that are censored, by metric."""
+    steps = {utf8(MEASURE + name): step.at_least for name, step in phase.steps.items() if step.median is None}
+    return phase.at_least_ms | steps
+
+
+def _censored(whole: dict[str, Any]) -> dict[str, dict[str, float | None]]:
+    """Return the same of all phases, from the column `whole`; none of what older versions wrote."""
+    found: dict[str, dict[str, float | None]] = whole.get("censored", {})
+    return found
+
+
+def _censored_names(whole: str) -> frozenset[tuple[str, str]]:
+    phases = _censored(json.loads(whole)) if whole else {}
+    return frozenset((phase, metric) for phase, bounds in phases.items() for metric in bounds)
+
+
+def utf8(text: str) -> str:
+    """Return `text` without what no UTF-8 has (halves of pairs, from names that are no text)."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
