@@ -30,7 +30,7 @@ _COMMANDS = {
     "run": "plimsoll.lab.experiment.run_command:run",
     "regress": "plimsoll.analysis.regress.command:regress",
     "report": "plimsoll.analysis.report.command:report",
-    "scenario": "plimsoll.scenarios.command:scenario",
+    "scenario": "plimsoll.scenarios.scenario:scenario",
     "schedule": "plimsoll.lab.timers.command:schedule",
     "schema": "plimsoll.schema:schema",
     "serve": "plimsoll.serving.command:serve",

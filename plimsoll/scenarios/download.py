@@ -5,7 +5,7 @@ If this differs between two backends by more than a few percent, something other
 
 from pydantic import Field
 
-from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.locustfile import locustfile, runs
 from plimsoll.scenarios.running.settings import IteratedSettings
 from plimsoll.scenarios.running.user import ScenarioUser
 

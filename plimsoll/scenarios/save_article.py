@@ -13,15 +13,15 @@ from pydantic import AfterValidator, Field
 
 from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
 from plimsoll.scenarios.running.headless import Say
-from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.locustfile import locustfile, runs
 from plimsoll.scenarios.running.recognition import Trouble, trouble, words
 from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.running.settings import IdleKeys
 from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
-from plimsoll.scenarios.wordpress.articles import Article, article, revised
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
 from plimsoll.scenarios.wordpress.blocks import BlockEditor
 from plimsoll.scenarios.wordpress.classic import FORM, ClassicEditor
+from plimsoll.scenarios.wordpress.content import Article, article, revised
 from plimsoll.scenarios.wordpress.editor import Editor
 from plimsoll.scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
 from plimsoll.scenarios.wordpress.forms import form_at

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from plimsoll.rundir.events import PHASE, PHASES_UNKNOWN
 from plimsoll.scenarios.running.credentials import credentials
 from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.locustfile import locustfile, runs
 from plimsoll.scenarios.running.recognition import Trouble
 from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.running.settings import WordpressSettings, never
@@ -22,6 +22,14 @@ from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
 from plimsoll.scenarios.wordpress.account import expect_logged_in, log_in
 from plimsoll.scenarios.wordpress.frontpages import front_pages
+from plimsoll.scenarios.wordpress.upgrade import (
+    HELD_BACK,
+    NOT_UNDERSTOOD,
+    Phase,
+    PhaseMark,
+    Upgrade,
+    upgrade_trouble,
+)
 from plimsoll.scenarios.wordpress.upgrade_check import (
     choose,
     database_trouble,
@@ -30,14 +38,6 @@ from plimsoll.scenarios.wordpress.upgrade_check import (
     state,
 )
 from plimsoll.scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
-from plimsoll.scenarios.wordpress.upgrade_stream import (
-    HELD_BACK,
-    NOT_UNDERSTOOD,
-    Phase,
-    PhaseMark,
-    Upgrade,
-    upgrade_trouble,
-)
 
 ABOUT = {
     "does": "presses the button of the core upgrade, times every phase, and verifies the result",

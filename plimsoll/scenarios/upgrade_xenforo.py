@@ -17,17 +17,17 @@ from plimsoll.common.redaction import redacted
 from plimsoll.common.ssh import Access
 from plimsoll.scenarios.running.credentials import credentials
 from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
-from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.locustfile import locustfile, runs
 from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, never
 from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
 from plimsoll.scenarios.xenforo.form import Form
 from plimsoll.scenarios.xenforo.frontpages import front_pages
+from plimsoll.scenarios.xenforo.installer import Check, UpgradeStopped, Walk
 from plimsoll.scenarios.xenforo.pages import Pages
 from plimsoll.scenarios.xenforo.pagesfile import STAND_IN, read_pages
 from plimsoll.scenarios.xenforo.remote_upgrade import RemoteUpgrade
-from plimsoll.scenarios.xenforo.walk import Check, UpgradeStopped, Walk
 
 ABOUT = {
     "does": "walks through the pages of a forum's upgrade until the last, or runs it over SSH",

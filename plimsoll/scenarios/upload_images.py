@@ -13,7 +13,7 @@ from plimsoll.scenarios.running.consent import origin
 from plimsoll.scenarios.running.credentials import credentials
 from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
 from plimsoll.scenarios.running.headless import Say
-from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.locustfile import locustfile, runs
 from plimsoll.scenarios.running.settings import IdleKeys
 from plimsoll.scenarios.wordpress.account import try_login
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings

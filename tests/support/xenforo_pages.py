@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from plimsoll.scenarios.running.errors import StepFailedError
 from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.xenforo.form import Form
+from plimsoll.scenarios.xenforo.installer import Check
 from plimsoll.scenarios.xenforo.pages import Pages
 from plimsoll.scenarios.xenforo.pagesfile import STAND_IN, read_pages
-from plimsoll.scenarios.xenforo.walk import Check
 
 SITE = "http://clone.test/"
 INSTALLER = "http://clone.test/forum/install/"

@@ -9,7 +9,7 @@ from plimsoll.scenarios.running.errors import StepFailedError
 from plimsoll.scenarios.running.recognition import Trouble, trouble, words
 from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
-from plimsoll.scenarios.wordpress.articles import Article
+from plimsoll.scenarios.wordpress.content import Article
 from plimsoll.scenarios.wordpress.editor import lost
 from plimsoll.scenarios.wordpress.forms import action, fields, form_at
 from plimsoll.scenarios.wordpress.rest import twice

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from plimsoll.scenarios.running.client import SiteClient
 from plimsoll.scenarios.running.recognition import Trouble
-from plimsoll.scenarios.wordpress.articles import Article
+from plimsoll.scenarios.wordpress.content import Article
 
 
 class Editor(Protocol):

@@ -23,7 +23,7 @@ from plimsoll.scenarios.running.errors import StepFailedError
 from plimsoll.scenarios.running.recognition import Trouble, trouble, words
 from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.running.settings import SiteSettings
-from plimsoll.scenarios.wordpress.articles import Article, Picture
+from plimsoll.scenarios.wordpress.content import Article, Picture
 from plimsoll.scenarios.wordpress.editor import Editor
 from plimsoll.scenarios.wordpress.profile import Ask, Profile
 from plimsoll.scenarios.wordpress.rest import Rest, is_object

@@ -8,10 +8,10 @@ from plimsoll.common.ssh import Access, connect_trouble
 from plimsoll.scenarios.running.client import Sent
 from plimsoll.scenarios.running.errors import StepFailedError
 from plimsoll.scenarios.running.recognition import Trouble
+from plimsoll.scenarios.xenforo.installer import UpgradeStopped
 from plimsoll.scenarios.xenforo.output import LastLines, LineSplitter, OutputPhase, PhaseFinder, judge_output
 from plimsoll.scenarios.xenforo.pages import CommandOutput, Texts
 from plimsoll.scenarios.xenforo.ssh import Ended, SshSession
-from plimsoll.scenarios.xenforo.walk import UpgradeStopped
 
 _MOST_EVENTS = 10_000  # a progress bar prints many lines
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.scenarios.wordpress.upgrade_stream import PHASES
+from plimsoll.scenarios.wordpress.upgrade import PHASES
 from tests.support.poll import Poll
 from tests.support.programs import need
 from tests.support.scenario import Ran, changed, ended, interrupt, plugin, ran, started

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import lxml.html
 import pytest
 
-from plimsoll.scenarios.wordpress.articles import Article, article, revised
+from plimsoll.scenarios.wordpress.content import Article, article, revised
 
 BLOCK = re.compile(r"<!-- (/?)wp:([a-z-]+)( \{.*?\})? -->")
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from plimsoll.cli import main
 from plimsoll.scenarios.clean_up import wanted_of
 from plimsoll.scenarios.running.errors import SettingsError
-from plimsoll.scenarios.wordpress.articles import article
+from plimsoll.scenarios.wordpress.content import article
 from plimsoll.scenarios.wordpress.leftovers import run_of
 from plimsoll.scenarios.wordpress.media import named
 from tests.support.rundir import records, write_run

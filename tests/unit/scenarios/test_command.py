@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
 from plimsoll.scenarios import registry
-from plimsoll.scenarios.command import scenario
+from plimsoll.scenarios.scenario import scenario
 
 
 def run(*arguments: str) -> Result:

@@ -6,9 +6,9 @@ import pytest
 
 from plimsoll.scenarios import registry
 from plimsoll.scenarios.clean_up import command as clean_up
-from plimsoll.scenarios.command import scenario
 from plimsoll.scenarios.init_clone import init_clone
 from plimsoll.scenarios.running.options import flag
+from plimsoll.scenarios.scenario import scenario
 from tests.support.paths import DOCS
 
 COMMON = DOCS / "scenarios.md"

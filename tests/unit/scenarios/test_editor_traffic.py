@@ -16,8 +16,8 @@ import pytest
 from plimsoll.scenarios.running.client import Sent, SiteClient
 from plimsoll.scenarios.running.credentials import Credentials
 from plimsoll.scenarios.running.settings import ScenarioSettings
-from plimsoll.scenarios.wordpress.articles import Article, Picture, article
 from plimsoll.scenarios.wordpress.blocks import BlockEditor
+from plimsoll.scenarios.wordpress.content import Article, Picture, article
 from plimsoll.scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
 from plimsoll.scenarios.wordpress.profile import Profile
 from plimsoll.scenarios.wordpress.rest import Rest

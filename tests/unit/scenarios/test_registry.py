@@ -21,7 +21,7 @@ ON_LOCUST = '''"""A scenario for a test: asks for one page."""
 
 from pydantic import Field
 
-from plimsoll.scenarios.running.hooks import locustfile, runs
+from plimsoll.scenarios.running.locustfile import locustfile, runs
 from plimsoll.scenarios.running.settings import IteratedSettings
 from plimsoll.scenarios.running.user import ScenarioUser
 

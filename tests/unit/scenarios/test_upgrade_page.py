@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.scenarios.running.reply import Reply
-from plimsoll.scenarios.wordpress.upgrade_stream import PHASES, Phase, PhaseMark, Upgrade, upgrade_trouble
+from plimsoll.scenarios.wordpress.upgrade import PHASES, Phase, PhaseMark, Upgrade, upgrade_trouble
 from tests.support.paths import FIXTURES
 
 _RECORDED = FIXTURES / "wordpress"

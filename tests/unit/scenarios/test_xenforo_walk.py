@@ -7,9 +7,9 @@ import pytest
 from plimsoll.scenarios.running.credentials import Credentials
 from plimsoll.scenarios.running.errors import StepFailedError
 from plimsoll.scenarios.xenforo.form import Form
+from plimsoll.scenarios.xenforo.installer import UpgradeStopped, UpgradeTimes, Walk
 from plimsoll.scenarios.xenforo.names import OTHER, StepNames
 from plimsoll.scenarios.xenforo.pages import PageLimits, Pages, Start
-from plimsoll.scenarios.xenforo.walk import UpgradeStopped, UpgradeTimes, Walk
 from tests.support.xenforo_pages import (
     INSTALLER,
     SITE,
