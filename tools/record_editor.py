@@ -27,11 +27,9 @@ from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import PlimsollError
 from plimsoll.scenarios.browser import chromium_program, chromium_version
 from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.consent import require_consent
-from plimsoll.scenarios.running.credentials import Credentials, credentials
-from plimsoll.scenarios.running.options import validated
+from plimsoll.scenarios.running.clonelist import Credentials, credentials, require_consent
 from plimsoll.scenarios.running.runname import run_name
-from plimsoll.scenarios.running.settings import WordpressSettings
+from plimsoll.scenarios.running.settings import WordpressSettings, validated
 from plimsoll.scenarios.wordpress.account import log_in
 from plimsoll.scenarios.wordpress.leftovers import Leftovers
 from plimsoll.scenarios.wordpress.rest import Rest

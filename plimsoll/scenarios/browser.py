@@ -15,16 +15,17 @@ from pydantic import AfterValidator, Field, model_validator
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.names import SCREENSHOTS_FOLDER
-from plimsoll.scenarios.k6.access import script_access
 from plimsoll.scenarios.k6.build import k6_program
 from plimsoll.scenarios.k6.run import Job, Progress, Say, run_k6
-from plimsoll.scenarios.running.access import ACCESS_FILES, access_of
-from plimsoll.scenarios.running.consent import origin, require_consent
-from plimsoll.scenarios.running.credentials import Credentials, credentials
-from plimsoll.scenarios.running.errors import problem_of, raise_all
+from plimsoll.scenarios.running.access import ACCESS_FILES, access_of, script_access
+from plimsoll.scenarios.running.clonelist import (
+    Credentials,
+    credentials,
+    require_ready,
+)
 from plimsoll.scenarios.running.runname import run_name
 from plimsoll.scenarios.running.session import facts, run_directory
-from plimsoll.scenarios.running.settings import WordpressSettings
+from plimsoll.scenarios.running.settings import WordpressSettings, origin
 from plimsoll.scenarios.running.targets import resolved
 from plimsoll.scenarios.wordpress.snapshot import snapshot
 
@@ -109,14 +110,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
 
     Raises SettingsError, ConsentError, NoBrowserError, NoK6Error.
     """
-    raise_all(
-        problem_of(check)
-        for check in (
-            lambda: access_of(settings),
-            lambda: credentials(settings),
-            lambda: require_consent(settings, "browser"),
-        )
-    )
+    require_ready("browser", settings)
     account = credentials(settings)
     chromium = chromium_program(settings.chromium)
     k6, version = k6_program(say)

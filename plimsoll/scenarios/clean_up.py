@@ -11,19 +11,16 @@ from typing import Any, ClassVar
 import click
 from pydantic import Field
 
-from plimsoll.common.errors import PlimsollError
+from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.events import CREATED, REMOVED, RUN_NAME, read_events
 from plimsoll.rundir.names import EVENTS_FILE, SHARDS_FOLDER
-from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.consent import origin, require_consent
-from plimsoll.scenarios.running.credentials import credentials
-from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
-from plimsoll.scenarios.running.options import cautions, click_options, validated
+from plimsoll.scenarios.running.client import SiteClient, StepFailedError
+from plimsoll.scenarios.running.clonelist import credentials, require_consent
 from plimsoll.scenarios.running.runname import PREFIX, is_run_name
-from plimsoll.scenarios.running.settings import ChangingSettings
+from plimsoll.scenarios.running.settings import ChangingSettings, cautions, click_options, origin, validated
 from plimsoll.scenarios.wordpress.account import log_in
 from plimsoll.scenarios.wordpress.leftovers import KINDS, Leftover, Leftovers
 from plimsoll.scenarios.wordpress.rest import Rest

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from plimsoll.scenarios import registry
-from plimsoll.scenarios.running.options import value_type
+from plimsoll.scenarios.running.settings import value_type
 
 FOLDER = Path(__file__).with_name("k6") / "defaults"
 _KINDS = {

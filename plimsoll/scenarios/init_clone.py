@@ -15,24 +15,21 @@ import dns.exception
 import dns.resolver
 import lxml.html
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.scenarios.running.client import SiteClient
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble
 from plimsoll.scenarios.running.clonelist import (
     DEFAULT,
     Clone,
     SiteConfig,
     being_changed,
     read_config,
+    secret_in,
     text_of,
     with_entry,
     without_entry,
 )
-from plimsoll.scenarios.running.credentials import secret_in
-from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
-from plimsoll.scenarios.running.options import cautions, click_options, validated
-from plimsoll.scenarios.running.recognition import Trouble
-from plimsoll.scenarios.running.reply import Reply
-from plimsoll.scenarios.running.settings import SiteSettings
+from plimsoll.scenarios.running.settings import SiteSettings, cautions, click_options, validated
 
 # Quad9's and Cloudflare's, which anybody may ask: that of the house may know clones by the site's name.
 PUBLIC_RESOLVERS = ("9.9.9.9", "1.1.1.1")

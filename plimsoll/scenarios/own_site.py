@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from plimsoll.common.atomic import replace_text
-from plimsoll.common.errors import PlimsollError
+from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.scenarios.running.clonelist import (
     DEFAULT,
     Clone,
@@ -18,7 +18,6 @@ from plimsoll.scenarios.running.clonelist import (
     with_entry,
     without_entry,
 )
-from plimsoll.scenarios.running.errors import SettingsError
 
 _FOLDER = ".plimsoll"  # beside the list; only its owner may enter
 

@@ -11,11 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
+from plimsoll.common.errors import SettingsError
+from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble, trouble, words
 from plimsoll.scenarios.running.headless import Say
 from plimsoll.scenarios.running.locustfile import locustfile, runs
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.running.settings import IdleKeys
 from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings

@@ -14,7 +14,7 @@ from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import SUMMARY_FILE
 from plimsoll.scenarios import registry
 from plimsoll.scenarios.registry import Scenario
-from plimsoll.scenarios.running.options import cautions, click_options, validated
+from plimsoll.scenarios.running.settings import cautions, click_options, validated
 
 _CLEAN_UP = "clean-up"
 

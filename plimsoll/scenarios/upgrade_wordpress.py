@@ -12,11 +12,9 @@ import gevent
 from pydantic import AfterValidator, Field
 
 from plimsoll.rundir.events import PHASE, PHASES_UNKNOWN
-from plimsoll.scenarios.running.credentials import credentials
-from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble
+from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import locustfile, runs
-from plimsoll.scenarios.running.recognition import Trouble
-from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.running.settings import WordpressSettings, never
 from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits

@@ -12,13 +12,13 @@ import gevent
 from locust.exception import StopUser
 from pydantic import AfterValidator, Field, model_validator
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
 from plimsoll.common.ssh import Access
-from plimsoll.scenarios.running.credentials import credentials
-from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
+from plimsoll.scenarios.running.client import Reply, StepFailedError
+from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import locustfile, runs
-from plimsoll.scenarios.running.reply import Reply
 from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, never
 from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits

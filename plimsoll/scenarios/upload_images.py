@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from plimsoll.scenarios.running.consent import origin
-from plimsoll.scenarios.running.credentials import credentials
-from plimsoll.scenarios.running.errors import SettingsError, StepFailedError
+from plimsoll.common.errors import SettingsError
+from plimsoll.scenarios.running.client import StepFailedError
+from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.headless import Say
 from plimsoll.scenarios.running.locustfile import locustfile, runs
-from plimsoll.scenarios.running.settings import IdleKeys
+from plimsoll.scenarios.running.settings import IdleKeys, origin
 from plimsoll.scenarios.wordpress.account import try_login
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
 from plimsoll.scenarios.wordpress.images import file_of

@@ -6,15 +6,13 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.scenarios.k6.access import script_access
 from plimsoll.scenarios.k6.build import k6_program
 from plimsoll.scenarios.k6.run import Job, Progress, Say, run_k6
-from plimsoll.scenarios.running.access import ACCESS_FILES, access_of
-from plimsoll.scenarios.running.consent import origin
-from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.running.access import ACCESS_FILES, access_of, script_access
 from plimsoll.scenarios.running.session import facts, run_directory
-from plimsoll.scenarios.running.settings import HostPort, IdleKeys, ScenarioSettings
+from plimsoll.scenarios.running.settings import HostPort, IdleKeys, ScenarioSettings, origin
 from plimsoll.scenarios.running.stages import Stage, parse_stages
 from plimsoll.scenarios.running.targets import k6_hosts
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, StepFailedError
 from plimsoll.scenarios.xenforo.form import Form
 from plimsoll.scenarios.xenforo.installer import Check
 from plimsoll.scenarios.xenforo.pages import Pages

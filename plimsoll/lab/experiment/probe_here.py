@@ -17,8 +17,7 @@ from plimsoll.lab.experiment.scenario_kinds import logs_in
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.together.members import Member
 from plimsoll.scenarios.registry import MODULES, scenario
-from plimsoll.scenarios.running.consent import require_consent
-from plimsoll.scenarios.running.credentials import credentials
+from plimsoll.scenarios.running.clonelist import credentials, require_consent
 from plimsoll.scenarios.running.settings import ChangingSettings
 
 _LOG_S = 300.0  # to read a log; a longer one is readable

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.lab.errors import LabError
-from plimsoll.scenarios.running.credentials import secret_in
-from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.scenarios.running.clonelist import secret_in
 
 ID_NAME, SECRET_NAME = "PLIMSOLL_PROXMOX_TOKEN_ID", "PLIMSOLL_PROXMOX_TOKEN_SECRET"
 _ID = re.compile(r"([^\s:/!=@]+@[A-Za-z][A-Za-z0-9._-]*)!([A-Za-z][A-Za-z0-9._-]*)")

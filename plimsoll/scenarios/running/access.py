@@ -1,4 +1,4 @@
-"""What a guarded site wants before it shows anything: headers, a password, cookies, a certificate.
+"""What a guarded site asks for before it shows anything: headers, a password, cookies, a certificate.
 
 All of it comes from files that only their owner can read, stays in memory, and goes to the target alone.
 """
@@ -6,19 +6,18 @@ All of it comes from files that only their owner can read, stays in memory, and 
 import base64
 import re
 import ssl
+import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.common.redaction import REDACTED
-from plimsoll.scenarios.running.errors import SettingsError
-from plimsoll.scenarios.running.secretfile import first_line_of, secret_text
 
 # The settings that name such files; none of their paths is kept.
 ACCESS_FILES = ("header_file", "basic_auth_file", "cookie_file", "client_cert", "client_key")
-
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: a token
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 _COOKIE_VALUE = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*")  # RFC 6265, 4.1.1: cookie-octet
@@ -30,7 +29,7 @@ _OURS = {
 }
 _SHORTEST = 6  # of secrets that are taken out of what is kept: shorter ones stand in many a word
 _NETSCAPE_FIELDS = 7  # domain, subdomains, path, secure, expires, name, value
-
+_LARGEST_BYTES = 1 << 20  # of a file of secrets
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -87,6 +86,20 @@ def access_of(settings: AccessSettings) -> Access:
         certificate = (str(settings.client_cert), str(settings.client_key or settings.client_cert))
     long_enough = {secret for secret in secrets if len(secret) >= _SHORTEST}
     return Access(headers, cookies, certificate, tuple(sorted(long_enough, key=len, reverse=True)))
+
+
+def script_access(access: Access) -> dict[str, Any]:
+    """Return what k6/access.js reads: headers, cookies, and the texts of certificate and key.
+
+    Raises SettingsError for files that went since they were checked.
+    """
+    cert, key = access.certificate or (None, None)
+    return {
+        "headers": dict(access.headers),
+        "cookies": dict(access.cookies),
+        "cert": certificate_text(Path(cert)) if cert else "",
+        "key": secret_text(Path(key)) if key else "",
+    }
 
 
 def read_headers(path: Path) -> Pairs:
@@ -153,9 +166,23 @@ def read_cookies(path: Path, host: str | None = None) -> Pairs:
     return tuple(cookies.items())
 
 
+def _is_for(domain: str, subdomains: str, host: str) -> bool:
+    """Return True if a cookie of a cookies.txt goes to `host`."""
+    name = domain.removeprefix("#HttpOnly_").lstrip(".").lower()
+    return host == name or (subdomains == "TRUE" and host.endswith(f".{name}"))
+
+
+def _lines(path: Path, comment: re.Pattern[str] = re.compile("#")) -> list[tuple[int, str]]:
+    """Return the lines of `path` that are neither empty nor comments, with their numbers."""
+    numbered = enumerate(secret_text(path).splitlines(), 1)
+    return [
+        (number, line.strip(" \r")) for number, line in numbered if line.strip() and not comment.match(line)
+    ]
+
+
 def check_certificate(cert: Path, key: Path | None) -> None:
     """Check that `cert` (PEM) and its key, `key` or in the same file, fit. Raises SettingsError."""
-    text = secret_text(key or cert) if key or _holds_key(cert) else ""
+    text = secret_text(key or cert) if key or "PRIVATE KEY" in certificate_text(cert) else ""
     if "PRIVATE KEY" not in text:
         where = (
             f"{key} holds no private key" if key else f"{cert} holds no private key: give --client-key FILE"
@@ -184,19 +211,26 @@ def certificate_text(cert: Path) -> str:
         raise SettingsError(f"{cert} is not PEM") from None
 
 
-def _holds_key(cert: Path) -> bool:
-    return "PRIVATE KEY" in certificate_text(cert)
+def secret_text(path: Path) -> str:
+    """Return the text of `path`. Raises SettingsError with the remedy, and never with what is in the file."""
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise SettingsError(f"{path} is not a file")
+        if about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise SettingsError(f"{path} is readable by others; run: chmod 600 {path}")
+        if about.st_size > _LARGEST_BYTES:
+            raise SettingsError(f"{path} is larger than {_LARGEST_BYTES >> 20} MiB: is it the right file?")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8 text") from None
 
 
-def _is_for(domain: str, subdomains: str, host: str) -> bool:
-    """Return True if a cookie of a cookies.txt goes to `host`."""
-    name = domain.removeprefix("#HttpOnly_").lstrip(".").lower()
-    return host == name or (subdomains == "TRUE" and host.endswith(f".{name}"))
-
-
-def _lines(path: Path, comment: re.Pattern[str] = re.compile("#")) -> list[tuple[int, str]]:
-    """Return the lines of `path` that are neither empty nor comments, with their numbers."""
-    numbered = enumerate(secret_text(path).splitlines(), 1)
-    return [
-        (number, line.strip(" \r")) for number, line in numbered if line.strip() and not comment.match(line)
-    ]
+def first_line_of(path: Path) -> str:
+    """Return the first line of `path`. Raises SettingsError where it is empty, too."""
+    line = secret_text(path).partition("\n")[0].rstrip("\r")
+    if not line:
+        raise SettingsError(f"the first line of {path} is empty")
+    return line

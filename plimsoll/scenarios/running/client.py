@@ -1,29 +1,168 @@
-"""A browser's share of HTTP: cookies, one site, every request timed and reported."""
+"""One visitor's HTTP: requests to one site, replies, and what is wrong with them.
 
+Every request is timed and reported. Status 200 may hide an error, so each reply is searched for the messages
+that sites show in place of a page.
+"""
+
+import errno
+import json
 import re
+import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
+from http.client import RemoteDisconnected
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import lxml.html
 import requests
 import urllib3
+import urllib3.exceptions as u3
+from requests.adapters import HTTPAdapter
 
 from plimsoll.scenarios.running.access import access_of
-from plimsoll.scenarios.running.connect import ConnectTimer, TimedAdapter
-from plimsoll.scenarios.running.consent import origin
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble, trouble
-from plimsoll.scenarios.running.reply import Reply
-from plimsoll.scenarios.running.settings import SiteSettings
-from plimsoll.scenarios.running.transport import error_kind
+from plimsoll.scenarios.running.settings import SiteSettings, origin
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Plimsoll"
 _CHUNK = 1 << 16
 _LONGEST_CONNECT_S = 30.0
 _PORT = re.compile(r":[0-9]*$")
+_CPU = re.compile(r"(?:^|,)\s*cpu\s*;[^,]*?dur=([0-9.]+)")
+_LONGEST = 200_000  # trouble stands at the start or the end of a page, never deep in an article
+_FATAL = re.compile(
+    r"<b>(?:PHP )?(?:Fatal|Parse) error</b>|^PHP (?:Fatal|Parse) error:"
+    r"|\bUncaught (?:\w*Error|\w*Exception)\b.{0,400}(?:thrown in|Stack trace)"
+    r"|There has been a critical error on this website",
+    re.S | re.M,
+)
+_DISK = re.compile(
+    r"No space left on device|Errcode: 28\b|[Dd]isk (?:is )?full|not enough (?:free )?(?:disk )?space"
+    r"|disk_full|quota exceeded|could not be written to disk|Failed to write file to disk"
+)
+_DATABASE = re.compile(r"Error establishing a database connection|database server has gone away")
+_NONCE = re.compile(
+    r"The link you followed has expired|rest_cookie_invalid_nonce|Are you sure you want to do this\?"
+)
+_FORBIDDEN = re.compile(
+    r"[Ss]orry, you are not allowed|need a higher level of permission"
+    r"|rest_cannot_\w+|rest_forbidden|rest_not_logged_in"
+)
+_MAINTENANCE = re.compile(r"Briefly unavailable for scheduled maintenance")
+_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.S)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A whole response. `body` is empty if the caller took it piece by piece; header names are lower case."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    total_us: int
+
+    @cached_property
+    def text(self) -> str:
+        """The body as text; bytes that are not UTF-8 are replaced."""
+        return self.body.decode("utf-8", errors="replace")
+
+    @cached_property
+    def page(self) -> lxml.html.HtmlElement:
+        """The body as HTML; an empty page if it has none."""
+        text = self.text.replace("\0", "").strip()
+        return lxml.html.document_fromstring(text or "<html><body></body></html>", base_url=self.url)
+
+    @cached_property
+    def data(self) -> Any:
+        """The body as JSON; None if it is not JSON."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+    @property
+    def location(self) -> str:
+        """The target of a redirect; empty if the reply is not one."""
+        return self.headers.get("location", "") if 300 <= self.status < 400 else ""
+
+    @property
+    def server_cpu_ms(self) -> float | None:
+        """CPU time from the header `Server-Timing: cpu;dur=…` (W3C Server Timing); None without it."""
+        found = _CPU.search(self.headers.get("server-timing", ""))
+        try:
+            return float(found[1]) if found else None
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A kind of `errors.json`, and the site's own words."""
+
+    kind: str
+    detail: str
+
+
+def trouble(reply: Reply) -> Trouble | None:
+    """Return the trouble in `reply`, or None. A status of 400 or more is always one."""
+    text = reply.text
+    if len(text) > 2 * _LONGEST:
+        text = text[:_LONGEST] + text[-_LONGEST:]
+    if reply.status in (502, 503, 504) and _by_proxy(reply, text):
+        return Trouble("backend_dead", f"status {reply.status} from the proxy: {words(text)}")
+    if reply.status == 503 and (_MAINTENANCE.search(text) or reply.headers.get("retry-after") == "600"):
+        return Trouble(
+            "upgrade_locked",
+            f"the site is in maintenance mode: {words(text)} If no upgrade is running, one has broken off: "
+            "delete the file .maintenance beside wp-config.php",
+        )
+    if _DISK.search(text):
+        return Trouble("out_of_disk", words(text, _DISK))
+    if _FATAL.search(text):
+        return Trouble("php_fatal", words(text, _FATAL))
+    if _DATABASE.search(text) and reply.status >= 500:
+        return Trouble("backend_dead", words(text, _DATABASE))
+    if reply.status < 400:
+        return None
+    if _NONCE.search(text) or (reply.status == 403 and text.strip() == "-1"):
+        return Trouble("nonce_expired", words(text, _NONCE))
+    if reply.status in (401, 403, 500) and _FORBIDDEN.search(text):
+        return Trouble("no_permission", words(text, _FORBIDDEN))
+    return Trouble("http_error", f"status {reply.status}: {words(text)}")
+
+
+def _by_proxy(reply: Reply, text: str) -> bool:
+    server = reply.headers.get("server", "").lower()
+    return (
+        "varnish" in server
+        or "Guru Meditation" in text
+        or "Backend fetch failed" in text
+        or bool(re.search(r"<center>(?:nginx|openresty)[^<]*</center>", text))
+        or ("<html" not in text.lower() and "x-varnish" in reply.headers)
+    )
+
+
+def words(html: str, near: re.Pattern[str] | None = None) -> str:
+    """Return up to 200 characters of the visible text in `html`, near a match of `near` if there is one."""
+    found = near.search(html) if near else None
+    if found:
+        html = html[max(found.start() - 20, 0) : found.start() + 600]
+    return " ".join(_TAGS.sub(" ", html).split())[:200]
+
+
+class StepFailedError(Exception):
+    """A step of a scenario failed.
+
+    `kind` is a name of `errors.json`; `hopeless` means that no later step can succeed.
+    """
+
+    def __init__(self, step: str, kind: str, detail: str, *, hopeless: bool = False) -> None:
+        super().__init__(f"{step}: {kind.replace('_', ' ')}: {detail}")
+        self.step, self.kind, self.detail, self.hopeless = step, kind, detail, hopeless
+
 
 Check = Callable[[Reply], Trouble | None]
 Chunk = Callable[[int, bytes], None]  # monotonic_ns, bytes
@@ -142,7 +281,10 @@ class SiteClient:
             reply = self._exchange(request, one, each)
             found = check(reply)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            reply, found = None, Trouble(error_kind(error), _first_line(error))
+            reply, found = (
+                None,
+                Trouble(error_kind(error), (str(error).splitlines() or [type(error).__name__])[0]),
+            )
         if found:
             found = Trouble(found.kind, self._access.hidden(found.detail))
         done_ns = one.done_ns or time.monotonic_ns()
@@ -166,7 +308,7 @@ class SiteClient:
             raise StepFailedError(step, sent.error, sent.detail)
         return reply
 
-    def _exchange(self, request: requests.PreparedRequest, one: "_Exchange", each: Chunk | None) -> Reply:
+    def _exchange(self, request: requests.PreparedRequest, one: _Exchange, each: Chunk | None) -> Reply:
         """Send `request` and read the whole reply, noting in `one` what happened when."""
         collected = bytearray()
         self._timer.connect_us = 0
@@ -207,5 +349,106 @@ class SiteClient:
         self._session.close()
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+class ConnectTimer:
+    """The time that the last request spent on a new connection; 0 if it reused one."""
+
+    connect_us = 0
+
+    def add(self, started_ns: int) -> None:
+        """Add the time since `started_ns` (monotonic clock)."""
+        self.connect_us += (time.monotonic_ns() - started_ns) // 1000
+
+
+class TimedAdapter(HTTPAdapter):
+    """An adapter whose connections report to `timer` how long they took to open, name and TLS included.
+
+    Up to `connections` are kept.
+    """
+
+    def __init__(self, timer: ConnectTimer, connect_to: str | None, connections: int = 2) -> None:
+        self._timer, self._connect_to = timer, connect_to
+        super().__init__(pool_connections=2, pool_maxsize=connections, max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **keywords: Any) -> None:
+        """Make the manager with pools of timed connections."""
+        super().init_poolmanager(*args, **keywords)
+        timer = self._timer
+
+        class Plain(urllib3.connection.HTTPConnection):
+            def connect(self) -> None:
+                started_ns = time.monotonic_ns()
+                super().connect()
+                timer.add(started_ns)
+
+        class Secure(urllib3.connection.HTTPSConnection):
+            def connect(self) -> None:
+                started_ns = time.monotonic_ns()
+                super().connect()
+                timer.add(started_ns)
+
+        class PlainPool(urllib3.HTTPConnectionPool):
+            ConnectionCls = Plain
+
+        class SecurePool(urllib3.HTTPSConnectionPool):
+            ConnectionCls = Secure
+
+        self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
+
+    def build_connection_pool_key_attributes(
+        self, request: requests.PreparedRequest, verify: Any, cert: Any = None
+    ) -> Any:
+        """Connect to `connect_to` if set; the site's name stays in Host, SNI and the certificate check."""
+        parameters: Any = super().build_connection_pool_key_attributes(request, verify, cert)
+        host, pool = parameters
+        if self._connect_to:
+            name = host["host"]
+            address, _, port = self._connect_to.rpartition(":")
+            host |= {"host": address.strip("[]"), "port": int(port)}
+            request.headers["Host"] = urlsplit(request.url or "").netloc
+            if host["scheme"] == "https":
+                pool |= {"server_hostname": name, "assert_hostname": name}
+        return host, pool
+
+
+def error_kind(error: BaseException) -> str:
+    """Return the name in `errors.json` for an exception of requests, looking through to its causes. Pure."""
+    chain = list(_causes(error))
+    if any(isinstance(cause, ssl.SSLError | requests.exceptions.SSLError) for cause in chain):
+        return "tls_failed"
+    if any(isinstance(cause, RemoteDisconnected) for cause in chain):  # to Python this is a reset as well
+        return "closed_early"
+    for cause in chain:
+        if isinstance(cause, ConnectionRefusedError):
+            return "connect_refused"
+        if isinstance(cause, ConnectionResetError | BrokenPipeError):
+            return "reset"
+        if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
+            return "connect_refused"
+    if any(isinstance(cause, u3.NewConnectionError) for cause in chain):  # urllib3 has it as a time-out
+        return "connect_failed"
+    if any(isinstance(cause, requests.Timeout | u3.TimeoutError | TimeoutError) for cause in chain):
+        return "timeout"
+    ended = ("closed connection", "ended prematurely")
+    if any(
+        isinstance(cause, u3.IncompleteRead) or any(words in str(cause) for words in ended) for cause in chain
+    ):
+        return "closed_early"
+    if any(isinstance(cause, u3.ProtocolError | requests.exceptions.ChunkedEncodingError) for cause in chain):
+        return "bad_response"
+    if any(isinstance(cause, requests.ConnectionError) for cause in chain):
+        return "connect_failed"
+    return "bad_response" if isinstance(error, requests.RequestException | u3.HTTPError) else "other"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        # The reason of urllib3's errors is an exception, that of ssl's a word.
+        further = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
+        waiting += [cause for cause in further if isinstance(cause, BaseException)]

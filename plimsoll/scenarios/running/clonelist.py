@@ -1,9 +1,14 @@
-"""The file `plimsoll.yml`: the clones that scenarios may change, each with the way that leads to it."""
+"""plimsoll.yml: the clones that may be changed, the account on each, and whether a run may begin.
+
+A target may be changed if it is listed there, or if the user allows this one run. Passwords come from the
+environment, or from a file that only its owner can read.
+"""
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import normpath
 from typing import Any
@@ -13,9 +18,17 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from plimsoll.common.atomic import replace_text
+from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.yamlfile import parse_model, read_model
-from plimsoll.scenarios.running.errors import SettingsError
-from plimsoll.scenarios.running.settings import BaseUrl, HostPort
+from plimsoll.scenarios.running.access import access_of, first_line_of
+from plimsoll.scenarios.running.settings import (
+    AccountSettings,
+    BaseUrl,
+    ChangingSettings,
+    HostPort,
+    ScenarioSettings,
+    origin,
+)
 
 DEFAULT = Path("plimsoll.yml")
 _MANUAL = "docs/scenarios.md"
@@ -23,6 +36,103 @@ _HEAD = """\
 # The clones that scenarios may change (docs/scenarios.md). An entry with connect_to gives leave only to
 # runs with that very --connect-to: without it, the same address is the live site.
 """
+
+
+class ConsentError(PlimsollError):
+    """The scenario would change a site without consent."""
+
+
+def require_ready(scenario: str, settings: ScenarioSettings) -> None:
+    """Check that the scenario may start. Raises PlimsollError with all that is against it."""
+    checks: list[Callable[[], object]] = [lambda: access_of(settings)]
+    if isinstance(settings, AccountSettings) and settings.needs_account:
+        checks.append(lambda: credentials(settings))
+    if isinstance(settings, ChangingSettings):
+        checks.append(lambda: require_consent(settings, scenario))
+    problems: list[PlimsollError] = []
+    for check in checks:
+        try:
+            check()
+        except PlimsollError as error:
+            problems.append(error)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        lines = [line for problem in problems for line in str(problem).splitlines()]
+        raise SettingsError("\n".join(dict.fromkeys(lines)))
+
+
+def require_consent(settings: ChangingSettings, scenario: str) -> None:
+    """Check that the scenario may change its target. Raises ConsentError, or SettingsError for a bad file."""
+    if settings.i_may_change_this_site:
+        return
+    path = settings.site_config or DEFAULT
+    listed = config_of(settings.site_config)
+    if listed.of(settings.target, settings.connect_to):
+        return
+    if ways := listed.by_another_way(settings.target):
+        way = f"with --connect-to {settings.connect_to}" if settings.connect_to else "without --connect-to"
+        raise ConsentError(
+            f"{scenario} changes the site, and {path} lists {settings.target} as a clone "
+            f"only with --connect-to {' or '.join(ways)}: this run, {way}, may reach the live site. "
+            f"Add --connect-to {ways[0]}"
+        )
+    raise ConsentError(
+        f"{scenario} changes the site, and {settings.target} is not listed under clones in {path}: "
+        "list it there (plimsoll init-clone URL asks it first), or add --i-may-change-this-site"
+    )
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """An account; its password shows in no representation.
+
+    `login_path` is where the form to log in with it is, None where the site usually has it.
+    """
+
+    user: str
+    password: str = field(repr=False)
+    login_path: str | None = None
+
+
+def credentials(settings: AccountSettings, environment: Mapping[str, str] = os.environ) -> Credentials:
+    """Return the account of `settings`; where they and the environment have none, the listed clone's.
+
+    Raises SettingsError that names all that is missing.
+    """
+    problems: list[str] = []
+    user = settings.user or environment.get("PLIMSOLL_USER", "")
+    file = settings.password_file
+    config = getattr(settings, "site_config", None)
+    if listed := config_of(config).of(settings.target, settings.connect_to):
+        user = user or listed.user or ""
+        if file is None and user == listed.user and not environment.get("PLIMSOLL_PASSWORD"):
+            beside = (config or DEFAULT).parent
+            file = beside / listed.password_file if listed.password_file else None
+    if not user:
+        problems.append("user: is missing; set --user or PLIMSOLL_USER")
+    password = environment.get("PLIMSOLL_PASSWORD", "")
+    if file:
+        try:
+            password = secret_in(file)
+        except SettingsError as error:
+            problems.append(str(error))
+    elif not password:
+        problems.append("password: is missing; set PLIMSOLL_PASSWORD or --password-file")
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return Credentials(user, password, getattr(settings, "login_path", None))
+
+
+def secret_in(path: Path, key: str = "password_file") -> str:
+    """Return the first line of `path`, which the setting `key` names.
+
+    Raises SettingsError if others may read the file, or it is empty.
+    """
+    try:
+        return first_line_of(path)
+    except SettingsError as error:
+        raise SettingsError(f"{key}: {error}") from None
 
 
 def _or_url(schema: dict[str, Any]) -> None:
@@ -100,12 +210,6 @@ class SiteConfig(BaseModel):
         return [one.connect_to for one in self.clones if one.connect_to and one.has(target)]
 
 
-def origin(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port of `url`."""
-    parts = urlsplit(url)
-    return parts.scheme, (parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
-
-
 def path_of(url: str) -> list[str]:
     """Return the parts of the path of `url`."""
     return [part for part in normpath(urlsplit(url).path or "/").split("/") if part]
@@ -131,7 +235,7 @@ def with_entry(text: str, entry: Clone) -> str:
 
     Raises SettingsError for a file that has mistakes, or is written so that nothing can be added.
     """
-    former = _checked(text) if _holds(text) else SiteConfig()
+    former = parse_model(text, str(DEFAULT), SiteConfig, _MANUAL) if _holds(text) else SiteConfig()
     node = _list_in(text)
     if node is None:
         added = (text.rstrip("\n") + "\n" if text.strip() else _HEAD) + "\nclones:\n" + _lines(entry, "  ")
@@ -145,7 +249,7 @@ def with_entry(text: str, entry: Clone) -> str:
         at = _line_end(text, _last(node).end_mark.index)
         before = text[:at] if text[:at].endswith("\n") else text[:at] + "\n"
         added = before + _lines(entry, indent) + text[at:]
-    if _checked(added).clones != [*former.clones, entry]:
+    if parse_model(added, str(DEFAULT), SiteConfig, _MANUAL).clones != [*former.clones, entry]:
         raise SettingsError(f"{entry.target} cannot be added to the list: add it by hand (see {_MANUAL})")
     return added
 
@@ -154,7 +258,7 @@ def without_entry(text: str, unwanted: Callable[[Clone], bool]) -> str:
     """Return the file's text without the entries that are `unwanted`. Pure. Raises SettingsError."""
     if not _holds(text):
         return text
-    former, node = _checked(text).clones, _list_in(text)
+    former, node = parse_model(text, str(DEFAULT), SiteConfig, _MANUAL).clones, _list_in(text)
     if node is None or node.flow_style:
         return text
     kept = text
@@ -165,7 +269,7 @@ def without_entry(text: str, unwanted: Callable[[Clone], bool]) -> str:
     remaining = [clone for clone in former if not unwanted(clone)]
     if not remaining:
         kept = kept.replace("clones:\n", "clones: []\n", 1) if kept != text else kept
-    if _checked(kept).clones != remaining:
+    if parse_model(kept, str(DEFAULT), SiteConfig, _MANUAL).clones != remaining:
         raise SettingsError(f"entries cannot be taken out of the list: do so by hand (see {_MANUAL})")
     return kept
 

@@ -12,35 +12,26 @@ from locust.runners import LocalRunner, MasterRunner, WorkerRunner
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.rundir.folders import point_latest
-from plimsoll.scenarios.running.access import access_of
-from plimsoll.scenarios.running.consent import require_consent
-from plimsoll.scenarios.running.credentials import credentials
-from plimsoll.scenarios.running.errors import problem_of, raise_all
+from plimsoll.scenarios.running.clonelist import require_ready
 from plimsoll.scenarios.running.headless import Progress, Say, run_headless
-from plimsoll.scenarios.running.options import add_to_locust, cautions, from_locust
 from plimsoll.scenarios.running.session import Session, run_directory
-from plimsoll.scenarios.running.settings import AccountSettings, ChangingSettings, IteratedSettings
+from plimsoll.scenarios.running.settings import (
+    IteratedSettings,
+    add_to_locust,
+    cautions,
+    from_locust,
+)
 from plimsoll.scenarios.running.shards import Master, shard_of, stop_or_quit, users_of
 from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.webpage import refuse_on_page
 from plimsoll.scenarios.running.work import Work
 
 
-def check_ready(user: type[ScenarioUser], settings: IteratedSettings) -> None:
-    """Check that the scenario may start. Raises PlimsollError with all that is against it."""
-    problems = [problem_of(lambda: access_of(settings))]
-    if isinstance(settings, AccountSettings) and settings.needs_account:
-        problems.append(problem_of(lambda: credentials(settings)))
-    if isinstance(settings, ChangingSettings):
-        problems.append(problem_of(lambda: require_consent(settings, user.scenario)))
-    raise_all(problems)
-
-
 def runs(user: type[ScenarioUser]) -> Callable[[IteratedSettings, Progress, Say], tuple[Path, bool]]:
     """Return the function that runs the scenario headless: its directory, and whether all went well."""
 
     def run(settings: IteratedSettings, progress: Progress, say: Say) -> tuple[Path, bool]:
-        check_ready(user, settings)
+        require_ready(user.scenario, settings)
         user.prepare(settings, say)
         session = run_headless(user, settings, progress, say)
         return session.directory, session.well
@@ -79,7 +70,7 @@ class _LocustRun:
         refuse_on_page(environment, self._check)
 
     def _check(self, options: dict[str, Any], host: str | None) -> None:
-        check_ready(self._user, from_locust(self._user.settings_type, options, host))
+        require_ready(self._user.scenario, from_locust(self._user.settings_type, options, host))
 
     def start(self, environment: Environment, **_: Any) -> None:
         try:
@@ -95,7 +86,7 @@ class _LocustRun:
         if isinstance(runner, WorkerRunner):  # its own users are a share of those that shape the load
             users = users_of(options) or users
         settings = from_locust(self._user.settings_type, options | {"num_users": users}, environment.host)
-        check_ready(self._user, settings)
+        require_ready(self._user.scenario, settings)
         for caution in cautions(settings):
             print(f"{self._user.scenario}: {caution}", file=sys.stderr)
         if self.master:

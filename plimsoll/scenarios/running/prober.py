@@ -11,10 +11,7 @@ import gevent
 
 from plimsoll.common.atomic import unwritable
 from plimsoll.common.hostile import printable
-from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble, trouble
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble
 from plimsoll.scenarios.running.visited import GOOD, HELD_BACK, Visit
 
 # A visitor is gone by then.

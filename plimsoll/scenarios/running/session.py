@@ -23,8 +23,7 @@ from plimsoll.rundir.folders import directory_name, new_directory
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.runfacts import Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter, Status
-from plimsoll.scenarios.running.client import Sent
-from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.client import Sent, StepFailedError
 from plimsoll.scenarios.running.load import load_of_scenario
 from plimsoll.scenarios.running.runname import run_name
 from plimsoll.scenarios.running.settings import BEGIN_VARIABLE, IteratedSettings

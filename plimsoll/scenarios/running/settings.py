@@ -1,12 +1,28 @@
-"""The settings that scenarios share. Options, Locust's form and `run.json` are all made from these models."""
+"""The settings that scenarios share, and how they become options of click and of Locust.
 
-from collections.abc import Callable, Iterator
+Options, Locust's form and `run.json` are all made from these models.
+"""
+
+import types
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+import click
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.fields import FieldInfo
 
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.problems import Problem, problems_of
 from plimsoll.scenarios.running.access import (
     ACCESS_FILES,
     certificate_text,
@@ -15,10 +31,20 @@ from plimsoll.scenarios.running.access import (
     read_cookies,
     read_headers,
 )
-from plimsoll.scenarios.running.errors import SettingsError
+
+if TYPE_CHECKING:
+    from locust.argument_parser import LocustArgumentParser
 
 # A variable of the environment: the path of a file. The first iteration waits until it is there.
 BEGIN_VARIABLE = "PLIMSOLL_BEGIN_FILE"
+Settings = TypeVar("Settings", bound=BaseModel)
+
+# Settings for which Locust has options of its own.
+_LOCUST_OPTIONS = {"target": "host", "users": "num_users"}
+
+# Settings that have no effect beside others: which, whether that is so, and why, with what else to do than to
+# leave it out. Other options are named as on the command line.
+IdleKeys = list[tuple[str, Callable[[Any], bool], str]]
 
 
 def _base_url(value: str) -> str:
@@ -50,42 +76,6 @@ def _relative(value: str) -> str:
         raise ValueError("must not contain #, \\ or white space")
     return value.lstrip("/")
 
-
-def _check_file(path: Path | None, info: ValidationInfo) -> None:
-    """Check a file that lets into the site, of the setting that `info` names. Raises SettingsError."""
-    cert = info.data.get("client_cert")
-    if info.field_name == "client_key" and cert:
-        check_certificate(cert, path)
-    if path is None:
-        return
-    match info.field_name:
-        case "header_file":
-            read_headers(path)
-        case "basic_auth_file":
-            read_basic_auth(path)
-            if (headers := info.data.get("header_file")) and "authorization" in {
-                name.lower() for name, _ in read_headers(headers)
-            }:
-                raise SettingsError(f"cannot be combined with the Authorization in {headers}: leave one out")
-        case "cookie_file":
-            read_cookies(path)
-        case "client_cert":
-            certificate_text(path)
-            if str(info.data.get("target", "https:")).startswith("http:"):
-                raise SettingsError("is for a target of https://: over http:// no certificate is asked for")
-        case "client_key" if "client_cert" in info.data and cert is None:
-            raise SettingsError("needs --client-cert FILE")
-
-
-def never(value: float | None) -> None:
-    """Refuse a duration, for upgrades. Raises ValueError."""
-    if value is not None:
-        raise ValueError("cannot be set: an upgrade runs once, to its end")
-
-
-# Settings that have no effect beside others: which, whether that is so, and why, with what else to do than to
-# leave it out. Other options are named as on the command line.
-IdleKeys = list[tuple[str, Callable[[Any], bool], str]]
 
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 HostPort = Annotated[str, AfterValidator(_host_port)]
@@ -239,3 +229,137 @@ class WordpressSettings(ChangingSettings):
     login_path: SitePath | None = Field(
         None, description="Path of the login, where a plugin moved it; default: wp-login.php."
     )
+
+
+def origin(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port of `url`."""
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def never(value: float | None) -> None:
+    """Refuse a duration, for upgrades. Raises ValueError."""
+    if value is not None:
+        raise ValueError("cannot be set: an upgrade runs once, to its end")
+
+
+def _check_file(path: Path | None, info: ValidationInfo) -> None:
+    """Check a file that lets into the site, of the setting that `info` names. Raises SettingsError."""
+    cert = info.data.get("client_cert")
+    if info.field_name == "client_key" and cert:
+        check_certificate(cert, path)
+    if path is None:
+        return
+    match info.field_name:
+        case "header_file":
+            read_headers(path)
+        case "basic_auth_file":
+            read_basic_auth(path)
+            if (headers := info.data.get("header_file")) and "authorization" in {
+                name.lower() for name, _ in read_headers(headers)
+            }:
+                raise SettingsError(f"cannot be combined with the Authorization in {headers}: leave one out")
+        case "cookie_file":
+            read_cookies(path)
+        case "client_cert":
+            certificate_text(path)
+            if str(info.data.get("target", "https:")).startswith("http:"):
+                raise SettingsError("is for a target of https://: over http:// no certificate is asked for")
+        case "client_key" if "client_cert" in info.data and cert is None:
+            raise SettingsError("needs --client-cert FILE")
+
+
+def flag(name: str) -> str:
+    """Return the option of a field: `timeout_s` → `--timeout-s`."""
+    return "--" + name.replace("_", "-")
+
+
+def click_options(model: type[BaseModel]) -> list[click.Option]:
+    """Return one option a field. Values stay text: the model checks them, all at once."""
+    options = []
+    for name, field in model.model_fields.items():
+        text = field.description or ""
+        if value_type(field) is bool:
+            options.append(click.Option([flag(name), name], is_flag=True, default=None, help=text))
+            continue
+        shown = "" if field.is_required() or _own_words(field.default) else f" Default: {field.default}."
+        option = click.Option(
+            [flag(name), name], metavar=_metavar(field), help=text + shown, required=field.is_required()
+        )
+        options.append(option)
+    return options
+
+
+def add_to_locust(model: type[BaseModel], parser: "LocustArgumentParser") -> None:
+    """Give Locust's parser, and so its web form, one option a field that it has not itself."""
+    for name, field in model.model_fields.items():
+        if name in _LOCUST_OPTIONS:
+            continue
+        default = None if field.is_required() else field.default
+        if value_type(field) is bool:
+            parser.add_argument(flag(name), dest=name, action="store_true", help=field.description)
+        else:
+            parser.add_argument(
+                flag(name), dest=name, default="" if default is None else str(default), help=field.description
+            )
+
+
+def from_locust(model: type[Settings], options: Mapping[str, Any], host: str | None) -> Settings:
+    """Return the settings in Locust's options; `host` is its option for the target.
+
+    Raises SettingsError.
+    """
+    values = {
+        name: value
+        for name, field in model.model_fields.items()
+        if name != "target" and not _is_default(field, value := options.get(_LOCUST_OPTIONS.get(name, name)))
+    }
+    return validated(model, values | {"target": host})
+
+
+def validated(model: type[Settings], options: Mapping[str, Any]) -> Settings:
+    """Return `options` as a checked model; None and empty text mean the default. Raises SettingsError."""
+    values = {name: value for name, value in options.items() if value is not None and value != ""}
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_sentence(model, each) for each in problems_of(error))) from None
+
+
+def cautions(settings: SiteSettings) -> list[str]:
+    """Return a sentence on each option that was given and has no effect beside the others."""
+    return [f"Caution: {flag(key)}: {why}" for key, why in settings.idle()]
+
+
+def _sentence(model: type[BaseModel], problem: Problem) -> str:
+    name = str(problem.at[0]) if problem.at else ""
+    text = problem.text
+    if problem.kind == "missing":
+        text = (model.model_fields[name].description or "is missing").rstrip(".") + ": is missing"
+    return f"{flag(name)}: {text}" if name else text
+
+
+def value_type(field: FieldInfo) -> Any:
+    """Return the type of a field's values, without None."""
+    annotation: Any = field.annotation
+    if get_origin(annotation) in (Union, types.UnionType):
+        annotation = next(kind for kind in get_args(annotation) if kind is not type(None))
+    return annotation
+
+
+def _is_default(field: FieldInfo, value: object) -> bool:
+    return field.default is not None and str(value) == str(field.default)
+
+
+def _metavar(field: FieldInfo) -> str:
+    kind = value_type(field)
+    if kind is int:
+        return "N"
+    if kind is float:
+        return "NUMBER"
+    return "PATH" if kind is Path else "TEXT"
+
+
+def _own_words(default: object) -> bool:
+    """Return True for defaults that the description has to name: none, and files that come with Plimsoll."""
+    return default is None or (isinstance(default, Path) and default.is_absolute())

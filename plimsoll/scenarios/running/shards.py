@@ -14,11 +14,10 @@ from locust.dispatch import UsersDispatcher
 from locust.runners import STATE_MISSING, MasterRunner, WorkerNode
 
 from plimsoll.analysis.merging.merge import merge
-from plimsoll.common.errors import PlimsollError
+from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.folders import point_latest
 from plimsoll.rundir.names import FACTS_FILE, SHARDS_FOLDER
-from plimsoll.scenarios.running.errors import SettingsError
 from plimsoll.scenarios.running.settings import IteratedSettings
 
 # Seconds without a sign of life until a worker passes for lost. Locust's 3 are less than a busy machine takes

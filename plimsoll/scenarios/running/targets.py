@@ -2,8 +2,8 @@
 
 import socket
 
-from plimsoll.scenarios.running.consent import origin
-from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.common.errors import SettingsError
+from plimsoll.scenarios.running.settings import origin
 
 
 def resolved(connect_to: str) -> str:

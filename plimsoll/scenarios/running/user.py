@@ -8,8 +8,7 @@ from locust import User, constant, task
 from locust.exception import StopUser
 
 from plimsoll.common.errors import PlimsollError
-from plimsoll.scenarios.running.client import Sent, SiteClient
-from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.client import Sent, SiteClient, StepFailedError
 from plimsoll.scenarios.running.session import HOPELESS_IN_A_ROW, Session
 from plimsoll.scenarios.running.settings import IteratedSettings
 

@@ -11,11 +11,9 @@ from pydantic import Field
 from plimsoll.rundir.events import PROBES
 from plimsoll.rundir.names import PROBES_FILE
 from plimsoll.rundir.writer import RunWriter
-from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.consent import origin
-from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.client import SiteClient, StepFailedError
 from plimsoll.scenarios.running.prober import Ask, Prober, ProbesFile, asker
-from plimsoll.scenarios.running.settings import IdleKeys, ScenarioSettings
+from plimsoll.scenarios.running.settings import IdleKeys, ScenarioSettings, origin
 from plimsoll.scenarios.running.visited import GOOD, Felt, episodes, felt, outages
 
 VISITORS, MEMBERS = "visitors", "members"

@@ -4,11 +4,16 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from plimsoll.scenarios.running.client import Check, SiteClient
-from plimsoll.scenarios.running.credentials import Credentials
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import (
+    Check,
+    Reply,
+    SiteClient,
+    StepFailedError,
+    Trouble,
+    trouble,
+    words,
+)
+from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import SiteSettings
 from plimsoll.scenarios.wordpress.forms import action, fields, form_at
 from plimsoll.scenarios.wordpress.turn import login_turn

@@ -6,8 +6,8 @@ import gevent
 from pydantic import Field
 
 from plimsoll.rundir.events import CREATED, REMOVED
-from plimsoll.scenarios.running.credentials import credentials
-from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.client import StepFailedError
+from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.session import CLEAN_UP
 from plimsoll.scenarios.running.settings import WordpressSettings
 from plimsoll.scenarios.running.user import ScenarioUser

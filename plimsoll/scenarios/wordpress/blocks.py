@@ -2,9 +2,7 @@
 
 import re
 
-from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.recognition import Trouble
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, SiteClient, Trouble
 from plimsoll.scenarios.wordpress.content import Article
 from plimsoll.scenarios.wordpress.editor import lost
 from plimsoll.scenarios.wordpress.rest import Rest, is_object, root_in

@@ -3,11 +3,16 @@
 import re
 from typing import Any
 
-from plimsoll.scenarios.running.client import Check, SiteClient
-from plimsoll.scenarios.running.credentials import Credentials
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import (
+    Check,
+    Reply,
+    SiteClient,
+    StepFailedError,
+    Trouble,
+    trouble,
+    words,
+)
+from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
 from plimsoll.scenarios.wordpress.content import Article
 from plimsoll.scenarios.wordpress.editor import lost

@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.recognition import Trouble
+from plimsoll.scenarios.running.client import SiteClient, Trouble
 from plimsoll.scenarios.wordpress.content import Article
 
 

@@ -17,12 +17,8 @@ import gevent
 from gevent.event import Event
 from gevent.pool import Pool
 
-from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.consent import origin
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
-from plimsoll.scenarios.running.settings import SiteSettings
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble, words
+from plimsoll.scenarios.running.settings import SiteSettings, origin
 from plimsoll.scenarios.wordpress.content import Article, Picture
 from plimsoll.scenarios.wordpress.editor import Editor
 from plimsoll.scenarios.wordpress.profile import Ask, Profile

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urljoin
 
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply
 
 _BUTTONS = ("submit", "button", "image", "reset", "file")
 

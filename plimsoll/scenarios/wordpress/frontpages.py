@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.client import SiteClient, StepFailedError
 from plimsoll.scenarios.running.prober import page_trouble
 from plimsoll.scenarios.wordpress.rest import ANYWHERE, rest_address
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
 from plimsoll.scenarios.running.runname import NAME, PREFIX
 from plimsoll.scenarios.wordpress.media import missing_sizes
 from plimsoll.scenarios.wordpress.rest import Rest, is_object

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.credentials import Credentials
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble, words
+from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
 from plimsoll.scenarios.wordpress.forms import fields, form_at
 from plimsoll.scenarios.wordpress.multipart import Multipart

@@ -5,11 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from plimsoll.scenarios.running.client import Check, SiteClient
-from plimsoll.scenarios.running.credentials import Credentials
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import (
+    Check,
+    Reply,
+    SiteClient,
+    StepFailedError,
+    Trouble,
+    trouble,
+    words,
+)
+from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.wordpress.account import rest_nonce, with_login
 
 # Answers whatever the site's permalinks are.

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from plimsoll.scenarios.running.recognition import Trouble, trouble
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, Trouble, trouble
 
 # The phases of WordPress's upgrade, in its order, and its English messages for them.
 _LINES = {

@@ -1,7 +1,6 @@
 """Judges the pages around a WordPress core upgrade: the offer before it, the result after it. Pure."""
 
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
 from plimsoll.scenarios.wordpress.account import logged_out
 from plimsoll.scenarios.wordpress.upgrade_page import (
     Offer,

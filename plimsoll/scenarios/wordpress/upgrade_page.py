@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from plimsoll.scenarios.running.recognition import words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, words
 from plimsoll.scenarios.wordpress.forms import action, fields
 
 _BODY_VERSION = re.compile(r"(?:^|\s)version-(\d+(?:-\d+)*)(?=\s|$)")

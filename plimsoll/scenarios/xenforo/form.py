@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 from lxml.cssselect import CSSSelector
 from lxml.html import HtmlElement
 
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply
 
 TOKEN = "_xfToken"  # noqa: S105 the name of a field
 _UNSEEN = ("script", "style", "template", "noscript", "head")

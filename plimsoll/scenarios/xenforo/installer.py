@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urljoin
 
-from plimsoll.scenarios.running.credentials import Credentials
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble
+from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.xenforo.form import Form, form_of, seen_text, text_at
 from plimsoll.scenarios.xenforo.judge import UpgradeStage, is_locked, judge
 from plimsoll.scenarios.xenforo.names import StepNames

@@ -3,8 +3,7 @@
 import re
 from enum import Enum
 
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
 from plimsoll.scenarios.xenforo.form import form_of, seen_text, text_at
 from plimsoll.scenarios.xenforo.pages import Pages
 

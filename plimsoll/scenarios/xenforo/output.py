@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from plimsoll.scenarios.running.recognition import Trouble
+from plimsoll.scenarios.running.client import Trouble
 from plimsoll.scenarios.xenforo.judge import says
 from plimsoll.scenarios.xenforo.names import StepNames
 from plimsoll.scenarios.xenforo.pages import CommandOutput, Texts

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plimsoll.common.ssh import Access, connect_trouble
-from plimsoll.scenarios.running.client import Sent
-from plimsoll.scenarios.running.errors import StepFailedError
-from plimsoll.scenarios.running.recognition import Trouble
+from plimsoll.scenarios.running.client import Sent, StepFailedError, Trouble
 from plimsoll.scenarios.xenforo.installer import UpgradeStopped
 from plimsoll.scenarios.xenforo.output import LastLines, LineSplitter, OutputPhase, PhaseFinder, judge_output
 from plimsoll.scenarios.xenforo.pages import CommandOutput, Texts

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
+from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.clean_up import wanted_of
-from plimsoll.scenarios.running.errors import SettingsError
 from plimsoll.scenarios.wordpress.content import article
 from plimsoll.scenarios.wordpress.leftovers import run_of
 from plimsoll.scenarios.wordpress.media import named

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.scenarios.running.client import Sent, SiteClient
-from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.client import Sent, SiteClient, StepFailedError
 from plimsoll.scenarios.running.settings import ScenarioSettings
 
 Answer = Callable[[socket.socket, bytes], None]

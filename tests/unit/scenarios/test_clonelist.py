@@ -7,10 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.scenarios.running.clonelist import Clone, SiteConfig, read_config, with_entry, without_entry
-from plimsoll.scenarios.running.consent import require_consent
-from plimsoll.scenarios.running.credentials import Credentials, credentials
-from plimsoll.scenarios.running.errors import ConsentError, SettingsError
+from plimsoll.common.errors import SettingsError
+from plimsoll.scenarios.running.clonelist import (
+    Clone,
+    ConsentError,
+    Credentials,
+    SiteConfig,
+    credentials,
+    read_config,
+    require_consent,
+    with_entry,
+    without_entry,
+)
 from plimsoll.scenarios.running.settings import ChangingSettings
 
 LIVE, WAY = "https://www.example.org", "10.0.0.5:443"

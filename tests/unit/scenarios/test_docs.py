@@ -7,7 +7,7 @@ import pytest
 from plimsoll.scenarios import registry
 from plimsoll.scenarios.clean_up import command as clean_up
 from plimsoll.scenarios.init_clone import init_clone
-from plimsoll.scenarios.running.options import flag
+from plimsoll.scenarios.running.settings import flag
 from plimsoll.scenarios.scenario import scenario
 from tests.support.paths import DOCS
 

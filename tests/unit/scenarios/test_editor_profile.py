@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.wordpress.profile import (
     Ask,
     Categories,

@@ -14,7 +14,7 @@ import gevent
 import pytest
 
 from plimsoll.scenarios.running.client import Sent, SiteClient
-from plimsoll.scenarios.running.credentials import Credentials
+from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import ScenarioSettings
 from plimsoll.scenarios.wordpress.blocks import BlockEditor
 from plimsoll.scenarios.wordpress.content import Article, Picture, article

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios import browser, visitors
 from plimsoll.scenarios.browser import NoBrowserError, chromium_program, confined, resolver_rules
 from plimsoll.scenarios.defaults import script_defaults
 from plimsoll.scenarios.registry import scenarios
-from plimsoll.scenarios.running.credentials import Credentials
-from plimsoll.scenarios.running.errors import SettingsError
-from plimsoll.scenarios.running.options import validated
+from plimsoll.scenarios.running.clonelist import Credentials
+from plimsoll.scenarios.running.settings import validated
 from plimsoll.scenarios.running.stages import Stage, parse_stages
 from plimsoll.scenarios.visitors import check_pages, expected
 from plimsoll.scenarios.wordpress.snapshot import snapshot

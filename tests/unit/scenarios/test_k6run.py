@@ -9,6 +9,7 @@ from plimsoll.analysis.importing.deposit import Deposit
 from plimsoll.analysis.importing.k6_assembler import K6Assembler
 from plimsoll.analysis.importing.k6_reader import K6Reader
 from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter
@@ -21,7 +22,6 @@ from plimsoll.scenarios.k6.run import (
     last_error,
     status_and_reason,
 )
-from plimsoll.scenarios.running.errors import SettingsError
 from plimsoll.scenarios.running.settings import ScenarioSettings
 from plimsoll.scenarios.running.targets import k6_hosts
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from plimsoll.scenarios.running.recognition import Trouble, trouble, words
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
 from plimsoll.scenarios.wordpress.account import expect_logged_in, logged_out
 from plimsoll.scenarios.wordpress.editor import lost
 from plimsoll.scenarios.wordpress.media import missing_sizes, size_files, upload_trouble

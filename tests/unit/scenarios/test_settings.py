@@ -6,13 +6,18 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios import registry
 from plimsoll.scenarios.check import answers
-from plimsoll.scenarios.running.consent import require_consent
-from plimsoll.scenarios.running.credentials import Credentials, credentials
-from plimsoll.scenarios.running.errors import ConsentError, SettingsError
-from plimsoll.scenarios.running.options import cautions, from_locust, validated
-from plimsoll.scenarios.running.settings import AccountSettings, ChangingSettings, ScenarioSettings
+from plimsoll.scenarios.running.clonelist import ConsentError, Credentials, credentials, require_consent
+from plimsoll.scenarios.running.settings import (
+    AccountSettings,
+    ChangingSettings,
+    ScenarioSettings,
+    cautions,
+    from_locust,
+    validated,
+)
 
 URL = "http://127.0.0.1:8080"
 

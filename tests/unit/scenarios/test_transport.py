@@ -6,7 +6,7 @@ import pytest
 import requests
 import urllib3.exceptions as u3
 
-from plimsoll.scenarios.running.transport import error_kind
+from plimsoll.scenarios.running.client import error_kind
 
 
 def _verify_failed() -> requests.exceptions.SSLError:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from plimsoll.scenarios.running.recognition import Trouble, trouble
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply, Trouble, trouble
 from plimsoll.scenarios.wordpress.upgrade_check import (
     choose,
     database_trouble,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply
 from plimsoll.scenarios.wordpress.upgrade import PHASES, Phase, PhaseMark, Upgrade, upgrade_trouble
 from tests.support.paths import FIXTURES
 

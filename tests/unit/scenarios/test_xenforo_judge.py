@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.scenarios.running.reply import Reply
+from plimsoll.scenarios.running.client import Reply
 from plimsoll.scenarios.xenforo.judge import UpgradeStage, judge
 from plimsoll.scenarios.xenforo.pages import Start
 from tests.support.xenforo_pages import (

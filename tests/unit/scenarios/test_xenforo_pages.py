@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from plimsoll.scenarios.running.errors import SettingsError
+from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.xenforo.pages import Pages
 from plimsoll.scenarios.xenforo.pagesfile import STAND_IN, parse_pages, read_pages
 from tests.support.paths import DOCS

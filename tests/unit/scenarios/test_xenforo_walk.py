@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from plimsoll.scenarios.running.credentials import Credentials
-from plimsoll.scenarios.running.errors import StepFailedError
+from plimsoll.scenarios.running.client import StepFailedError
+from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.xenforo.form import Form
 from plimsoll.scenarios.xenforo.installer import UpgradeStopped, UpgradeTimes, Walk
 from plimsoll.scenarios.xenforo.names import OTHER, StepNames
