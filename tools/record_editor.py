@@ -28,7 +28,7 @@ from plimsoll.common.errors import PlimsollError
 from plimsoll.scenarios.browser import chromium_program, chromium_version
 from plimsoll.scenarios.running.client import SiteClient
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, require_consent
-from plimsoll.scenarios.running.runname import run_name
+from plimsoll.scenarios.running.session import run_name
 from plimsoll.scenarios.running.settings import WordpressSettings, validated
 from plimsoll.scenarios.wordpress.account import log_in
 from plimsoll.scenarios.wordpress.leftovers import Leftovers

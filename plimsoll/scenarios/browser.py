@@ -23,8 +23,7 @@ from plimsoll.scenarios.running.clonelist import (
     credentials,
     require_ready,
 )
-from plimsoll.scenarios.running.runname import run_name
-from plimsoll.scenarios.running.session import facts, run_directory
+from plimsoll.scenarios.running.session import facts, run_directory, run_name
 from plimsoll.scenarios.running.settings import WordpressSettings, origin
 from plimsoll.scenarios.running.targets import resolved
 from plimsoll.scenarios.wordpress.snapshot import snapshot

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.problems import Problem, problems_of
 from plimsoll.scenarios import registry
-from plimsoll.scenarios.running.user import ScenarioUser
+from plimsoll.scenarios.running.locustfile import ScenarioUser
 
 # A setting that needs another names it as the option that it is on the command line.
 _OPTION = re.compile(r"--([a-z0-9-]+): (.*)", re.DOTALL)

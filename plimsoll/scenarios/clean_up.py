@@ -19,7 +19,7 @@ from plimsoll.rundir.events import CREATED, REMOVED, RUN_NAME, read_events
 from plimsoll.rundir.names import EVENTS_FILE, SHARDS_FOLDER
 from plimsoll.scenarios.running.client import SiteClient, StepFailedError
 from plimsoll.scenarios.running.clonelist import credentials, require_consent
-from plimsoll.scenarios.running.runname import PREFIX, is_run_name
+from plimsoll.scenarios.running.session import PREFIX, is_run_name
 from plimsoll.scenarios.running.settings import ChangingSettings, cautions, click_options, origin, validated
 from plimsoll.scenarios.wordpress.account import log_in
 from plimsoll.scenarios.wordpress.leftovers import KINDS, Leftover, Leftovers

@@ -5,9 +5,8 @@ If this differs between two backends by more than a few percent, something other
 
 from pydantic import Field
 
-from plimsoll.scenarios.running.locustfile import locustfile, runs
+from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
 from plimsoll.scenarios.running.settings import IteratedSettings
-from plimsoll.scenarios.running.user import ScenarioUser
 
 ABOUT = {
     "does": "fetches one large file again and again: the control experiment, since it should not differ",

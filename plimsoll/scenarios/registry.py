@@ -47,7 +47,7 @@ class Scenario:
         return Path(__file__).with_name(f"{self.name}.js").is_file()
 
     def load(self) -> ScenarioModule:
-        """Import the scenario's module; where it runs on Locust, that first: it patches what others import."""
+        """Import the scenario's module; one on Locust after Locust, which patches what others import."""
         if not self.runs_on_k6:
             import_module("locust")
         return cast(ScenarioModule, import_module(self.module))

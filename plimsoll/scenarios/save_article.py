@@ -13,8 +13,7 @@ from pydantic import AfterValidator, Field
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble, trouble, words
-from plimsoll.scenarios.running.headless import Say
-from plimsoll.scenarios.running.locustfile import locustfile, runs
+from plimsoll.scenarios.running.locustfile import Say, locustfile, runs
 from plimsoll.scenarios.running.settings import IdleKeys
 from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings

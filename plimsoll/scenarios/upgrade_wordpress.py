@@ -14,9 +14,8 @@ from pydantic import AfterValidator, Field
 from plimsoll.rundir.events import PHASE, PHASES_UNKNOWN
 from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble
 from plimsoll.scenarios.running.clonelist import credentials
-from plimsoll.scenarios.running.locustfile import locustfile, runs
+from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
 from plimsoll.scenarios.running.settings import WordpressSettings, never
-from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
 from plimsoll.scenarios.wordpress.account import expect_logged_in, log_in
 from plimsoll.scenarios.wordpress.frontpages import front_pages

@@ -18,9 +18,8 @@ from plimsoll.common.redaction import redacted
 from plimsoll.common.ssh import Access
 from plimsoll.scenarios.running.client import Reply, StepFailedError
 from plimsoll.scenarios.running.clonelist import credentials
-from plimsoll.scenarios.running.locustfile import locustfile, runs
+from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
 from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, never
-from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
 from plimsoll.scenarios.xenforo.form import Form
 from plimsoll.scenarios.xenforo.frontpages import front_pages

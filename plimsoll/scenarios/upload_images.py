@@ -12,8 +12,7 @@ from pydantic import Field
 from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.running.client import StepFailedError
 from plimsoll.scenarios.running.clonelist import credentials
-from plimsoll.scenarios.running.headless import Say
-from plimsoll.scenarios.running.locustfile import locustfile, runs
+from plimsoll.scenarios.running.locustfile import Say, locustfile, runs
 from plimsoll.scenarios.running.settings import IdleKeys, origin
 from plimsoll.scenarios.wordpress.account import try_login
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings

@@ -1,7 +1,9 @@
-"""The session: one run of a scenario in one process, with its share of the work and its run directory."""
+"""One process's share of a run: its iterations, what is recorded of them, and how it ends."""
 
+import itertools
 import os
 import platform
+import re
 import secrets
 import sys
 import threading
@@ -10,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,14 +23,13 @@ from plimsoll.common.errors import OutputError
 from plimsoll.common.redaction import redacted_command
 from plimsoll.rundir.events import ITERATION_FAILED, RUN_NAME
 from plimsoll.rundir.folders import directory_name, new_directory
+from plimsoll.rundir.load import digest_of, load_of
 from plimsoll.rundir.request import Request
-from plimsoll.rundir.runfacts import Program, RunFacts, RunTarget
+from plimsoll.rundir.runfacts import Load, Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.scenarios.running.access import ACCESS_FILES
 from plimsoll.scenarios.running.client import Sent, StepFailedError
-from plimsoll.scenarios.running.load import load_of_scenario
-from plimsoll.scenarios.running.runname import run_name
-from plimsoll.scenarios.running.settings import BEGIN_VARIABLE, IteratedSettings
-from plimsoll.scenarios.running.work import Work
+from plimsoll.scenarios.running.settings import BEGIN_VARIABLE, IteratedSettings, ScenarioSettings
 
 # After this many failed iterations in a row the run ends.
 HOPELESS_IN_A_ROW = 10
@@ -36,48 +38,79 @@ CLEAN_UP = "clean up"
 _USERS_A_SHARE = 100_000
 _LOOK_S = 0.02
 
+# All names begin so: whoever looks for what runs left looks for this.
+PREFIX = "plimsoll-run-"
+# Lower case, digits and hyphens alone: a site keeps that in titles, addresses and file names alike.
+NAME = re.compile(PREFIX + r"\d{8}t\d{6}z-[0-9a-f]{8}")
 
-def facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str) -> RunFacts:
-    """Return the facts for `run.json` of a scenario that starts now; `settings` are ScenarioSettings."""
-    users = getattr(settings, "users", 1)
-    return RunFacts.model_validate(
-        {
-            "scenario": scenario,
-            "backend": settings.backend,
-            "repeat": settings.repeat,
-            "target": RunTarget(url=settings.target, connect_to=settings.connect_to),
-            "command": redacted_command(["plimsoll", *sys.argv[1:]]),
-            "seed": settings.seed,
-            "loop": loop,
-            "speed": f"users {users}",
-            "program": Program.model_validate(
-                {"name": "scenario", "version": __version__, "python": platform.python_version(), **program}
-            ),
-            "scenario_settings": settings.kept(),
-            "load": load_of_scenario(scenario, settings, program),
-        }
-    )
-
-
-def ending(
-    work: Work, hopeless: str | None, duration_s: float | None, died: str | None
-) -> tuple[Status, str | None]:
-    """Return how a run ended, and why; `died` says that its target did. Pure."""
-    if hopeless:
-        return "failed", hopeless
-    if not work.whole:
-        of = "" if work.mine is None else f" of {work.mine}"
-        return "interrupted", f"{work.done}{of} iterations were done"
-    if work.mine != 0 and not work.begun:
-        return "failed", f"no iteration began within {duration_s:g} s"
-    if work.done and work.failed == work.done:
-        return "failed", "no iteration succeeded; see events.jsonl"
-    return ("failed", died) if died else ("complete", None)
+# Settings that shape no load, and why. All others do: tests/unit/scenarios/test_load.py names them.
+SHAPELESS = {
+    "target": "where the load goes",
+    "connect_to": "where the load goes",
+    "insecure": "what proves where it goes",
+    "ssh": "where the load goes",
+    "ssh_key": "who sends it",
+    "ssh_known_hosts": "what proves where it goes",
+    "user": "who sends it",
+    "password_file": "who sends it",
+    **dict.fromkeys(ACCESS_FILES, "what lets it in"),
+    "login_path": "where it logs in",
+    "site_config": "whether it may be sent",
+    "i_may_change_this_site": "whether it may be sent",
+    "backend": "a name",
+    "repeat": "a name",
+    "out": "where it is written",
+    "cache": "where what is sent is kept",
+    "chromium": "where the program is; its version shapes load",
+    "max_p999_ms": "what the run is held against",
+    "dashboard": "what is shown",
+}
+_SECRET = ("ssh_command",)  # it may hold a password
 
 
-def run_directory(results: Path, scenario: str) -> Path:
-    """Make the run directory of a run that starts now."""
-    return new_directory(results, directory_name(datetime.now(UTC), scenario))
+class Work:
+    """The iterations 1 … total, each handed out once; this process has share `index` of `shares`.
+
+    Shares are dealt like cards, so that together they are all iterations, each exactly once. Without a total
+    there is no limit but the time. `mine` is the number of this process's iterations, None without a total.
+    """
+
+    def __init__(self, total: int | None, index: int = 0, shares: int = 1) -> None:
+        if not 0 <= index < shares:
+            raise ValueError(f"share {index} of {shares}")
+        numbers = None if total is None else range(index + 1, total + 1, shares)
+        self._numbers = itertools.count(index + 1, shares) if numbers is None else iter(numbers)
+        self.index = index
+        self.mine = None if numbers is None else len(numbers)
+        self.begun = self.done = self.failed = self.failed_in_a_row = 0
+        self.ended = self.time_is_up = False
+
+    def next(self, *, in_time: bool = True) -> int | None:
+        """Return the number of the next iteration; None if no further one may begin."""
+        if self.ended:
+            return None
+        if not in_time:
+            self.time_is_up = True
+            return None
+        number = next(self._numbers, None)
+        if number is not None:
+            self.begun += 1
+        return number
+
+    def count(self, well: bool) -> None:
+        """Count one iteration that ended."""
+        self.done += 1
+        self.failed += not well
+        self.failed_in_a_row = 0 if well else self.failed_in_a_row + 1
+
+    def end(self) -> None:
+        """Hand out no more."""
+        self.ended = True
+
+    @property
+    def whole(self) -> bool:
+        """True if all iterations were done; once the time is up, all that were begun."""
+        return self.done == (self.begun if self.time_is_up else self.mine)
 
 
 class Session:
@@ -211,3 +244,92 @@ class Session:
     def well(self) -> bool:
         """True if the run is complete and has no failed step."""
         return self.writer.facts.status == "complete" and not self.writer.failed_steps
+
+
+def ending(
+    work: Work, hopeless: str | None, duration_s: float | None, died: str | None
+) -> tuple[Status, str | None]:
+    """Return how a run ended, and why; `died` says that its target did. Pure."""
+    if hopeless:
+        return "failed", hopeless
+    if not work.whole:
+        of = "" if work.mine is None else f" of {work.mine}"
+        return "interrupted", f"{work.done}{of} iterations were done"
+    if work.mine != 0 and not work.begun:
+        return "failed", f"no iteration began within {duration_s:g} s"
+    if work.done and work.failed == work.done:
+        return "failed", "no iteration succeeded; see events.jsonl"
+    return ("failed", died) if died else ("complete", None)
+
+
+def run_directory(results: Path, scenario: str) -> Path:
+    """Make the run directory of a run that starts now."""
+    return new_directory(results, directory_name(datetime.now(UTC), scenario))
+
+
+def run_name(now: datetime, chance: int) -> str:
+    """Return the name of a run that starts `now` (UTC), such as `plimsoll-run-20261123t201500z-0badcafe`.
+
+    `chance` of 32 bits tells apart what several machines, or workers, start in one second.
+    """
+    return f"{PREFIX}{now:%Y%m%dt%H%M%Sz}-{chance & 0xFFFFFFFF:08x}"
+
+
+def is_run_name(text: str) -> bool:
+    """Return True if `text` is the name of a run."""
+    return NAME.fullmatch(text) is not None
+
+
+def facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str) -> RunFacts:
+    """Return the facts for `run.json` of a scenario that starts now; `settings` are ScenarioSettings."""
+    users = getattr(settings, "users", 1)
+    return RunFacts.model_validate(
+        {
+            "scenario": scenario,
+            "backend": settings.backend,
+            "repeat": settings.repeat,
+            "target": RunTarget(url=settings.target, connect_to=settings.connect_to),
+            "command": redacted_command(["plimsoll", *sys.argv[1:]]),
+            "seed": settings.seed,
+            "loop": loop,
+            "speed": f"users {users}",
+            "program": Program.model_validate(
+                {"name": "scenario", "version": __version__, "python": platform.python_version(), **program}
+            ),
+            "scenario_settings": settings.kept(),
+            "load": load_of_scenario(scenario, settings, program),
+        }
+    )
+
+
+def load_of_scenario(scenario: str, settings: ScenarioSettings, versions: dict[str, str]) -> Load:
+    """Return the load of `scenario` with `settings`; `versions` are those of the programs that it runs on.
+
+    Files count by what is in them: they are read.
+    """
+    shaping = {name: getattr(settings, name) for name in type(settings).model_fields if name not in SHAPELESS}
+    for name, value in shaping.items():
+        if isinstance(value, Path):
+            shaping[name] = _content(value)
+        elif name in _SECRET and value is not None:
+            shaping[name] = digest_of(str(value).encode())
+    if isinstance(settings, IteratedSettings):
+        shaping["iterations"] = settings.planned
+    programs = {f"{name}_version": version for name, version in versions.items()}
+    return load_of(
+        {"program": "scenario", "program_version": __version__, "scenario": scenario} | programs | shaping
+    )
+
+
+def _content(path: Path) -> str | None:
+    """Return the digest of a file, or of the files in a folder; None where they cannot be read."""
+    whole = sha256()
+    try:
+        files = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
+        for file in files:
+            with file.open("rb") as opened:
+                while block := opened.read(1 << 20):
+                    whole.update(block)
+    except OSError:
+        return None  # whoever uses the file says what is wrong with it
+    return whole.hexdigest()

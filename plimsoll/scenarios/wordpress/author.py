@@ -8,9 +8,9 @@ from pydantic import Field
 from plimsoll.rundir.events import CREATED, REMOVED
 from plimsoll.scenarios.running.client import StepFailedError
 from plimsoll.scenarios.running.clonelist import credentials
+from plimsoll.scenarios.running.locustfile import ScenarioUser
 from plimsoll.scenarios.running.session import CLEAN_UP
 from plimsoll.scenarios.running.settings import WordpressSettings
-from plimsoll.scenarios.running.user import ScenarioUser
 from plimsoll.scenarios.wordpress.account import log_in
 from plimsoll.scenarios.wordpress.leftovers import KINDS
 from plimsoll.scenarios.wordpress.rest import Rest

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plimsoll.scenarios.running.client import SiteClient, StepFailedError
-from plimsoll.scenarios.running.prober import page_trouble
+from plimsoll.scenarios.running.visits import page_trouble
 from plimsoll.scenarios.wordpress.rest import ANYWHERE, rest_address
 
 _FEED = "//link[@rel='alternate'][@type='application/rss+xml']/@href"

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
-from plimsoll.scenarios.running.runname import NAME, PREFIX
+from plimsoll.scenarios.running.session import NAME, PREFIX
 from plimsoll.scenarios.wordpress.media import missing_sizes
 from plimsoll.scenarios.wordpress.rest import Rest, is_object
 

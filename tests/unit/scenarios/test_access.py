@@ -14,7 +14,7 @@ from plimsoll.scenarios import browser, visitors
 from plimsoll.scenarios.running.access import access_of, read_cookies, read_headers
 from plimsoll.scenarios.running.client import StepFailedError
 from plimsoll.scenarios.running.clonelist import Credentials
-from plimsoll.scenarios.running.load import load_of_scenario
+from plimsoll.scenarios.running.session import load_of_scenario
 from plimsoll.scenarios.running.settings import ScenarioSettings, WordpressSettings, validated
 from tests.support.programs import need
 from tests.unit.scenarios.test_client import client, reply, saying, server

@@ -7,8 +7,7 @@ import pytest
 
 from plimsoll import __version__
 from plimsoll.scenarios import registry
-from plimsoll.scenarios.running.load import SHAPELESS, load_of_scenario
-from plimsoll.scenarios.running.session import facts
+from plimsoll.scenarios.running.session import SHAPELESS, facts, load_of_scenario
 
 # A new setting is to be named here, or in SHAPELESS: whoever adds it decides.
 SHAPING = {

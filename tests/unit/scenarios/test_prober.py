@@ -15,9 +15,16 @@ from gevent.pywsgi import WSGIServer
 
 from plimsoll.common.errors import OutputError
 from plimsoll.scenarios.running.client import SiteClient
-from plimsoll.scenarios.running.prober import COLUMNS, MOST_UNDER_WAY, Prober, ProbesFile, asker
 from plimsoll.scenarios.running.settings import ScenarioSettings
-from plimsoll.scenarios.running.visited import Visit, outages
+from plimsoll.scenarios.running.visits import (
+    COLUMNS,
+    MOST_UNDER_WAY,
+    Prober,
+    ProbesFile,
+    Visit,
+    asker,
+    outages,
+)
 
 MS = 1_000_000
 

@@ -21,9 +21,8 @@ ON_LOCUST = '''"""A scenario for a test: asks for one page."""
 
 from pydantic import Field
 
-from plimsoll.scenarios.running.locustfile import locustfile, runs
+from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
 from plimsoll.scenarios.running.settings import IteratedSettings
-from plimsoll.scenarios.running.user import ScenarioUser
 
 ABOUT = {"does": "asks for one page", "needs": "a page", "changes": None}
 

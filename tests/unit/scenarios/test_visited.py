@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.scenarios.running.visited import MAINTENANCE, Felt, Outage, Visit, episodes, felt, outages
+from plimsoll.scenarios.running.visits import MAINTENANCE, Felt, Outage, Visit, episodes, felt, outages
 
 MS = 1_000_000
 KINDS = {".": "none", "m": MAINTENANCE, "x": "http_error", "t": "timeout"}

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from plimsoll.scenarios.running.session import ending
-from plimsoll.scenarios.running.work import Work
+from plimsoll.scenarios.running.session import Work, ending
 
 
 @given(total=some.integers(0, 500), shares=some.integers(1, 12))
