@@ -28,7 +28,7 @@ _COMMANDS = {
     "import": "plimsoll.analysis.importing.command:import_",
     "merge": "plimsoll.analysis.merging.command:merge",
     "run": "plimsoll.lab.experiment.run_command:run",
-    "regress": "plimsoll.analysis.regress.command:regress",
+    "regress": "plimsoll.analysis.regress.regress:regress",
     "report": "plimsoll.analysis.report.command:report",
     "scenario": "plimsoll.scenarios.scenario:scenario",
     "schedule": "plimsoll.lab.timers.command:schedule",

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from plimsoll.analysis.charts.style import Chart, axis, colour_of, layout, points
-from plimsoll.analysis.regress.rows import ChangeRow, NightRow, RunRow
+from plimsoll.analysis.regress.nights import ChangeRow, NightRow, RunRow
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS
 from plimsoll.analysis.regress.store import History
 from plimsoll.analysis.report.tables import Row, Table

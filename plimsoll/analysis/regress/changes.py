@@ -1,29 +1,50 @@
-"""Changes of a series: Apache Otava finds the places, a test of our own says how sure each is. Pure.
+"""Changes of a series of nights: which are news, which are known, which were mended. Pure.
 
-Otava (E-divisive with a t test; Fleming et al., Hunter: Using Change Point Detection to Hunt for Performance
-Regressions, 2023) looks at one series once. Here many series are looked at every night, and its p-values hold
-for neither that nor for nights that resemble their neighbours. So what it finds is tested again: a t test
-with the degrees of freedom and the variance of means of an autoregressive series (Bartlett 1946), against a
-limit that was chosen by simulation (docs/statistics.md).
+Apache Otava finds the places (E-divisive with a t test; Fleming et al., Hunter: Using Change Point
+Detection to Hunt for Performance Regressions, 2023). It looks at one series once. Here many series are
+looked at every night, and its p-values hold for neither that nor for nights that resemble their neighbours.
+So what it finds is tested again: a t test with the degrees of freedom and the variance of means of an
+autoregressive series (Bartlett 1946), against a limit that was chosen by simulation (docs/statistics.md).
+
+To find that a regression was mended takes less than to find a change, as the levels on both sides are known:
+nights that are not worse than those before it, and surely better than those of the regression itself.
 """
 
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE, MORE_ERRORS
+from plimsoll.analysis.regress.judgement import SeriesResult, SeriesState
+from plimsoll.analysis.regress.nights import ChangeRow, NightRow, NightSeries, Past
 from plimsoll.common.errors import SettingsError
+from plimsoll.common.units import counted
 
+# A change is news by these rules. The figures were chosen by simulation (docs/statistics.md).
+MARGIN = 0.10  # a change under 10 % is no news, however sure it is
+MORE_ERRORS_MARGIN = 10 * MORE_ERRORS  # of error shares: one request in a hundred more
+NEWS_P = 1e-6
+ALONG_P = 0.01  # what moved with something that is sure need be no surer
+MENDED_P = 1e-4  # chosen by simulation (docs/statistics.md)
+LEAST_BEFORE = 10  # nights in all before the change
+LEAST_SINCE = 5  # nights between the change before and this one
+LEAST_AFTER = 3  # nights that are other
+RECENT = 21  # nights: what is older was seen, or was before there was a history
+SAME = 10  # nights within which a change that is found again, maybe from another side, is the same one
+_GOOD = 30  # nights before the regression that say how much nights differ
 LOOK_BACK = 90  # nights; more cost time and tell of a machine that is no more
 OTAVA_P = 1e-4
 _JITTER = 1e-3  # Otava divides by the spread: two constant stretches would have none
 _LEAST_SPREAD = 0.01  # a spread under 1 % is luck
 _MOST_ALIKE = 0.9
-_SAME = 10  # nights: found again from another side, it may lie a little apart
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,420 @@ class Change:
     before_count: int
     after_count: int
     p: float
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was found in one series: all changes of `looked_at`, and those that are news, by place."""
+
+    looked_at: NightSeries  # without the nights of regressions that were mended
+    changes: list[Change]
+    news: dict[int, Change]
+    better: dict[int, Change]
+
+
+class Look:
+    """One look at all series, by what was reported before. `reported` is what the history is to note of it.
+
+    What was found tonight before is found again, so that the same night gives the same.
+    """
+
+    def __init__(self, past: Past) -> None:
+        self.reported: list[ChangeRow] = []
+        self._nights = past.nights
+        self._tonight = past.nights[-1].id
+        self._place = {night.id: place for place, night in enumerate(past.nights)}
+        self.known: list[ChangeRow] = []
+        self._retracted: list[ChangeRow] = []  # mended by what was known of tonight, perhaps no longer
+        for row in past.changes:
+            if row.recovery_found == self._tonight:
+                row = replace(row, recovered=None, recovery_found=None)
+                self._retracted.append(row)
+            if row.found != self._tonight or row.accepted:
+                self.known.append(row)
+
+    def results(self, series: Sequence[NightSeries]) -> list[SeriesResult]:
+        """Return the result of each."""
+        self._recover([without_episodes(each, self.known, self._nights) for each in series])
+        found = self._found([without_episodes(each, self.known, self._nights) for each in series])
+        for one in found:
+            self.reported += [self._row(one.looked_at, change, "worse") for change in one.news.values()]
+            self.reported += [self._row(one.looked_at, change, "better") for change in one.better.values()]
+        return [self._result(each, one) for each, one in zip(series, found, strict=True)]
+
+    def _recover(self, series: Sequence[NightSeries]) -> None:
+        """Note in `known` what is mended tonight, and report it."""
+        mended = recoveries(series, self.known, self._nights)
+        for at, row in enumerate(self.known):
+            if row in mended:
+                self.known[at] = replace(row, recovered=mended[row], recovery_found=self._tonight)
+                self.reported.append(self.known[at])
+            elif row in self._retracted:
+                self.reported.append(row)
+
+    def _found(self, series: Sequence[NightSeries]) -> list[_Found]:
+        changes = [changes_of(each.scaled) if len(each.values) > 3 else [] for each in series]
+        fresh = [self._fresh(each, found, NEWS_P) for each, found in zip(series, changes, strict=True)]
+        places = [place for news, _ in fresh for place in news]
+        results = []
+        for each, found, (news, better) in zip(series, changes, fresh, strict=True):
+            if places and not news:  # what moved along with it is one regression, and one message
+                along, _ = self._fresh(each, found, ALONG_P)
+                news = {p: c for p, c in along.items() if any(abs(p - other) <= SAME for other in places)}
+            results.append(_Found(each, found, news, better))
+        return results
+
+    def _fresh(
+        self, series: NightSeries, changes: Sequence[Change], p_limit: float
+    ) -> tuple[dict[int, Change], dict[int, Change]]:
+        """Return the changes that are news, by the place of their first night: worse ones, better ones."""
+        judged, count = series.judged, len(series.values)
+        split: tuple[dict[int, Change], dict[int, Change]] = ({}, {})
+        for side, kinds, is_it in (
+            (split[0], ("worse", "baseline"), is_worse),
+            (split[1], ("better",), is_better),
+        ):
+            sure = {
+                self._place[judged[change.at].night.id]: change
+                for change in changes
+                if is_it(series, change) and is_sure(change, count, p_limit)
+            }
+            old = [
+                self._place[row.night]
+                for row in self.known
+                if row.kind in kinds and row.group == series.key.group and row.recovered is None
+            ]
+            side |= {place: sure[place] for place in unreported(sorted(sure), old)}
+        return split
+
+    def _row(self, series: NightSeries, change: Change, kind: Literal["worse", "better"]) -> ChangeRow:
+        key = series.key
+        return ChangeRow(
+            *(kind, key.scenario, key.backend, key.phase, key.metric),
+            night=series.judged[change.at].night.id,
+            found=self._tonight,
+            before=series.back(change.before),
+            after=series.back(change.after),
+            p=change.p,
+        )
+
+    def _result(self, series: NightSeries, found: _Found) -> SeriesResult:
+        looked_at, last = found.looked_at, series.nights[-1]
+        tonight = last.value(series.shares) if last.night.id == self._tonight else None
+        open_rows = [row for row in self._regressions(series) if row.recovered is None and not row.accepted]
+        state, says = self._state(found, open_rows, tonight)
+        level = _level(looked_at, found.changes, tonight is not None)
+        if found.news or found.better:
+            newest = max((found.news or found.better).values(), key=lambda one: one.at)
+            level = looked_at.back(newest.before)
+        elif open_rows and open_rows[0].metric == series.key.metric:
+            level = open_rows[0].before
+        since = min((self._began(row) for row in self._new_rows(series)), default=None)
+        return SeriesResult(
+            series,
+            state,
+            says,
+            tonight,
+            level,
+            self._marked(series, found),
+            since,
+            is_open=bool(open_rows) or state == "known",
+        )
+
+    def _new_rows(self, series: NightSeries) -> Iterator[ChangeRow]:
+        """Yield the regressions of `series` that are news tonight."""
+        key = series.key
+        for row in self.reported:
+            mine = row.group == key.group and (row.phase, row.metric) == (key.phase, key.metric)
+            if mine and row.kind == "worse" and row.found == self._tonight:
+                yield row
+
+    def _regressions(self, series: NightSeries) -> list[ChangeRow]:
+        """Return the regressions of `series` that were reported before tonight, the oldest first."""
+        mine = [row for row in self.known if row.kind == "worse" and is_of(row, series)]
+        return sorted(mine, key=lambda row: self._place[row.night])
+
+    def _state(
+        self, found: _Found, open_rows: Sequence[ChangeRow], tonight: float | None
+    ) -> tuple[SeriesState, str]:
+        series = found.looked_at
+        if found.news:
+            return "news", self._biggest(series, found.news)
+        mended = [row for row in self._regressions(series) if row.recovery_found == self._tonight]
+        if mended:
+            return "recovered", self._mend(series, mended)
+        known = self._open(found, open_rows)
+        if tonight is None:
+            why = series.nights[-1].why or "did not run"
+            return "missing", f"{why}; {known}" if known else why
+        if found.better:
+            better = self._biggest(series, found.better)
+            return "better", f"{better}; {known}" if known else better
+        if known:
+            return "known", known
+        needed = nights_needed(series)
+        if needed:
+            more = counted(needed, f"more {'day' if series.daily else 'night'}")
+            return "young", f"{more} until changes are reported"
+        return "steady", ""
+
+    def _biggest(self, series: NightSeries, which: dict[int, Change]) -> str:
+        change = max(which.values(), key=lambda one: abs(one.after - one.before))
+        return f"{percent_more(series, change)} since {series.judged[change.at].night.name}"
+
+    def _mend(self, series: NightSeries, mended: Sequence[ChangeRow]) -> str:
+        """Return since when it is as before, and what it was meanwhile."""
+        since = max(self._place[row.recovered] for row in mended if row.recovered is not None)
+        first = mended[0]
+        was = percent_more(series, _as_change(series, first))
+        return f"as before since {self._nights[since].name}; was {was} since {self._name(first)}"
+
+    def _open(self, found: _Found, open_rows: Sequence[ChangeRow]) -> str:
+        """Return what was reported before, and was neither accepted nor mended; empty where there is none."""
+        series = found.looked_at
+        if not open_rows:
+            return self._along(found)
+        first, last = open_rows[0], open_rows[-1]
+        ends = "reported before (mending or --accept ends it)"
+        settled = _settled(found.changes, len(series.values))
+        start = max(
+            sum(self._place[night.night.id] < self._place[last.night] for night in series.judged), settled
+        )
+        change = _as_change(series, first)
+        values = series.scaled[start:]
+        if values and first.metric == series.key.metric:
+            now = replace(change, after=fmean(values))
+            if is_worse(series, now):
+                return f"{percent_more(series, now)} since {self._name(first)}, {ends}"
+        was = f"was {percent_more(series, change)} since {self._name(first)}"
+        return f"{was}, {ends}; it is not sure yet that it is mended"
+
+    def _along(self, found: _Found) -> str:
+        """Return what moved with a regression of its scenario and backend that is known."""
+        series = found.looked_at
+        for change in reversed(found.changes):
+            place = self._place[series.judged[change.at].night.id]
+            near = [
+                row
+                for row in self.known
+                if row.kind == "worse" and row.group == series.key.group
+                if not row.accepted and row.recovered is None
+                if abs(self._place[row.night] - place) <= SAME
+            ]
+            if near and is_worse(series, change):
+                since = series.judged[change.at].night.name
+                worse = percent_more(series, change)
+                return f"{worse} since {since}, reported before (mending or --accept ends it)"
+        return ""
+
+    def _marked(self, series: NightSeries, found: _Found) -> list[int]:
+        """Return the places of the nights at which the page marks a change: reported ones, and sure ones."""
+        key, looked_at = series.key, found.looked_at
+        rows = [
+            row
+            for row in [*self.known, *self.reported]
+            if row.group == key.group and (row.phase, row.metric) == (key.phase, key.metric)
+        ]
+        reported = {self._place[row.night] for row in rows}
+        reported |= {self._place[row.recovered] for row in rows if row.recovered is not None}
+        sure = {
+            self._place[of.judged[change.at].night.id]
+            for of, changes in (
+                (series, older_changes_of(series.scaled)),
+                (looked_at, found.changes),
+            )
+            for change in changes
+            if change.p <= NEWS_P and change.after_count >= LEAST_AFTER
+            if is_worse(of, change) or is_better(of, change)
+        }
+        alone = {place for place in sure if all(abs(place - other) > SAME for other in reported)}
+        return sorted(reported | alone)
+
+    def _began(self, row: ChangeRow) -> str:
+        return self._nights[self._place[row.night]].facts.started_at
+
+    def _name(self, row: ChangeRow) -> str:
+        return self._nights[self._place[row.night]].name
+
+
+def _as_change(series: NightSeries, row: ChangeRow) -> Change:
+    """Return what was reported as a change of `series`."""
+    return Change(0, series.scale(row.before), series.scale(row.after), 0, 0, row.p)
+
+
+def _settled(changes: Sequence[Change], count: int) -> int:
+    """Return the place of the last change that has settled in `count` values."""
+    return max((change.at for change in changes if count - change.at >= LEAST_AFTER), default=0)
+
+
+def _level(series: NightSeries, changes: Sequence[Change], tonight: bool) -> float | None:
+    """Return the level before tonight, since the last change that has settled."""
+    values = series.scaled[:-1] if tonight else series.scaled
+    mine = values[_settled(changes, len(values)) :][-30:]
+    return series.back(fmean(mine)) if mine else None
+
+
+def ratio(series: NightSeries, change: Change) -> float:
+    """Return how many times the values before those after are; of shares the difference."""
+    before, after = series.back(change.before), series.back(change.after)
+    return after - before if series.shares else after / before
+
+
+def is_worse(series: NightSeries, change: Change) -> bool:
+    """Return whether the change is for the worse, by the margin at least."""
+    moved = ratio(series, change)
+    return moved >= MORE_ERRORS_MARGIN if series.shares else moved >= 1 + MARGIN
+
+
+def is_better(series: NightSeries, change: Change) -> bool:
+    """Return whether the change is for the better, by the margin at least."""
+    moved = ratio(series, change)
+    return moved <= -MORE_ERRORS_MARGIN if series.shares else moved <= 1 / (1 + MARGIN)
+
+
+def is_sure(change: Change, nights: int, p_limit: float = NEWS_P) -> bool:
+    """Return whether there is enough to report `change` of a series of `nights` nights."""
+    return (
+        change.p <= p_limit
+        and change.at >= LEAST_BEFORE
+        and change.before_count >= LEAST_SINCE
+        and change.after_count >= LEAST_AFTER
+        and change.at >= nights - RECENT
+    )
+
+
+def unreported(places: Sequence[int], reported: Sequence[int]) -> list[int]:
+    """Return those of `places` that are not reported yet: each reported one stands for the nearest, once."""
+    left = list(places)
+    for old in sorted(reported, reverse=True):
+        near = [place for place in left if abs(place - old) <= SAME]
+        if near:
+            left.remove(min(near, key=lambda place: (abs(place - old), place)))
+    return left
+
+
+def nights_needed(series: NightSeries) -> int:
+    """Return how many more nights it takes until the first change could be reported; 0 from then on."""
+    return max(LEAST_BEFORE + LEAST_AFTER - len(series.values), 0)
+
+
+def percent_more(series: NightSeries, change: Change) -> str:
+    """Return the change in words: `48 % slower`, `2.1 % more errors`."""
+    moved = ratio(series, change)
+    if series.shares:
+        return f"{abs(moved):.2%} {'more' if moved > 0 else 'fewer'} errors".replace("%", " %")
+    if moved >= 1:
+        return f"{100 * (moved - 1):.0f} % slower" if moved < 3 else f"{moved:.1f} times as slow"
+    faster = 1 / moved
+    return f"{100 * (faster - 1):.0f} % faster" if faster < 3 else f"{faster:.1f} times as fast"
+
+
+def recoveries(
+    series: Sequence[NightSeries], reported: Sequence[ChangeRow], nights: Sequence[NightRow]
+) -> dict[ChangeRow, int]:
+    """Return which of the regressions that were reported are mended tonight, and the first night of that.
+
+    What one night reported of a scenario and backend is mended at once: when one of its series surely is, and
+    no other is worse any more. Of what was reported along with it, others need be no surer than it was then.
+    """
+    place = {night.id: at for at, night in enumerate(nights)}
+    tellings: dict[tuple[int, tuple[str, str]], list[_Episode]] = defaultdict(list)
+    for row in reported:
+        for each in series:
+            if row.kind == "worse" and row.recovered is None and is_of(row, each):
+                tellings[row.found, row.group].append(_Episode(row, each, place, _edge(row, reported, place)))
+    found: dict[ChangeRow, int] = {}
+    for p_limit in (MENDED_P, ALONG_P):
+        mended = {row.found for row in [*reported, *found] if row.recovered is not None or row in found}
+        for (night, _), episodes in tellings.items():
+            if episodes[0].row in found or (p_limit > MENDED_P and night not in mended):
+                continue
+            since = _mended_since(episodes, p_limit)
+            if since is not None:
+                found |= {episode.row: nights[since].id for episode in episodes}
+    return found
+
+
+def without_episodes(
+    series: NightSeries, reported: Iterable[ChangeRow], nights: Sequence[NightRow]
+) -> NightSeries:
+    """Return `series` without the nights of regressions that were mended.
+
+    The level before and after is one stretch then, and a return is found as soon as the first time.
+    """
+    place = {night.id: at for at, night in enumerate(nights)}
+    episodes = [
+        range(place[row.night], place[row.recovered])
+        for row in reported
+        if row.kind == "worse" and row.recovered is not None and row.group == series.key.group
+    ]
+    left = [night for night in series.nights if not any(place[night.night.id] in each for each in episodes)]
+    return replace(series, nights=left)
+
+
+def is_of(row: ChangeRow, series: NightSeries) -> bool:
+    """Return whether `row` was reported of `series`, which may have been another percentile then."""
+    key = series.key
+    same = row.metric == key.metric if series.daily else (row.metric == ERROR_SHARE) == series.shares
+    return (row.group, row.phase) == (key.group, key.phase) and same
+
+
+def _edge(row: ChangeRow, reported: Iterable[ChangeRow], place: Mapping[int, int]) -> int:
+    """Return the place of the change before `row`, where the level that it left begins."""
+    mine = [place[other.night] for other in reported if other.group == row.group]
+    return max((at for at in mine if at < place[row.night]), default=0)
+
+
+class _Episode:
+    """The nights of one series since one regression, and those before it."""
+
+    def __init__(self, row: ChangeRow, series: NightSeries, place: Mapping[int, int], edge: int) -> None:
+        self.row, self._series = row, series
+        places = np.array([place[night.night.id] for night in series.judged])
+        values = np.array(series.scaled)
+        since = places >= place[row.night]
+        self._good: Values = values[(places >= edge) & ~since][-_GOOD:]
+        self._after: Values = values[since]
+        self.places: list[int] = places[since].tolist()
+        # Another baseline gives days other values, so that what was reported of them is no level of theirs.
+        same = (row.metric == series.key.metric and not series.daily) or not len(self._good)
+        self._level = series.scale(row.before) if same else float(self._good.mean())
+
+    def split(self, start: int) -> tuple[Values, Values]:
+        """Return the values before place `start`, and those from it on."""
+        at = int(np.searchsorted(self.places, start))
+        return self._after[:at], self._after[at:]
+
+    def is_back(self, start: int) -> bool:
+        """Return whether the nights from `start` on are not worse than those before the regression."""
+        bad, back = self.split(start)
+        if not len(bad) or len(back) < LEAST_AFTER:
+            return False
+        left = Change(0, self._level, float(back.mean()), len(self._good), len(back), 1.0)
+        return not is_worse(self._series, left)
+
+    def is_sure(self, start: int, p_limit: float) -> bool:
+        """Return whether those nights are surely better than the ones of the regression, or so many."""
+        bad, back = self.split(start)
+        better = back.mean() < bad.mean() and p_of_shift(bad, back, self._good) <= p_limit
+        return bool(better or len(back) >= RECENT)
+
+    def scatter(self, start: int) -> float:
+        """Return how far the values of both stretches lie from their means."""
+        return sum(float(((side - side.mean()) ** 2).sum()) for side in self.split(start))
+
+
+def _mended_since(episodes: Sequence[_Episode], p_limit: float) -> int | None:
+    """Return the place of the first night of the mend; None where there is none."""
+    starts = sorted({place for episode in episodes for place in episode.places})
+    found = {}
+    for start in starts:
+        if all(episode.is_back(start) for episode in episodes):
+            sure = [episode for episode in episodes if episode.is_sure(start, p_limit)]
+            if sure:
+                found[start] = sum(episode.scatter(start) for episode in sure)
+    # Of several ways to split the nights the one that leaves each side most alike.
+    return min(found, key=lambda start: found[start], default=None)
 
 
 def changes_of(values: Sequence[float]) -> list[Change]:
@@ -70,7 +505,7 @@ def older_changes_of(values: Sequence[float]) -> list[Change]:
     last = max(0, len(values) - LOOK_BACK)
     for end in range(LOOK_BACK, last + LOOK_BACK, LOOK_BACK // 2):
         for change in changes_of(values[:end]):
-            near = [at for at in found if abs(at - change.at) <= _SAME]
+            near = [at for at in found if abs(at - change.at) <= SAME]
             if change.at < last and not near:
                 found[change.at] = change
     return [found[at] for at in sorted(found)]

@@ -1,11 +1,16 @@
-"""The days of imported access logs: which hours each has, from which log, why it is no evidence. Pure.
+"""The days of imported access logs, each a night of the history with one run.
+
+So change points, news, accepting and mending are those of nights. A day is figured anew when its hours or the
+reference weeks changed, and not otherwise.
 
 Imports may overlap, since logs are rotated and grow: of what is there twice, the larger part counts, hour by
 hour; what is not there twice adds up, so that an hour in which a log was rotated is whole.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import groupby
@@ -15,12 +20,21 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from plimsoll.analysis.comparing.levels import WHOLE, Levels, PhaseLevels
 from plimsoll.analysis.comparing.weeks import HOW_WRITTEN
-from plimsoll.analysis.statistics.localhours import DAY_HOURS, HOUR_S, local_hours
+from plimsoll.analysis.regress.judge import baseline_nights
+from plimsoll.analysis.regress.nights import LogDigest, NightFacts, NightKey, RunDigest, RunRow, instant
+from plimsoll.analysis.regress.schema import transaction
+from plimsoll.analysis.regress.store import History, now, utf8
+from plimsoll.analysis.statistics.localhours import DAY_HOURS, HOUR_S, local_hours, time_zone
+from plimsoll.analysis.statistics.localhours import UTC as UTC_ZONE
+from plimsoll.analysis.statistics.served import Served, unpacked
+from plimsoll.analysis.statistics.standarddays import DayFigures, Reference, ServedDay
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import significant
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.runfacts import ExperimentRun, Load, RunFacts, Storage
 
+VERSION = 1  # of how days are figured; another figures all anew
 REFERENCE_DAYS = 28  # each day of the week four times
 MORE_FAILED = 0.01  # of a day's requests, over the usual: its failures would be the level
 MORE_REFUSED = 0.1  # of a day's requests, over the reference weeks: no such day is fast, nor slow
@@ -29,6 +43,7 @@ _OTHER = 0.02  # two logs of one hour that differ by more are of two servers
 _LEAST = 100  # requests of an hour that say so
 _EPOCH = date(1970, 1, 1).toordinal()
 _MOST_NAMED = 3
+_NO_NIGHT = -1
 
 
 class HourRow(NamedTuple):
@@ -107,6 +122,269 @@ class Day:
     def backends(self) -> str:
         """The storage under the site then (hostile); empty where it has no name."""
         return ", ".join(dict.fromkeys(log.backend for log in self.logs if log.backend))
+
+
+class LogStore:
+    """The imported logs of an open history."""
+
+    def __init__(self, history: History) -> None:
+        self._history, self._connection = history, history.connection
+
+    def stamp(self, identity: str) -> str | None:
+        """Return the stamp of a log that is known; None where it is to be read."""
+        row = self._connection.execute("SELECT stamp FROM log WHERE identity = ?", (identity,)).fetchone()
+        return None if row is None else str(row["stamp"])
+
+    def route_ids(self, names: list[str]) -> list[int]:
+        """Return the number of each route, of new ones a new one."""
+        with transaction(self._connection):
+            known = [(utf8(name),) for name in names]
+            self._connection.executemany("INSERT INTO route (name) VALUES (?) ON CONFLICT DO NOTHING", known)
+            select = "SELECT id FROM route WHERE name = ?"
+            return [int(self._connection.execute(select, each).fetchone()["id"]) for each in known]
+
+    def keep(self, log: LogDigest, run_identity: str) -> None:
+        """Keep a log, whole or not at all; one that is known already is replaced.
+
+        An older plimsoll kept it as a run, under `run_identity`, which its days take the place of.
+        """
+        facts = log.facts
+        with transaction(self._connection):
+            self._connection.execute("DELETE FROM log WHERE identity = ?", (log.identity,))
+            self._forget_run(run_identity)
+            cursor = self._connection.execute(
+                "INSERT INTO log (identity, experiment, backend, first_us, last_us, requests, unfit, facts, "
+                "path, root, stamp, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    log.identity,
+                    utf8(log.experiment),
+                    utf8(facts.backend or ""),
+                    log.first_us,
+                    log.last_us,
+                    sum(each.requests for each in log.hours),
+                    json.dumps(list(log.unfit)),
+                    facts.model_copy(update={"command": []}).model_dump_json(),
+                    utf8(log.path),
+                    utf8(log.root),
+                    log.stamp,
+                    log.size_bytes,
+                ),
+            )
+            self._connection.executemany(
+                "INSERT INTO hour (log, hour, requests, failed, refused, times) VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (cursor.lastrowid, each.hour, each.requests, each.failed, each.refused, each.times)
+                    for each in log.hours
+                ],
+            )
+
+    def _forget_run(self, identity: str) -> None:
+        """Forget a run, and its night where that was all that was ever known of it."""
+        row = self._connection.execute("SELECT night FROM run WHERE identity = ?", (identity,)).fetchone()
+        if row is None:
+            return
+        self._connection.execute("DELETE FROM run WHERE identity = ?", (identity,))
+        self._connection.execute(
+            "DELETE FROM night WHERE id = ? AND NOT EXISTS (SELECT 1 FROM run WHERE run.night = night.id) "
+            "AND NOT EXISTS (SELECT 1 FROM decision WHERE decision.night = night.id) AND NOT EXISTS "
+            "(SELECT 1 FROM change WHERE night.id IN (change.night, found, recovered, recovery_found))",
+            (row["night"],),
+        )
+
+    def logs(self, experiment: str) -> list[LogRow]:
+        """Return the logs of an experiment, in order of time."""
+        rows = self._connection.execute(
+            "SELECT * FROM log WHERE experiment = ? ORDER BY first_us, identity", (experiment,)
+        )
+        return [
+            LogRow(
+                row["id"],
+                row["identity"],
+                row["backend"],
+                row["first_us"],
+                row["last_us"],
+                tuple(json.loads(row["unfit"])),
+                RunFacts.model_validate_json(row["facts"]),
+                row["path"],
+            )
+            for row in rows
+        ]
+
+    def hours(self, experiment: str) -> Iterator[HourRow]:
+        """Yield the hours of all logs of an experiment, without their times, in order of time."""
+        rows = self._connection.execute(
+            "SELECT log, hour, hour.requests, failed, refused FROM hour JOIN log ON log.id = hour.log "
+            "WHERE experiment = ? ORDER BY hour, log.first_us, identity",
+            (experiment,),
+        )
+        for row in rows:
+            yield HourRow(*row)
+
+    def served(self, hours: Iterable[HourRow]) -> Served:
+        """Return all requests of `hours`, one at least."""
+        parts = []
+        for each in hours:
+            row = self._connection.execute(
+                "SELECT times FROM hour WHERE log = ? AND hour = ?", (each.log, each.hour)
+            ).fetchone()
+            parts.append(unpacked(each.hour, row["times"]))
+        return Served.joined(parts)
+
+    def day_stamps(self, experiment: str) -> dict[str, str]:
+        """Return the stamps of the days that are kept, by identity."""
+        rows = self._connection.execute(
+            "SELECT identity, stamp FROM run JOIN night ON night.id = run.night WHERE experiment = ?",
+            (experiment,),
+        )
+        return {row["identity"]: row["stamp"] for row in rows}
+
+    def keep_day(self, day: RunDigest) -> None:
+        """Keep a day as a night with one run, which has no directory. Whether it was judged stays so."""
+        key = day.night.key
+        with transaction(self._connection):
+            known = self._connection.execute(
+                "SELECT findings FROM night WHERE experiment = ? AND name = ?",
+                (utf8(key.experiment), key.name),
+            ).fetchone()
+            self._history.keep(day)
+            self._connection.execute("UPDATE run SET pruned_at = ? WHERE identity = ?", (now(), day.identity))
+            self._connection.execute(
+                "UPDATE night SET findings = ? WHERE experiment = ? AND name = ?",
+                (known and known["findings"], utf8(key.experiment), key.name),
+            )
+
+    def forget_days(self, identities: Iterable[str]) -> None:
+        """Forget the figures of days of which the logs say nothing any more."""
+        with transaction(self._connection):
+            self._connection.executemany(
+                "DELETE FROM run WHERE identity = ?", [(each,) for each in identities]
+            )
+
+    def time_zone(self, experiment: str) -> str | None:
+        """Return the zone whose days are counted; None where there are none yet."""
+        row = self._connection.execute(
+            "SELECT name FROM time_zone WHERE experiment = ?", (experiment,)
+        ).fetchone()
+        return None if row is None else str(row["name"])
+
+    def keep_time_zone(self, experiment: str, name: str) -> None:
+        """Note by which zone days are counted."""
+        with transaction(self._connection):
+            self._connection.execute("INSERT OR REPLACE INTO time_zone VALUES (?, ?)", (experiment, name))
+
+    def directories(self) -> list[RunRow]:
+        """Return the run directories of all logs: as runs of no night, which began when their log ends."""
+        rows = self._connection.execute("SELECT * FROM log ORDER BY first_us, identity").fetchall()
+        return [
+            RunRow(
+                row["id"],
+                _NO_NIGHT,
+                "",
+                row["backend"],
+                None,
+                (),
+                row["path"],
+                row["root"],
+                row["identity"],
+                instant(datetime.fromtimestamp(row["last_us"] / 1e6, UTC)),
+                row["bytes"],
+                readable=row["requests"] > 0,
+                pruned=row["pruned_at"] is not None,
+            )
+            for row in rows
+        ]
+
+    def mark_pruned(self, log: int) -> None:
+        """Note that the raw data of a log is gone."""
+        with transaction(self._connection):
+            self._connection.execute("UPDATE log SET pruned_at = ? WHERE id = ?", (now(), log))
+
+
+def renew_days(history: History, experiment: str) -> None:
+    """Bring the nights of `experiment` in step with its logs; nothing where it has none.
+
+    Raises SettingsError where this machine does not know their time zone.
+    """
+    store = LogStore(history)
+    logs = store.logs(experiment)
+    if not logs:
+        return
+    with history.transaction():
+        zone = time_zone(store.time_zone(experiment) or UTC_ZONE)
+        days = days_of(logs, list(store.hours(experiment)), zone)
+        base = baseline_nights(history.nights(experiment))
+        reference = reference_of(days, base[0].name if base else None)
+        known = store.day_stamps(experiment)
+        against = _sum([_contents(each) for each in reference])
+        figured: Reference | None = None
+        there = set()
+        for day in days:
+            why = tuple(refusals(day, reference))
+            digest = _digest(experiment, day, why, _stamp(day, why, against, zone))
+            there.add(digest.identity)
+            if known.get(digest.identity) == digest.stamp:
+                continue
+            figured = figured or _reference(store, reference, zone)
+            figures = figured.figures(_served(store, day, zone))
+            unfit = (*why, *([figures.why] if figures.why else []))
+            store.keep_day(replace(digest, unfit=unfit, levels=_levels(day, figures)))
+        store.forget_days(known.keys() - there)
+
+
+def _reference(store: LogStore, days: Sequence[Day], zone: ZoneInfo) -> Reference:
+    finest_us = min((log.facts.finest_us for day in days for log in day.logs), default=1.0)
+    return Reference([_served(store, day, zone) for day in days], finest_us)
+
+
+def _served(store: LogStore, day: Day, zone: ZoneInfo) -> ServedDay:
+    served = store.served(day.hours)
+    return ServedDay(day.number, replace(served, hour=local_hours(served.hour, zone)))
+
+
+def _digest(experiment: str, day: Day, why: tuple[str, ...], stamp: str) -> RunDigest:
+    """Return the one run of a day's night, without figures."""
+    night = NightFacts(NightKey(experiment, day.name), instant(day.began), None, "")
+    path = f"{experiment}/{day.name}"
+    return RunDigest(night, _facts(experiment, day), "complete", None, why, path, "", stamp, 0)
+
+
+def _facts(experiment: str, day: Day) -> RunFacts:
+    """Return what is known of a day. The storage is a circumstance: the move is what is looked for."""
+    log = day.logs[-1]
+    how = Load(digest=_sum(log.how), settings=log.how)
+    return log.facts.model_copy(
+        update={
+            "backend": None,
+            "started_at": day.began,
+            "ended_at": None,
+            "seed": None,
+            "logs": [],
+            "scenario_settings": {},
+            "load": how,
+            "experiment": ExperimentRun(name=experiment, run=day.number),
+            "storage": Storage(facts={"backend": day.backends}) if day.backends else None,
+        }
+    )
+
+
+def _levels(day: Day, figures: DayFigures) -> Levels:
+    at_least_ms: dict[str, float | None] = dict.fromkeys(figures.failures)
+    phase = PhaseLevels(day.requests, day.failed, figures.quantiles_ms, {}, at_least_ms)
+    return Levels({WHOLE: phase}, None, {}, 0, 0, 0, frozenset())
+
+
+def _stamp(day: Day, why: Sequence[str], against: str, zone: ZoneInfo) -> str:
+    """Return what changes when the day's figures may; `against` does when the reference does."""
+    return _sum([VERSION, zone.key, why, _contents(day), against])
+
+
+def _contents(day: Day) -> list[object]:
+    names = {log.id: log.identity for log in day.logs}
+    return [day.number, day.backends, [[names[row.log], *row[1:]] for row in day.hours]]
+
+
+def _sum(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def days_of(logs: Sequence[LogRow], hours: Sequence[HourRow], zone: ZoneInfo) -> list[Day]:

@@ -1,26 +1,48 @@
-"""Judges the last night of an experiment by the nights before it: data in, a judgement out. Pure."""
+"""The last night of an experiment, judged by the nights before it: data in, a judgement out. Pure.
 
+Gates are judged as `plimsoll compare` decides, by the last nights against the baseline's. The night is the
+unit: runs of one night share it, and are more alike than those of two. So each night gives one value, and
+as many nights of either side are compared as it takes.
+"""
+
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from statistics import fmean
 
-from plimsoll.analysis.comparing.gates import Gates
+from plimsoll.analysis.comparing.decision import Question, Verdict, decide
+from plimsoll.analysis.comparing.default_gates import default_gates
+from plimsoll.analysis.comparing.gates import LIMITS, Gate, Gates
+from plimsoll.analysis.comparing.metrics.metric import Limit, NoFigureError
+from plimsoll.analysis.comparing.questions import Side, value_of
 from plimsoll.analysis.comparing.runs import ComparedRun
-from plimsoll.analysis.regress.baseline import baseline_nights, gate_results
-from plimsoll.analysis.regress.dropping import (
+from plimsoll.analysis.regress.changes import Look
+from plimsoll.analysis.regress.judgement import GateResult, Judgement, SeriesResult, Terms
+from plimsoll.analysis.regress.nights import (
+    ChangeRow,
+    Decision,
     Group,
+    NightFinding,
+    NightRow,
+    NightSeries,
+    Past,
+    RunRow,
+    SeriesKey,
     group_name,
-    groups_of,
-    is_dropped,
-    series_is_dropped,
-    without_dropped,
+    series_of,
+    why_unfit,
 )
-from plimsoll.analysis.regress.failures import Failures
-from plimsoll.analysis.regress.judgement import Judgement, SeriesResult, Terms
-from plimsoll.analysis.regress.look import Look
-from plimsoll.analysis.regress.rows import ChangeRow, NightFinding, Past, RunRow
-from plimsoll.analysis.regress.series import series_of, why_unfit
+from plimsoll.common.differences import differing
 from plimsoll.common.durations import duration_text
 from plimsoll.common.severity import gravest_first
+from plimsoll.common.units import counted
+
+BASELINE_NIGHTS = 14
+LAST_NIGHTS = 7
+LOOKS = 100  # nights over which all looks together are to be wrong no more often than one look may be
+_RunsByNight = dict[int, list[ComparedRun]]
 
 
 def judge(
@@ -31,7 +53,7 @@ def judge(
 ) -> tuple[Judgement, list[ChangeRow]]:
     """Judge the last night of `past`, which has one; return also the changes that the history is to note.
 
-    `compared` are the runs of `baseline.compared_runs`, by their id. Without `terms` no night is stale.
+    `compared` are the runs of `compared_runs`, by their id. Without `terms` no night is stale.
     Changes that are reported again, since the same night is judged again, are among those returned. Raises
     SettingsError without Otava.
     """
@@ -101,16 +123,16 @@ def _missed(past: Past, group: Group, series: Sequence[SeriesResult]) -> Iterato
         last = first.series.judged[-1].night.name
         is_whole = len(missed) == len(tails)
         yield f"{name}: no figure tonight: {why.rstrip('.')}{_ending(past, group, name, last, is_whole)}"
-    elif not mine and not any(_had_figures(past, group)):
+    elif not mine and not _had_figures(past, group):
         tonight = past.nights[-1].id
         runs = [run for run in past.runs if run.night == tonight and run.group == group]
         why = why_unfit(runs) or "no run of it gave one"
         yield f"{group_name(group)}: there was never a figure: {why.rstrip('.')}"
 
 
-def _had_figures(past: Past, group: Group) -> Iterator[bool]:
+def _had_figures(past: Past, group: Group) -> bool:
     mine = {run.id for run in past.runs if run.group == group and run.is_fit}
-    yield from (row.run in mine for row in past.figures)
+    return any(row.run in mine for row in past.figures)
 
 
 def _ending(past: Past, group: Group, name: str, last: str, is_whole: bool) -> str:
@@ -130,5 +152,261 @@ def _findings(past: Past) -> list[NightFinding]:
 
 def _unfit_runs(past: Past) -> list[str]:
     """Return which runs of tonight are unfit, and why (hostile)."""
-    runs: Sequence[RunRow] = [run for run in past.runs if run.night == past.nights[-1].id]
-    return [f"{run.name} {why}" for run in runs for why in run.unfit]
+    tonight = past.nights[-1].id
+    return [f"{run.name} {why}" for run in past.runs if run.night == tonight for why in run.unfit]
+
+
+def baseline_nights(nights: Sequence[NightRow]) -> list[NightRow]:
+    """Return the baseline's nights: those that were set, and while they are few, the next ones."""
+    marked = [at for at, night in enumerate(nights) if night.baseline]
+    if not marked:
+        return []
+    first, last = marked[0], max(marked[-1], marked[0] + BASELINE_NIGHTS - 1)
+    return list(nights[first : last + 1])
+
+
+def chosen_nights(nights: Sequence[NightRow], name: str, changed: int) -> list[int] | None:
+    """Return the ids of the nights that make night `name` (or `latest`) the baseline; None if there is none.
+
+    They are it and those before it, but not from before place `changed`, where the level last changed.
+    """
+    at = next((at for at, night in enumerate(nights) if name in ("latest", night.name)), None)
+    if at is None:
+        return None
+    at = len(nights) - 1 if name == "latest" else at
+    first = max(at - BASELINE_NIGHTS + 1, changed if changed <= at else 0, 0)
+    return [night.id for night in nights[first : at + 1]]
+
+
+def _compared_nights(nights: Sequence[NightRow]) -> tuple[list[NightRow], list[NightRow]]:
+    """Return the baseline's nights, and the last ones after it; none without a baseline."""
+    base = baseline_nights(nights)
+    after = nights[nights.index(base[-1]) + 1 :] if base else []
+    return base, list(after[-LAST_NIGHTS:])
+
+
+def compared_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[RunRow]:
+    """Return the runs of those nights by which gates are judged."""
+    wanted = {night.id for side in _compared_nights(nights) for night in side}
+    return [run for run in runs if run.night in wanted and run.is_fit and run.readable]
+
+
+def gate_results(past: Past, compared: Mapping[int, ComparedRun], gates: Gates | None) -> list[GateResult]:
+    """Return a verdict on every gate of every backend; none without a baseline.
+
+    `compared` are the runs of `compared_runs`, by their id.
+    """
+    found: list[tuple[str, Gate, Limit, Question, tuple[int, int]]] = []
+    by_backend: dict[str, list[RunRow]] = {}
+    for run in compared_runs(past.nights, past.runs):
+        by_backend.setdefault(run.backend, []).append(run)
+    for backend, mine in sorted(by_backend.items()):
+        sides = [_by_night(mine, compared, nights) for nights in _compared_nights(past.nights)]
+        limits = gates or default_gates(
+            *(Side(backend, [run for night in side.values() for run in night], []) for side in sides)
+        )
+        for gate in limits.gates:
+            for limit in LIMITS:
+                if getattr(gate, limit) is not None:
+                    question, counts = _question(gate, limit, sides, limits.least_runs)
+                    found.append((backend, gate, limit, question, counts))
+    if not found:
+        return []
+    verdicts = decide_nightly([each[3] for each in found], gates.confidence if gates else 0.95)
+    return [
+        GateResult(backend, gate, limit, question.at_most, verdict, counts)
+        for (backend, gate, limit, question, counts), verdict in zip(found, verdicts, strict=True)
+    ]
+
+
+def decide_nightly(questions: Sequence[Question], confidence: float) -> list[Verdict]:
+    """Decide as `plimsoll compare` does; but a FAIL has to stand a test that is made every night."""
+    plain = decide(questions, confidence)
+    if all(verdict.outcome != "FAIL" for verdict in plain):
+        strict = plain
+    else:
+        strict = decide(questions, 1 - (1 - confidence) / LOOKS)
+    return [_patient(*both) for both in zip(questions, plain, strict, strict=True)]
+
+
+def _patient(question: Question, one: Verdict, other: Verdict) -> Verdict:
+    if one.outcome == "FAIL" and other.outcome != "FAIL":
+        says = "It looks worse than the limit, but a test that is made every night asks for more: wait."
+        return replace(one, outcome="INCONCLUSIVE", says=says)
+    # What is counted here is nights.
+    return one if question.blocked else replace(one, says=re.sub(r"\brun(s?)\b", r"night\1", one.says))
+
+
+def _by_night(
+    runs: Sequence[RunRow], compared: Mapping[int, ComparedRun], nights: Sequence[NightRow]
+) -> _RunsByNight:
+    wanted = {night.id for night in nights}
+    found: _RunsByNight = {}
+    for run in runs:
+        if run.night in wanted:
+            found.setdefault(run.night, []).append(compared[run.id])
+    return found
+
+
+def _question(
+    gate: Gate, limit: Limit, sides: Sequence[_RunsByNight], least: int
+) -> tuple[Question, tuple[int, int]]:
+    """Ask one limit of one value a night."""
+    problems: list[str] = []
+    values: list[list[float]] = [[], []]
+    for runs, found in zip(sides, values, strict=True):
+        for night in runs.values():
+            try:
+                mine = [value_of(run, gate) for run in night if run.scenario == gate.scenario]
+            except NoFigureError as error:
+                problems.append(f"{str(error).rstrip('.')}.")
+                continue
+            if mine:
+                found.append(fmean(mine) if gate.kind.is_share else math.exp(fmean(map(math.log, mine))))
+    counts = len(values[0]), len(values[1])
+    problems = problems[:3]
+    for name, count in zip(("The baseline has", "Since then there are"), counts, strict=True):
+        if count < least:
+            problems.append(
+                f"{name} {counted(count, 'night')} of {gate.scenario}, and a verdict takes {least}: "
+                f"{least - count} more."
+            )
+    done = [
+        run.done_as
+        for runs in sides
+        for night in runs.values()
+        for run in night
+        if run.scenario == gate.scenario
+    ]
+    if different := differing(done):
+        names = ", ".join(key for key, _ in different[:3])
+        problems.append(
+            f"The runs of {gate.scenario} are not of the same kind ({names}): set a new baseline."
+        )
+    question = Question(
+        limit=limit, at_most=getattr(gate, limit), baseline=values[0], candidate=values[1], blocked=problems
+    )
+    return question, counts
+
+
+class Failures:
+    """The gates of tonight. A FAIL is news, unless its scenario and backend was reported since the baseline.
+
+    `reported` is what the history is to note, `mended` says which gates hold again (hostile).
+    """
+
+    def __init__(self, past: Past, look: Look, base: Sequence[NightRow]) -> None:
+        self.reported: list[ChangeRow] = []
+        self.mended: list[str] = []
+        self._tonight = past.nights[-1].id
+        self._place = {night.id: at for at, night in enumerate(past.nights)}
+        self._since = self._place[base[-1].id] if base else len(past.nights)
+        known = [row for row in look.known if row.kind in ("worse", "baseline")]
+        self._open = [row for row in known if row.kind == "baseline" and row.recovered is None]
+        self._known = {row.group for row in [*known, *look.reported] if self._is_known(row)}
+
+    def _is_known(self, row: ChangeRow) -> bool:
+        """Return whether a FAIL tonight is what `row` reported, and no news."""
+        if row.kind == "better" or self._place[row.night] <= self._since:
+            return False
+        if row.recovered is None:
+            return True
+        # Nights of the regression are among those that the gate looks at.
+        ago = len(self._place) - self._place[row.recovered]
+        return row.kind == "worse" and ago < LAST_NIGHTS
+
+    def result(self, result: GateResult) -> GateResult:
+        """Return `result` with whether it is news, and report it where it is."""
+        gate, group = result.gate, (result.gate.scenario, result.backend)
+        if result.verdict.outcome == "PASS":
+            return self._mended(result)
+        if result.verdict.outcome != "FAIL" or group in self._known:
+            return result
+        self.reported.append(
+            ChangeRow(
+                *("baseline", *group, gate.phase, gate.metric),
+                night=self._tonight,
+                found=self._tonight,
+                before=result.at_most,
+                after=result.verdict.estimate or math.nan,
+                p=result.verdict.p_fail or 0.0,
+            )
+        )
+        return replace(result, is_news=True)
+
+    def _mended(self, result: GateResult) -> GateResult:
+        gate = result.gate
+        key = (gate.scenario, result.backend, gate.phase, gate.metric)
+        mine = [row for row in self._open if (row.scenario, row.backend, row.phase, row.metric) == key]
+        if not mine:
+            return result
+        self.reported += [replace(row, recovered=self._tonight, recovery_found=self._tonight) for row in mine]
+        self.mended.append(f"{result.name} keeps its limit again")
+        return replace(result, is_recovered=True)
+
+
+# A name by which something is dropped is that of an experiment, a scenario, a backend, `SCENARIO on BACKEND`,
+# that with `, PHASE`, or a whole series. What is dropped and runs again is judged again.
+
+
+def groups_of(past: Past) -> list[Group]:
+    """Return every scenario and backend that ever ran, in order."""
+    return sorted({run.group for run in past.runs})
+
+
+def names_that_drop(past: Past, series: list[NightSeries]) -> list[str]:
+    """Return all names (hostile) by which something of `past` can be dropped."""
+    names = [past.experiment, *(name for group in groups_of(past) for name in _of_group(group))]
+    names += [name for each in series for name in _of_series(each.key)]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def is_dropped(past: Past) -> bool:
+    """Return whether the experiment is dropped, and had no night since."""
+    last = past.nights[-1].id
+    return any(each.name == past.experiment and each.night == last for each in _drops(past))
+
+
+def without_dropped(past: Past) -> Past:
+    """Return `past` without the scenarios and backends that were dropped, and did not run since."""
+    if is_dropped(past):
+        gone = set(groups_of(past))
+    else:
+        gone = {group for group in groups_of(past) if _group_is_dropped(past, group)}
+    if not gone:
+        return past
+    runs = [run for run in past.runs if run.group not in gone]
+    ids = {run.id for run in runs}
+    return replace(
+        past,
+        runs=runs,
+        figures=[row for row in past.figures if row.run in ids],
+        error_shares=[row for row in past.error_shares if row[0] in ids],
+    )
+
+
+def series_is_dropped(past: Past, series: NightSeries) -> bool:
+    """Return whether a series is dropped by its own name, and has no value since."""
+    place = {night.id: at for at, night in enumerate(past.nights)}
+    last = place[series.judged[-1].night.id] if series.judged else -1
+    names = _of_series(series.key)
+    return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
+
+
+def _group_is_dropped(past: Past, group: Group) -> bool:
+    place = {night.id: at for at, night in enumerate(past.nights)}
+    last = max(place[run.night] for run in past.runs if run.group == group)
+    names = _of_group(group)
+    return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
+
+
+def _drops(past: Past) -> Iterator[Decision]:
+    return (each for each in past.decisions if each.kind == "drop")
+
+
+def _of_group(group: Group) -> list[str]:
+    return [name for name in (*group, group_name(group)) if name]
+
+
+def _of_series(key: SeriesKey) -> list[str]:
+    return [f"{group_name(key.group)}, {key.phase}", key.name]

@@ -1,13 +1,21 @@
-"""The judgement of a night: series, gates, what cannot be judged, and one verdict. Texts are hostile."""
+"""The judgement of a night, in every form that it is given out in. Names and texts are hostile."""
 
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from plimsoll.analysis.comparing.decision import Verdict
 from plimsoll.analysis.comparing.gates import Gate
-from plimsoll.analysis.regress.rows import Decision, NightFinding, NightRow
-from plimsoll.analysis.regress.series import NightSeries
+from plimsoll.analysis.comparing.text import share
+from plimsoll.analysis.regress.nights import Decision, NightFinding, NightRow, NightSeries
+from plimsoll.common.hostile import markdown_text, printable
+from plimsoll.common.junit import JUnit
+from plimsoll.common.markdown import heading, row
+from plimsoll.common.severity import Severity
+from plimsoll.common.units import ABSENT, counted, milliseconds
 
 # steady: no news. news: worse since tonight. known: worse, reported before. recovered: as before again, found
 # tonight. better: since tonight. young: too few nights. missing: no value tonight.
@@ -15,6 +23,24 @@ SeriesState = Literal["steady", "news", "known", "recovered", "better", "young",
 NightVerdict = Literal["worse", "unjudged", "steady"]
 EXIT_CODES: dict[NightVerdict, int] = {"steady": 0, "worse": 1, "unjudged": 3}
 STALE_AFTER_S = 36 * 3600.0
+LAST_DECISIONS = 5
+_STATES = {
+    "news": "WORSE",
+    "known": "still worse",
+    "recovered": "recovered",
+    "better": "better",
+    "steady": "steady",
+    "young": "young",
+    "missing": "missing",
+}
+DECIDED = {"accept": "accepted", "baseline": "baseline set to", "drop": "dropped"}
+_HEADLINES: dict[NightVerdict, str] = {
+    "worse": "WORSE",
+    "unjudged": "CANNOT BE JUDGED",
+    "steady": "NOTHING WORSE",
+}
+_WIDTH = 108
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -148,3 +174,376 @@ def overall(judgements: list[Judgement]) -> NightVerdict:
     """Return the verdict on all experiments: worse before unjudged before steady."""
     words = {each.verdict for each in judgements}
     return "worse" if "worse" in words else "unjudged" if "unjudged" in words else "steady"
+
+
+def lines(judgements: Sequence[Judgement]) -> Iterator[str]:
+    """Yield the lines of the text, safe for a terminal."""
+    for number, each in enumerate(judgements):
+        if number:
+            yield ""
+        yield from _judgement_lines(each)
+    if not judgements:
+        yield "The history holds no night yet: plimsoll regress RUNS..."
+
+
+def _judgement_lines(judgement: Judgement) -> Iterator[str]:
+    name = f"{judgement.experiment}, " if judgement.experiment else ""
+    yield _safe(
+        f"{_HEADLINES[judgement.verdict]}: {name}{title(judgement)}, {judgement.unit} {judgement.nights:,}."
+    )
+    if judgement.series:
+        yield ""
+        columns = ["", "series", judgement.last, "before", "effect", f"{judgement.unit}s", ""]
+        rows = [
+            [
+                state(each),
+                _safe(each.series.key.name, 70),
+                figure(each, each.tonight),
+                figure(each, each.level),
+                against(each),
+                str(len(each.series.values)),
+                _safe(each.says, 200),
+            ]
+            for each in judgement.series
+        ]
+        yield from _table([columns, *rows], left=(0, 1, 6))
+    if judgement.gates:
+        yield ""
+        first, last = judgement.baseline[0], judgement.baseline[-1]
+        nights = f"{first.name} … {last.name}"
+        columns = ["baseline", "gate", "effect", "limit", f"{judgement.unit}s"]
+        rows = [
+            [
+                each.verdict.outcome,
+                _safe(each.name, 70),
+                gate_effect(each, each.verdict.estimate),
+                f"≤ {gate_effect(each, each.at_most)}",
+                f"{each.nights[0]} v {each.nights[1]}",
+            ]
+            for each in judgement.gates
+        ]
+        yield from _table([columns, *rows], left=(0, 1))
+        yield from _wrapped(f"The baseline is {nights}, {counted(len(judgement.baseline), judgement.unit)}.")
+        said = [
+            each.verdict.says
+            for each in judgement.gates
+            if each.verdict.outcome != "PASS" and each.verdict.says
+        ]
+        for says in filter(None, dict.fromkeys(said)):
+            yield from _wrapped(says, "  ")
+    if judgement.unjudged or judgement.findings or judgement.notes or judgement.decisions:
+        yield ""
+    for problem in judgement.unjudged:
+        yield from _wrapped(f"{problem}.", "cannot be judged: ")
+    for finding in judgement.findings:
+        yield from _wrapped(f"{finding.text} {finding.remedy}", f"{finding_word(finding)}: ")
+    for note in judgement.notes:
+        yield from _wrapped(f"{note}.", "note: ")
+    for decided in last_decisions(judgement):
+        yield from _wrapped(f"{decided}.", "decided: ")
+
+
+def _table(rows: Sequence[Sequence[str]], left: Sequence[int]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for each in rows:
+        cells = [
+            cell.ljust(width) if at in left else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(each, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _wrapped(text: str, label: str = "") -> list[str]:
+    return textwrap.wrap(_safe(text, 2000), _WIDTH, initial_indent=label, subsequent_indent="  ")
+
+
+def _safe(text: str, longest: int = 300) -> str:
+    return printable(text, longest)
+
+
+def markdown(judgements: Sequence[Judgement]) -> str:
+    """Return a summary in Markdown: for a message, and for GitHub's step summary."""
+    headline = f"# Plimsoll: {markdown_text(subject(judgements))}"
+    return "\n".join([headline, "", *_markdown_lines(judgements), ""])
+
+
+def _markdown_lines(judgements: Sequence[Judgement]) -> Iterator[str]:
+    for each in judgements:
+        name = f"{markdown_text(each.experiment)}, " if each.experiment else ""
+        yield f"## {name}{markdown_text(title(each))} ({each.unit} {each.nights:,})"
+        yield ""
+        if each.series:
+            yield from heading(["", "series"], [each.last, "before", "effect", f"{each.unit}s"], [""])
+            for one in each.series:
+                bold = each.is_red(one) or one.state in ("recovered", "missing")
+                mark = f"**{state(one)}**" if bold else state(one)
+                figures = (figure(one, one.tonight), figure(one, one.level), against(one))
+                yield row(
+                    mark,
+                    markdown_text(one.series.key.name),
+                    *figures,
+                    str(len(one.series.values)),
+                    markdown_text(one.says),
+                )
+            yield ""
+        if each.gates:
+            yield from heading(["baseline", "gate"], ["effect", "limit", f"{each.unit}s"], [""])
+            for gate in each.gates:
+                outcome = (
+                    f"**{gate.verdict.outcome}**" if gate.verdict.outcome == "FAIL" else gate.verdict.outcome
+                )
+                limit = f"≤ {gate_effect(gate, gate.at_most)}"
+                says = "" if gate.verdict.outcome == "PASS" else markdown_text(gate.verdict.says)
+                nights = f"{gate.nights[0]} v {gate.nights[1]}"
+                effect = gate_effect(gate, gate.verdict.estimate)
+                yield row(outcome, markdown_text(gate.name), effect, limit, nights, says)
+            yield ""
+        for problem in each.unjudged:
+            yield f"- Cannot be judged: {markdown_text(problem, 1000)}"
+        for finding in each.findings:
+            word = finding_word(finding).capitalize()
+            yield f"- {word}: {markdown_text(f'{finding.text} {finding.remedy}', 1000)}"
+        for note in each.notes:
+            yield f"- {markdown_text(note, 1000)}"
+        for decided in last_decisions(each):
+            yield f"- Decided: {markdown_text(decided, 1000)}"
+        if each.unjudged or each.findings or each.notes or each.decisions:
+            yield ""
+
+
+def junit(judgements: Sequence[Judgement]) -> bytes:
+    """Return JUnit XML in UTF-8: a test case a series and a gate."""
+    document = JUnit("plimsoll regress")
+    for each in judgements:
+        name = each.experiment or "runs"
+        document.suite(name, name, each.night.facts.started_at[:19])
+        for unjudged in each.unjudged:
+            document.outcome(f"{title(each)} is complete", "error", "unjudged", unjudged)
+        for finding in each.findings:
+            _add_finding(document, finding)
+        for result in each.series:
+            _add_series(document, result, each.is_red(result))
+        for gate in each.gates:
+            _add_gate(document, gate)
+    return document.document()
+
+
+def _add_series(document: JUnit, result: SeriesResult, is_red: bool) -> None:
+    name = result.series.key.name
+    figures = (
+        f"tonight {figure(result, result.tonight)}, before {figure(result, result.level)} ({against(result)})"
+    )
+    if is_red:
+        document.outcome(name, "failure", "regression", f"{result.says}: {figures}")
+    elif result.state == "missing":
+        document.outcome(name, "skipped", "", f"no figure tonight: {result.says}")
+    elif result.state == "young":
+        document.outcome(name, "skipped", "", result.says)
+    else:
+        document.passed(name, f"{figures} {result.says}".strip())
+
+
+def _add_finding(document: JUnit, finding: NightFinding) -> None:
+    name, says = f"evidence: {finding.name}", f"{finding.text} {finding.remedy}"
+    if finding.disqualifies:
+        document.outcome(name, "failure" if finding.worse else "error", "evidence", says)
+    else:
+        document.passed(name, says)
+
+
+def _add_gate(document: JUnit, gate: GateResult) -> None:
+    name = f"{gate.name} ({gate.limit})"
+    if gate.verdict.outcome == "FAIL":
+        document.outcome(name, "failure", "baseline", f"breaks its limit: {gate.verdict.says}")
+    elif gate.verdict.outcome == "INCONCLUSIVE":
+        document.outcome(name, "skipped", "", gate.verdict.says)
+    else:
+        document.passed(name)
+
+
+def as_json(judgements: Sequence[Judgement]) -> dict[str, object]:
+    """Return what `--json` prints."""
+    verdict = overall(list(judgements))
+    return {
+        "format": 1,
+        "verdict": verdict,
+        "exit_code": EXIT_CODES[verdict],
+        "experiments": [_experiment_json(each) for each in judgements],
+    }
+
+
+def _experiment_json(judgement: Judgement) -> dict[str, object]:
+    return {
+        "experiment": judgement.experiment,
+        "night": judgement.night.name,
+        "nights": judgement.nights,
+        "verdict": judgement.verdict,
+        "series": [_series_json(each, judgement.is_red(each)) for each in judgement.series],
+        "baseline": [night.name for night in judgement.baseline],
+        "gates": [_gate_json(each) for each in judgement.gates],
+        "unjudged": judgement.unjudged,
+        "findings": [_finding_json(each) for each in judgement.findings],
+        "notes": judgement.notes,
+        "decisions": [_decision_json(each) for each in judgement.decisions],
+    }
+
+
+def _finding_json(found: NightFinding) -> dict[str, object]:
+    return {
+        "name": found.name,
+        "level": found.level.value,
+        "worse": found.worse,
+        "text": found.text,
+        "remedy": found.remedy,
+    }
+
+
+def _decision_json(decided: Decision) -> dict[str, object]:
+    return {
+        "kind": decided.kind,
+        "name": decided.name,
+        "at": decided.at,
+        "by": decided.by or None,
+        "note": decided.note or None,
+    }
+
+
+def _series_json(result: SeriesResult, fails: bool) -> dict[str, object]:
+    key = result.series.key
+    return {
+        "scenario": key.scenario,
+        "backend": key.backend,
+        "phase": key.phase,
+        "metric": key.metric,
+        "unit": result.series.unit,
+        "state": result.state,
+        "fails": fails,
+        "says": result.says,
+        "tonight": result.tonight,
+        "before": result.level,
+        "nights": len(result.series.values),
+    }
+
+
+def _gate_json(result: GateResult) -> dict[str, object]:
+    verdict = result.verdict
+    return {
+        "scenario": result.gate.scenario,
+        "backend": result.backend,
+        "phase": result.gate.phase,
+        "metric": result.gate.metric,
+        "limit": {result.limit: result.at_most},
+        "verdict": verdict.outcome,
+        "says": verdict.says,
+        "estimate": None if verdict.estimate is None else finite(verdict.estimate),
+        "lower": None if verdict.lower is None else finite(verdict.lower),
+        "upper": None if verdict.upper is None else finite(verdict.upper),
+        "nights": {"baseline": result.nights[0], "candidate": result.nights[1]},
+        "more_nights": verdict.more_runs,
+    }
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def subject(judgements: Sequence[Judgement]) -> str:
+    """Return the news in one line (hostile)."""
+    word = overall(list(judgements))
+    reasons = []
+    for each in judgements:
+        if each.verdict == word:
+            reasons += [f"{one.series.key.name} {one.says}" for one in _news_first(each)]
+            reasons += [f"{one.name} breaks its limit" for one in each.failed]
+            reasons += [one.text.rstrip(".") for one in each.shown_worse]
+            reasons += each.unjudged if word == "unjudged" else []
+    if not reasons:
+        nights = ", ".join(f"{title(each)}" for each in judgements) or "no night"
+        return f"nothing worse: {nights}"
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return f"{'worse' if word == 'worse' else 'cannot be judged'}: {reasons[0]}{more}"
+
+
+def _news_first(judgement: Judgement) -> list[SeriesResult]:
+    """Return the series that fail, those with news before those that were reported before."""
+    return sorted(judgement.red, key=lambda each: each.state != "news")
+
+
+def news(judgement: Judgement) -> str:
+    """Return what a message of tonight is about, in one line (hostile)."""
+    worse = [f"{each.series.key.name} {each.says}" for each in judgement.news]
+    worse += [f"{each.name} breaks its limit" for each in judgement.failed if each.is_news]
+    worse += [each.text.rstrip(".") for each in judgement.shown_worse]
+    recovered = [f"{each.series.key.name} {each.says}" for each in judgement.recovered]
+    recovered += [f"{each.name} keeps its limit again" for each in judgement.gates if each.is_recovered]
+    word = "worse" if worse else "cannot be judged" if judgement.unjudged else "recovered"
+    reported = [*worse, *judgement.unjudged, *recovered]
+    more = f" (and {len(reported) - 1} more)" if len(reported) > 1 else ""
+    return (
+        f"{judgement.experiment or 'plimsoll'} {word}: {reported[0]}{more}"
+        if reported
+        else subject([judgement])
+    )
+
+
+def state(result: SeriesResult) -> str:
+    """Return what a series' state is called."""
+    return _STATES[result.state]
+
+
+def figure(result: SeriesResult, value: float | None) -> str:
+    """Return a figure of a series in its unit."""
+    if value is None:
+        return ABSENT
+    return share(value) if result.series.shares else milliseconds(value)
+
+
+def against(result: SeriesResult) -> str:
+    """Return tonight by the level of the nights before."""
+    if result.tonight is None or result.level is None:
+        return ABSENT
+    if result.series.shares:
+        more = result.tonight - result.level
+        if abs(more) < _NOTHING:
+            return "±0 %"
+        return f"{'+' if more > 0 else '−'}{share(abs(more))}"
+    return f"× {result.tonight / result.level:.2f}"
+
+
+def gate_effect(result: GateResult, value: float | None) -> str:
+    """Return an effect on a gate, or its limit, in the terms of the limit."""
+    if value is None:
+        return ABSENT
+    if result.limit == "at_most_ratio":
+        return f"× {value:.2f}"
+    if result.limit == "at_most_more":
+        return f"{'+' if value > 0 else '−' if value < 0 else '±'}{share(abs(value))}"
+    return share(value) if result.gate.kind.is_share else milliseconds(value)
+
+
+def finding_word(finding: NightFinding) -> str:
+    """Return what a finding of the gatekeeper comes to."""
+    if finding.disqualifies:
+        return "worse" if finding.worse else "no evidence"
+    return "doubt" if finding.level is Severity.WARN else "note"
+
+
+def decision(decided: Decision) -> str:
+    """Return what was decided, when, by whom, and why (hostile)."""
+    by = f" by {decided.by}" if decided.by else ""
+    why = f": {decided.note.rstrip('.')}" if decided.note else ""
+    return f"{DECIDED[decided.kind]} {decided.name}, {decided.at[:10]}{by}{why}"
+
+
+def last_decisions(judgement: Judgement) -> Iterator[str]:
+    """Yield the last decisions, the newest first, and how many there were before (hostile)."""
+    yield from map(decision, reversed(judgement.decisions[-LAST_DECISIONS:]))
+    earlier = len(judgement.decisions) - LAST_DECISIONS
+    if earlier > 0:
+        yield f"{counted(earlier, 'decision')} before these: --html or --json has them"
+
+
+def title(judgement: Judgement) -> str:
+    """Return which night it is (hostile)."""
+    return judgement.night.name or judgement.experiment

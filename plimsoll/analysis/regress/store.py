@@ -4,17 +4,32 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from plimsoll.analysis.comparing.levels import Levels, PhaseLevels, StepLevel
 from plimsoll.analysis.comparing.metrics.measure import MEASURE
 from plimsoll.analysis.comparing.runs import ComparedRun
-from plimsoll.analysis.regress.night import NightFacts, NightKey, RunDigest, instant
-from plimsoll.analysis.regress.observed import findings_text, night_findings, observation_of, observation_text
-from plimsoll.analysis.regress.rows import ChangeRow, Decision, FigureRow, NightFinding, NightRow, RunRow
+from plimsoll.analysis.evidence.answers import RouteAnswers
+from plimsoll.analysis.evidence.run import Observation
+from plimsoll.analysis.regress.nights import (
+    ChangeRow,
+    Decision,
+    FigureRow,
+    NightFacts,
+    NightFinding,
+    NightKey,
+    NightRow,
+    RunDigest,
+    RunRow,
+    instant,
+)
 from plimsoll.analysis.regress.schema import open_database, transaction
+from plimsoll.common.severity import Severity
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event
 from plimsoll.rundir.names import REQUESTS_FILE
@@ -330,6 +345,11 @@ def now() -> str:
     return instant(datetime.now(UTC))
 
 
+def utf8(text: str) -> str:
+    """Return `text` without what no UTF-8 has (halves of pairs, from names that are no text)."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def _columns(run: RunDigest) -> list[object]:
     facts, levels = run.facts, run.levels
     whole = ""
@@ -386,6 +406,40 @@ def _censored_names(whole: str) -> frozenset[tuple[str, str]]:
     return frozenset((phase, metric) for phase, bounds in phases.items() for metric in bounds)
 
 
-def utf8(text: str) -> str:
-    """Return `text` without what no UTF-8 has (halves of pairs, from names that are no text)."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+def observation_text(seen: Observation) -> str:
+    """Return it as JSON."""
+    routes = {
+        name: {each.name: _plain(getattr(answers, each.name)) for each in fields(answers)}
+        for name, answers in seen.routes.items()
+    }
+    rest = {each.name: getattr(seen, each.name) for each in fields(seen) if each.name != "routes"}
+    return json.dumps({"routes": routes} | rest)
+
+
+def observation_of(text: str | None) -> Observation:
+    """Return what `observation_text` was made of; of None, that nothing was observed."""
+    if text is None:
+        return Observation()
+    known: dict[str, Any] = json.loads(text)
+    routes = {
+        name: RouteAnswers(**(each | {"kinds": np.array(each["kinds"], dtype=np.int64)}))
+        for name, each in known.pop("routes").items()
+    }
+    return Observation(routes=routes, **known)
+
+
+def findings_text(findings: Sequence[NightFinding]) -> str:
+    """Return what the gatekeeper found on a night as JSON."""
+    return json.dumps([asdict(each) for each in findings])
+
+
+def night_findings(text: str | None) -> tuple[NightFinding, ...]:
+    """Return what `findings_text` was made of; nothing of a night that nobody looked at yet."""
+    return tuple(
+        NightFinding(**(each | {"level": Severity(each["level"]), "runs": tuple(each["runs"])}))
+        for each in json.loads(text or "[]")
+    )
+
+
+def _plain(value: Any) -> object:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -1,22 +1,45 @@
-"""The last night of an experiment, from the history to a judgement whose news the history remembers."""
+"""The last night of an experiment, from the history to a judgement whose news the history remembers.
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from functools import cache
+`findings_of_night` is the one place where the history asks the gatekeeper; it has no rules of its own.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 from plimsoll.analysis.comparing.gates import Gates
 from plimsoll.analysis.comparing.runs import ComparedRun
-from plimsoll.analysis.regress.baseline import compared_runs
+from plimsoll.analysis.evidence.drive_facts import summed_up
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
+from plimsoll.analysis.evidence.identity import identity_findings
+from plimsoll.analysis.evidence.load import load_facts
+from plimsoll.analysis.evidence.run import RunEvidence, run_findings
+from plimsoll.analysis.evidence.storage import tuned
 from plimsoll.analysis.regress.changes import LOOK_BACK
-from plimsoll.analysis.regress.circumstances import circumstances, runs_around_news
-from plimsoll.analysis.regress.daily import renew_days
-from plimsoll.analysis.regress.evidence import NightRun, findings_of_night, rows_before, with_findings
-from plimsoll.analysis.regress.judge import judge
-from plimsoll.analysis.regress.judgement import Judgement, Terms
-from plimsoll.analysis.regress.logstore import LogStore
-from plimsoll.analysis.regress.rows import Past, RunRow
-from plimsoll.analysis.regress.series import PERCENTILES
+from plimsoll.analysis.regress.days import LogStore, renew_days
+from plimsoll.analysis.regress.judge import compared_runs, judge
+from plimsoll.analysis.regress.judgement import Judgement, SeriesResult, Terms
+from plimsoll.analysis.regress.nights import (
+    PERCENTILES,
+    Group,
+    NightFinding,
+    NightRow,
+    Past,
+    RunRow,
+    group_name,
+)
 from plimsoll.analysis.regress.store import History
+from plimsoll.common.differences import Value, differing
+from plimsoll.common.units import ABSENT
+
+NIGHTS = 10  # whose runs tonight's are held against
+_SIDES = ("the nights before", "tonight")
+_UNTIL = "If it is to be so from now on: plimsoll regress --accept --note WHY."
+# Never the same on two nights.
+_WEATHER = ("storage.facts.disks.drive.temperature_c",)
+_MOST_NAMED = 5
+_SHOWN = 60  # characters of a value
 
 
 def judge_tonight(
@@ -45,53 +68,19 @@ def judge_tonight(
     return replace(judgement, notes=notes, earlier=earlier)
 
 
-def _judged(history: History, past: Past, gates: Gates | None, terms: Terms | None) -> Judgement:
-    """Judge the last night of `past`; the history notes what is reported."""
-    compared = {run.id: history.load(run) for run in compared_runs(past.nights, past.runs)}
-    judgement, changes = judge(past, compared, gates, terms)
-    history.note_changes(past.experiment, changes)
-    return judgement
-
-
-def _caught_up(history: History, past: Past, gates: Gates | None) -> list[Judgement]:
-    """Judge the days that came along with the last one, in order, as if each had come by itself.
-
-    So a log of many weeks tells what it would have told day by day. Return those with news.
-    """
-    seen = max((at for at, night in enumerate(past.nights) if night.findings is not None), default=-1)
-    first = max(seen + 1, len(past.nights) - LOOK_BACK)
-    found = []
-    for count in range(first + 1, len(past.nights)):
-        changes = history.changes(past.experiment)
-        judgement = _judged(history, past_until(replace(past, changes=changes), count), gates, None)
-        if judgement.news or judgement.recovered:
-            found.append(judgement)
-    for night in past.nights:
-        if night.findings is None:
-            history.note_findings(night.id, [])
-    return found
-
-
-def past_until(past: Past, count: int) -> Past:
-    """Return what was known after the first `count` nights."""
-    nights = past.nights[:count]
-    ids = {night.id for night in nights}
-    runs = [run for run in past.runs if run.night in ids]
-    mine = {run.id for run in runs}
-    return replace(
-        past,
-        nights=nights,
-        runs=runs,
-        figures=[row for row in past.figures if row.run in mine],
-        error_shares=[row for row in past.error_shares if row[0] in mine],
+def past_of(history: History, experiment: str) -> Past:
+    """Return all that the history knows of `experiment`."""
+    metrics = [*PERCENTILES, *history.time_measures(experiment)]
+    return Past(
+        experiment=experiment,
+        nights=history.nights(experiment),
+        runs=history.runs(experiment),
+        figures=list(history.figures(experiment, metrics)),
+        error_shares=list(history.error_shares(experiment)),
+        changes=history.changes(experiment),
+        decisions=history.decisions(experiment),
+        daily=LogStore(history).time_zone(experiment) is not None,
     )
-
-
-def _told(earlier: Iterable[Judgement]) -> Iterator[str]:
-    """Yield what was found on days that came along with the last one, a sentence each (hostile)."""
-    for judgement in earlier:
-        for each in (*judgement.news, *judgement.recovered):
-            yield f"{judgement.night.name}: {each.series.key.name} {each.says}"
 
 
 def _looked_at(history: History, past: Past, answers: bool) -> Past:
@@ -115,16 +104,202 @@ def _looked_at(history: History, past: Past, answers: bool) -> Past:
     return past
 
 
-def past_of(history: History, experiment: str) -> Past:
-    """Return all that the history knows of `experiment`."""
-    metrics = [*PERCENTILES, *history.time_measures(experiment)]
-    return Past(
-        experiment=experiment,
-        nights=history.nights(experiment),
-        runs=history.runs(experiment),
-        figures=list(history.figures(experiment, metrics)),
-        error_shares=list(history.error_shares(experiment)),
-        changes=history.changes(experiment),
-        decisions=history.decisions(experiment),
-        daily=LogStore(history).time_zone(experiment) is not None,
+def _caught_up(history: History, past: Past, gates: Gates | None) -> list[Judgement]:
+    """Judge the days that came along with the last one, in order, as if each had come by itself.
+
+    So a log of many weeks tells what it would have told day by day. Return those with news.
+    """
+    seen = max((at for at, night in enumerate(past.nights) if night.findings is not None), default=-1)
+    first = max(seen + 1, len(past.nights) - LOOK_BACK)
+    found = []
+    for count in range(first + 1, len(past.nights)):
+        changes = history.changes(past.experiment)
+        judgement = _judged(history, _past_until(replace(past, changes=changes), count), gates, None)
+        if judgement.news or judgement.recovered:
+            found.append(judgement)
+    for night in past.nights:
+        if night.findings is None:
+            history.note_findings(night.id, [])
+    return found
+
+
+def _judged(history: History, past: Past, gates: Gates | None, terms: Terms | None) -> Judgement:
+    """Judge the last night of `past`; the history notes what is reported."""
+    compared = {run.id: history.load(run) for run in compared_runs(past.nights, past.runs)}
+    judgement, changes = judge(past, compared, gates, terms)
+    history.note_changes(past.experiment, changes)
+    return judgement
+
+
+def _past_until(past: Past, count: int) -> Past:
+    """Return what was known after the first `count` nights."""
+    nights = past.nights[:count]
+    ids = {night.id for night in nights}
+    runs = [run for run in past.runs if run.night in ids]
+    mine = {run.id for run in runs}
+    return replace(
+        past,
+        nights=nights,
+        runs=runs,
+        figures=[row for row in past.figures if row.run in mine],
+        error_shares=[row for row in past.error_shares if row[0] in mine],
     )
+
+
+def _told(earlier: Iterable[Judgement]) -> Iterator[str]:
+    """Yield what was found on days that came along with the last one, a sentence each (hostile)."""
+    for judgement in earlier:
+        for each in (*judgement.news, *judgement.recovered):
+            yield f"{judgement.night.name}: {each.series.key.name} {each.says}"
+
+
+@dataclass(frozen=True)
+class NightEvidence(RunEvidence):
+    """A run whose name says of which night it is: the runs of all nights are called alike."""
+
+    night: str = ""
+
+    @cached_property
+    def name(self) -> str:
+        """The night and the run (hostile)."""
+        return f"{self.night}/{super().name}"
+
+
+@dataclass(frozen=True)
+class NightRun:
+    """A run, its row, and its night."""
+
+    row: RunRow
+    night: NightRow
+    run: ComparedRun
+
+    @cached_property
+    def evidence(self) -> NightEvidence:
+        """The run as the gatekeeper knows it."""
+        known = self.run.evidence
+        parts = known.directory, known.observation, known.lag_ms, known.response_ms
+        return NightEvidence(*parts, night=self.night.name)
+
+
+def rows_before(past: Past, night: NightRow) -> list[RunRow]:
+    """Return the fit runs of the last nights before `night`, since somebody last accepted what there was."""
+    place = {each.id: at for at, each in enumerate(past.nights)}
+    accepted = [
+        place[each.night]
+        for each in past.decisions
+        if each.kind != "drop" and each.night in place and place[each.night] <= place[night.id]
+    ]
+    first = max(accepted, default=0)
+    ran = {run.night for run in past.runs if run.is_fit and first <= place[run.night] < place[night.id]}
+    last = sorted(ran, key=lambda each: place[each])[-NIGHTS:]
+    return [run for run in past.runs if run.is_fit and run.readable and run.night in last]
+
+
+def findings_of_night(
+    before: Sequence[NightRun], tonight: Sequence[NightRun], answers: bool = True
+) -> list[NightFinding]:
+    """Return what is wrong with `tonight` beside `before`, scenario by scenario and backend by backend.
+
+    What a run shows by itself is known already. Without `answers`, what concerns them are doubts.
+    """
+    every = [each.evidence for each in (*before, *tonight)]
+    found: dict[Finding, None] = dict.fromkeys(identity_findings(every))
+    for group in sorted({each.row.group for each in tonight}):
+        now = [each.evidence for each in tonight if each.row.group == group]
+        then = _alike([each.evidence for each in before if each.row.group == group], now)
+        alone = {finding for run in now for finding in run_findings(run)}
+        for finding in findings_of_sides(then, now, _SIDES):
+            told = finding if then else replace(finding, worse=False)
+            if told not in alone:
+                found[told] = None
+    ids = {each.evidence.name: each.row.id for each in tonight}
+    return [_of_night(finding, ids, answers) for finding in found if ids.keys() & set(finding.runs)]
+
+
+def with_findings(past: Past, night: NightRow, found: Sequence[NightFinding]) -> Past:
+    """Return `past` with what was found on a night, whose runs are refused by it."""
+    refused = {
+        run: tuple(each.text for each in found if each.disqualifies and run in each.runs)
+        for each in found
+        for run in each.runs
+    }
+    return replace(
+        past,
+        nights=[
+            replace(each, findings=tuple(found)) if each.id == night.id else each for each in past.nights
+        ],
+        runs=[
+            replace(run, refused=refused.get(run.id, ())) if run.night == night.id else run
+            for run in past.runs
+        ],
+    )
+
+
+def _alike(before: Sequence[RunEvidence], tonight: Sequence[RunEvidence]) -> list[RunEvidence]:
+    """Return those of `before` that were of the last one's load, if they say as much of it as `tonight`."""
+    says_load = tonight[0].directory.facts.load is not None
+    mine = [run for run in before if (run.directory.facts.load is not None) == says_load]
+    return [run for run in mine if load_facts(run) == load_facts(mine[-1])]
+
+
+def _of_night(finding: Finding, ids: dict[str, int], answers: bool) -> NightFinding:
+    told = finding if answers or finding.kind not in ANSWERS else replace(finding, demoted=True)
+    remedy = told.remedy
+    if told.disqualifies and told.kind not in (FindingKind.COPY, FindingKind.OVERLAP):
+        remedy = f"{remedy} {_UNTIL}"
+    return NightFinding(
+        name=told.kind.value.name,
+        level=told.level,
+        text=told.text,
+        remedy=remedy,
+        worse=told.worse,
+        runs=tuple(ids[name] for name in told.runs if name in ids),
+    )
+
+
+def runs_around_news(
+    runs: Sequence[RunRow], series: Sequence[SeriesResult]
+) -> dict[Group, tuple[RunRow, RunRow]]:
+    """Return the last run before the news and the last of all, by scenario and backend with news."""
+    found = {}
+    for group, since in {
+        each.series.key.group: each.since for each in series if each.state == "news"
+    }.items():
+        mine = [run for run in runs if run.group == group and run.readable and run.is_fit]
+        before = [run for run in mine if since is not None and run.started_at < since]
+        if before:
+            found[group] = before[-1], mine[-1]
+    return found
+
+
+def circumstances(runs: Mapping[Group, tuple[ComparedRun, ComparedRun]]) -> Iterator[str]:
+    """Yield what differs between both runs of every scenario and backend, a sentence each (hostile)."""
+    for group, both in runs.items():
+        found = [
+            f"{key} ({_shown(one)} → {_shown(other)})"
+            for key, (one, other) in differing([_facts(run) for run in both], expected=_WEATHER)
+        ]
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        name = group_name(group)
+        if found:
+            yield f"{name}: since then these differ, too: {', '.join(found[:_MOST_NAMED])}{more}"
+
+
+def _facts(run: ComparedRun) -> dict[str, object]:
+    facts = run.directory.facts
+    return {
+        "program": facts.program.model_dump(),
+        "host": facts.host.model_dump(),
+        "storage": facts.storage
+        and {
+            **facts.storage.model_dump(),
+            "facts": summed_up(facts.storage.facts),
+            "tuning": tuned(facts.storage.tuning),
+        },
+        **run.done_as,
+    }
+
+
+def _shown(value: Value) -> str:
+    text = ABSENT if value is None else str(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -316,7 +316,7 @@ def _unknown(options: tuple[str, ...]) -> list[str]:
     """Return those of `options` that plimsoll regress does not know."""
     if not options:
         return []
-    from plimsoll.analysis.regress.command import regress  # slow to load, and seldom wanted
+    from plimsoll.analysis.regress.regress import regress  # slow to load, and seldom wanted
 
     try:
         regress.make_parser(click.Context(regress)).parse_args(list(options))

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.comparing.comparison import Comparison, compare
 from plimsoll.analysis.evidence.finding import FindingKind
-from plimsoll.analysis.regress.selection import select_runs
+from plimsoll.analysis.regress.intake import select_runs
 from plimsoll.analysis.report.make import make_report
 from plimsoll.analysis.signoff.evidence import scenarios_table
 from plimsoll.rundir.discovery import name_of, open_runs, place_of, runs_in

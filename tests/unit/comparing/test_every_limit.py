@@ -66,7 +66,7 @@ def test_signoff_says_what_every_limit_allows(
 
 
 def test_regress_judges_every_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.regress.baseline.BASELINE_NIGHTS", 4)
+    monkeypatch.setattr("plimsoll.analysis.regress.judge.BASELINE_NIGHTS", 4)
     nights = [write_night(tmp_path, number, {"nvme": 40}, measures=SAVED) for number in range(8)]
     history, gates = tmp_path / "history.sqlite", gates_file(tmp_path, GATES)
     regress(history, *nights[:4], "--set-baseline", "latest")

@@ -13,13 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.comparing.decision import Question
-from plimsoll.analysis.regress import changes, rules
-from plimsoll.analysis.regress.baseline import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly
+from plimsoll.analysis.regress import changes
 from plimsoll.analysis.regress.changes import changes_of
-from plimsoll.analysis.regress.judge import judge
-from plimsoll.analysis.regress.night import NightFacts, NightKey
-from plimsoll.analysis.regress.rows import ChangeRow, FigureRow, NightRow, Past, RunRow
-from plimsoll.analysis.regress.series import NightSeries, NightValue, SeriesKey
+from plimsoll.analysis.regress.judge import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly, judge
+from plimsoll.analysis.regress.nights import (
+    ChangeRow,
+    FigureRow,
+    NightFacts,
+    NightKey,
+    NightRow,
+    NightSeries,
+    NightValue,
+    Past,
+    RunRow,
+    SeriesKey,
+)
 
 NIGHTS = 100
 SERIES = 8
@@ -88,10 +96,10 @@ RATIOS = (1.2, 1.3, 1.5, 2.0)
 def alarms(logs: Logs, first: int = 1) -> int | None:
     """Return after how many nights the first alarm came, each night looked at anew; None: never."""
     whole = series(logs)
-    for nights in range(max(first, rules.LEAST_BEFORE + rules.LEAST_AFTER), len(logs) + 1):
+    for nights in range(max(first, changes.LEAST_BEFORE + changes.LEAST_AFTER), len(logs) + 1):
         seen = NightSeries(whole.key, whole.unit, whole.nights[:nights])
         for change in changes_of(seen.scaled):
-            if rules.is_worse(seen, change) and rules.is_sure(change, nights):
+            if changes.is_worse(seen, change) and changes.is_sure(change, nights):
                 return nights
     return None
 
@@ -118,7 +126,7 @@ def delays(noise: Noise, ratio: float, histories: int, seed: int = 2) -> list[in
     random = np.random.default_rng(seed)
     found = []
     for _ in range(histories):
-        logs = noise.of(random, QUIET_BEFORE + rules.RECENT)
+        logs = noise.of(random, QUIET_BEFORE + changes.RECENT)
         logs[QUIET_BEFORE:] += math.log(ratio)
         night = alarms(logs, first=QUIET_BEFORE + 1)
         if night is not None:
@@ -212,7 +220,7 @@ def episodes(
     """Return so many histories of a step that lasts some nights, is mended for some, and comes back."""
     random = np.random.default_rng(seed)
     worse = range(QUIET_BEFORE, QUIET_BEFORE + lasts)
-    again = range(worse.stop + gap, worse.stop + gap + rules.RECENT)
+    again = range(worse.stop + gap, worse.stop + gap + changes.RECENT)
     found = []
     for _ in range(histories):
         logs = noise.of(random, again.stop)
@@ -233,12 +241,12 @@ def otava_alone(histories: int) -> Iterator[list[str]]:
 @contextmanager
 def without_our_test() -> Iterator[None]:
     """As if Otava's own test, at the limit that it comes with, were enough."""
-    ours = rules.is_sure.__defaults__, changes.OTAVA_P
-    rules.is_sure.__defaults__, changes.OTAVA_P = (1.0,), 0.001
+    ours = changes.is_sure.__defaults__, changes.OTAVA_P
+    changes.is_sure.__defaults__, changes.OTAVA_P = (1.0,), 0.001
     try:
         yield
     finally:
-        rules.is_sure.__defaults__, changes.OTAVA_P = ours
+        changes.is_sure.__defaults__, changes.OTAVA_P = ours
 
 
 def any_of(share: float, count: int = SERIES) -> float:
@@ -269,7 +277,7 @@ def against_baseline(histories: int) -> Iterator[list[str]]:
     for noise in PLAIN:
         cells = []
         for ratio in RATIOS:
-            found = fails(noise, histories, ratio, after=rules.RECENT)
+            found = fails(noise, histories, ratio, after=changes.RECENT)
             after = f", {np.median(found):.0f} nights" if found else ""
             cells.append(f"{100 * len(found) / histories:.0f} %{after}")
         yield [noise.name, *cells]

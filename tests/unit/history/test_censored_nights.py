@@ -6,8 +6,7 @@ import pytest
 
 from plimsoll.analysis.comparing.levels import WHOLE, levels_of
 from plimsoll.analysis.regress.intake import add_runs, select_readable
-from plimsoll.analysis.regress.rows import Past
-from plimsoll.analysis.regress.series import NightSeries, series_of
+from plimsoll.analysis.regress.nights import NightSeries, Past, series_of
 from plimsoll.analysis.regress.store import history
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.nights import LAB, write_night

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from plimsoll.analysis.regress import schema
 from plimsoll.analysis.regress.intake import add_runs, select_readable
-from plimsoll.analysis.regress.night import identity_of
+from plimsoll.analysis.regress.nights import identity_of
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from plimsoll.analysis.regress.store import history
 from plimsoll.common.errors import HistoryError

@@ -10,11 +10,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from plimsoll.analysis.regress.days import Day, HourRow, LogRow, days_of, reference_of, refusals
-from plimsoll.analysis.regress.digest import digest_of
-from plimsoll.analysis.regress.intake import add_runs, select_readable
-from plimsoll.analysis.regress.logstore import LogStore
-from plimsoll.analysis.regress.night import NightFacts, NightKey
+from plimsoll.analysis.regress.days import Day, HourRow, LogRow, LogStore, days_of, reference_of, refusals
+from plimsoll.analysis.regress.intake import add_runs, digest_of, select_readable
+from plimsoll.analysis.regress.nights import NightFacts, NightKey
 from plimsoll.analysis.regress.store import history
 from plimsoll.analysis.regress.tonight import judge_tonight
 from plimsoll.analysis.statistics.served import alike

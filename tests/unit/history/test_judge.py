@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plimsoll.analysis.regress.judge import judge
-from plimsoll.analysis.regress.night import NightFacts, NightKey
-from plimsoll.analysis.regress.rows import FigureRow, NightRow, Past, RunRow
+from plimsoll.analysis.regress.nights import FigureRow, NightFacts, NightKey, NightRow, Past, RunRow
 
 
 def past(values_ms: Sequence[float]) -> Past:

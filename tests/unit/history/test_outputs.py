@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from plimsoll.analysis.regress.trends import trend_charts
+from plimsoll.analysis.regress.page import trend_charts
 from plimsoll.common.hostile import markdown_text
 from tests.support.nights import regress, write_night
 

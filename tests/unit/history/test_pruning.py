@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.regress import pruning
+from plimsoll.analysis.regress import intake
 from plimsoll.analysis.regress.store import history
 from tests.support.nights import folder_of, regress, write_night
 
@@ -104,9 +104,9 @@ def test_what_a_crash_left_half_deleted_is_deleted_next_time(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("plimsoll.analysis.regress.pruning.shutil.rmtree", killed)
+    monkeypatch.setattr("plimsoll.analysis.regress.intake.shutil.rmtree", killed)
     with history(file) as kept, pytest.raises(KeyboardInterrupt):
-        pruning.prune(kept, 30, forced=False, dry_run=False)
+        intake.prune(kept, 30, forced=False, dry_run=False)
     monkeypatch.undo()
     assert runs_left(file) == [2] * NIGHTS, "one of them is hidden"
     regress(file, "--keep-raw-days", "30")

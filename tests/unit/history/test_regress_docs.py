@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.regress import baseline, evidence, outbox, recovery, rules, text
+from plimsoll.analysis.regress import changes, judge, judgement, tonight
+from plimsoll.analysis.regress import regress as command
 from plimsoll.analysis.regress.judgement import STALE_AFTER_S
 from plimsoll.news import notification
 from tests.support.nights import regress, write_night
@@ -26,27 +27,28 @@ def test_every_key_of_the_json_is_documented(tmp_path: Path) -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     for says in (
-        f"worse by {100 * rules.MARGIN:g} % or more",
-        f"(of error shares: by {100 * rules.MORE_ERRORS_MARGIN:g} in 100)",
-        "its p is 10⁻⁶ or less" if rules.P_LIMIT == 1e-6 else "?",
-        f"{rules.LEAST_BEFORE} nights or more came before it, {rules.LEAST_SINCE} since the change before, "
-        f"and {rules.LEAST_AFTER} or more after",
-        f"within the last {rules.RECENT} nights",
-        f"beside those of the last {evidence.NIGHTS} nights",
-        f"first {rules.LEAST_BEFORE + rules.LEAST_AFTER - 1} nights tell nothing",
-        f"within {rules.SAME} nights of it",
-        f"the last {baseline.LAST_NIGHTS} nights after the baseline",
-        f"against its {baseline.BASELINE_NIGHTS} nights",
-        f"the last {rules.LEAST_AFTER} nights or more are not worse than before the change by "
-        f"{100 * rules.MARGIN:g} %",
-        f"(p 10⁻⁴ or less, or {rules.RECENT} nights)" if recovery.P_LIMIT == 1e-4 else "?",
+        f"worse by {100 * changes.MARGIN:g} % or more",
+        f"(of error shares: by {100 * changes.MORE_ERRORS_MARGIN:g} in 100)",
+        "its p is 10⁻⁶ or less" if changes.NEWS_P == 1e-6 else "?",
+        f"{changes.LEAST_BEFORE} nights or more came before it, "
+        f"{changes.LEAST_SINCE} since the change before, "
+        f"and {changes.LEAST_AFTER} or more after",
+        f"within the last {changes.RECENT} nights",
+        f"beside those of the last {tonight.NIGHTS} nights",
+        f"first {changes.LEAST_BEFORE + changes.LEAST_AFTER - 1} nights tell nothing",
+        f"within {changes.SAME} nights of it",
+        f"the last {judge.LAST_NIGHTS} nights after the baseline",
+        f"against its {judge.BASELINE_NIGHTS} nights",
+        f"the last {changes.LEAST_AFTER} nights or more are not worse than before the change by "
+        f"{100 * changes.MARGIN:g} %",
+        f"(p 10⁻⁴ or less, or {changes.RECENT} nights)" if changes.MENDED_P == 1e-4 else "?",
         f"began over {STALE_AFTER_S / 3600:g} hours ago",
-        f"show the last {text.LAST_DECISIONS}, page and JSON all",
-        f"{outbox.MOST_ATTEMPTS} times at most",
+        f"show the last {judgement.LAST_DECISIONS}, page and JSON all",
+        f"{command.MOST_ATTEMPTS} times at most",
         f"It has {notification.TIMEOUT_S:g} s",
     ):
         assert says in TEXT
-    assert baseline.LOOKS == 100, "a hundredth of the doubt"
+    assert judge.LOOKS == 100, "a hundredth of the doubt"
 
 
 def test_the_example_looks_like_what_is_printed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from plimsoll.analysis.regress import rules
+from plimsoll.analysis.regress import changes
 from plimsoll.analysis.regress.changes import changes_of
 from tests.support.paths import DOCS
 from tests.unit.history.regress_study import (
@@ -89,7 +89,7 @@ def test_of_many_nights_the_last_are_looked_at() -> None:
     logs = normal(0.1).of(np.random.default_rng(6), 400)
     logs[390:] += 0.6
     whole = series(logs)
-    found = [change for change in changes_of(whole.scaled) if rules.is_sure(change, 400)]
+    found = [change for change in changes_of(whole.scaled) if changes.is_sure(change, 400)]
     assert [change.at for change in found] == [390]
 
 
@@ -110,7 +110,7 @@ UNREPORTED = [
 def test_what_was_reported_is_not_reported_again(
     what: str, places: list[int], reported: list[int], left: list[int]
 ) -> None:
-    assert rules.unreported(places, reported) == left, what
+    assert changes.unreported(places, reported) == left, what
 
 
 @pytest.mark.slow

@@ -1,20 +1,287 @@
-"""Series of nights: one figure of one phase of one scenario on one backend. Pure."""
+"""The nights of an experiment as the history holds them. Pure."""
 
+import hashlib
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from statistics import fmean
+from typing import Literal, NamedTuple
 
+from plimsoll.analysis.comparing.levels import Levels
 from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE, MORE_ERRORS
 from plimsoll.analysis.comparing.metrics.measure import MEASURE
-from plimsoll.analysis.regress.rows import NightRow, Past, RunRow
+from plimsoll.analysis.evidence.run import Observation
+from plimsoll.common.severity import Severity
 from plimsoll.common.units import counted
+from plimsoll.rundir.events import Event
+from plimsoll.rundir.runfacts import RunFacts
 
 _TAILS = ("p99.9", "p99")
 PERCENTILES = (*_TAILS, "p50")  # of which one becomes a series; beside them measures that are times
 _MOST_NAMED = 3
 _SETTLED = 30  # nights that say which figure a series has
+Group = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class NightKey:
+    """One night of one experiment: the name in its lab.yml (empty where there was none), and its own."""
+
+    experiment: str
+    name: str
+
+
+@dataclass(frozen=True)
+class NightFacts:
+    """A night: runs that were started together, `planned` of them (None: nobody said). Texts are hostile."""
+
+    key: NightKey
+    started_at: str
+    planned: int | None
+    path: str
+
+
+@dataclass(frozen=True)
+class NightFinding:
+    """What the gatekeeper found on runs of a night, by their numbers. `text` and `remedy` are hostile.
+
+    `worse` says that it shows the site to be worse than in the nights before.
+    """
+
+    name: str
+    level: Severity
+    text: str
+    remedy: str
+    worse: bool
+    runs: tuple[int, ...]
+
+    @property
+    def disqualifies(self) -> bool:
+        """True where its runs are no evidence."""
+        return self.level is Severity.BAD
+
+
+@dataclass(frozen=True)
+class NightRow:
+    """A night with its number in the history, and whether the baseline begins or ends with it.
+
+    `findings` is None where the gatekeeper has not looked at it yet.
+    """
+
+    id: int
+    facts: NightFacts
+    baseline: bool
+    findings: tuple[NightFinding, ...] | None = ()
+
+    @property
+    def name(self) -> str:
+        """Its own name within its experiment (hostile)."""
+        return self.facts.key.name
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run without its figures. Names are hostile.
+
+    `censored` has the (phase, metric) of figures that are failures', of which no more than a lower bound is
+    known.
+    `unfit` says why nothing can be decided by it, and `refused` why not beside the nights before.
+    """
+
+    id: int
+    night: int
+    scenario: str
+    backend: str
+    repeat: str | None
+    unfit: tuple[str, ...]
+    path: str
+    root: str
+    identity: str
+    started_at: str
+    size_bytes: int
+    readable: bool
+    pruned: bool
+    censored: frozenset[tuple[str, str]] = frozenset()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def is_fit(self) -> bool:
+        """True where it enters its series."""
+        return not self.unfit and not self.refused
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Its scenario and backend."""
+        return self.scenario, self.backend
+
+    @property
+    def name(self) -> str:
+        """The name of its directory (hostile)."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+class FigureRow(NamedTuple):
+    """One figure of one phase of a run. Names are hostile."""
+
+    run: int
+    phase: str
+    metric: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A change that was reported: whose it is, its first night, the night that found it, both levels.
+
+    `kind`: `worse` and `better` are changes of a series, `baseline` is a gate that failed. `recovered` is the
+    first night on which it was mended, `recovery_found` the one that found that; None while it is not.
+    """
+
+    kind: Literal["worse", "better", "baseline"]
+    scenario: str
+    backend: str
+    phase: str
+    metric: str
+    night: int
+    found: int
+    before: float
+    after: float
+    p: float
+    accepted: bool = False
+    recovered: int | None = None
+    recovery_found: int | None = None
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """The scenario and backend that one regression moves at once."""
+        return self.scenario, self.backend
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody decided, and why: `accept` changes, set a `baseline`, `drop` what runs no more.
+
+    `name` is what is accepted or dropped, or the baseline's night; `night` was the last one then (None:
+    nobody knows). Texts are hostile.
+    """
+
+    kind: Literal["accept", "baseline", "drop"]
+    name: str
+    night: int | None
+    at: str
+    by: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Past:
+    """All that the history knows of one experiment, the oldest first; `changes` were reported before.
+
+    `daily`: its nights are days of access logs.
+    """
+
+    experiment: str
+    nights: Sequence[NightRow]
+    runs: Sequence[RunRow]
+    figures: Sequence[FigureRow]
+    error_shares: Sequence[tuple[int, float]]
+    changes: Sequence[ChangeRow]
+    decisions: Sequence[Decision] = ()
+    daily: bool = False
+
+
+@dataclass(frozen=True)
+class RunDigest:
+    """One run, as it is kept: without its raw data. `levels` is None where the run cannot be read.
+
+    `unfit`: why nothing can be decided by it; none where it is fit. `stamp` tells whether the directory
+    changed. `observation` is what its records show. Names are hostile.
+    """
+
+    night: NightFacts
+    facts: RunFacts
+    status: str
+    levels: Levels | None
+    unfit: tuple[str, ...]
+    path: str
+    root: str
+    stamp: str
+    size_bytes: int
+    observation: Observation | None = None
+    events: tuple[Event, ...] = field(default=())
+
+    @property
+    def identity(self) -> str:
+        """The same for every copy of a run, wherever it lies, and for no other run."""
+        return identity_of(self.facts)
+
+    @property
+    def backend(self) -> str:
+        """Its backend's name, empty where it has none."""
+        return self.facts.backend or ""
+
+
+def identity_of(facts: RunFacts) -> str:
+    """Return what tells a run from all others: what never changes in its run.json."""
+    part = facts.experiment
+    known = [
+        [part.name, part.run] if part else None,
+        [facts.scenario, facts.backend, facts.repeat, facts.seed],
+        [instant(facts.started_at) if facts.started_at else None, facts.host.hostname],
+    ]
+    return hashlib.sha256(json.dumps(known, ensure_ascii=True).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class HourDigest:
+    """One hour: how many requests, failures and refusals (a status from 400 on), and all times, packed."""
+
+    hour: int
+    requests: int
+    failed: int
+    refused: int
+    times: bytes
+
+
+@dataclass(frozen=True)
+class LogDigest:
+    """An imported access log, as it is kept. `unfit`: why nothing can be decided by it. Texts are hostile."""
+
+    experiment: str
+    facts: RunFacts
+    unfit: tuple[str, ...]
+    path: str
+    root: str
+    stamp: str
+    size_bytes: int
+    first_us: int = 0
+    last_us: int = 0
+    hours: list[HourDigest] = field(default_factory=list)
+
+    @property
+    def identity(self) -> str:
+        """The same for every copy of an import, and for no import of other requests."""
+        return log_identity(self.facts)
+
+
+def log_identity(facts: RunFacts) -> str:
+    """Return what tells an imported log from all others: imports may begin with the same request."""
+    load = facts.load.digest if facts.load else ""
+    return hashlib.sha256(json.dumps([identity_of(facts), load]).encode()).hexdigest()[:32]
+
+
+def instant(at: datetime) -> str:
+    """Return an instant as the history writes it: UTC, so that texts sort as instants do."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def group_name(group: Group) -> str:
+    """Return what a scenario on a backend is called (hostile)."""
+    return " on ".join(filter(None, group))
 
 
 @dataclass(frozen=True, order=True)
