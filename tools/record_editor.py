@@ -30,10 +30,9 @@ from plimsoll.scenarios.running.client import SiteClient
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, require_consent
 from plimsoll.scenarios.running.session import run_name
 from plimsoll.scenarios.running.settings import WordpressSettings, validated
-from plimsoll.scenarios.wordpress.account import log_in
+from plimsoll.scenarios.wordpress.account import Rest, log_in
+from plimsoll.scenarios.wordpress.content import snapshot
 from plimsoll.scenarios.wordpress.leftovers import Leftovers
-from plimsoll.scenarios.wordpress.rest import Rest
-from plimsoll.scenarios.wordpress.snapshot import snapshot
 from tools.editor_requests import body_of, kind_of, request_of
 
 _LONGEST_MS = 300_000

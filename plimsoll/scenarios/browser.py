@@ -16,7 +16,7 @@ from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.names import SCREENSHOTS_FOLDER
 from plimsoll.scenarios.k6.build import k6_program
-from plimsoll.scenarios.k6.run import Job, Progress, Say, run_k6
+from plimsoll.scenarios.k6.run import Job, Progress, Say, resolved, run_k6
 from plimsoll.scenarios.running.access import ACCESS_FILES, access_of, script_access
 from plimsoll.scenarios.running.clonelist import (
     Credentials,
@@ -25,8 +25,7 @@ from plimsoll.scenarios.running.clonelist import (
 )
 from plimsoll.scenarios.running.session import facts, run_directory, run_name
 from plimsoll.scenarios.running.settings import WordpressSettings, origin
-from plimsoll.scenarios.running.targets import resolved
-from plimsoll.scenarios.wordpress.snapshot import snapshot
+from plimsoll.scenarios.wordpress.content import snapshot
 
 ABOUT = {
     "does": "spends an author's day in a real browser: read, log in, write, save, upload (k6, Chromium)",

@@ -21,9 +21,8 @@ from plimsoll.scenarios.running.client import SiteClient, StepFailedError
 from plimsoll.scenarios.running.clonelist import credentials, require_consent
 from plimsoll.scenarios.running.session import PREFIX, is_run_name
 from plimsoll.scenarios.running.settings import ChangingSettings, cautions, click_options, origin, validated
-from plimsoll.scenarios.wordpress.account import log_in
-from plimsoll.scenarios.wordpress.leftovers import KINDS, Leftover, Leftovers
-from plimsoll.scenarios.wordpress.rest import Rest
+from plimsoll.scenarios.wordpress.account import KINDS, Rest, log_in
+from plimsoll.scenarios.wordpress.leftovers import Leftover, Leftovers
 
 ALL = "all"
 _SHOWN = 3  # titles of a run

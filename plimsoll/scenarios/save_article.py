@@ -15,16 +15,19 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble, trouble, words
 from plimsoll.scenarios.running.locustfile import Say, locustfile, runs
 from plimsoll.scenarios.running.settings import IdleKeys
-from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
+from plimsoll.scenarios.wordpress.account import expect_logged_in, form_at, with_login
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
-from plimsoll.scenarios.wordpress.blocks import BlockEditor
-from plimsoll.scenarios.wordpress.classic import FORM, ClassicEditor
-from plimsoll.scenarios.wordpress.content import Article, article, revised
-from plimsoll.scenarios.wordpress.editor import Editor
-from plimsoll.scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
-from plimsoll.scenarios.wordpress.forms import form_at
-from plimsoll.scenarios.wordpress.profile import Profile, nearest, read_profile, recorded, version_of
-from plimsoll.scenarios.wordpress.snapshot import snapshot
+from plimsoll.scenarios.wordpress.content import Article, article, revised, snapshot
+from plimsoll.scenarios.wordpress.editor import FORM, BlockEditor, ClassicEditor, Editor
+from plimsoll.scenarios.wordpress.editor_traffic import (
+    EditorTraffic,
+    Profile,
+    SameVisitor,
+    nearest,
+    read_profile,
+    recorded,
+    version_of,
+)
 
 ABOUT = {
     "does": "logs in, writes an article of up to 100 KB, publishes it and saves it again and again",

@@ -22,19 +22,21 @@ from plimsoll.scenarios.wordpress.frontpages import front_pages
 from plimsoll.scenarios.wordpress.upgrade import (
     HELD_BACK,
     NOT_UNDERSTOOD,
+    Offer,
     Phase,
     PhaseMark,
     Upgrade,
-    upgrade_trouble,
-)
-from plimsoll.scenarios.wordpress.upgrade_check import (
     choose,
     database_trouble,
     front_trouble,
+    is_version,
     offer_trouble,
+    read_database_page,
+    same,
     state,
+    upgrade_trouble,
+    version_of,
 )
-from plimsoll.scenarios.wordpress.upgrade_page import Offer, is_version, read_database_page, same, version_of
 
 ABOUT = {
     "does": "presses the button of the core upgrade, times every phase, and verifies the result",

@@ -21,11 +21,16 @@ from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
 from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, never
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
-from plimsoll.scenarios.xenforo.form import Form
 from plimsoll.scenarios.xenforo.frontpages import front_pages
-from plimsoll.scenarios.xenforo.installer import Check, UpgradeStopped, Walk
-from plimsoll.scenarios.xenforo.pages import Pages
-from plimsoll.scenarios.xenforo.pagesfile import STAND_IN, read_pages
+from plimsoll.scenarios.xenforo.installer import (
+    STAND_IN,
+    Check,
+    Form,
+    Pages,
+    UpgradeStopped,
+    Walk,
+    read_pages,
+)
 from plimsoll.scenarios.xenforo.remote_upgrade import RemoteUpgrade
 
 ABOUT = {

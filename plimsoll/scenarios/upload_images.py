@@ -14,11 +14,10 @@ from plimsoll.scenarios.running.client import StepFailedError
 from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import Say, locustfile, runs
 from plimsoll.scenarios.running.settings import IdleKeys, origin
-from plimsoll.scenarios.wordpress.account import try_login
+from plimsoll.scenarios.wordpress.account import missing_sizes, try_login
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
-from plimsoll.scenarios.wordpress.images import file_of
-from plimsoll.scenarios.wordpress.imagestore import default_folder, prepare
-from plimsoll.scenarios.wordpress.media import Library, missing_sizes, size_files
+from plimsoll.scenarios.wordpress.content import default_folder, file_of, prepare
+from plimsoll.scenarios.wordpress.media import Library, size_files
 
 ABOUT = {
     "does": "uploads 100 different photographs of 12 megapixels and more, each until all its sizes are there",

@@ -9,12 +9,11 @@ from pydantic import AfterValidator, Field
 from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.scenarios.k6.build import k6_program
-from plimsoll.scenarios.k6.run import Job, Progress, Say, run_k6
+from plimsoll.scenarios.k6.run import Job, Progress, Say, k6_hosts, run_k6
 from plimsoll.scenarios.running.access import ACCESS_FILES, access_of, script_access
 from plimsoll.scenarios.running.session import facts, run_directory
 from plimsoll.scenarios.running.settings import HostPort, IdleKeys, ScenarioSettings, origin
 from plimsoll.scenarios.running.stages import Stage, parse_stages
-from plimsoll.scenarios.running.targets import k6_hosts
 
 ABOUT = {
     "does": "lets up to thousands of visitors read pages with all their files, at a rate or ramping up (k6)",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.scenarios.xenforo.pagesfile import STAND_IN
+from plimsoll.scenarios.xenforo.installer import STAND_IN
 from tests.support.forum import PASSWORD, Forum
 from tests.support.waiting import wait_for
 

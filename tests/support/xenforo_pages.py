@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from plimsoll.scenarios.running.client import Reply, StepFailedError
-from plimsoll.scenarios.xenforo.form import Form
-from plimsoll.scenarios.xenforo.installer import Check
-from plimsoll.scenarios.xenforo.pages import Pages
-from plimsoll.scenarios.xenforo.pagesfile import STAND_IN, read_pages
+from plimsoll.scenarios.xenforo.installer import STAND_IN, Check, Form, Pages, read_pages
 
 SITE = "http://clone.test/"
 INSTALLER = "http://clone.test/forum/install/"

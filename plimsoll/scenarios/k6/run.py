@@ -1,16 +1,21 @@
-"""Runs k6 as a child, and turns its samples into a run directory while they come.
+"""k6 as a child: what its script is given, its samples taken into a run directory, and how it ends.
 
 The samples come through a named pipe, so that no giant file is left, and the run directory is whole up to the
 last second also when k6 is killed.
 """
 
+import contextlib
 import ctypes
+import fcntl
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -23,13 +28,14 @@ from plimsoll.analysis.importing.k6_assembler import K6Assembler
 from plimsoll.analysis.importing.k6_reader import K6Reader
 from plimsoll.analysis.importing.lines import lines_from_pipe
 from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.common.errors import SettingsError
 from plimsoll.common.redaction import redacted
 from plimsoll.rundir.events import RUN_NAME
 from plimsoll.rundir.folders import point_latest
 from plimsoll.rundir.names import K6_LOG_FILE, K6_SUMMARY_FILE
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter, Status
-from plimsoll.scenarios.k6.scratch import scratch_folder
+from plimsoll.scenarios.running.settings import origin
 
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
@@ -37,8 +43,11 @@ Say = Callable[[str], None]
 # https://github.com/grafana/k6/blob/master/errext/exitcodes/codes.go
 THRESHOLDS_CROSSED, INTERRUPTED = 99, 105
 SETTINGS = "PLIMSOLL_SETTINGS"  # k6/settings.js reads it
-_PIPE_BYTES = 1 << 20
 _MOST_MISSING = 0.01  # share of the requests
+_PREFIX = "plimsoll-k6-"
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -60,47 +69,6 @@ class Job:
     secrets: tuple[str, ...] = ()
     one_failure_a_day: bool = False  # an iteration ends with the first check that fails
     run_name: str | None = None  # that all bears which the script makes on the site
-
-
-def arguments(job: Job, pipe: Path, directory: Path) -> list[str]:
-    """Return k6's command line; settings go by the environment, where no process list shows them. Pure."""
-    return [
-        str(job.k6),
-        "run",
-        "--quiet",
-        "--no-color",
-        "--address=",
-        f"--log-output=file={K6_LOG_FILE},level=error",
-        "--log-format=raw",
-        f"--summary-export={directory / K6_SUMMARY_FILE}",
-        f"--out=json={pipe}",
-        str(job.script),
-    ]
-
-
-def environment(base: Mapping[str, str], job: Job) -> dict[str, str]:
-    """Return k6's environment: `base` without variables of k6 and Plimsoll, and those of `job`. Pure."""
-    kept = {name: value for name, value in base.items() if not name.startswith(("K6_", "PLIMSOLL_"))}
-    settings = {SETTINGS: job.settings.model_dump_json()}
-    return kept | {"K6_NO_USAGE_REPORT": "true"} | settings | dict(job.k6_variables)
-
-
-def ending(code: int, interrupted: bool, log: str) -> tuple[Status, str | None]:
-    """Return status and reason of a run, from k6's exit code and the errors that it logged. Pure."""
-    if interrupted or code == INTERRUPTED:
-        return "interrupted", "interrupted from the keyboard"
-    if code in (0, THRESHOLDS_CROSSED):
-        return "complete", "a threshold was crossed" if code else None
-    if code < 0:
-        return "interrupted", f"k6 was killed by signal {-code}"
-    return "failed", last_error(log) or f"k6 ended with exit code {code}"
-
-
-def last_error(log: str) -> str | None:
-    """Return the first sentence of the last error in k6's log, without the stack that follows it. Pure."""
-    found = re.findall(r"^(?:test aborted: |GoError: |Uncaught \(in promise\) )?(\S.*)$", log, re.M)
-    lines = [line for line in found if not re.match(r"(at |hint|executor=|\s)", line)]
-    return re.sub(r"\s+at \S+ \(file:.*$", "", lines[0])[:300] if lines else None
 
 
 def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: Say) -> bool:
@@ -148,6 +116,100 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
     return status == "complete" and code == 0 and not broken
 
 
+def arguments(job: Job, pipe: Path, directory: Path) -> list[str]:
+    """Return k6's command line; settings go by the environment, where no process list shows them. Pure."""
+    return [
+        str(job.k6),
+        "run",
+        "--quiet",
+        "--no-color",
+        "--address=",
+        f"--log-output=file={K6_LOG_FILE},level=error",
+        "--log-format=raw",
+        f"--summary-export={directory / K6_SUMMARY_FILE}",
+        f"--out=json={pipe}",
+        str(job.script),
+    ]
+
+
+def environment(base: Mapping[str, str], job: Job) -> dict[str, str]:
+    """Return k6's environment: `base` without variables of k6 and Plimsoll, and those of `job`. Pure."""
+    kept = {name: value for name, value in base.items() if not name.startswith(("K6_", "PLIMSOLL_"))}
+    settings = {SETTINGS: job.settings.model_dump_json()}
+    return kept | {"K6_NO_USAGE_REPORT": "true"} | settings | dict(job.k6_variables)
+
+
+def k6_hosts(target: str, connect_to: str) -> dict[str, str]:
+    """Return k6's option `hosts`: the target's name and port lead to `connect_to`. Raises SettingsError."""
+    _, name, port = origin(target)
+    return {f"{name}:{port}": resolved(connect_to)}
+
+
+def resolved(connect_to: str) -> str:
+    """Return HOST:PORT with an address in place of the name. Raises SettingsError."""
+    host, _, port = connect_to.rpartition(":")
+    try:
+        address = str(socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise SettingsError(f"--connect-to: {host} cannot be resolved: {error.strerror}") from None
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder of one's own, and remove it at the end; one whose process was killed goes with the next.
+
+    Each process holds a lock on its folder, which ends with it.
+    """
+    base = Path(tempfile.gettempdir())
+    _remove_abandoned(base)
+    # It gets its name once it is locked, so that nobody takes it for abandoned.
+    nameless = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))
+    folder = nameless.with_name(nameless.name[1:])
+    lock = os.open(nameless, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        nameless.rename(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_abandoned(base: Path) -> None:
+    for folder in base.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # another's, or locked
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(lock).st_uid == os.getuid():
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _take(
+    job: Job, run: RunWriter, process: "subprocess.Popen[bytes]", descriptor: int, progress: Progress
+) -> "Samples":
+    """Take all samples until k6 has ended."""
+    started_s, started_at = time.monotonic(), run.facts.started_at
+    if started_at is None:
+        raise ValueError("a run that is recorded has started")
+    epoch_ns = int(started_at.timestamp()) * 1_000_000_000 + started_at.microsecond * 1000
+    assembler = K6Assembler(epoch_ns, job.timeout_s, job.ramping, strict=True)
+
+    def ended() -> bool:
+        done = assembler.iterations
+        progress(done, max(job.iterations(time.monotonic() - started_s, done), done))
+        return process.poll() is not None
+
+    reader = K6Reader(lines_from_pipe(descriptor, ended))
+    deposit = Deposit(run)
+    deposit.all_of(reader, assembler)
+    progress(assembler.iterations, assembler.iterations)
+    return Samples(reader, assembler, deposit)
+
+
 @dataclass(frozen=True)
 class Samples:
     """k6's samples, read and written to the run directory."""
@@ -155,6 +217,24 @@ class Samples:
     reader: K6Reader
     assembler: K6Assembler
     deposit: Deposit
+
+
+def ending(code: int, interrupted: bool, log: str) -> tuple[Status, str | None]:
+    """Return status and reason of a run, from k6's exit code and the errors that it logged. Pure."""
+    if interrupted or code == INTERRUPTED:
+        return "interrupted", "interrupted from the keyboard"
+    if code in (0, THRESHOLDS_CROSSED):
+        return "complete", "a threshold was crossed" if code else None
+    if code < 0:
+        return "interrupted", f"k6 was killed by signal {-code}"
+    return "failed", last_error(log) or f"k6 ended with exit code {code}"
+
+
+def last_error(log: str) -> str | None:
+    """Return the first sentence of the last error in k6's log, without the stack that follows it. Pure."""
+    found = re.findall(r"^(?:test aborted: |GoError: |Uncaught \(in promise\) )?(\S.*)$", log, re.M)
+    lines = [line for line in found if not re.match(r"(at |hint|executor=|\s)", line)]
+    return re.sub(r"\s+at \S+ \(file:.*$", "", lines[0])[:300] if lines else None
 
 
 def status_and_reason(
@@ -182,6 +262,9 @@ def status_and_reason(
     return status, "; ".join(filter(None, (reason, too_many_missing(samples)))) or None
 
 
+_PIPE_BYTES = 1 << 20
+
+
 def too_many_missing(samples: Samples) -> str | None:
     """Return in words that more files did not load than a site at work lacks; None if not. Pure."""
     missing, requests = samples.deposit.missing_files, samples.assembler.requests
@@ -189,25 +272,6 @@ def too_many_missing(samples: Samples) -> str | None:
         return None
     first = samples.deposit.first_missing
     return f"{missing:,} of {requests:,} requests were for files that did not load, first {first}"
-
-
-def _take(
-    job: Job, run: RunWriter, process: "subprocess.Popen[bytes]", descriptor: int, progress: Progress
-) -> Samples:
-    """Take all samples until k6 has ended."""
-    started_s = time.monotonic()
-    assembler = K6Assembler(_epoch_ns(run.facts.started_at), job.timeout_s, job.ramping, strict=True)
-
-    def ended() -> bool:
-        done = assembler.iterations
-        progress(done, max(job.iterations(time.monotonic() - started_s, done), done))
-        return process.poll() is not None
-
-    reader = K6Reader(lines_from_pipe(descriptor, ended))
-    deposit = Deposit(run)
-    deposit.all_of(reader, assembler)
-    progress(assembler.iterations, assembler.iterations)
-    return Samples(reader, assembler, deposit)
 
 
 class _Interrupts:
@@ -234,10 +298,6 @@ class _Interrupts:
             self._say("Interrupted: k6 is ending. Press Ctrl-C again to stop at once.")
         else:
             self._process.kill()
-
-
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
 
 
 def _die_with_parent() -> None:

@@ -11,9 +11,7 @@ from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import ScenarioUser
 from plimsoll.scenarios.running.session import CLEAN_UP
 from plimsoll.scenarios.running.settings import WordpressSettings
-from plimsoll.scenarios.wordpress.account import log_in
-from plimsoll.scenarios.wordpress.leftovers import KINDS
-from plimsoll.scenarios.wordpress.rest import Rest
+from plimsoll.scenarios.wordpress.account import Rest, log_in
 
 Made = tuple[str, int]  # kind and number
 # No later iteration of the same account can do better.
@@ -90,8 +88,7 @@ class Author(ScenarioUser):
         last: StepFailedError | None = None
         for kind, number in made:
             try:
-                path = f"wp/v2/{KINDS[kind]}/{number}"
-                self.rest.send(CLEAN_UP, "DELETE", path, query={"force": "true"})
+                self.rest.delete(CLEAN_UP, kind, number)
                 self._event(REMOVED, (kind, number))
             except StepFailedError as error:
                 last = error

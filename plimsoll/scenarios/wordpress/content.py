@@ -1,9 +1,24 @@
-"""Writes articles: the same for each seed, of the size asked for, marked up as an author would. Pure."""
+"""What authors bring, the same for each seed: articles with their photographs.
 
+`python -m plimsoll.scenarios.wordpress.content FOLDER SEED NUMBER…` makes the large photographs it names.
+"""
+
+import io
+import os
 import random
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageChops, ImageDraw
+
+from plimsoll.common.atomic import replacing
+from plimsoll.common.errors import OutputError, PlimsollError
 
 
 def _listed(text: str) -> list[str]:
@@ -41,6 +56,13 @@ _OPENINGS = _listed(
     "Most of all,|As far as anybody knows,|On Tuesdays,|At first,|Seen from the road,|As a rule,"
 )
 _SMALLEST_BYTES = 500
+
+# Twelve megapixels and up, as cameras and telephones take them.
+_SHAPES = ((4000, 3000), (4032, 3024), (4608, 3456), (5184, 3456), (5472, 3648), (6000, 4000))
+_QUALITY = 88
+_SMALLEST_JPEG_BYTES = 100_000
+_VERSION = 1  # of the photographs' content: a new version makes them again
+_SAY_EACH_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -211,3 +233,173 @@ def _thing(chance: random.Random) -> str:
     elif kind < 0.12:
         text = f"<em>{text}</em>"
     return f"the {text}"
+
+
+def snapshot(seed: int, number: int = 0, *, width: int = 1600, height: int = 1067) -> bytes:
+    """Return a JPEG of a seeded landscape with the grain of a photograph: about half a megabyte. Pure."""
+    chance = np.random.default_rng([seed, number] if number else seed)
+    rows = np.linspace(0.0, 1.0, height)[:, None]
+    columns = np.linspace(0.0, 1.0, width)[None, :]
+    hills = (
+        0.5 + 0.1 * np.sin(columns * chance.uniform(4, 12)) + 0.05 * np.sin(columns * chance.uniform(20, 40))
+    )
+    land = rows > hills
+    colours = [
+        np.where(land, base_land, base_sky + 60 * rows)
+        for base_sky, base_land in ((90, 60), (140, 110), (200, 50))
+    ]
+    picture = np.stack([np.broadcast_to(colour, (height, width)) for colour in colours], axis=2)
+    grained = picture + chance.normal(0, 12, picture.shape)
+    file = io.BytesIO()
+    Image.fromarray(np.clip(grained, 0, 255).astype(np.uint8)).save(file, "JPEG", quality=88)
+    return file.getvalue()
+
+
+def prepare(
+    folder: Path,
+    seed: int,
+    total: int,
+    say: Callable[[str], None],
+    before: Callable[[], None] = lambda: None,
+) -> None:
+    """Make photographs 1 … `total` of `seed` that `folder` lacks, on all processors.
+
+    `before` is called first where some are missing: it may refuse. Raises OutputError when the folder takes
+    no more.
+    """
+    missing = [number for number in range(1, total + 1) if not is_whole(file_of(folder, seed, number))]
+    if not missing:
+        return
+    before()
+    say(f"Making {len(missing)} photographs in {folder} (once; some 5 MB and up to a second each) …")
+    processors = os.cpu_count() or 1
+    shares = [share for index in range(processors) if (share := missing[index::processors])]
+    makers = [_start(folder, seed, share) for share in shares]
+    try:
+        reported_s = time.monotonic()
+        while any(maker.poll() is None for maker in makers):
+            time.sleep(0.05)
+            if time.monotonic() - reported_s >= _SAY_EACH_S:
+                reported_s = time.monotonic()
+                made = sum(file_of(folder, seed, number).exists() for number in missing)
+                say(f"… {made} of {len(missing)}")
+        said = [maker.communicate()[1].strip() for maker in makers]
+    finally:
+        for maker in makers:
+            if maker.poll() is None:
+                maker.terminate()
+            maker.wait()
+    failed = next((text for maker, text in zip(makers, said, strict=True) if maker.returncode), None)
+    if failed is not None:
+        why = failed.splitlines()[-1] if failed else "the program that makes them ended"
+        raise OutputError(f"photographs cannot be made: {why}; choose another folder with --cache")
+    if not all(is_whole(file_of(folder, seed, number)) for number in missing):
+        raise PlimsollError(f"{folder}: photographs are missing although they have just been made")
+
+
+def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder for photographs below the XDG cache folder."""
+    base = environment.get("XDG_CACHE_HOME") or ""
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "plimsoll" / "images"
+
+
+def _start(folder: Path, seed: int, numbers: list[int]) -> "subprocess.Popen[str]":
+    command = [
+        sys.executable,
+        "-m",
+        "plimsoll.scenarios.wordpress.content",
+        str(folder),
+        str(seed),
+        *map(str, numbers),
+    ]
+    here = str(Path(__file__).parents[3])
+    path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(  # noqa: S603 this very package
+        command,
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def shape(seed: int, number: int) -> tuple[int, int]:
+    """Return width and height in pixels of a photograph; one in four stands upright. Pure."""
+    chance = random.Random(f"shape {seed} {number}")  # noqa: S311 no secret
+    width, height = chance.choice(_SHAPES)
+    return (height, width) if chance.random() < 0.25 else (width, height)
+
+
+def photograph(seed: int, number: int) -> Image.Image:
+    """Return photograph `number` of `seed`: soft light, a few shapes, the grain of a sensor. Pure."""
+    width, height = shape(seed, number)
+    chance = np.random.default_rng([_VERSION, seed, number])
+    places = (max(height // 500, 2), max(width // 500, 2))
+    light = chance.uniform(40, 215, (*places, 1)) + chance.normal(0, 18, (*places, 3))
+    soft = Image.fromarray(np.clip(light, 0, 255).astype(np.uint8))
+    picture = soft.resize((width, height), Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(picture)
+    for _ in range(40):
+        left, top = int(chance.integers(0, width)), int(chance.integers(0, height))
+        reach = int(chance.integers(40, width // 6))
+        grey = chance.uniform(30, 225)
+        colour = tuple(int(value) for value in np.clip(grey + chance.normal(0, 25, 3), 0, 255))
+        outline = [left, top, left + reach, top + int(reach * chance.uniform(0.4, 1.4))]
+        (draw.ellipse if chance.random() < 0.6 else draw.rectangle)(outline, fill=colour)
+    return _grained(picture, chance)
+
+
+def _grained(picture: Image.Image, chance: np.random.Generator) -> Image.Image:
+    """Add noise: one tile of it, moved about, since a whole frame's would take longer than all the rest."""
+    width, height = picture.size
+    tile = np.clip(chance.normal(128, chance.uniform(4, 8), (1024, 1024)), 0, 255).astype(np.uint8)
+    bands = []
+    for band in picture.split():
+        moved = np.roll(tile, tuple(int(by) for by in chance.integers(0, 1024, 2)), axis=(0, 1))
+        noise = np.tile(moved, (-(-height // 1024), -(-width // 1024)))[:height, :width]
+        grain = Image.fromarray(np.ascontiguousarray(noise))
+        bands.append(ImageChops.add(band, grain, scale=1.0, offset=-128))
+    return Image.merge("RGB", bands)
+
+
+def file_of(folder: Path, seed: int, number: int) -> Path:
+    """Return the path of photograph `number` of `seed`. Pure."""
+    return folder / f"v{_VERSION}-seed{seed}" / f"photograph-{seed}-{number}.jpg"
+
+
+def is_whole(path: Path) -> bool:
+    """Return True if `path` is a JPEG from its first marker to its last."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(2)
+            length = file.seek(-2, os.SEEK_END) + 2
+            return begins == b"\xff\xd8" and file.read() == b"\xff\xd9" and length > _SMALLEST_JPEG_BYTES
+    except OSError:
+        return False
+
+
+def make(folder: Path, seed: int, number: int) -> Path:
+    """Write one photograph by rename, so that it is there whole or not at all. Raises OSError."""
+    path = file_of(folder, seed, number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        photograph(seed, number).save(file, "JPEG", quality=_QUALITY)
+    return path
+
+
+def main(arguments: list[str]) -> int:
+    """Make the photographs that the command line names; return the exit code."""
+    folder, seed, *numbers = arguments
+    try:
+        for number in numbers:
+            make(Path(folder), int(seed), int(number))
+    except OSError as error:
+        print(f"{folder}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

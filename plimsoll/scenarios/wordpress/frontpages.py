@@ -5,7 +5,7 @@ from typing import Any
 
 from plimsoll.scenarios.running.client import SiteClient, StepFailedError
 from plimsoll.scenarios.running.visits import page_trouble
-from plimsoll.scenarios.wordpress.rest import ANYWHERE, rest_address
+from plimsoll.scenarios.wordpress.account import ANYWHERE, rest_address
 
 _FEED = "//link[@rel='alternate'][@type='application/rss+xml']/@href"
 _NEWEST = {"per_page": "1", "_fields": "link"}

@@ -8,12 +8,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
-from plimsoll.scenarios.running.session import NAME, PREFIX
-from plimsoll.scenarios.wordpress.media import missing_sizes
-from plimsoll.scenarios.wordpress.rest import Rest, is_object
+from plimsoll.scenarios.running.session import CLEAN_UP, NAME, PREFIX
+from plimsoll.scenarios.wordpress.account import KINDS, Rest, is_object, missing_sizes
 
 # What a scenario creates, and the collection of the REST interface that has it.
-KINDS = {"post": "posts", "media": "media"}
 # Of every status but `auto-draft`: an empty draft has no title yet, and WordPress deletes it by itself.
 _STATUSES = {"post": "publish,future,draft,pending,private,trash", "media": "inherit,private,trash"}
 _PAGE = 100  # the most that WordPress lists at once
@@ -89,8 +87,7 @@ class Leftovers:
                 break
             self._looks -= 1
             self._sleep(_LOOK_S)
-        path = f"wp/v2/{KINDS[one.kind]}/{one.number}"
-        self._rest.send("clean up", "DELETE", path, query={"force": "true"}, check=is_object)
+        self._rest.delete(CLEAN_UP, one.kind, one.number)
         return True
 
     def _listed(self, kind: str, run: str) -> Iterator[dict[str, Any]]:

@@ -9,14 +9,19 @@ from urllib.parse import urljoin
 
 from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble, words
 from plimsoll.scenarios.running.clonelist import Credentials
-from plimsoll.scenarios.wordpress.account import expect_logged_in, with_login
-from plimsoll.scenarios.wordpress.forms import fields, form_at
+from plimsoll.scenarios.wordpress.account import (
+    Rest,
+    expect_logged_in,
+    fields,
+    form_at,
+    is_object,
+    twice,
+    with_login,
+)
 from plimsoll.scenarios.wordpress.multipart import Multipart
-from plimsoll.scenarios.wordpress.rest import Rest, is_object, twice
 
 _FORM = "//form[@id='file-form']"
 # Of a WordPress too old to say what is missing (before 5.3); each only where the image is larger.
-_USUAL = {"thumbnail": 150, "medium": 300, "medium_large": 768, "large": 1024}
 _NOT_ALLOWED = re.compile(r"not allowed to upload files|not allowed to attach files")
 _NOT_MOVED = re.compile(r"uploaded file could not be moved to")
 _UNSAFE = re.compile(r"[^\w.-]")
@@ -119,22 +124,6 @@ def upload_trouble(reply: Reply) -> Trouble | None:
     if data.get("success") is False:
         return Trouble("upload_refused", message)
     return Trouble("check_failed", f"status {reply.status}, not the uploader's answer: {message}")
-
-
-def missing_sizes(attachment: dict[str, Any]) -> list[str]:
-    """Return the names of the sizes that are still to be made. Pure.
-
-    WordPress says so itself since 5.3; of an older one the usual sizes are expected.
-    """
-    details = attachment.get("media_details")
-    if not isinstance(details, dict) or not details.get("width"):
-        return ["all"]
-    said = attachment.get("missing_image_sizes")
-    if isinstance(said, list):
-        return [str(name) for name in said]
-    there = _mapping(details.get("sizes"))
-    largest = max(int(details["width"]), int(details.get("height") or 0))
-    return [name for name, side in _USUAL.items() if side < largest and name not in there]
 
 
 def size_files(attachment: dict[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
-"""Reads the reply of a WordPress core upgrade, which comes line by line while the work is done. Pure.
+"""What a WordPress core upgrade shows: the offer, its reply line by line, the database, the result. Pure.
 
-Each line is a paragraph of WordPress's `show_message`. A line says what begins, so it also ends what went on
+The pages are read without regard to the site's language. The reply comes line by line while the work is done:
+each line is a paragraph of WordPress's `show_message`. A line says what begins, so it also ends what went on
 before. English lines are known by their words, also in a translation that is not complete. In other languages
 the first is known by the address of the package in it, and the last by its link to the about page. Those
 between two that are known are known by their order, if there are as many as phases.
@@ -8,10 +9,13 @@ between two that are known are known by their order, if there are as many as pha
 
 import html
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import parse_qs, urljoin, urlsplit
 
-from plimsoll.scenarios.running.client import Reply, Trouble, trouble
+from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
+from plimsoll.scenarios.wordpress.account import action, fields, logged_out
 
 # The phases of WordPress's upgrade, in its order, and its English messages for them.
 _LINES = {
@@ -36,14 +40,12 @@ HELD_BACK = (
     "flushpackets=on in Apache, and proxy_buffering off in a proxy before it"
 )
 NOT_UNDERSTOOD = "a line of the reply was not understood"
-
 _WRAP, _FOOTER = b'class="wrap', b'id="wpfooter"'
 _LONGEST_LINE = 1 << 20
 _LONGEST_BODY = 4 << 20
 _TAGS = re.compile(r"<[^>]*>")
 _ADDRESS = '<span class="code">'
 _DONE = "about.php?updated"
-
 _LOCKED = re.compile(r"Another update is currently in progress")
 _FULL = re.compile(
     r"run out of disk space|[Nn]ot enough (?:free )?disk space|Failed writing (?:body|received)"
@@ -51,6 +53,145 @@ _FULL = re.compile(
 _UNCOPIED = re.compile(r"Could not copy files?\b")
 _CUT = re.compile(r"End of Central Dir|PCLZIP_ERR_(?:BAD_FORMAT|INVALID_ZIP)")
 _PERMISSION = re.compile(r"inconsistent file permissions|is unable to copy some files")
+_BODY_VERSION = re.compile(r"(?:^|\s)version-(\d+(?:-\d+)*)(?=\s|$)")
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One button of the updates page; not `pressable` where the site's PHP or MySQL is too old for it."""
+
+    version: str
+    address: str
+    fields: tuple[tuple[str, str], ...]
+    pressable: bool
+    said: str
+
+
+@dataclass(frozen=True)
+class UpdatePage:
+    """The page `wp-admin/update-core.php`: the version that runs (None: not shown) and those on offer."""
+
+    version: str | None
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True)
+class DatabasePage:
+    """The page `wp-admin/upgrade.php`; `press` is its button's address, None if nothing is left to do."""
+
+    known: bool
+    press: str | None
+    said: str
+
+
+def choose(page: Reply, from_version: str | None, to_version: str | None) -> Offer | Trouble:
+    """Return the offer of the updates page to install, or the reason why there is none."""
+    shown = read_update_page(page)
+    runs = f"this is WordPress {shown.version}" if shown.version else "this is an unknown WordPress"
+    if "/upgrade.php" in page.url:
+        return Trouble(
+            "wrong_version",
+            "the database of this clone is older than its WordPress: finish that upgrade first, at "
+            "wp-admin/upgrade.php, or clone again",
+        )
+    if from_version and not (shown.version and fits(shown.version, from_version)):
+        return Trouble(
+            "wrong_version", f"{runs}, and not {from_version} (--from-version); nothing was changed"
+        )
+    offers = newer(shown.offers, shown.version)
+    if not offers:
+        return Trouble(
+            "wrong_version",
+            f"{runs}, and it is offered no newer version: it has been upgraded, or it reaches neither "
+            "wordpress.org nor a mirror",
+        )
+    if to_version:
+        offers = tuple(offer for offer in offers if fits(offer.version, to_version))
+        if not offers:
+            there = ", ".join(sorted({offer.version for offer in newer(shown.offers, shown.version)}))
+            return Trouble(
+                "wrong_version",
+                f"{runs}, and it is offered {there}, not {to_version} (--to-version); nothing was changed",
+            )
+    offer = next((one for one in offers if one.pressable), None)
+    return offer or Trouble("check_failed", f"the newer version cannot be installed here: {offers[0].said}")
+
+
+def offer_trouble(reply: Reply, from_version: str | None, to_version: str | None) -> Trouble | None:
+    """Return the reason against the upgrade, or None; a redirect within the admin pages is none."""
+    if logged_out(reply):
+        return Trouble(
+            "login_failed",
+            "the site took the login, and asks to log in again: its database stores nothing (disk full?), or "
+            "the login was for another address of the site",
+        )
+    if (found := trouble(reply)) or reply.location:
+        return found
+    chosen = choose(reply, from_version, to_version)
+    return chosen if isinstance(chosen, Trouble) else None
+
+
+def read_update_page(reply: Reply) -> UpdatePage:
+    """Read the updates page; forms that install the present version again are no offers."""
+    offers = []
+    for form in reply.page.xpath("//form[@name='upgrade']"):
+        address = action(reply, form)
+        if parse_qs(urlsplit(address).query).get("action") != ["do-core-upgrade"]:
+            continue
+        sent = fields(form)
+        button = form.xpath(".//input[@name='upgrade'] | .//button[@name='upgrade']")
+        if button:
+            sent.append(("upgrade", str(button[0].get("value") or "")))
+        around = form.xpath("ancestor::li[1]") or [form]
+        said = " ".join(str(around[0].text_content()).split())[:200]
+        offers.append(Offer(dict(sent).get("version", ""), address, tuple(sent), bool(button), said))
+    return UpdatePage(version_of(reply), tuple(offers))
+
+
+def version_of(reply: Reply) -> str | None:
+    """Return the version that an admin page runs on, by its body's class (`version-6-1-9`); None if unseen.
+
+    What follows the numbers, as in `6.9-RC1`, is not in the class.
+    """
+    for body in reply.page.xpath("//body"):
+        if found := _BODY_VERSION.search(str(body.get("class") or "")):
+            return found[1].replace("-", ".")
+    return None
+
+
+def is_version(text: str) -> bool:
+    """Return True if `text` is a version, or the start of one: `6`, `6.1`, `6.1.9`."""
+    return bool(_NUMBERS.fullmatch(text))
+
+
+def fits(version: str, wanted: str) -> bool:
+    """Return True if `version` is `wanted` or one of its releases: 6.1.9 fits 6.1, and 6.10 does not."""
+    have, want = _numbers(version), _numbers(wanted)
+    return have[: len(want)] == want
+
+
+def newer(offers: Iterable[Offer], version: str | None) -> tuple[Offer, ...]:
+    """Return the offers that are above `version`."""
+    if version is None:
+        return tuple(offers)
+    return tuple(offer for offer in offers if _numbers(offer.version) > _trimmed(_numbers(version)))
+
+
+def same(one: str, other: str) -> bool:
+    """Return True if two versions have the same numbers: 6.8 is 6.8.0, and 6.9-RC1 is 6.9."""
+    return _trimmed(_numbers(one)) == _trimmed(_numbers(other))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = _NUMBERS.match(version)
+    return tuple(int(number) for number in found[0].split(".")) if found else ()
+
+
+def _trimmed(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    while numbers and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -280,3 +421,48 @@ def _is_progress(line: ReplyLine) -> bool:
 
 def _during(upgrade: Upgrade, said: str) -> str:
     return said if upgrade.phase == "start" else f"in phase {upgrade.phase}: {said}"
+
+
+def database_trouble(reply: Reply, *, pressed: bool = False) -> Trouble | None:
+    """Return the trouble on `wp-admin/upgrade.php`, or None; once `pressed`, nothing may be left to do."""
+    if found := trouble(reply):
+        return found
+    page = read_database_page(reply)
+    if not page.known:
+        return Trouble("check_failed", f"wp-admin/upgrade.php says: {page.said or 'nothing'}")
+    if pressed and page.press:
+        return Trouble("upgrade_failed", f"the database is still the old one: {page.said}")
+    return None
+
+
+def read_database_page(reply: Reply) -> DatabasePage:
+    """Read `wp-admin/upgrade.php`: its one button leads to `step=1` (work to do) or to the site (none)."""
+    said = words(reply.text)
+    links = [str(link.get("href") or "") for link in reply.page.xpath("//p[contains(@class, 'step')]//a")]
+    for link in links:
+        address = urljoin(reply.url, link)
+        parts = urlsplit(address)
+        if parts.path.endswith("/upgrade.php") and parse_qs(parts.query).get("step") == ["1"]:
+            return DatabasePage(True, address, said)
+    return DatabasePage(bool(links), None, said)
+
+
+def front_trouble(reply: Reply) -> Trouble | None:
+    """Return the trouble on the front page, or None."""
+    if (found := trouble(reply)) or reply.location:
+        return found
+    if reply.status != 200 or "<" not in reply.text:
+        return Trouble("check_failed", f"the front page is not a page: status {reply.status}")
+    return None
+
+
+def state(reply: Reply) -> str:
+    """Return a description of the site after a failed upgrade, from an admin page."""
+    if found := trouble(reply):
+        return f"now the site has trouble of its own: {found.detail}"
+    if logged_out(reply):
+        return "now the site asks to log in again"
+    if "/upgrade.php" in reply.location:
+        return "now its files are new and its database is not"
+    version = version_of(reply)
+    return f"now the site answers as WordPress {version}" if version else f"now it says: {words(reply.text)}"

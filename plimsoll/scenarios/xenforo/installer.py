@@ -1,24 +1,181 @@
-"""The upgrade through its pages: log in, start, continue until there is no form left.
+"""An installer's pages: described by a YAML file, read, judged, walked through until there is no form left.
 
-It knows nothing of HTTP: its caller passes in `fetch`, and a test also the clock.
+It knows nothing of HTTP: its caller passes in `fetch`, and a test also the clock. Most pages have status 200,
+whatever is wrong.
 """
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Protocol
 from urllib.parse import urljoin
 
-from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble
-from plimsoll.scenarios.running.clonelist import Credentials
-from plimsoll.scenarios.xenforo.form import Form, form_of, seen_text, text_at
-from plimsoll.scenarios.xenforo.judge import UpgradeStage, is_locked, judge
-from plimsoll.scenarios.xenforo.names import StepNames
-from plimsoll.scenarios.xenforo.pages import Pages
+from cssselect import SelectorError
+from lxml.cssselect import CSSSelector
+from lxml.html import HtmlElement
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from plimsoll.common.hostile import printable
+from plimsoll.common.yamlfile import parse_model, read_model
+from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble, trouble, words
+from plimsoll.scenarios.running.clonelist import Credentials
+
+STAND_IN = Path(__file__).with_name("stand-in.yml")
+_MANUAL = "docs/xenforo.md"
 Check = Callable[[Reply], Trouble | None]
 _REDIRECTS = 5
 _LOCK_PAUSE_S = 1.0
+
+# Further words for a full disk, those of MariaDB and MySQL.
+_FULL = re.compile(r"The table '[^']*' is full")
+_MOST = 48  # of the 64 routes that a run can name; the others are the login's and what stands for the rest
+_NUMBER = re.compile(r"\d[\d.,:/%]*")
+OTHER = "other"
+TOKEN = "_xfToken"  # noqa: S105 the name of a field
+_UNSEEN = ("script", "style", "template", "noscript", "head")
+
+
+class UpgradeStage(Enum):
+    """The place in the upgrade at which a page is expected."""
+
+    OPEN = "open"  # the installer's first page
+    LOGIN = "login"  # what the login answers
+    START = "start"  # what start.path answers
+    UPGRADE = "upgrade"  # what the start form or a continue form answers
+
+
+def _selector(value: str) -> str:
+    try:
+        CSSSelector(value)
+    except SelectorError as error:
+        raise ValueError(
+            f"is not a CSS selector ({error}): write one such as form.continue, or form[action*=upgrade]"
+        ) from None
+    return value
+
+
+def _pattern(value: str) -> str:
+    try:
+        groups = re.compile(value).groups
+    except re.error as error:
+        raise ValueError(
+            f"is not a regular expression ({error}): put it in single quotes, \\ before . [ ( +"
+        ) from None
+    if groups != 1:
+        raise ValueError("needs one group (…), around the name of the phase")
+    return value
+
+
+def _path(value: str) -> str:
+    if "://" in value or value.startswith("//") or "#" in value:
+        raise ValueError("must be a path below the target, such as /install/")
+    return value
+
+
+def _name(value: str) -> str:
+    return " ".join(value.split())
+
+
+Selector = Annotated[str, Field(min_length=1), AfterValidator(_selector)]
+Pattern = Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
+InstallerPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
+Text = Annotated[str, Field(min_length=3), AfterValidator(_name)]
+
+
+class _PageModel(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Login(_PageModel):
+    """The form of name and password."""
+
+    form: Selector
+    user_field: Annotated[str, Field(min_length=1)]
+    password_field: Annotated[str, Field(min_length=1)]
+    fields: dict[str, str] = {}
+
+
+class Start(_PageModel):
+    """The form that begins the upgrade; `path` is opened first where the login does not lead to it."""
+
+    form: Selector
+    path: InstallerPath | None = None
+    fields: dict[str, str] = {}
+
+
+class Continue(_PageModel):
+    """The form that leads from page to page."""
+
+    form: Selector
+
+
+class Texts(_PageModel):
+    """Texts of pages; case and white space do not matter."""
+
+    complete: Text
+    up_to_date: Text | None = None
+    locked: Text | None = None
+    expired: Text | None = None
+
+
+class PageLimits(_PageModel):
+    """Limits of the walk through the pages."""
+
+    same_page: int = Field(10, ge=2, le=100_000)
+    pages: int = Field(100_000, ge=1, le=10_000_000)
+    lock_wait_s: float = Field(60.0, ge=0, le=86_400, strict=False)
+
+
+class CommandOutput(_PageModel):
+    """Texts that the upgrade's command prints."""
+
+    complete: Text
+    phase: Pattern | None = None
+
+
+class Pages(_PageModel):
+    """One software's installer."""
+
+    path: InstallerPath
+    login: Login
+    start: Start
+    continue_: Continue = Field(alias="continue")
+    title: Selector
+    errors: list[Selector] = Field(min_length=1)
+    texts: Texts
+    limits: PageLimits = PageLimits()
+    command: CommandOutput | None = None
+
+
+def read_pages(path: Path) -> Pages:
+    """Read and check `path`. Raises SettingsError with all problems, each with its line and remedy."""
+    return read_model(path, Pages, _MANUAL)
+
+
+def parse_pages(text: str, name: str) -> Pages:
+    """Return the pages that `text` describes; `name` is the file's, for messages. Raises SettingsError."""
+    return parse_model(text, name, Pages, _MANUAL)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form to send; `address` is absolute, `fields` are its hidden ones in their order."""
+
+    address: str
+    method: str
+    fields: tuple[tuple[str, str], ...]
+
+    def with_fields(self, further: dict[str, str]) -> "Form":
+        """Return the form with further fields; one that is there already is replaced."""
+        kept = tuple(field for field in self.fields if field[0] not in further)
+        return Form(self.address, self.method, kept + tuple(further.items()))
+
+    def without_token(self) -> "Form":
+        """Return the form as it is but for its token, which is new each time."""
+        return Form(self.address, self.method, tuple(f for f in self.fields if f[0] != TOKEN))
 
 
 class Fetch(Protocol):
@@ -151,3 +308,155 @@ class Advance:
                 "upgrade_failed",
                 f"the upgrade does not advance: the same page {self._times} times (limits.same_page)",
             )
+
+
+class StepNames:
+    """Gives each title its name; after 48 names every further one is `other`."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def name(self, title: str) -> str:
+        """Return the name of `title`: numbers become #, so that a counter in it makes no new name."""
+        name = printable(" ".join(_NUMBER.sub("#", title).split()), 60) or "untitled"
+        if name not in self._known:
+            if len(self._known) >= _MOST:
+                return OTHER
+            self._known.add(name)
+        return name
+
+
+def judge(pages: Pages, reply: Reply, stage: UpgradeStage) -> Trouble | None:
+    """Return the trouble that stops the upgrade at `reply`, or None."""
+    found = trouble(reply)
+    if found and found.kind not in ("http_error", "no_permission", "nonce_expired"):
+        return found
+    if reply.location:
+        return None
+    if box := next((text for each in pages.errors if (text := text_at(reply, each))), ""):
+        return Trouble(_kind_of(pages, box, stage), box)
+    if found:
+        return found
+    if form_of(reply, pages.login.form):
+        return _login_again(reply, stage)
+    if form_of(reply, pages.continue_.form):
+        return None
+    if stage is UpgradeStage.UPGRADE:
+        return _no_form_left(pages, reply)
+    if form_of(reply, pages.start.form) or (pages.start.path and stage is not UpgradeStage.START):
+        return None
+    text = seen_text(reply.page)
+    if says(text, pages.texts.up_to_date):
+        return Trouble("wrong_version", f"nothing to upgrade: {words(reply.text)}")
+    return Trouble(
+        "check_failed",
+        "neither login.form, start.form nor continue.form of the --installer file is on the page: "
+        f"{words(reply.text)}",
+    )
+
+
+def is_locked(pages: Pages, reply: Reply) -> bool:
+    """Return True if the page says that another upgrade is running."""
+    found = judge(pages, reply, UpgradeStage.UPGRADE)
+    return found is not None and found.kind == "upgrade_locked"
+
+
+def says(text: str, wanted: str | None) -> bool:
+    """Return True if `text` contains `wanted`, in any case; False if `wanted` is None."""
+    return wanted is not None and wanted.casefold() in text.casefold()
+
+
+def _error_box(pages: Pages, reply: Reply) -> str:
+    return next((text for selector in pages.errors if (text := text_at(reply, selector))), "")
+
+
+def _kind_of(pages: Pages, box: str, stage: UpgradeStage) -> str:
+    if says(box, pages.texts.locked):
+        return "upgrade_locked"
+    if says(box, pages.texts.expired):
+        return "nonce_expired"
+    if says(box, pages.texts.up_to_date):
+        return "wrong_version"
+    if _FULL.search(box):
+        return "out_of_disk"
+    return "login_failed" if stage is UpgradeStage.LOGIN else "upgrade_failed"
+
+
+def _login_again(reply: Reply, stage: UpgradeStage) -> Trouble | None:
+    if stage is UpgradeStage.OPEN:
+        return None
+    if stage is UpgradeStage.LOGIN:
+        return Trouble("login_failed", f"the login form came back: {words(reply.text)}")
+    return Trouble("nonce_expired", "the session is over: the login form came back")
+
+
+def _no_form_left(pages: Pages, reply: Reply) -> Trouble | None:
+    text = seen_text(reply.page)
+    if says(text, pages.texts.complete):
+        return None
+    if says(text, pages.texts.locked):
+        return Trouble("upgrade_locked", words(reply.text))
+    return Trouble(
+        "upgrade_failed",
+        f"a page without a continue form, and it does not say {pages.texts.complete!r}: {words(reply.text)}",
+    )
+
+
+def _text(reply: Reply) -> str:
+    return seen_text(reply.page)
+
+
+def form_of(reply: Reply, selector: str) -> Form | None:
+    """Return the first form that `selector` finds, or that contains its match; None if there is none."""
+    for found in CSSSelector(selector)(reply.page):
+        form = next((e for e in (found, *found.iterancestors()) if e.tag == "form"), None)
+        if form is not None and not _unseen(form):
+            return _read(reply, form)
+    return None
+
+
+def _read(reply: Reply, form: HtmlElement) -> Form:
+    bases = reply.page.xpath("//base/@href")
+    base = urljoin(reply.url, str(bases[0])) if bases else reply.url
+    action = form.get("action")
+    name = form.get("id")
+    inputs = form.xpath(".//input") + (reply.page.xpath("//input[@form=$name]", name=name) if name else [])
+    fields = [
+        (str(e.get("name")), str(e.get("value") or ""))
+        for e in inputs
+        if (e.get("type") or "").lower() == "hidden" and e.get("name") and e.get("disabled") is None
+    ]
+    method = "POST" if (form.get("method") or "").lower() == "post" else "GET"
+    # An empty action means the page itself, whatever its base.
+    address = urljoin(base, action.strip()) if action and action.strip() else reply.url
+    return Form(address, method, tuple(fields))
+
+
+def text_at(reply: Reply, selector: str) -> str:
+    """Return the visible text of the first element with text that `selector` finds; else an empty string."""
+    for found in CSSSelector(selector)(reply.page):
+        if not _unseen(found) and (text := seen_text(found)):
+            return text
+    # A page's title is in its head.
+    return " ".join(str(reply.page.findtext(".//title") or "").split()) if selector == "title" else ""
+
+
+def seen_text(element: HtmlElement) -> str:
+    """Return the text in `element` without scripts and the like, white space collapsed."""
+    # Collected without recursion: a page may be nested to any depth.
+    parts: list[str] = []
+    waiting: list[HtmlElement | str] = [element]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            parts.append(one)
+            continue
+        if isinstance(one.tag, str) and one.tag not in _UNSEEN:
+            for child in reversed(one):
+                waiting += [child.tail or "", child]
+            waiting.append(one.text or "")
+    return " ".join(" ".join(parts).split())
+
+
+def _unseen(element: HtmlElement) -> bool:
+    return any(e.tag in _UNSEEN for e in (element, *element.iterancestors()))

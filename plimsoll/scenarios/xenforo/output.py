@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plimsoll.scenarios.running.client import Trouble
-from plimsoll.scenarios.xenforo.judge import says
-from plimsoll.scenarios.xenforo.names import StepNames
-from plimsoll.scenarios.xenforo.pages import CommandOutput, Texts
+from plimsoll.scenarios.xenforo.installer import CommandOutput, StepNames, Texts, says
 
 _LONGEST_BYTES = 1 << 16
 _ENDS = re.compile(rb"\r\n|\r|\n")

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from plimsoll.common.ssh import Access, connect_trouble
 from plimsoll.scenarios.running.client import Sent, StepFailedError, Trouble
-from plimsoll.scenarios.xenforo.installer import UpgradeStopped
+from plimsoll.scenarios.xenforo.installer import CommandOutput, Texts, UpgradeStopped
 from plimsoll.scenarios.xenforo.output import LastLines, LineSplitter, OutputPhase, PhaseFinder, judge_output
-from plimsoll.scenarios.xenforo.pages import CommandOutput, Texts
 from plimsoll.scenarios.xenforo.ssh import Ended, SshSession
 
 _MOST_EVENTS = 10_000  # a progress bar prints many lines

@@ -11,7 +11,7 @@ from statistics import mean, median
 import pytest
 import yaml
 
-from plimsoll.scenarios.wordpress.profile import PROFILES
+from plimsoll.scenarios.wordpress.editor_traffic import PROFILES
 from tests.real.scenarios.test_browser_scenario import day, programs
 from tests.support.scenario import ended, plugin, started
 from tests.support.sitestack import Site

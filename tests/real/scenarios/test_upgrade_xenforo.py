@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from plimsoll.scenarios.xenforo.pagesfile import STAND_IN
+from plimsoll.scenarios.xenforo.installer import STAND_IN
 from tests.support.forum import PASSWORD, Forum, listens, serving
 from tests.support.poll import Poll
 from tests.support.programs import free_port, need

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.wordpress.profile import (
+from plimsoll.scenarios.wordpress.editor_traffic import (
     Ask,
     Categories,
     Image,

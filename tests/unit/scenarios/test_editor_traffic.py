@@ -16,11 +16,10 @@ import pytest
 from plimsoll.scenarios.running.client import Sent, SiteClient
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import ScenarioSettings
-from plimsoll.scenarios.wordpress.blocks import BlockEditor
+from plimsoll.scenarios.wordpress.account import Rest
 from plimsoll.scenarios.wordpress.content import Article, Picture, article
-from plimsoll.scenarios.wordpress.editor_traffic import EditorTraffic, SameVisitor
-from plimsoll.scenarios.wordpress.profile import Profile
-from plimsoll.scenarios.wordpress.rest import Rest
+from plimsoll.scenarios.wordpress.editor import BlockEditor
+from plimsoll.scenarios.wordpress.editor_traffic import EditorTraffic, Profile, SameVisitor
 
 EDITOR = """<html><head>
 <link rel="stylesheet" href="/a.css"><link rel="preload" href="/unused.woff2">

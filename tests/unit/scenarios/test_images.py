@@ -9,9 +9,8 @@ import pytest
 from PIL import Image
 
 from plimsoll.common.errors import OutputError
-from plimsoll.scenarios.wordpress import images, imagestore
-from plimsoll.scenarios.wordpress.images import file_of, is_whole, photograph, shape
-from plimsoll.scenarios.wordpress.imagestore import default_folder, prepare
+from plimsoll.scenarios.wordpress import content
+from plimsoll.scenarios.wordpress.content import default_folder, file_of, is_whole, photograph, prepare, shape
 
 
 def jpeg(seed: int, number: int) -> bytes:
@@ -67,7 +66,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[int]]:
             path.write_bytes(b"\xff\xd8" + bytes(200_000) + b"\xff\xd9")
         return Maker()
 
-    monkeypatch.setattr(imagestore, "_start", start)
+    monkeypatch.setattr(content, "_start", start)
     return asked
 
 
@@ -98,9 +97,9 @@ def test_a_photograph_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
             file.write(b"\xff\xd8 half")
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(images, "photograph", lambda seed, number: Broken())
+    monkeypatch.setattr(content, "photograph", lambda seed, number: Broken())
     with pytest.raises(OSError, match="No space left"):
-        images.make(tmp_path, 1, 1)
+        content.make(tmp_path, 1, 1)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

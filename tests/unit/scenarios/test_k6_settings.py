@@ -17,7 +17,7 @@ from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import validated
 from plimsoll.scenarios.running.stages import Stage, parse_stages
 from plimsoll.scenarios.visitors import check_pages, expected
-from plimsoll.scenarios.wordpress.snapshot import snapshot
+from plimsoll.scenarios.wordpress.content import snapshot
 
 TARGET = "http://127.0.0.1:8080"
 

@@ -19,11 +19,11 @@ from plimsoll.scenarios.k6.run import (
     arguments,
     ending,
     environment,
+    k6_hosts,
     last_error,
     status_and_reason,
 )
 from plimsoll.scenarios.running.settings import ScenarioSettings
-from plimsoll.scenarios.running.targets import k6_hosts
 
 
 class ToyScript(ScenarioSettings):

@@ -5,10 +5,16 @@ import json
 import pytest
 
 from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
-from plimsoll.scenarios.wordpress.account import expect_logged_in, logged_out
+from plimsoll.scenarios.wordpress.account import (
+    expect_logged_in,
+    is_object,
+    logged_out,
+    missing_sizes,
+    rest_address,
+    root_in,
+)
 from plimsoll.scenarios.wordpress.editor import lost
-from plimsoll.scenarios.wordpress.media import missing_sizes, size_files, upload_trouble
-from plimsoll.scenarios.wordpress.rest import is_object, rest_address, root_in
+from plimsoll.scenarios.wordpress.media import size_files, upload_trouble
 
 
 def reply(body: str, status: int = 200, **headers: str) -> Reply:

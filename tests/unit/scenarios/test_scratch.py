@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.scenarios.k6.scratch import scratch_folder
+from plimsoll.scenarios.k6.run import scratch_folder
 from tests.support.paths import ROOT
 
 HOLDS = """
 import sys, time
-from plimsoll.scenarios.k6.scratch import scratch_folder
+from plimsoll.scenarios.k6.run import scratch_folder
 with scratch_folder() as folder:
     (folder / "profile").mkdir()
     print(folder, flush=True)

@@ -7,13 +7,13 @@ import sys
 import gevent
 import pytest
 
-from plimsoll.scenarios.wordpress import turn
-from plimsoll.scenarios.wordpress.turn import login_turn
+from plimsoll.scenarios.wordpress import account
+from plimsoll.scenarios.wordpress.account import login_turn
 from tests.support.paths import ROOT
 
 HOLDS = """
 import time
-from plimsoll.scenarios.wordpress.turn import login_turn
+from plimsoll.scenarios.wordpress.account import login_turn
 with login_turn("http://clone.test", "author"):
     print("mine", flush=True)
     time.sleep(600)
@@ -37,7 +37,7 @@ def test_two_users_of_one_process_take_turns() -> None:
 
 
 def test_another_process_is_waited_for_until_it_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "_MOST_S", float("inf"))  # so that only its end can end the wait
+    monkeypatch.setattr(account, "_MOST_S", float("inf"))  # so that only its end can end the wait
     with subprocess.Popen([sys.executable, "-c", HOLDS], cwd=ROOT, stdout=subprocess.PIPE) as other:
         assert other.stdout
         assert other.stdout.readline() == b"mine\n"

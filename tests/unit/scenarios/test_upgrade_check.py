@@ -3,14 +3,17 @@
 import pytest
 
 from plimsoll.scenarios.running.client import Reply, Trouble, trouble
-from plimsoll.scenarios.wordpress.upgrade_check import (
+from plimsoll.scenarios.wordpress.upgrade import (
+    Offer,
     choose,
     database_trouble,
+    fits,
     front_trouble,
     offer_trouble,
+    same,
     state,
+    version_of,
 )
-from plimsoll.scenarios.wordpress.upgrade_page import Offer, fits, same, version_of
 from tests.unit.scenarios.test_upgrade_page import OFFER, reply
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.scenarios.xenforo.form import Form, form_of, seen_text, text_at
+from plimsoll.scenarios.xenforo.installer import Form, form_of, seen_text, text_at
 from tests.support.xenforo_pages import INSTALLER, reply
 
 CASES = [

@@ -3,8 +3,7 @@
 import pytest
 
 from plimsoll.scenarios.running.client import Reply
-from plimsoll.scenarios.xenforo.judge import UpgradeStage, judge
-from plimsoll.scenarios.xenforo.pages import Start
+from plimsoll.scenarios.xenforo.installer import Start, UpgradeStage, judge
 from tests.support.xenforo_pages import (
     STAND_IN_PAGES,
     box_page,

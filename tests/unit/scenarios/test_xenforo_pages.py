@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.xenforo.pages import Pages
-from plimsoll.scenarios.xenforo.pagesfile import STAND_IN, parse_pages, read_pages
+from plimsoll.scenarios.xenforo.installer import STAND_IN, Pages, parse_pages, read_pages
 from tests.support.paths import DOCS
 
 WHOLE = STAND_IN.read_text(encoding="utf-8")

@@ -6,10 +6,17 @@ import pytest
 
 from plimsoll.scenarios.running.client import StepFailedError
 from plimsoll.scenarios.running.clonelist import Credentials
-from plimsoll.scenarios.xenforo.form import Form
-from plimsoll.scenarios.xenforo.installer import UpgradeStopped, UpgradeTimes, Walk
-from plimsoll.scenarios.xenforo.names import OTHER, StepNames
-from plimsoll.scenarios.xenforo.pages import PageLimits, Pages, Start
+from plimsoll.scenarios.xenforo.installer import (
+    OTHER,
+    Form,
+    PageLimits,
+    Pages,
+    Start,
+    StepNames,
+    UpgradeStopped,
+    UpgradeTimes,
+    Walk,
+)
 from tests.support.xenforo_pages import (
     INSTALLER,
     SITE,
