@@ -1,12 +1,18 @@
-"""`plimsoll scenario clean-up`: finds and removes what runs left on a WordPress, also after a kill -9."""
+"""What runs left on a WordPress: found by the run's name, and removed, also after a kill -9.
+
+The command `plimsoll scenario clean-up`.
+"""
 
 import json
+import re
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
 
 import click
 from pydantic import Field
@@ -17,12 +23,11 @@ from plimsoll.common.units import counted
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.events import CREATED, REMOVED, RUN_NAME, read_events
 from plimsoll.rundir.names import EVENTS_FILE, SHARDS_FOLDER
-from plimsoll.scenarios.running.client import SiteClient, StepFailedError
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble, words
 from plimsoll.scenarios.running.clonelist import credentials, require_consent
-from plimsoll.scenarios.running.session import PREFIX, is_run_name
+from plimsoll.scenarios.running.session import CLEAN_UP, NAME, PREFIX, is_run_name
 from plimsoll.scenarios.running.settings import ChangingSettings, cautions, click_options, origin, validated
-from plimsoll.scenarios.wordpress.account import KINDS, Rest, log_in
-from plimsoll.scenarios.wordpress.leftovers import Leftover, Leftovers
+from plimsoll.scenarios.wordpress.account import KINDS, Rest, is_object, log_in, missing_sizes
 
 ALL = "all"
 _SHOWN = 3  # titles of a run
@@ -45,6 +50,17 @@ Examples:
     plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site --run all --yes
 """
 
+# What a scenario creates, and the collection of the REST interface that has it.
+# Of every status but `auto-draft`: an empty draft has no title yet, and WordPress deletes it by itself.
+_STATUSES = {"post": "publish,future,draft,pending,private,trash", "media": "inherit,private,trash"}
+_PAGE = 100  # the most that WordPress lists at once
+_MOST_PAGES = 1_000
+_UNFINISHED_S = 20.0  # longer than WordPress takes for the sizes of a photograph; for all images together
+_LOOK_S = 0.5
+# The name ends a title. Behind it in a file's name WordPress puts what it makes of the file.
+_IN_TITLE = re.compile(rf"(?:^|\s|-)({NAME.pattern})$")
+_IN_FILE = re.compile(rf"-({NAME.pattern})(?:-\d+|-scaled|-rotated)*(?:\.\w+)?$")
+
 
 class Settings(ChangingSettings):
     """Settings of a clean-up: where the site is, who logs in, and by whose leave."""
@@ -55,6 +71,16 @@ class Settings(ChangingSettings):
     timeout_s: float = Field(
         60.0, gt=0, le=86400, description="Seconds of silence after which a request fails."
     )
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A post or an image of the run called `run`; its title is hostile."""
+
+    kind: str
+    number: int
+    run: str
+    title: str
 
 
 @dataclass
@@ -213,7 +239,7 @@ def _read(path: Path, target: str, wanted: Wanted) -> None:
     wanted.created += created
 
 
-def look(there: Leftovers, wanted: Wanted) -> Found:
+def look(there: "Leftovers", wanted: Wanted) -> Found:
     """Return what is on the site. Raises StepFailedError."""
     found = Found()
     for run in wanted.runs or [PREFIX]:
@@ -231,7 +257,7 @@ def look(there: Leftovers, wanted: Wanted) -> Found:
     return found
 
 
-def remove(there: Leftovers, wanted: Wanted, found: Found) -> None:
+def remove(there: "Leftovers", wanted: Wanted, found: Found) -> None:
     """Remove what was found, and what of the same runs has appeared meanwhile; tries all of it."""
     runs = {one.run for one in found.leftovers}
     waiting, seen = list(found.leftovers), set(found.leftovers)
@@ -247,6 +273,104 @@ def remove(there: Leftovers, wanted: Wanted, found: Found) -> None:
             return
         seen |= set(waiting)
         found.leftovers += waiting
+
+
+class Leftovers:
+    """Finds and removes them, for a user who is logged in. Methods raise StepFailedError."""
+
+    def __init__(self, rest: Rest, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._rest, self._sleep = rest, sleep
+        self._looks = round(_UNFINISHED_S / _LOOK_S)
+
+    def find(self, run: str = PREFIX) -> list[Leftover]:
+        """Return what bears the name `run`, or any run's, media first."""
+        return [
+            Leftover(kind, item["id"], name, _title(item))
+            for kind in ("media", "post")
+            for item in self._listed(kind, run)
+            if (name := run_of(kind, item)) and name.startswith(run)
+        ]
+
+    def look(self, kind: str, number: int) -> Leftover | str:
+        """Return what a run says that it created; else the reason why it is none of its leftovers."""
+        item = self._item(kind, number)
+        if item is None:
+            return "gone"
+        name = run_of(kind, item)
+        if name is None:
+            empty = kind == "post" and item.get("status") == "auto-draft"
+            return "an empty draft, which WordPress deletes by itself" if empty else "bears no run's name"
+        return Leftover(kind, number, name, _title(item))
+
+    def remove(self, one: Leftover) -> bool:
+        """Delete it for good, with its files and revisions; return False if it was gone, or is another now.
+
+        An image whose sizes are still being made is waited for: WordPress would leave what it makes later.
+        """
+        while True:
+            item = self._item(one.kind, one.number)
+            if item is None or run_of(one.kind, item) != one.run:
+                return False
+            if one.kind != "media" or not missing_sizes(item) or not self._looks:
+                break
+            self._looks -= 1
+            self._sleep(_LOOK_S)
+        self._rest.delete(CLEAN_UP, one.kind, one.number)
+        return True
+
+    def _listed(self, kind: str, run: str) -> Iterator[dict[str, Any]]:
+        query = {"search": run, "context": "edit", "status": _STATUSES[kind], "per_page": str(_PAGE)}
+        query |= {"orderby": "id", "order": "asc"}
+        for page in range(1, _MOST_PAGES + 1):
+            reply = self._rest.get("list", f"wp/v2/{KINDS[kind]}", query | {"page": str(page)}, _is_list)
+            yield from (item for item in reply.data if isinstance(item, dict) and _is_number(item.get("id")))
+            pages = reply.headers.get("x-wp-totalpages", "")
+            if page >= (int(pages) if pages.isdigit() else 1):
+                return
+
+    def _item(self, kind: str, number: int) -> dict[str, Any] | None:
+        gone = False
+
+        def check(reply: Reply) -> Trouble | None:
+            nonlocal gone
+            gone = reply.status == 404 and isinstance(reply.data, dict) and "code" in reply.data
+            return None if gone else is_object(reply)
+
+        path = f"wp/v2/{KINDS[kind]}/{number}"
+        data: dict[str, Any] = self._rest.get("look", path, {"context": "edit"}, check).data
+        return None if gone else data
+
+
+def run_of(kind: str, item: dict[str, Any]) -> str | None:
+    """Return the run whose name a post or an attachment bears; None if it bears none. Pure.
+
+    A post bears it at the end of its title; what its text says does not count.
+    """
+    if found := _IN_TITLE.search(_title(item)):
+        return found[1]
+    if kind != "media":
+        return None
+    file = unquote(urlsplit(str(item.get("source_url") or "")).path).rpartition("/")[2]
+    found = _IN_FILE.search(file)
+    return found[1] if found else None
+
+
+def _title(item: dict[str, Any]) -> str:
+    title = item.get("title")
+    said = title.get("raw", title.get("rendered", "")) if isinstance(title, dict) else ""
+    return str(said).strip()
+
+
+def _is_list(reply: Reply) -> Trouble | None:
+    if found := trouble(reply):
+        return found
+    if reply.status == 200 and isinstance(reply.data, list):
+        return None
+    return Trouble("check_failed", f"status {reply.status}, and no list: {words(reply.text)}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def lines_of(found: Found) -> list[str]:

@@ -1,6 +1,12 @@
-"""`plimsoll init-clone`: asks a site what it is, and lists it as a clone that scenarios may change."""
+"""A clone is listed: `plimsoll init-clone` asks the site first what it is; `make site` lists its own.
 
+`python -m plimsoll.scenarios.init_clone list` is for site/list, `unlist` for site/down: the first scenario on the
+site of `make site` needs neither exports nor consent.
+"""
+
+import argparse
 import re
+import shlex
 import socket
 import sys
 from collections.abc import Iterable
@@ -15,7 +21,8 @@ import dns.exception
 import dns.resolver
 import lxml.html
 
-from plimsoll.common.errors import SettingsError
+from plimsoll.common.atomic import replace_text
+from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble
 from plimsoll.scenarios.running.clonelist import (
@@ -35,6 +42,7 @@ from plimsoll.scenarios.running.settings import SiteSettings, cautions, click_op
 PUBLIC_RESOLVERS = ("9.9.9.9", "1.1.1.1")
 _DNS_S = 3.0
 _TITLE_CHARACTERS = 120
+_FOLDER = ".plimsoll"  # beside the list; only its owner may enter
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,20 @@ def _changed(listed: Clone, entry: Clone, name: str | None) -> Clone:
     return listed.model_copy(update=other | {key: value for key, value in given.items() if value is not None})
 
 
+def _agreed(path: Path) -> bool:
+    if not sys.stdin.isatty():
+        raise SettingsError("nobody can be asked here: add --yes to list it")
+    return click.confirm(f"List it in {path}, so that scenarios may change it?", default=False)
+
+
+def _beside(file: Path | None, config: Path) -> Path | None:
+    """Return the file's path as the list has it: from the list's folder on, where it is below that."""
+    if file is None:
+        return None
+    whole, folder = file.resolve(), config.resolve().parent
+    return whole.relative_to(folder) if whole.is_relative_to(folder) else whole
+
+
 def ask(settings: SiteSettings) -> Found:
     """Ask the site for its front page and its REST interface. Raises SettingsError if it does not answer."""
     seen: list[str] = []
@@ -243,20 +265,6 @@ def report(settings: SiteSettings, found: Found, known: list[PublicName]) -> lis
     return lines
 
 
-def _agreed(path: Path) -> bool:
-    if not sys.stdin.isatty():
-        raise SettingsError("nobody can be asked here: add --yes to list it")
-    return click.confirm(f"List it in {path}, so that scenarios may change it?", default=False)
-
-
-def _beside(file: Path | None, config: Path) -> Path | None:
-    """Return the file's path as the list has it: from the list's folder on, where it is below that."""
-    if file is None:
-        return None
-    whole, folder = file.resolve(), config.resolve().parent
-    return whole.relative_to(folder) if whole.is_relative_to(folder) else whole
-
-
 def _title(page: Reply) -> str | None:
     if not page.text.strip():
         return None
@@ -310,3 +318,86 @@ def _is_ip(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def list_it(config: Path, name: str, target: str, user: str, password: str) -> None:
+    """List the site in `config`, in place of what it was listed as before. Raises SettingsError."""
+    file = password_file(name)
+    entry = Clone(target=target, name=name, user=user, password_file=file)
+    with being_changed(config) as replace:
+        text = with_entry(_without(text_of(config), file), entry)
+        try:
+            (config.parent / _FOLDER).mkdir(mode=0o700, exist_ok=True)
+            replace_text(config.parent / file, password + "\n", mode=0o600)
+        except OSError as error:
+            raise SettingsError(f"{config.parent / file}: cannot be written: {error.strerror}") from None
+        replace(text)
+
+
+def unlist(config: Path, name: str) -> None:
+    """Take the site out of `config`, and remove its password. Raises SettingsError."""
+    file = password_file(name)
+    with being_changed(config) as replace:
+        before = text_of(config)
+        after = _without(before, file)
+        if after != before:
+            replace(after)
+        (config.parent / file).unlink(missing_ok=True)
+
+
+def password_file(name: str) -> Path:
+    """Return where the password of the site called `name` lies, from the folder of the list on. Pure."""
+    return Path(_FOLDER) / f"{name}.password"
+
+
+def next_command(config: Path, target: str, here: Path) -> str:
+    """Return the command to try first on the site, for a shell in the folder `here`. Pure."""
+    listed = [] if config == here / DEFAULT else ["--site-config", str(config)]
+    words = [
+        ".venv/bin/plimsoll",
+        "scenario",
+        "save-article",
+        "--target",
+        target,
+        *listed,
+        "--iterations",
+        "3",
+    ]
+    return shlex.join(words)
+
+
+def _without(text: str, file: Path) -> str:
+    return without_entry(text, lambda clone: clone.password_file == file)
+
+
+def main() -> int:
+    """List or unlist. Exit codes: 0 done, 2 it cannot be."""
+    parser = argparse.ArgumentParser(
+        prog="python -m plimsoll.scenarios.init_clone",
+        description="List the site of `make site` as a clone, with its account.",
+    )
+    parser.add_argument("verb", choices=["list", "unlist"], help="what to do")
+    parser.add_argument("--config", type=Path, required=True, help="the list, such as plimsoll.yml")
+    parser.add_argument("--name", required=True, help="SITE_NAME")
+    parser.add_argument("--target", help="where the site is")
+    parser.add_argument("--user", help="its account; the password comes from standard input")
+    given = parser.parse_args()
+    config = Path.cwd() / given.config
+    try:
+        if given.verb == "unlist":
+            unlist(config, given.name)
+            return 0
+        list_it(config, given.name, given.target, given.user, sys.stdin.readline().rstrip("\n"))
+    except PlimsollError as error:
+        print(f"make site: {error}", file=sys.stderr)
+        return 2
+    print(
+        f"make site: {given.target} is listed as a clone in {config}, with its account. Next:",
+        file=sys.stderr,
+    )
+    print(next_command(config, given.target, Path.cwd()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

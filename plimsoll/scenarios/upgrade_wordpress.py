@@ -5,20 +5,19 @@ part. So only a site that runs its new version, with a database to match, counts
 """
 
 import time
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
 
 import gevent
 from pydantic import AfterValidator, Field
 
 from plimsoll.rundir.events import PHASE, PHASES_UNKNOWN
-from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble
 from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
 from plimsoll.scenarios.running.settings import WordpressSettings, never
-from plimsoll.scenarios.running.visits import ProbedSettings, Visits
-from plimsoll.scenarios.wordpress.account import expect_logged_in, log_in
-from plimsoll.scenarios.wordpress.frontpages import front_pages
+from plimsoll.scenarios.running.visits import ProbedSettings, Visits, page_trouble
+from plimsoll.scenarios.wordpress.account import ANYWHERE, expect_logged_in, log_in, rest_address
 from plimsoll.scenarios.wordpress.upgrade import (
     HELD_BACK,
     NOT_UNDERSTOOD,
@@ -46,6 +45,8 @@ ABOUT = {
 
 # PHP may keep a file of the former version compiled for so long (opcache.revalidate_freq).
 _STALE_S = 10
+_FEED = "//link[@rel='alternate'][@type='application/rss+xml']/@href"
+_NEWEST = {"per_page": "1", "_fields": "link"}
 
 
 def _one(value: int) -> int:
@@ -209,9 +210,30 @@ class UpgradeWordpress(ScenarioUser):
             writer.event(f"{PHASE}{each.name}", phase=each.phase, t_ns=writer.since_start_ns(each.t_ns))
 
 
+def front_pages(site: SiteClient) -> list[str]:
+    """Return the front page, and the newest post and the feed where the site names them."""
+
+    def post() -> Any:
+        return site.get("visit", rest_address(ANYWHERE, "wp/v2/posts", _NEWEST)).data[0]["link"]
+
+    def feed() -> Any:
+        return site.get("visit", "", check=page_trouble).page.xpath(_FEED)[0]
+
+    return [site.base, *_named(post), *_named(feed)]
+
+
+def _named(find: Callable[[], Any]) -> list[str]:
+    try:
+        return [str(find())]
+    except (StepFailedError, LookupError, TypeError):
+        return []
+
+
 def _ms(phase: Phase) -> float:
     return (phase.stop_ns - phase.start_ns) / 1e6
 
 
 run = runs(UpgradeWordpress)
+
+
 locustfile(UpgradeWordpress)

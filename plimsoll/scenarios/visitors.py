@@ -1,7 +1,8 @@
 """Visitors who read pages with all their files, at a rate or ramping up: visitors.js on k6."""
 
+import re
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -13,17 +14,36 @@ from plimsoll.scenarios.k6.run import Job, Progress, Say, k6_hosts, run_k6
 from plimsoll.scenarios.running.access import ACCESS_FILES, access_of, script_access
 from plimsoll.scenarios.running.session import facts, run_directory
 from plimsoll.scenarios.running.settings import HostPort, IdleKeys, ScenarioSettings, origin
-from plimsoll.scenarios.running.stages import Stage, parse_stages
 
 ABOUT = {
     "does": "lets up to thousands of visitors read pages with all their files, at a rate or ramping up (k6)",
     "needs": "Go for the first run, which builds k6",
     "changes": None,
 }
-
 Model = Literal["constant-arrival-rate", "ramping-arrival-rate", "ramping-vus"]
-
+_STAGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)?:([0-9]+(?:\.[0-9]+)?)")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _IN_STAGES = "the stages say it: take --stages out"
+
+
+class Stage(NamedTuple):
+    """A straight line from the last stage's target (first from 0) to `target`."""
+
+    duration_s: float
+    target: float
+
+
+def parse_stages(text: str) -> list[Stage]:
+    """Return the stages of `text`. Raises ValueError that names the wrong part."""
+    stages = []
+    for part in text.split(","):
+        found = _STAGE.fullmatch(part.strip())
+        if found is None:
+            raise ValueError(f"{part!r} is not a stage such as 30s:10")
+        stages.append(Stage(float(found[1]) * _SECONDS[found[2] or "s"], float(found[3])))
+    if not any(stage.target for stage in stages) or not all(stage.duration_s for stage in stages):
+        raise ValueError("needs a target above 0, and a duration above 0 in each stage")
+    return stages
 
 
 def _checked(value: str) -> str:

@@ -8,10 +8,9 @@ from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.clean_up import wanted_of
+from plimsoll.scenarios.clean_up import run_of, wanted_of
+from plimsoll.scenarios.upload_images import named
 from plimsoll.scenarios.wordpress.content import article
-from plimsoll.scenarios.wordpress.leftovers import run_of
-from plimsoll.scenarios.wordpress.media import named
 from tests.support.rundir import records, write_run
 
 NAME = "plimsoll-run-20261123t201500z-0badcafe"

@@ -192,7 +192,7 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_body_is_streamed_with_its_length(tmp_path: Any) -> None:
-    from plimsoll.scenarios.wordpress.multipart import Multipart
+    from plimsoll.scenarios.upload_images import Multipart
 
     path = tmp_path / "photograph.jpg"
     path.write_bytes(bytes(range(256)) * 1000)

@@ -15,8 +15,7 @@ from plimsoll.scenarios.defaults import script_defaults
 from plimsoll.scenarios.registry import scenarios
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import validated
-from plimsoll.scenarios.running.stages import Stage, parse_stages
-from plimsoll.scenarios.visitors import check_pages, expected
+from plimsoll.scenarios.visitors import Stage, check_pages, expected, parse_stages
 from plimsoll.scenarios.wordpress.content import snapshot
 
 TARGET = "http://127.0.0.1:8080"

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
+from plimsoll.scenarios.upload_images import size_files, upload_trouble
 from plimsoll.scenarios.wordpress.account import (
     expect_logged_in,
     is_object,
@@ -14,7 +15,6 @@ from plimsoll.scenarios.wordpress.account import (
     root_in,
 )
 from plimsoll.scenarios.wordpress.editor import lost
-from plimsoll.scenarios.wordpress.media import size_files, upload_trouble
 
 
 def reply(body: str, status: int = 200, **headers: str) -> Reply:

@@ -13,7 +13,7 @@ import pytest
 from gevent.pywsgi import WSGIServer
 from gevent.server import StreamServer
 
-from plimsoll.scenarios.own_site import list_it, next_command, password_file, unlist
+from plimsoll.scenarios.init_clone import list_it, next_command, password_file, unlist
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, read_config
 from plimsoll.scenarios.running.settings import ChangingSettings
 from tests.support.paths import ROOT

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
+from plimsoll.scenarios.upgrade_xenforo import LastLines, LineSplitter, PhaseFinder, judge_output
 from plimsoll.scenarios.xenforo.installer import CommandOutput, Texts
-from plimsoll.scenarios.xenforo.output import LastLines, LineSplitter, PhaseFinder, judge_output
 from tests.support.xenforo_pages import STAND_IN_PAGES
 
 COMMAND = STAND_IN_PAGES.command or CommandOutput(complete="never")
