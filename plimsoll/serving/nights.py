@@ -11,7 +11,7 @@ from urllib.parse import quote
 from plimsoll.analysis.charts.style import Chart, axis, colour_of, layout, points
 from plimsoll.analysis.regress.nights import ChangeRow, NightRow, RunRow
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS
-from plimsoll.analysis.regress.store import History
+from plimsoll.analysis.regress.store import HistoryStore
 from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.errors import HistoryError
 from plimsoll.common.hostile import plotly_text
@@ -53,7 +53,7 @@ def read_nights(path: Path) -> list[Experiment]:
                 f"{path}: is of version {version}, and this reads {len(MIGRATIONS)}: plimsoll regress "
                 "brings it up to date"
             )
-        history = History(connection)
+        history = HistoryStore(connection)
         return [_experiment(history, number, name) for number, name in enumerate(history.experiments())]
     except sqlite3.Error as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from None
@@ -61,7 +61,7 @@ def read_nights(path: Path) -> list[Experiment]:
         connection.close()
 
 
-def _experiment(history: History, number: int, name: str) -> Experiment:
+def _experiment(history: HistoryStore, number: int, name: str) -> Experiment:
     nights, runs = history.nights(name), history.runs(name)
     by_run = {
         figure.run: figure.value for figure in history.figures(name, ["p99.9"]) if figure.phase == "whole"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE, MORE_ERRORS
 from plimsoll.analysis.regress.judgement import SeriesResult, SeriesState
-from plimsoll.analysis.regress.nights import ChangeRow, NightRow, NightSeries, Past
+from plimsoll.analysis.regress.nights import ChangeRow, ExperimentHistory, NightRow, NightSeries
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import counted
 
@@ -63,7 +63,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _SeriesChanges:
     """What was found in one series: all changes of `looked_at`, and those that are news, by place."""
 
     looked_at: NightSeries  # without the nights of regressions that were mended
@@ -72,13 +72,13 @@ class _Found:
     better: dict[int, Change]
 
 
-class Look:
+class SeriesReview:
     """One look at all series, by what was reported before. `reported` is what the history is to note of it.
 
     What was found tonight before is found again, so that the same night gives the same.
     """
 
-    def __init__(self, past: Past) -> None:
+    def __init__(self, past: ExperimentHistory) -> None:
         self.reported: list[ChangeRow] = []
         self._nights = past.nights
         self._tonight = past.nights[-1].id
@@ -103,7 +103,7 @@ class Look:
 
     def _recover(self, series: Sequence[NightSeries]) -> None:
         """Note in `known` what is mended tonight, and report it."""
-        mended = recoveries(series, self.known, self._nights)
+        mended = find_mended(series, self.known, self._nights)
         for at, row in enumerate(self.known):
             if row in mended:
                 self.known[at] = replace(row, recovered=mended[row], recovery_found=self._tonight)
@@ -111,8 +111,8 @@ class Look:
             elif row in self._retracted:
                 self.reported.append(row)
 
-    def _found(self, series: Sequence[NightSeries]) -> list[_Found]:
-        changes = [changes_of(each.scaled) if len(each.values) > 3 else [] for each in series]
+    def _found(self, series: Sequence[NightSeries]) -> list[_SeriesChanges]:
+        changes = [find_changes(each.scaled) if len(each.values) > 3 else [] for each in series]
         fresh = [self._fresh(each, found, NEWS_P) for each, found in zip(series, changes, strict=True)]
         places = [place for news, _ in fresh for place in news]
         results = []
@@ -120,7 +120,7 @@ class Look:
             if places and not news:  # what moved along with it is one regression, and one message
                 along, _ = self._fresh(each, found, ALONG_P)
                 news = {p: c for p, c in along.items() if any(abs(p - other) <= SAME for other in places)}
-            results.append(_Found(each, found, news, better))
+            results.append(_SeriesChanges(each, found, news, better))
         return results
 
     def _fresh(
@@ -157,7 +157,7 @@ class Look:
             p=change.p,
         )
 
-    def _result(self, series: NightSeries, found: _Found) -> SeriesResult:
+    def _result(self, series: NightSeries, found: _SeriesChanges) -> SeriesResult:
         looked_at, last = found.looked_at, series.nights[-1]
         tonight = last.value(series.shares) if last.night.id == self._tonight else None
         open_rows = [row for row in self._regressions(series) if row.recovered is None and not row.accepted]
@@ -194,7 +194,7 @@ class Look:
         return sorted(mine, key=lambda row: self._place[row.night])
 
     def _state(
-        self, found: _Found, open_rows: Sequence[ChangeRow], tonight: float | None
+        self, found: _SeriesChanges, open_rows: Sequence[ChangeRow], tonight: float | None
     ) -> tuple[SeriesState, str]:
         series = found.looked_at
         if found.news:
@@ -228,7 +228,7 @@ class Look:
         was = percent_more(series, _as_change(series, first))
         return f"as before since {self._nights[since].name}; was {was} since {self._name(first)}"
 
-    def _open(self, found: _Found, open_rows: Sequence[ChangeRow]) -> str:
+    def _open(self, found: _SeriesChanges, open_rows: Sequence[ChangeRow]) -> str:
         """Return what was reported before, and was neither accepted nor mended; empty where there is none."""
         series = found.looked_at
         if not open_rows:
@@ -248,7 +248,7 @@ class Look:
         was = f"was {percent_more(series, change)} since {self._name(first)}"
         return f"{was}, {ends}; it is not sure yet that it is mended"
 
-    def _along(self, found: _Found) -> str:
+    def _along(self, found: _SeriesChanges) -> str:
         """Return what moved with a regression of its scenario and backend that is known."""
         series = found.looked_at
         for change in reversed(found.changes):
@@ -266,7 +266,7 @@ class Look:
                 return f"{worse} since {since}, reported before (mending or --accept ends it)"
         return ""
 
-    def _marked(self, series: NightSeries, found: _Found) -> list[int]:
+    def _marked(self, series: NightSeries, found: _SeriesChanges) -> list[int]:
         """Return the places of the nights at which the page marks a change: reported ones, and sure ones."""
         key, looked_at = series.key, found.looked_at
         rows = [
@@ -279,7 +279,7 @@ class Look:
         sure = {
             self._place[of.judged[change.at].night.id]
             for of, changes in (
-                (series, older_changes_of(series.scaled)),
+                (series, find_older_changes(series.scaled)),
                 (looked_at, found.changes),
             )
             for change in changes
@@ -368,7 +368,7 @@ def percent_more(series: NightSeries, change: Change) -> str:
     return f"{100 * (faster - 1):.0f} % faster" if faster < 3 else f"{faster:.1f} times as fast"
 
 
-def recoveries(
+def find_mended(
     series: Sequence[NightSeries], reported: Sequence[ChangeRow], nights: Sequence[NightRow]
 ) -> dict[ChangeRow, int]:
     """Return which of the regressions that were reported are mended tonight, and the first night of that.
@@ -377,11 +377,13 @@ def recoveries(
     no other is worse any more. Of what was reported along with it, others need be no surer than it was then.
     """
     place = {night.id: at for at, night in enumerate(nights)}
-    tellings: dict[tuple[int, tuple[str, str]], list[_Episode]] = defaultdict(list)
+    tellings: dict[tuple[int, tuple[str, str]], list[_Regression]] = defaultdict(list)
     for row in reported:
         for each in series:
             if row.kind == "worse" and row.recovered is None and is_of(row, each):
-                tellings[row.found, row.group].append(_Episode(row, each, place, _edge(row, reported, place)))
+                tellings[row.found, row.group].append(
+                    _Regression(row, each, place, _edge(row, reported, place))
+                )
     found: dict[ChangeRow, int] = {}
     for p_limit in (MENDED_P, ALONG_P):
         mended = {row.found for row in [*reported, *found] if row.recovered is not None or row in found}
@@ -424,7 +426,7 @@ def _edge(row: ChangeRow, reported: Iterable[ChangeRow], place: Mapping[int, int
     return max((at for at in mine if at < place[row.night]), default=0)
 
 
-class _Episode:
+class _Regression:
     """The nights of one series since one regression, and those before it."""
 
     def __init__(self, row: ChangeRow, series: NightSeries, place: Mapping[int, int], edge: int) -> None:
@@ -463,7 +465,7 @@ class _Episode:
         return sum(float(((side - side.mean()) ** 2).sum()) for side in self.split(start))
 
 
-def _mended_since(episodes: Sequence[_Episode], p_limit: float) -> int | None:
+def _mended_since(episodes: Sequence[_Regression], p_limit: float) -> int | None:
     """Return the place of the first night of the mend; None where there is none."""
     starts = sorted({place for episode in episodes for place in episode.places})
     found = {}
@@ -476,7 +478,7 @@ def _mended_since(episodes: Sequence[_Episode], p_limit: float) -> int | None:
     return min(found, key=lambda start: found[start], default=None)
 
 
-def changes_of(values: Sequence[float]) -> list[Change]:
+def find_changes(values: Sequence[float]) -> list[Change]:
     """Return the changes in the last nights of `values`. Raises SettingsError without Otava. Pure."""
     first = max(0, len(values) - LOOK_BACK)
     look = np.array(values[first:], dtype=np.float64)
@@ -499,12 +501,12 @@ def changes_of(values: Sequence[float]) -> list[Change]:
     return found
 
 
-def older_changes_of(values: Sequence[float]) -> list[Change]:
-    """Return the changes before those that `changes_of` sees, for a page of all nights."""
+def find_older_changes(values: Sequence[float]) -> list[Change]:
+    """Return the changes before those that `find_changes` sees, for a page of all nights."""
     found: dict[int, Change] = {}
     last = max(0, len(values) - LOOK_BACK)
     for end in range(LOOK_BACK, last + LOOK_BACK, LOOK_BACK // 2):
-        for change in changes_of(values[:end]):
+        for change in find_changes(values[:end]):
             near = [at for at in found if abs(at - change.at) <= SAME]
             if change.at < last and not near:
                 found[change.at] = change

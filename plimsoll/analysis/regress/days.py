@@ -25,7 +25,7 @@ from plimsoll.analysis.comparing.weeks import HOW_WRITTEN
 from plimsoll.analysis.regress.judge import baseline_nights
 from plimsoll.analysis.regress.nights import LogDigest, NightFacts, NightKey, RunDigest, RunRow, instant
 from plimsoll.analysis.regress.schema import transaction
-from plimsoll.analysis.regress.store import History, now, utf8
+from plimsoll.analysis.regress.store import HistoryStore, now, utf8
 from plimsoll.analysis.statistics.localhours import DAY_HOURS, HOUR_S, local_hours, time_zone
 from plimsoll.analysis.statistics.localhours import UTC as UTC_ZONE
 from plimsoll.analysis.statistics.served import Served, unpacked
@@ -127,7 +127,7 @@ class Day:
 class LogStore:
     """The imported logs of an open history."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: HistoryStore) -> None:
         self._history, self._connection = history, history.connection
 
     def stamp(self, identity: str) -> str | None:
@@ -300,7 +300,7 @@ class LogStore:
             self._connection.execute("UPDATE log SET pruned_at = ? WHERE id = ?", (now(), log))
 
 
-def renew_days(history: History, experiment: str) -> None:
+def renew_days(history: HistoryStore, experiment: str) -> None:
     """Bring the nights of `experiment` in step with its logs; nothing where it has none.
 
     Raises SettingsError where this machine does not know their time zone.
@@ -311,15 +311,15 @@ def renew_days(history: History, experiment: str) -> None:
         return
     with history.transaction():
         zone = time_zone(store.time_zone(experiment) or UTC_ZONE)
-        days = days_of(logs, list(store.hours(experiment)), zone)
+        days = group_days(logs, list(store.hours(experiment)), zone)
         base = baseline_nights(history.nights(experiment))
-        reference = reference_of(days, base[0].name if base else None)
+        reference = choose_reference(days, base[0].name if base else None)
         known = store.day_stamps(experiment)
         against = _sum([_contents(each) for each in reference])
         figured: Reference | None = None
         there = set()
         for day in days:
-            why = tuple(refusals(day, reference))
+            why = tuple(find_refusals(day, reference))
             digest = _digest(experiment, day, why, _stamp(day, why, against, zone))
             there.add(digest.identity)
             if known.get(digest.identity) == digest.stamp:
@@ -387,7 +387,7 @@ def _sum(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def days_of(logs: Sequence[LogRow], hours: Sequence[HourRow], zone: ZoneInfo) -> list[Day]:
+def group_days(logs: Sequence[LogRow], hours: Sequence[HourRow], zone: ZoneInfo) -> list[Day]:
     """Return the days that are over, the oldest first, but for one in whose midst the first log begins."""
     by_id = {log.id: log for log in logs}
     local = local_hours(np.array([row.hour for row in hours], dtype=np.int64), zone).tolist()
@@ -418,7 +418,7 @@ def days_of(logs: Sequence[LogRow], hours: Sequence[HourRow], zone: ZoneInfo) ->
     return found
 
 
-def reference_of(days: Sequence[Day], baseline: str | None) -> list[Day]:
+def choose_reference(days: Sequence[Day], baseline: str | None) -> list[Day]:
     """Return the days that others stand against: the first, or those from the baseline's first night on.
 
     They are `REFERENCE_DAYS`, where there are so many, without those on which more requests failed than
@@ -434,7 +434,7 @@ def reference_of(days: Sequence[Day], baseline: str | None) -> list[Day]:
     return [day for day in chosen if day.failed / day.requests <= usual + MORE_FAILED]
 
 
-def refusals(day: Day, reference: Sequence[Day]) -> Iterator[str]:
+def find_refusals(day: Day, reference: Sequence[Day]) -> Iterator[str]:
     """Yield why `day` is no evidence beside the reference (hostile)."""
     yield from day.why
     if not reference:

@@ -27,7 +27,7 @@ from plimsoll.analysis.regress.nights import (
     instant,
     log_identity,
 )
-from plimsoll.analysis.regress.store import History
+from plimsoll.analysis.regress.store import HistoryStore
 from plimsoll.analysis.statistics.failures import CLIENT_ERROR, counted_us, failed, timeout_us
 from plimsoll.analysis.statistics.localhours import UTC as UTC_ZONE
 from plimsoll.analysis.statistics.localhours import time_zone
@@ -98,7 +98,7 @@ def select_readable(paths: Sequence[Path]) -> RunSelection:
 
 
 def add_runs(
-    history: History,
+    history: HistoryStore,
     found: RunSelection,
     progress: Callable[[int, int], None] = lambda *_: None,
     zone: str | None = None,
@@ -121,19 +121,19 @@ def add_runs(
     return IntakeResult(new, len(found.runs) - new, unreadable, experiments)
 
 
-def _added(history: History, run: SelectedRun) -> bool:
+def _added(history: HistoryStore, run: SelectedRun) -> bool:
     """Add a run unless it is known; return whether it was not."""
-    if history.stamp(identity_of(run.facts)) == stamp_of(run):
+    if history.stamp(identity_of(run.facts)) == directory_stamp(run):
         return False
-    history.keep(digest_of(run))
+    history.keep(digest_run(run))
     return True
 
 
 def _added_log(store: LogStore, run: SelectedRun, unreadable: list[str]) -> bool:
     """Add an imported access log unless it is known; return whether it was not, and say what none is."""
-    if store.stamp(log_identity(run.facts)) == stamp_of(run):
+    if store.stamp(log_identity(run.facts)) == directory_stamp(run):
         return False
-    digest = log_digest_of(run, store.route_ids)
+    digest = digest_log(run, store.route_ids)
     if not digest.hours:
         unreadable += [f"{run.path} {why}" for why in digest.unfit]
     store.keep(digest, identity_of(run.facts))
@@ -268,9 +268,9 @@ def _of_stamp(text: str) -> str:
         return f"{text[:4]}-{text[4:6]}-{text[6:8]}T00:00:00.000000Z"
 
 
-def digest_of(run: SelectedRun, progress: Callable[[int], None] = lambda _: None) -> RunDigest:
+def digest_run(run: SelectedRun, progress: Callable[[int], None] = lambda _: None) -> RunDigest:
     """Return what is kept of `run`; of one that cannot be read, that it cannot."""
-    stamp = stamp_of(run)
+    stamp = directory_stamp(run)
     try:
         directory = RunDirectory.open(run.path)
         compared = compared_run(directory, progress)
@@ -302,7 +302,7 @@ def digest_of(run: SelectedRun, progress: Callable[[int], None] = lambda _: None
     )
 
 
-def stamp_of(run: SelectedRun) -> str:
+def directory_stamp(run: SelectedRun) -> str:
     """Return what changes when the run directory does; cheap."""
     parts = []
     for name in (FACTS_FILE, REQUESTS_FILE, SUMMARY_FILE, EVENTS_FILE):
@@ -325,12 +325,12 @@ def size_bytes(run: SelectedRun) -> int:
     return total
 
 
-def log_digest_of(run: SelectedRun, route_ids: Callable[[list[str]], list[int]]) -> LogDigest:
+def digest_log(run: SelectedRun, route_ids: Callable[[list[str]], list[int]]) -> LogDigest:
     """Return what is kept of an import; of one that cannot be read, that it cannot.
 
     `route_ids` gives the numbers by which the history knows routes.
     """
-    stamp, place = stamp_of(run), (str(run.path), str(run.root))
+    stamp, place = directory_stamp(run), (str(run.path), str(run.root))
     try:
         directory = RunDirectory.open(run.path)
         began = began_ns(directory)
@@ -422,7 +422,7 @@ class PruningResult:
     spared: list[str]
 
 
-def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> PruningResult:
+def prune(history: HistoryStore, keep_days: float, forced: bool, dry_run: bool) -> PruningResult:
     """Remove the run directories that began more than `keep_days` days ago. Raises OutputError.
 
     Of imported logs it takes those that end so long ago: the history has all of their hours. Those of every
@@ -458,7 +458,7 @@ def prune(history: History, keep_days: float, forced: bool, dry_run: bool) -> Pr
     return PruningResult(removed, total, spared)
 
 
-def _safe_nights(history: History) -> set[int]:
+def _safe_nights(history: HistoryStore) -> set[int]:
     safe: set[int] = set()
     for experiment in history.experiments():
         nights = history.nights(experiment)

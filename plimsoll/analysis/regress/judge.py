@@ -18,20 +18,20 @@ from plimsoll.analysis.comparing.gates import LIMITS, Gate, Gates
 from plimsoll.analysis.comparing.metrics.metric import Limit, NoFigureError
 from plimsoll.analysis.comparing.questions import Side, value_of
 from plimsoll.analysis.comparing.runs import ComparedRun
-from plimsoll.analysis.regress.changes import Look
-from plimsoll.analysis.regress.judgement import GateResult, Judgement, SeriesResult, Terms
+from plimsoll.analysis.regress.changes import SeriesReview
+from plimsoll.analysis.regress.judgement import GateResult, Judgement, JudgingOptions, SeriesResult
 from plimsoll.analysis.regress.nights import (
     ChangeRow,
     Decision,
+    ExperimentHistory,
     Group,
-    NightFinding,
     NightRow,
     NightSeries,
-    Past,
     RunRow,
     SeriesKey,
+    StoredFinding,
+    build_series,
     group_name,
-    series_of,
     why_unfit,
 )
 from plimsoll.common.differences import differing
@@ -46,10 +46,10 @@ _RunsByNight = dict[int, list[ComparedRun]]
 
 
 def judge(
-    past: Past,
+    past: ExperimentHistory,
     compared: Mapping[int, ComparedRun],
     gates: Gates | None = None,
-    terms: Terms | None = None,
+    terms: JudgingOptions | None = None,
 ) -> tuple[Judgement, list[ChangeRow]]:
     """Judge the last night of `past`, which has one; return also the changes that the history is to note.
 
@@ -59,9 +59,9 @@ def judge(
     """
     left = without_dropped(past)
     base = baseline_nights(left.nights)
-    look = Look(left)
-    series = look.results([each for each in series_of(left) if not series_is_dropped(past, each)])
-    failures = Failures(left, look, base)
+    look = SeriesReview(left)
+    series = look.results([each for each in build_series(left) if not series_is_dropped(past, each)])
+    failures = GateReview(left, look, base)
     judged_gates = [failures.result(each) for each in gate_results(left, compared, gates)]
     stale = "" if terms is None or is_dropped(past) else _stale(past, terms)
     judgement = Judgement(
@@ -82,7 +82,7 @@ def judge(
     return judgement, [*look.reported, *failures.reported]
 
 
-def _stale(past: Past, terms: Terms) -> str:
+def _stale(past: ExperimentHistory, terms: JudgingOptions) -> str:
     """Return that a newer night is overdue, or that this one cannot have begun yet; empty where neither."""
     night = past.nights[-1]
     began = max((run.started_at for run in past.runs if run.night == night.id), default="")
@@ -97,7 +97,7 @@ def _stale(past: Past, terms: Terms) -> str:
     return ""
 
 
-def _unjudged(past: Past, left: Past, series: Sequence[SeriesResult]) -> list[str]:
+def _unjudged(past: ExperimentHistory, left: ExperimentHistory, series: Sequence[SeriesResult]) -> list[str]:
     """Return why tonight cannot be judged, a sentence each; none where it can (hostile)."""
     tonight = past.nights[-1]
     if is_dropped(past):
@@ -112,7 +112,7 @@ def _unjudged(past: Past, left: Past, series: Sequence[SeriesResult]) -> list[st
     return [*found, *(why for group in groups_of(left) for why in _missed(left, group, series))]
 
 
-def _missed(past: Past, group: Group, series: Sequence[SeriesResult]) -> Iterator[str]:
+def _missed(past: ExperimentHistory, group: Group, series: Sequence[SeriesResult]) -> Iterator[str]:
     """Yield why a scenario on a backend, or a phase of it, is not judged tonight."""
     mine = [each for each in series if each.series.key.group == group]
     tails = [each for each in mine if not each.series.shares] or mine
@@ -130,12 +130,12 @@ def _missed(past: Past, group: Group, series: Sequence[SeriesResult]) -> Iterato
         yield f"{group_name(group)}: there was never a figure: {why.rstrip('.')}"
 
 
-def _had_figures(past: Past, group: Group) -> bool:
+def _had_figures(past: ExperimentHistory, group: Group) -> bool:
     mine = {run.id for run in past.runs if run.group == group and run.is_fit}
     return any(row.run in mine for row in past.figures)
 
 
-def _ending(past: Past, group: Group, name: str, last: str, is_whole: bool) -> str:
+def _ending(past: ExperimentHistory, group: Group, name: str, last: str, is_whole: bool) -> str:
     """Return since when it is missed, and how to drop what is gone for good."""
     tonight = past.nights[-1].id
     if is_whole and any(run.night == tonight and run.group == group for run in past.runs):
@@ -144,13 +144,13 @@ def _ending(past: Past, group: Group, name: str, last: str, is_whole: bool) -> s
     return f"; the last was {last}. If it is gone for good: --drop '{dropped}' --note WHY"
 
 
-def _findings(past: Past) -> list[NightFinding]:
+def _findings(past: ExperimentHistory) -> list[StoredFinding]:
     """Return what the gatekeeper found on tonight's runs, the gravest first."""
     ids = {run.id for run in past.runs}
     return gravest_first(each for each in past.nights[-1].findings or () if ids & set(each.runs))
 
 
-def _unfit_runs(past: Past) -> list[str]:
+def _unfit_runs(past: ExperimentHistory) -> list[str]:
     """Return which runs of tonight are unfit, and why (hostile)."""
     tonight = past.nights[-1].id
     return [f"{run.name} {why}" for run in past.runs if run.night == tonight for why in run.unfit]
@@ -191,7 +191,9 @@ def compared_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[Ru
     return [run for run in runs if run.night in wanted and run.is_fit and run.readable]
 
 
-def gate_results(past: Past, compared: Mapping[int, ComparedRun], gates: Gates | None) -> list[GateResult]:
+def gate_results(
+    past: ExperimentHistory, compared: Mapping[int, ComparedRun], gates: Gates | None
+) -> list[GateResult]:
     """Return a verdict on every gate of every backend; none without a baseline.
 
     `compared` are the runs of `compared_runs`, by their id.
@@ -289,13 +291,13 @@ def _question(
     return question, counts
 
 
-class Failures:
+class GateReview:
     """The gates of tonight. A FAIL is news, unless its scenario and backend was reported since the baseline.
 
     `reported` is what the history is to note, `mended` says which gates hold again (hostile).
     """
 
-    def __init__(self, past: Past, look: Look, base: Sequence[NightRow]) -> None:
+    def __init__(self, past: ExperimentHistory, look: SeriesReview, base: Sequence[NightRow]) -> None:
         self.reported: list[ChangeRow] = []
         self.mended: list[str] = []
         self._tonight = past.nights[-1].id
@@ -349,25 +351,25 @@ class Failures:
 # that with `, PHASE`, or a whole series. What is dropped and runs again is judged again.
 
 
-def groups_of(past: Past) -> list[Group]:
+def groups_of(past: ExperimentHistory) -> list[Group]:
     """Return every scenario and backend that ever ran, in order."""
     return sorted({run.group for run in past.runs})
 
 
-def names_that_drop(past: Past, series: list[NightSeries]) -> list[str]:
+def names_that_drop(past: ExperimentHistory, series: list[NightSeries]) -> list[str]:
     """Return all names (hostile) by which something of `past` can be dropped."""
     names = [past.experiment, *(name for group in groups_of(past) for name in _of_group(group))]
     names += [name for each in series for name in _of_series(each.key)]
     return [name for name in dict.fromkeys(names) if name]
 
 
-def is_dropped(past: Past) -> bool:
+def is_dropped(past: ExperimentHistory) -> bool:
     """Return whether the experiment is dropped, and had no night since."""
     last = past.nights[-1].id
     return any(each.name == past.experiment and each.night == last for each in _drops(past))
 
 
-def without_dropped(past: Past) -> Past:
+def without_dropped(past: ExperimentHistory) -> ExperimentHistory:
     """Return `past` without the scenarios and backends that were dropped, and did not run since."""
     if is_dropped(past):
         gone = set(groups_of(past))
@@ -385,7 +387,7 @@ def without_dropped(past: Past) -> Past:
     )
 
 
-def series_is_dropped(past: Past, series: NightSeries) -> bool:
+def series_is_dropped(past: ExperimentHistory, series: NightSeries) -> bool:
     """Return whether a series is dropped by its own name, and has no value since."""
     place = {night.id: at for at, night in enumerate(past.nights)}
     last = place[series.judged[-1].night.id] if series.judged else -1
@@ -393,14 +395,14 @@ def series_is_dropped(past: Past, series: NightSeries) -> bool:
     return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
 
 
-def _group_is_dropped(past: Past, group: Group) -> bool:
+def _group_is_dropped(past: ExperimentHistory, group: Group) -> bool:
     place = {night.id: at for at, night in enumerate(past.nights)}
     last = max(place[run.night] for run in past.runs if run.group == group)
     names = _of_group(group)
     return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
 
 
-def _drops(past: Past) -> Iterator[Decision]:
+def _drops(past: ExperimentHistory) -> Iterator[Decision]:
     return (each for each in past.decisions if each.kind == "drop")
 
 

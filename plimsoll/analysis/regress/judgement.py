@@ -10,7 +10,7 @@ from typing import Literal
 from plimsoll.analysis.comparing.decision import Verdict
 from plimsoll.analysis.comparing.gates import Gate
 from plimsoll.analysis.comparing.text import share
-from plimsoll.analysis.regress.nights import Decision, NightFinding, NightRow, NightSeries
+from plimsoll.analysis.regress.nights import Decision, NightRow, NightSeries, StoredFinding
 from plimsoll.common.hostile import markdown_text, printable
 from plimsoll.common.junit import JUnit
 from plimsoll.common.markdown import heading, row
@@ -44,7 +44,7 @@ _NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
-class Terms:
+class JudgingOptions:
     """How a night is judged: at which instant, after how long the newest night is stale, what stays red.
 
     `tell_once`: a regression is no failure any more from the night on after the one that reported it.
@@ -113,7 +113,7 @@ class Judgement:
     decisions: list[Decision] = field(default_factory=list)
     tell_once: bool = False
     is_stale: bool = False
-    findings: list[NightFinding] = field(default_factory=list)
+    findings: list[StoredFinding] = field(default_factory=list)
     daily: bool = False
     earlier: list["Judgement"] = field(default_factory=list)
 
@@ -152,7 +152,7 @@ class Judgement:
         return [each for each in self.gates if each.verdict.outcome == "FAIL"]
 
     @property
-    def shown_worse(self) -> list[NightFinding]:
+    def shown_worse(self) -> list[StoredFinding]:
         """The findings that show the site to be worse."""
         return [each for each in self.findings if each.disqualifies and each.worse]
 
@@ -196,10 +196,10 @@ def _judgement_lines(judgement: Judgement) -> Iterator[str]:
         columns = ["", "series", judgement.last, "before", "effect", f"{judgement.unit}s", ""]
         rows = [
             [
-                state(each),
+                state_word(each),
                 _safe(each.series.key.name, 70),
-                figure(each, each.tonight),
-                figure(each, each.level),
+                figure_text(each, each.tonight),
+                figure_text(each, each.level),
                 against(each),
                 str(len(each.series.values)),
                 _safe(each.says, 200),
@@ -263,7 +263,7 @@ def _safe(text: str, longest: int = 300) -> str:
 
 def markdown(judgements: Sequence[Judgement]) -> str:
     """Return a summary in Markdown: for a message, and for GitHub's step summary."""
-    headline = f"# Plimsoll: {markdown_text(subject(judgements))}"
+    headline = f"# Plimsoll: {markdown_text(describe_judgements(judgements))}"
     return "\n".join([headline, "", *_markdown_lines(judgements), ""])
 
 
@@ -276,8 +276,8 @@ def _markdown_lines(judgements: Sequence[Judgement]) -> Iterator[str]:
             yield from heading(["", "series"], [each.last, "before", "effect", f"{each.unit}s"], [""])
             for one in each.series:
                 bold = each.is_red(one) or one.state in ("recovered", "missing")
-                mark = f"**{state(one)}**" if bold else state(one)
-                figures = (figure(one, one.tonight), figure(one, one.level), against(one))
+                mark = f"**{state_word(one)}**" if bold else state_word(one)
+                figures = (figure_text(one, one.tonight), figure_text(one, one.level), against(one))
                 yield row(
                     mark,
                     markdown_text(one.series.key.name),
@@ -330,9 +330,8 @@ def junit(judgements: Sequence[Judgement]) -> bytes:
 
 def _add_series(document: JUnit, result: SeriesResult, is_red: bool) -> None:
     name = result.series.key.name
-    figures = (
-        f"tonight {figure(result, result.tonight)}, before {figure(result, result.level)} ({against(result)})"
-    )
+    before = figure_text(result, result.level)
+    figures = f"tonight {figure_text(result, result.tonight)}, before {before} ({against(result)})"
     if is_red:
         document.outcome(name, "failure", "regression", f"{result.says}: {figures}")
     elif result.state == "missing":
@@ -343,7 +342,7 @@ def _add_series(document: JUnit, result: SeriesResult, is_red: bool) -> None:
         document.passed(name, f"{figures} {result.says}".strip())
 
 
-def _add_finding(document: JUnit, finding: NightFinding) -> None:
+def _add_finding(document: JUnit, finding: StoredFinding) -> None:
     name, says = f"evidence: {finding.name}", f"{finding.text} {finding.remedy}"
     if finding.disqualifies:
         document.outcome(name, "failure" if finding.worse else "error", "evidence", says)
@@ -388,7 +387,7 @@ def _experiment_json(judgement: Judgement) -> dict[str, object]:
     }
 
 
-def _finding_json(found: NightFinding) -> dict[str, object]:
+def _finding_json(found: StoredFinding) -> dict[str, object]:
     return {
         "name": found.name,
         "level": found.level.value,
@@ -448,7 +447,7 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def subject(judgements: Sequence[Judgement]) -> str:
+def describe_judgements(judgements: Sequence[Judgement]) -> str:
     """Return the news in one line (hostile)."""
     word = overall(list(judgements))
     reasons = []
@@ -470,7 +469,7 @@ def _news_first(judgement: Judgement) -> list[SeriesResult]:
     return sorted(judgement.red, key=lambda each: each.state != "news")
 
 
-def news(judgement: Judgement) -> str:
+def message_subject(judgement: Judgement) -> str:
     """Return what a message of tonight is about, in one line (hostile)."""
     worse = [f"{each.series.key.name} {each.says}" for each in judgement.news]
     worse += [f"{each.name} breaks its limit" for each in judgement.failed if each.is_news]
@@ -483,16 +482,16 @@ def news(judgement: Judgement) -> str:
     return (
         f"{judgement.experiment or 'plimsoll'} {word}: {reported[0]}{more}"
         if reported
-        else subject([judgement])
+        else describe_judgements([judgement])
     )
 
 
-def state(result: SeriesResult) -> str:
+def state_word(result: SeriesResult) -> str:
     """Return what a series' state is called."""
     return _STATES[result.state]
 
 
-def figure(result: SeriesResult, value: float | None) -> str:
+def figure_text(result: SeriesResult, value: float | None) -> str:
     """Return a figure of a series in its unit."""
     if value is None:
         return ABSENT
@@ -522,7 +521,7 @@ def gate_effect(result: GateResult, value: float | None) -> str:
     return share(value) if result.gate.kind.is_share else milliseconds(value)
 
 
-def finding_word(finding: NightFinding) -> str:
+def finding_word(finding: StoredFinding) -> str:
     """Return what a finding of the gatekeeper comes to."""
     if finding.disqualifies:
         return "worse" if finding.worse else "no evidence"

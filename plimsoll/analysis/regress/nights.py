@@ -45,7 +45,7 @@ class NightFacts:
 
 
 @dataclass(frozen=True)
-class NightFinding:
+class StoredFinding:
     """What the gatekeeper found on runs of a night, by their numbers. `text` and `remedy` are hostile.
 
     `worse` says that it shows the site to be worse than in the nights before.
@@ -74,7 +74,7 @@ class NightRow:
     id: int
     facts: NightFacts
     baseline: bool
-    findings: tuple[NightFinding, ...] | None = ()
+    findings: tuple[StoredFinding, ...] | None = ()
 
     @property
     def name(self) -> str:
@@ -178,7 +178,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Past:
+class ExperimentHistory:
     """All that the history knows of one experiment, the oldest first; `changes` were reported before.
 
     `daily`: its nights are days of access logs.
@@ -365,12 +365,12 @@ class NightSeries:
         return max(math.exp(scaled) - MORE_ERRORS, 0.0) if self.shares else math.exp(scaled)
 
 
-def series_of(past: Past) -> list[NightSeries]:
+def build_series(past: ExperimentHistory) -> list[NightSeries]:
     """Return all series of an experiment that are looked at: the tail, and the share of errors."""
     return [*_tails(past), *_error_shares(past)]
 
 
-def _tails(past: Past) -> Iterator[NightSeries]:
+def _tails(past: ExperimentHistory) -> Iterator[NightSeries]:
     by_run = {run.id: run for run in past.runs}
     figures: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     units: dict[str, str] = {}
@@ -392,7 +392,7 @@ def _tails(past: Past) -> Iterator[NightSeries]:
             yield NightSeries(key, units[metric], _nights(past, key, metrics[metric]), past.daily)
 
 
-def _error_shares(past: Past) -> Iterator[NightSeries]:
+def _error_shares(past: ExperimentHistory) -> Iterator[NightSeries]:
     by_run = {run.id: run for run in past.runs}
     shares: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for run_id, share in past.error_shares:
@@ -430,7 +430,7 @@ def _common(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], phase:
     ] or list(metrics)
 
 
-def _nights(past: Past, key: SeriesKey, values: dict[int, float]) -> list[NightValue]:
+def _nights(past: ExperimentHistory, key: SeriesKey, values: dict[int, float]) -> list[NightValue]:
     mine: dict[int, list[RunRow]] = defaultdict(list)
     for run in past.runs:
         if (run.scenario, run.backend) == (key.scenario, key.backend):

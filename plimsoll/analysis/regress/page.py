@@ -13,12 +13,12 @@ from plimsoll.analysis.regress.judgement import (
     Judgement,
     SeriesResult,
     against,
-    figure,
+    describe_judgements,
+    figure_text,
     finding_word,
     gate_effect,
     overall,
-    state,
-    subject,
+    state_word,
     title,
 )
 from plimsoll.analysis.regress.nights import NightRow, NightValue, group_name
@@ -54,7 +54,7 @@ def history_page(judgements: Sequence[Judgement]) -> str:
         styles=["compare.css", "history.css"],
         look=_LOOKS[verdict],
         word=_WORDS[verdict],
-        subject=subject(judgements),
+        subject=describe_judgements(judgements),
         finding_word=finding_word,
         parts=parts,
     )
@@ -65,9 +65,9 @@ def _series(judgement: Judgement) -> Table:
         Row(
             each.series.key.name,
             [
-                state(each),
-                figure(each, each.tonight),
-                figure(each, each.level),
+                state_word(each),
+                figure_text(each, each.tonight),
+                figure_text(each, each.level),
                 against(each),
                 str(len(each.series.values)),
                 each.says,

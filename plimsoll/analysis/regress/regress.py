@@ -30,18 +30,18 @@ from plimsoll.analysis.regress.judge import chosen_nights, names_that_drop
 from plimsoll.analysis.regress.judgement import (
     EXIT_CODES,
     Judgement,
-    Terms,
+    JudgingOptions,
     as_json,
     junit,
     lines,
     markdown,
-    news,
+    message_subject,
     overall,
 )
-from plimsoll.analysis.regress.nights import Decision, group_name, instant, series_of
+from plimsoll.analysis.regress.nights import Decision, build_series, group_name, instant
 from plimsoll.analysis.regress.page import history_page
-from plimsoll.analysis.regress.store import History, history, now
-from plimsoll.analysis.regress.tonight import judge_tonight, past_of
+from plimsoll.analysis.regress.store import HistoryStore, now, open_history
+from plimsoll.analysis.regress.tonight import judge_last_night, read_experiment
 from plimsoll.common.durations import parse_duration_s
 from plimsoll.common.errors import HistoryError, OutputError, SettingsError
 from plimsoll.common.hostile import printable
@@ -87,7 +87,7 @@ def _duration(_: click.Context, __: click.Parameter, text: str) -> float:
         raise click.BadParameter(str(error)) from None
 
 
-def deciding_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def decision_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options by which somebody decides."""
     for option in reversed(_OPTIONS):
         function = option(function)
@@ -100,7 +100,7 @@ def deciding_options(function: Callable[..., Any]) -> Callable[..., Any]:
     "--history", "file", metavar="FILE", type=_PATH, default=DEFAULT, show_default=True, help="The history."
 )
 @click.option("--new", is_flag=True, help="Begin the history with RUNS; there is none at that place yet.")
-@deciding_options
+@decision_options
 @click.option("--gates", metavar="FILE", type=_PATH, help="Limits against the baseline (docs/compare.md).")
 @click.option(
     "--stale-after",
@@ -168,21 +168,21 @@ def regress(
     documents = _Documents(junit_file, markdown_file, html)
     limits = None if gates is None else read_gates(gates)
     channels = open_channels(further)
-    deciding = deciding_of(further)
-    terms = Terms(datetime.now(UTC), stale_after_s, tell_once)
+    deciding = read_decision_options(further)
+    terms = JudgingOptions(datetime.now(UTC), stale_after_s, tell_once)
     _check_place(file, new, bool(runs))
     selected = select_readable(runs) if runs else None
     if zone is not None and not (selected and any(run.facts.from_log for run in selected.runs)):
         raise SettingsError("--time-zone: belongs to imported access logs, and there is none among RUNS")
-    with history(file) as kept:
+    with open_history(file) as kept:
         intake = None if selected is None else _add(kept, selected, is_shown(progress), zone)
         with kept.transaction():  # a change that is noted as reported has its message
             names = kept.experiments() if intake is None else intake.experiments
-            idle = deciding.carry_out(kept, names, limits)
-            judged = [found for name in names if (found := judge_tonight(kept, name, limits, terms))]
+            idle = deciding.apply(kept, names, limits)
+            judged = [found for name in names if (found := judge_last_night(kept, name, limits, terms))]
             for each in (one for last in judged for one in (*last.earlier, last)):
                 if each.has_news:
-                    message = Message(each.verdict, news(each), markdown([each]))
+                    message = Message(each.verdict, message_subject(each), markdown([each]))
                     announce(kept, _key(each), message, list(channels))
         empty = [] if judged else [f"{printable(name, 80)}: no day of its log is over yet" for name in names]
         documents.write(judged)
@@ -196,7 +196,7 @@ def regress(
     sys.exit(EXIT_CODES["unjudged" if empty else overall(judged)])
 
 
-def _add(kept: History, selected: RunSelection, shown: bool, zone: str | None) -> IntakeResult:
+def _add(kept: HistoryStore, selected: RunSelection, shown: bool, zone: str | None) -> IntakeResult:
     with progress_bar("reading", "runs", shown) as advance:
         return add_runs(kept, selected, advance, zone)
 
@@ -262,7 +262,7 @@ def _report(
 
 
 @dataclass(frozen=True)
-class Deciding:
+class DecisionOptions:
     """What is to be decided, why, and by whom. `baseline` is None where none is to be set."""
 
     baseline: str | None
@@ -271,7 +271,7 @@ class Deciding:
     note: str
     by: str
 
-    def carry_out(self, history: History, experiments: Sequence[str], gates: Gates | None) -> list[str]:
+    def apply(self, history: HistoryStore, experiments: Sequence[str], gates: Gates | None) -> list[str]:
         """Decide it of `experiments`. Return what had no effect, a sentence each. Raises SettingsError."""
         if self.baseline is not None:
             self._set_baseline(history, experiments, self.baseline, gates)
@@ -284,9 +284,9 @@ class Deciding:
             else []
         )
 
-    def _accept(self, history: History, experiment: str) -> bool:
+    def _accept(self, history: HistoryStore, experiment: str) -> bool:
         """Accept what was reported of `experiment`; return whether there was anything."""
-        past = past_of(history, experiment)
+        past = read_experiment(history, experiment)
         seen = [night for night in past.nights if night.findings is not None]  # others were just added
         if not seen:
             return False
@@ -311,12 +311,13 @@ class Deciding:
         return bool(what)
 
     def _set_baseline(
-        self, history: History, experiments: Sequence[str], night: str, gates: Gates | None
+        self, history: HistoryStore, experiments: Sequence[str], night: str, gates: Gates | None
     ) -> None:
         """Make `night` (its name, or `latest`) and those before it the baseline of those that have it."""
         done = 0
         for name in experiments:
-            before = judge_tonight(history, name, gates)  # what changed is found before it becomes the level
+            # What changed is found before it becomes the level.
+            before = judge_last_night(history, name, gates)
             changed = max((at for each in before.series for at in each.changes), default=0) if before else 0
             nights = history.nights(name)
             chosen = chosen_nights(nights, night, changed)
@@ -334,9 +335,9 @@ class Deciding:
                 f"--set-baseline {printable(night, 80)}: there is no such night; the last are: {has}"
             )
 
-    def _drop(self, history: History, experiments: Sequence[str]) -> None:
-        pasts = [past for name in experiments if (past := past_of(history, name)).nights]
-        known = {past.experiment: names_that_drop(past, series_of(past)) for past in pasts}
+    def _drop(self, history: HistoryStore, experiments: Sequence[str]) -> None:
+        pasts = [past for name in experiments if (past := read_experiment(history, name)).nights]
+        known = {past.experiment: names_that_drop(past, build_series(past)) for past in pasts}
         for name in self.drops:
             mine = [past for past in pasts if name in known[past.experiment]]
             if not mine:
@@ -355,7 +356,7 @@ class Deciding:
         return Decision(kind, name, night, at, self.by, self.note)
 
 
-def deciding_of(options: Mapping[str, Any]) -> Deciding:
+def read_decision_options(options: Mapping[str, Any]) -> DecisionOptions:
     """Return what is to be decided. Raises SettingsError with all problems."""
     baseline, accepts, drops = options["baseline"], options["accepts"], options["drops"]
     note, by = (options["note"] or "").strip(), (options["by"] or "").strip()
@@ -371,7 +372,7 @@ def deciding_of(options: Mapping[str, Any]) -> Deciding:
         ]
     if problems:
         raise SettingsError("\n".join(problems))
-    return Deciding(baseline, accepts, tuple(drops), note, by or _login())
+    return DecisionOptions(baseline, accepts, tuple(drops), note, by or _login())
 
 
 def _login() -> str:
@@ -381,7 +382,7 @@ def _login() -> str:
         return f"uid {os.getuid()}"
 
 
-def announce(history: History, key: str, message: Message, names: Sequence[str]) -> None:
+def announce(history: HistoryStore, key: str, message: Message, names: Sequence[str]) -> None:
     """Keep a message to be sent, once a `key`, by the channels `names`."""
     with history.transaction():
         cursor = history.connection.execute(
@@ -395,7 +396,7 @@ def announce(history: History, key: str, message: Message, names: Sequence[str])
                 )
 
 
-def deliver(history: History, by: Mapping[str, Channel]) -> list[str]:
+def deliver(history: HistoryStore, by: Mapping[str, Channel]) -> list[str]:
     """Send what is to be sent, and note what arrived. Return what did not, a sentence each."""
     problems = []
     for name, send in by.items():
@@ -418,7 +419,7 @@ def deliver(history: History, by: Mapping[str, Channel]) -> list[str]:
     return problems
 
 
-def _claimed(history: History, message: int, channel: str) -> bool:
+def _claimed(history: HistoryStore, message: int, channel: str) -> bool:
     """Take a message to send it: of two processes, one gets it. An attempt counts before it is made."""
     with history.transaction():
         cursor = history.connection.execute(
@@ -434,7 +435,7 @@ def _abandoned() -> str:
     return f"since {instant(datetime.now(UTC) - timedelta(seconds=DEAD_AFTER_S))}"
 
 
-def _settle(history: History, message: int, channel: str, at: str | None) -> None:
+def _settle(history: HistoryStore, message: int, channel: str, at: str | None) -> None:
     with history.transaction():
         history.connection.execute(
             "UPDATE delivery SET delivered_at = ? WHERE message = ? AND channel = ?", (at, message, channel)

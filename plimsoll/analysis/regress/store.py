@@ -21,11 +21,11 @@ from plimsoll.analysis.regress.nights import (
     Decision,
     FigureRow,
     NightFacts,
-    NightFinding,
     NightKey,
     NightRow,
     RunDigest,
     RunRow,
+    StoredFinding,
     instant,
 )
 from plimsoll.analysis.regress.schema import open_database, transaction
@@ -43,8 +43,8 @@ _CHANGE = (
 )
 
 
-class History:
-    """An open history. Every method may raise HistoryError, by way of `history`."""
+class HistoryStore:
+    """An open history. Every method may raise HistoryError, by way of `open_history`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -288,7 +288,7 @@ class History:
                 (at, experiment),
             )
 
-    def note_findings(self, night: int, findings: Sequence[NightFinding]) -> None:
+    def note_findings(self, night: int, findings: Sequence[StoredFinding]) -> None:
         """Note what the gatekeeper found on a night."""
         with self.transaction():
             self.connection.execute(
@@ -334,10 +334,10 @@ class History:
 
 
 @contextmanager
-def history(path: Path) -> Iterator[History]:
+def open_history(path: Path) -> Iterator[HistoryStore]:
     """Open the history `path`, made where there is none. Raises HistoryError, also of errors in the block."""
     with open_database(path) as connection:
-        yield History(connection)
+        yield HistoryStore(connection)
 
 
 def now() -> str:
@@ -428,15 +428,15 @@ def observation_of(text: str | None) -> Observation:
     return Observation(routes=routes, **known)
 
 
-def findings_text(findings: Sequence[NightFinding]) -> str:
+def findings_text(findings: Sequence[StoredFinding]) -> str:
     """Return what the gatekeeper found on a night as JSON."""
     return json.dumps([asdict(each) for each in findings])
 
 
-def night_findings(text: str | None) -> tuple[NightFinding, ...]:
+def night_findings(text: str | None) -> tuple[StoredFinding, ...]:
     """Return what `findings_text` was made of; nothing of a night that nobody looked at yet."""
     return tuple(
-        NightFinding(**(each | {"level": Severity(each["level"]), "runs": tuple(each["runs"])}))
+        StoredFinding(**(each | {"level": Severity(each["level"]), "runs": tuple(each["runs"])}))
         for each in json.loads(text or "[]")
     )
 

@@ -19,17 +19,17 @@ from plimsoll.analysis.evidence.storage import tuned
 from plimsoll.analysis.regress.changes import LOOK_BACK
 from plimsoll.analysis.regress.days import LogStore, renew_days
 from plimsoll.analysis.regress.judge import compared_runs, judge
-from plimsoll.analysis.regress.judgement import Judgement, SeriesResult, Terms
+from plimsoll.analysis.regress.judgement import Judgement, JudgingOptions, SeriesResult
 from plimsoll.analysis.regress.nights import (
     PERCENTILES,
+    ExperimentHistory,
     Group,
-    NightFinding,
     NightRow,
-    Past,
     RunRow,
+    StoredFinding,
     group_name,
 )
-from plimsoll.analysis.regress.store import History
+from plimsoll.analysis.regress.store import HistoryStore
 from plimsoll.common.differences import Value, differing
 from plimsoll.common.units import ABSENT
 
@@ -42,8 +42,8 @@ _MOST_NAMED = 5
 _SHOWN = 60  # characters of a value
 
 
-def judge_tonight(
-    history: History, experiment: str, gates: Gates | None = None, terms: Terms | None = None
+def judge_last_night(
+    history: HistoryStore, experiment: str, gates: Gates | None = None, terms: JudgingOptions | None = None
 ) -> Judgement | None:
     """Judge the last night of `experiment`; None where it has no night. The history notes what is reported.
 
@@ -52,26 +52,26 @@ def judge_tonight(
     """
     with history.transaction():
         renew_days(history, experiment)
-        past = past_of(history, experiment)
+        past = read_experiment(history, experiment)
         if not past.nights:
             return None
         earlier: list[Judgement] = []
         if past.daily:
-            earlier = _caught_up(history, past, gates)
+            earlier = _judge_added_days(history, past, gates)
             past = replace(past, changes=history.changes(experiment))
         else:
-            past = _looked_at(history, past, gates is None or gates.answers)
+            past = _ask_gatekeeper(history, past, gates is None or gates.answers)
         judgement = _judged(history, past, gates, terms)
     around = runs_around_news(past.runs, judgement.series)
     loaded = {group: (history.load(before), history.load(last)) for group, (before, last) in around.items()}
-    notes = [*judgement.notes, *_told(earlier), *circumstances(loaded)]
+    notes = [*judgement.notes, *_earlier_news(earlier), *circumstances(loaded)]
     return replace(judgement, notes=notes, earlier=earlier)
 
 
-def past_of(history: History, experiment: str) -> Past:
+def read_experiment(history: HistoryStore, experiment: str) -> ExperimentHistory:
     """Return all that the history knows of `experiment`."""
     metrics = [*PERCENTILES, *history.time_measures(experiment)]
-    return Past(
+    return ExperimentHistory(
         experiment=experiment,
         nights=history.nights(experiment),
         runs=history.runs(experiment),
@@ -83,7 +83,7 @@ def past_of(history: History, experiment: str) -> Past:
     )
 
 
-def _looked_at(history: History, past: Past, answers: bool) -> Past:
+def _ask_gatekeeper(history: HistoryStore, past: ExperimentHistory, answers: bool) -> ExperimentHistory:
     """Let the gatekeeper look at tonight and at nights that are new; return `past` with what it found."""
 
     @cache
@@ -104,7 +104,7 @@ def _looked_at(history: History, past: Past, answers: bool) -> Past:
     return past
 
 
-def _caught_up(history: History, past: Past, gates: Gates | None) -> list[Judgement]:
+def _judge_added_days(history: HistoryStore, past: ExperimentHistory, gates: Gates | None) -> list[Judgement]:
     """Judge the days that came along with the last one, in order, as if each had come by itself.
 
     So a log of many weeks tells what it would have told day by day. Return those with news.
@@ -123,7 +123,9 @@ def _caught_up(history: History, past: Past, gates: Gates | None) -> list[Judgem
     return found
 
 
-def _judged(history: History, past: Past, gates: Gates | None, terms: Terms | None) -> Judgement:
+def _judged(
+    history: HistoryStore, past: ExperimentHistory, gates: Gates | None, terms: JudgingOptions | None
+) -> Judgement:
     """Judge the last night of `past`; the history notes what is reported."""
     compared = {run.id: history.load(run) for run in compared_runs(past.nights, past.runs)}
     judgement, changes = judge(past, compared, gates, terms)
@@ -131,7 +133,7 @@ def _judged(history: History, past: Past, gates: Gates | None, terms: Terms | No
     return judgement
 
 
-def _past_until(past: Past, count: int) -> Past:
+def _past_until(past: ExperimentHistory, count: int) -> ExperimentHistory:
     """Return what was known after the first `count` nights."""
     nights = past.nights[:count]
     ids = {night.id for night in nights}
@@ -146,7 +148,7 @@ def _past_until(past: Past, count: int) -> Past:
     )
 
 
-def _told(earlier: Iterable[Judgement]) -> Iterator[str]:
+def _earlier_news(earlier: Iterable[Judgement]) -> Iterator[str]:
     """Yield what was found on days that came along with the last one, a sentence each (hostile)."""
     for judgement in earlier:
         for each in (*judgement.news, *judgement.recovered):
@@ -181,7 +183,7 @@ class NightRun:
         return NightEvidence(*parts, night=self.night.name)
 
 
-def rows_before(past: Past, night: NightRow) -> list[RunRow]:
+def rows_before(past: ExperimentHistory, night: NightRow) -> list[RunRow]:
     """Return the fit runs of the last nights before `night`, since somebody last accepted what there was."""
     place = {each.id: at for at, each in enumerate(past.nights)}
     accepted = [
@@ -197,7 +199,7 @@ def rows_before(past: Past, night: NightRow) -> list[RunRow]:
 
 def findings_of_night(
     before: Sequence[NightRun], tonight: Sequence[NightRun], answers: bool = True
-) -> list[NightFinding]:
+) -> list[StoredFinding]:
     """Return what is wrong with `tonight` beside `before`, scenario by scenario and backend by backend.
 
     What a run shows by itself is known already. Without `answers`, what concerns them are doubts.
@@ -213,10 +215,12 @@ def findings_of_night(
             if told not in alone:
                 found[told] = None
     ids = {each.evidence.name: each.row.id for each in tonight}
-    return [_of_night(finding, ids, answers) for finding in found if ids.keys() & set(finding.runs)]
+    return [_stored_finding(finding, ids, answers) for finding in found if ids.keys() & set(finding.runs)]
 
 
-def with_findings(past: Past, night: NightRow, found: Sequence[NightFinding]) -> Past:
+def with_findings(
+    past: ExperimentHistory, night: NightRow, found: Sequence[StoredFinding]
+) -> ExperimentHistory:
     """Return `past` with what was found on a night, whose runs are refused by it."""
     refused = {
         run: tuple(each.text for each in found if each.disqualifies and run in each.runs)
@@ -242,12 +246,12 @@ def _alike(before: Sequence[RunEvidence], tonight: Sequence[RunEvidence]) -> lis
     return [run for run in mine if load_facts(run) == load_facts(mine[-1])]
 
 
-def _of_night(finding: Finding, ids: dict[str, int], answers: bool) -> NightFinding:
+def _stored_finding(finding: Finding, ids: dict[str, int], answers: bool) -> StoredFinding:
     told = finding if answers or finding.kind not in ANSWERS else replace(finding, demoted=True)
     remedy = told.remedy
     if told.disqualifies and told.kind not in (FindingKind.COPY, FindingKind.OVERLAP):
         remedy = f"{remedy} {_UNTIL}"
-    return NightFinding(
+    return StoredFinding(
         name=told.kind.value.name,
         level=told.level,
         text=told.text,

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.comparing.decision import Question
 from plimsoll.analysis.regress import changes
-from plimsoll.analysis.regress.changes import changes_of
+from plimsoll.analysis.regress.changes import find_changes
 from plimsoll.analysis.regress.judge import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly, judge
 from plimsoll.analysis.regress.nights import (
     ChangeRow,
+    ExperimentHistory,
     FigureRow,
     NightFacts,
     NightKey,
     NightRow,
     NightSeries,
     NightValue,
-    Past,
     RunRow,
     SeriesKey,
 )
@@ -98,7 +98,7 @@ def alarms(logs: Logs, first: int = 1) -> int | None:
     whole = series(logs)
     for nights in range(max(first, changes.LEAST_BEFORE + changes.LEAST_AFTER), len(logs) + 1):
         seen = NightSeries(whole.key, whole.unit, whole.nights[:nights])
-        for change in changes_of(seen.scaled):
+        for change in find_changes(seen.scaled):
             if changes.is_worse(seen, change) and changes.is_sure(change, nights):
                 return nights
     return None
@@ -172,7 +172,7 @@ def nightly(logs: Logs, first: int, accepted: frozenset[int] = frozenset()) -> I
     figures = [FigureRow(at, "whole", "p99.9", 50 * math.exp(log), "ms") for at, log in enumerate(logs)]
     noted: dict[tuple[str, int], ChangeRow] = {}
     for count in range(first + 1, len(logs) + 1):
-        past = Past(
+        past = ExperimentHistory(
             "study", nights[:count], runs[:count], figures[:count], [], list(noted.values()), decisions=()
         )
         judgement, changes = judge(past, {})

@@ -6,19 +6,19 @@ import pytest
 
 from plimsoll.analysis.comparing.levels import WHOLE, levels_of
 from plimsoll.analysis.regress.intake import add_runs, select_readable
-from plimsoll.analysis.regress.nights import NightSeries, Past, series_of
-from plimsoll.analysis.regress.store import history
+from plimsoll.analysis.regress.nights import ExperimentHistory, NightSeries, build_series
+from plimsoll.analysis.regress.store import open_history
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.nights import LAB, write_night
 
 
 def series(file: Path) -> NightSeries:
     """The p99.9 of whole runs."""
-    with history(file) as kept:
-        past = Past(
+    with open_history(file) as kept:
+        past = ExperimentHistory(
             LAB, kept.nights(LAB), kept.runs(LAB), list(kept.figures(LAB, ["p99.9", "p99", "p50"])), [], []
         )
-    return next(each for each in series_of(past) if each.key.phase == WHOLE)
+    return next(each for each in build_series(past) if each.key.phase == WHOLE)
 
 
 @pytest.mark.parametrize(("timeout_s", "at_least"), [(30.0, 30_000.0), (None, None)])
@@ -28,7 +28,7 @@ def test_a_history_knows_what_is_censored(
     folder = write_night(tmp_path / "results", 1, {"nvme": 50.0}, errors=800, timeout_s=timeout_s)
     (path,) = (folder / "runs").iterdir()
     measured = levels_of(RunDirectory.open(path))
-    with history(tmp_path / "h.sqlite") as kept:
+    with open_history(tmp_path / "h.sqlite") as kept:
         add_runs(kept, select_readable([tmp_path / "results"]))
         (row,) = kept.runs()
         loaded = kept.load(row).levels
@@ -48,7 +48,7 @@ def test_a_night_is_not_judged_by_the_repeats_that_did_not_fail(tmp_path: Path) 
     second = sorted((last / "runs").iterdir())[1]
     failed = sorted((tmp_path / "failed").glob("*/runs/*"))[1]
     (second / "requests.npy").write_bytes((failed / "requests.npy").read_bytes())
-    with history(tmp_path / "h.sqlite") as kept:
+    with open_history(tmp_path / "h.sqlite") as kept:
         add_runs(kept, select_readable([results]))
     found = series(tmp_path / "h.sqlite")
     assert found.key.metric == "p99.9", "a failing night does not make another figure the one to watch"

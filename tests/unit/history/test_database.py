@@ -18,7 +18,7 @@ from plimsoll.analysis.regress import schema
 from plimsoll.analysis.regress.intake import add_runs, select_readable
 from plimsoll.analysis.regress.nights import identity_of
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS, VERSION
-from plimsoll.analysis.regress.store import history
+from plimsoll.analysis.regress.store import open_history
 from plimsoll.common.errors import HistoryError
 from plimsoll.rundir.directory import read_facts
 from tests.support.comparable import change
@@ -31,8 +31,8 @@ import tempfile
 from pathlib import Path
 from plimsoll.analysis.regress import schema
 from plimsoll.analysis.regress.intake import add_runs, select_readable
-from plimsoll.analysis.regress.store import history
-with history(Path(sys.argv[1])) as kept:
+from plimsoll.analysis.regress.store import open_history
+with open_history(Path(sys.argv[1])) as kept:
     print("open", flush=True)
     add_runs(kept, select_readable([Path(sys.argv[2])]), lambda done, total: print(done, flush=True))
 """
@@ -47,7 +47,7 @@ def adding(file: Path, results: Path) -> "subprocess.Popen[str]":
 
 def contents(file: Path) -> dict[str, int]:
     """Every run's identity, and how many figures it has; the file is whole."""
-    with history(file) as kept:
+    with open_history(file) as kept:
         assert kept.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
         assert kept.connection.execute("PRAGMA foreign_key_check").fetchall() == []
         rows = kept.connection.execute(
@@ -101,7 +101,7 @@ def test_kill_9_while_the_file_is_made(tmp_path: Path) -> None:
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.communicate()
-    with history(file) as kept:
+    with open_history(file) as kept:
         add_runs(kept, select_readable([results]))
     assert len(contents(file)) == 2
 
@@ -119,7 +119,7 @@ def test_two_that_write_at_once_both_get_their_turn(tmp_path: Path) -> None:
 
 def test_adding_twice_is_harmless_and_cheap(tmp_path: Path) -> None:
     results, file = results_of(tmp_path, 3), tmp_path / "history.sqlite"
-    with history(file) as kept:
+    with open_history(file) as kept:
         first = add_runs(kept, select_readable([results]))
         again = add_runs(kept, select_readable([results, folder_of(results, 1)]))
     assert (first.new, first.known) == (6, 0)
@@ -128,7 +128,7 @@ def test_adding_twice_is_harmless_and_cheap(tmp_path: Path) -> None:
 
 def test_a_copy_elsewhere_is_the_same_run(tmp_path: Path) -> None:
     file = tmp_path / "history.sqlite"
-    with history(file) as kept:
+    with open_history(file) as kept:
         add_runs(kept, select_readable([write_night(tmp_path / "here", 0, {"nvme": 50})]))
         add_runs(kept, select_readable([write_night(tmp_path / "there", 0, {"nvme": 50})]))
         assert [Path(run.path).parents[2].name for run in kept.runs()] == ["there"]
@@ -138,7 +138,7 @@ def test_a_run_that_went_on_is_read_again(tmp_path: Path) -> None:
     night, file = write_night(tmp_path, 0, {"nvme": 50}), tmp_path / "history.sqlite"
     run = next((night / "runs").iterdir())
     change(run, status="running")
-    with history(file) as kept:
+    with open_history(file) as kept:
         add_runs(kept, select_readable([night]))
         assert kept.runs()[0].unfit
         change(run, status="complete")
@@ -197,14 +197,14 @@ def test_a_file_that_is_none_is_named_and_left_alone(
 def test_an_empty_file_becomes_a_history(tmp_path: Path) -> None:
     file = tmp_path / "history.sqlite"
     file.touch()
-    with history(file) as kept:
+    with open_history(file) as kept:
         assert kept.connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
         assert kept.connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
         assert kept.connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
 
 
 def test_a_folder_is_no_history(tmp_path: Path) -> None:
-    with pytest.raises(HistoryError, match="--history"), history(tmp_path):
+    with pytest.raises(HistoryError, match="--history"), open_history(tmp_path):
         pass
 
 
@@ -230,7 +230,7 @@ def test_runs_without_an_experiment_go_by_their_day(tmp_path: Path) -> None:
     for run in (night / "runs").iterdir():
         change(run, experiment=None)
         run.rename(tmp_path / run.name)
-    with history(tmp_path / "history.sqlite") as kept:
+    with open_history(tmp_path / "history.sqlite") as kept:
         runs = [run for run in tmp_path.iterdir() if (run / "run.json").exists()]
         added = add_runs(kept, select_readable(runs))
         assert added.experiments == [""]
@@ -271,7 +271,7 @@ def test_a_history_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> 
         "note": None,
     }
     for path in (old, accepted):
-        with history(path) as kept:
+        with open_history(path) as kept:
             assert kept.connection.execute("PRAGMA user_version").fetchone()[0] == VERSION
             assert kept.connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
@@ -297,7 +297,7 @@ def test_the_version_before_access_logs_loses_nothing(tmp_path: Path) -> None:
     connection.close()
     before = _rows(old, tables)
     assert all(before[name] for name in ("night", "run", "phase", "figure", "change", "decision"))
-    with history(old) as kept:
+    with open_history(old) as kept:
         assert kept.connection.execute("PRAGMA user_version").fetchone()[0] == VERSION
         assert kept.connection.execute("PRAGMA foreign_key_check").fetchall() == []
     assert _rows(old, tables) == before

@@ -10,11 +10,19 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from plimsoll.analysis.regress.days import Day, HourRow, LogRow, LogStore, days_of, reference_of, refusals
-from plimsoll.analysis.regress.intake import add_runs, digest_of, select_readable
+from plimsoll.analysis.regress.days import (
+    Day,
+    HourRow,
+    LogRow,
+    LogStore,
+    choose_reference,
+    find_refusals,
+    group_days,
+)
+from plimsoll.analysis.regress.intake import add_runs, digest_run, select_readable
 from plimsoll.analysis.regress.nights import NightFacts, NightKey
-from plimsoll.analysis.regress.store import history
-from plimsoll.analysis.regress.tonight import judge_tonight
+from plimsoll.analysis.regress.store import open_history
+from plimsoll.analysis.regress.tonight import judge_last_night
 from plimsoll.analysis.statistics.served import alike
 from plimsoll.rundir.runfacts import RunFacts
 from tests.support.nights import OLD_IS_FINE, regress
@@ -48,22 +56,22 @@ def ordered(*rows: HourRow) -> list[HourRow]:
 
 def test_a_day_is_one_that_is_over() -> None:
     one = log(1, 0, 60)
-    assert [each.name for each in days_of([one], hours(one), UTC)] == ["2026-10-05", "2026-10-06"]
+    assert [each.name for each in group_days([one], hours(one), UTC)] == ["2026-10-05", "2026-10-06"]
 
 
 def test_the_first_day_is_one_from_its_first_hour_on() -> None:
     """A request that began a moment before midnight makes no day."""
     one = log(1, -1, 60)
-    assert [each.name for each in days_of([one], hours(one), UTC)] == ["2026-10-05", "2026-10-06"]
+    assert [each.name for each in group_days([one], hours(one), UTC)] == ["2026-10-05", "2026-10-06"]
     quiet = log(1, 3, 48)  # nobody comes before three
     rows = [row for row in hours(quiet) if row.hour % 24 >= 3]
-    assert [each.name for each in days_of([quiet], rows, UTC)] == ["2026-10-06"]
+    assert [each.name for each in group_days([quiet], rows, UTC)] == ["2026-10-06"]
 
 
 def test_a_day_begins_when_clocks_of_the_zone_say_so_also_where_these_change() -> None:
     """On 25 October 2026 Berlin's clocks go back: that day has 25 hours."""
     one = log(1, -24, 24 * 28)
-    found = {each.name: each for each in days_of([one], hours(one), ZoneInfo("Europe/Berlin"))}
+    found = {each.name: each for each in group_days([one], hours(one), ZoneInfo("Europe/Berlin"))}
     lengths = {name: len(each.hours) for name, each in found.items() if each.is_whole}
     assert lengths.pop("2026-10-25") == 25
     assert set(lengths.values()) == {24}
@@ -92,7 +100,7 @@ def test_logs_that_overlap(
     what: str, one: tuple[int, int], two: tuple[int, int], n: int, m: int, counts: list[int], why: str
 ) -> None:
     first, second = log(1, *one), log(2, *two)
-    found = days_of([first, second], ordered(*hours(first, n), *hours(second, m)), UTC)
+    found = group_days([first, second], ordered(*hours(first, n), *hours(second, m)), UTC)
     assert [each.requests for each in found] == counts, what
     assert any(why in each for each in found[0].why) if why else not found[0].why
 
@@ -102,33 +110,33 @@ def test_an_hour_in_which_a_log_was_rotated_is_whole() -> None:
     first = replace(first, last_us=first.last_us - 35 * 60 * 10**6)
     second = replace(second, first_us=first.last_us - 1)
     rows = ordered(*hours(first), HourRow(2, MONDAY * 24 + 6, 500, 0, 0), *hours(log(2, 7, 24)))
-    (found,) = days_of([first, second], rows, UTC)
+    (found,) = group_days([first, second], rows, UTC)
     assert found.requests == 24_500
 
 
 def test_a_whole_import_is_taken_before_one_that_was_interrupted() -> None:
     broken, whole = replace(log(1, 0, 48), unfit=("was interrupted.",)), log(2, 0, 24)
-    found = days_of([broken, whole], ordered(*hours(broken, 1000), *hours(whole, 900)), UTC)
+    found = group_days([broken, whole], ordered(*hours(broken, 1000), *hours(whole, 900)), UTC)
     assert [(each.logs[0].id, bool(each.why)) for each in found] == [(2, False), (1, True)]
 
 
 def weeks(count: int = 6) -> list[Day]:
     one = log(1, 0, 24 * 7 * count)
-    return days_of([one], hours(one), UTC)
+    return group_days([one], hours(one), UTC)
 
 
 def test_the_reference_is_the_first_four_weeks_or_those_of_the_baseline() -> None:
     days = weeks()
-    assert [each.number for each in reference_of(days, None)] == [MONDAY + at for at in range(28)]
-    assert reference_of(days, days[7].name)[0].number == MONDAY + 7
-    assert reference_of(days, days[-1].name) == days[-28:]
-    assert len(reference_of(days[:9], None)) == 9
+    assert [each.number for each in choose_reference(days, None)] == [MONDAY + at for at in range(28)]
+    assert choose_reference(days, days[7].name)[0].number == MONDAY + 7
+    assert choose_reference(days, days[-1].name) == days[-28:]
+    assert len(choose_reference(days[:9], None)) == 9
 
 
 def test_a_day_of_failures_is_in_no_reference() -> None:
     days = weeks(4)
     days[5] = replace(days[5], hours=tuple(row._replace(failed=100) for row in days[5].hours))
-    assert [each.number - MONDAY for each in reference_of(days, None)] == [*range(5), *range(6, 28)]
+    assert [each.number - MONDAY for each in choose_reference(days, None)] == [*range(5), *range(6, 28)]
 
 
 REFUSED = [
@@ -140,8 +148,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("what", "other", "refused", "says"), REFUSED, ids=[row[0] for row in REFUSED])
 def test_days_that_are_no_evidence(what: str, other: LogRow, refused: int, says: str | None) -> None:
-    (found,) = days_of([other], hours(other, refused=refused), UTC)
-    told = list(refusals(found, weeks(4)))
+    (found,) = group_days([other], hours(other, refused=refused), UTC)
+    told = list(find_refusals(found, weeks(4)))
     assert says is None or says in told[0], what
     assert bool(told) == (says is not None)
 
@@ -167,10 +175,10 @@ def test_figures_are_the_same_however_the_log_was_cut_and_imported(tmp_path: Pat
     imported(tmp_path / "cut" / "second", began, later)
     found: list[dict[tuple[str, str], float]] = []
     for folders in (["whole/x"], ["cut/first", "cut/second"], ["whole/x", "cut/second"]):
-        with history(tmp_path / f"{len(found)}.sqlite") as kept:
+        with open_history(tmp_path / f"{len(found)}.sqlite") as kept:
             for folder in folders:
                 add_runs(kept, select_readable([tmp_path / folder]))
-            judge_tonight(kept, "days of accesslog")
+            judge_last_night(kept, "days of accesslog")
             found.append(values(kept))
     assert len({key[0] for key in found[0]}) == 15
     assert found[1] == pytest.approx(found[0], rel=1e-9)
@@ -241,7 +249,7 @@ def test_the_raw_log_may_go_once_its_hours_are_kept(tmp_path: Path) -> None:
     told = regress(file, folder, "--keep-raw-days", "30", *OLD_IS_FINE)
     assert "raw data of 1 runs deleted" in told.stderr
     assert not (folder / "run").exists()
-    with history(file) as kept:
+    with open_history(file) as kept:
         rows = list(LogStore(kept).hours("days of accesslog"))
         assert sum(row.requests for row in rows) == LogStore(kept).served(rows).requests == 720
 
@@ -249,12 +257,12 @@ def test_the_raw_log_may_go_once_its_hours_are_kept(tmp_path: Path) -> None:
 def test_a_log_that_an_older_version_kept_as_a_run_becomes_days(tmp_path: Path) -> None:
     folder = imported(tmp_path / "log", day(0), table(2, 0.5, 1.0, 1, per_day=240))
     selected = select_readable([folder])
-    with history(tmp_path / "history.sqlite") as kept:
+    with open_history(tmp_path / "history.sqlite") as kept:
         night = NightFacts(NightKey("", "2026-10-05"), "2026-10-05T00:00:00.000000Z", None, "")
-        kept.keep(replace(digest_of(selected.runs[0]), night=night))
+        kept.keep(replace(digest_run(selected.runs[0]), night=night))
         assert kept.experiments() == [""]
         add_runs(kept, selected)
-        judge_tonight(kept, "days of accesslog")
+        judge_last_night(kept, "days of accesslog")
         assert kept.experiments() == ["days of accesslog"]
         assert [each.name for each in kept.nights("days of accesslog")] == ["2026-10-05", "2026-10-06"]
 
@@ -262,7 +270,7 @@ def test_a_log_that_an_older_version_kept_as_a_run_becomes_days(tmp_path: Path) 
 def test_what_is_packed_is_what_was_served(tmp_path: Path) -> None:
     requests = table(2, 0.5, 1.0, 1, failures=0.1, per_day=2400)
     folder = imported(tmp_path / "log", day(0), requests)
-    with history(tmp_path / "history.sqlite") as kept:
+    with open_history(tmp_path / "history.sqlite") as kept:
         add_runs(kept, select_readable([folder]))
         served = LogStore(kept).served(LogStore(kept).hours("days of accesslog"))
     failures = requests["status"] == 503

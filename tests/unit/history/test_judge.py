@@ -4,10 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plimsoll.analysis.regress.judge import judge
-from plimsoll.analysis.regress.nights import FigureRow, NightFacts, NightKey, NightRow, Past, RunRow
+from plimsoll.analysis.regress.nights import (
+    ExperimentHistory,
+    FigureRow,
+    NightFacts,
+    NightKey,
+    NightRow,
+    RunRow,
+)
 
 
-def past(values_ms: Sequence[float]) -> Past:
+def past(values_ms: Sequence[float]) -> ExperimentHistory:
     """A night a value, each with one run of one scenario on one backend."""
     nights, runs = [], []
     for at in range(1, len(values_ms) + 1):
@@ -17,7 +24,7 @@ def past(values_ms: Sequence[float]) -> Past:
         )
         runs.append(RunRow(at, at, "replay", "nvme", "1", (), "", "", str(at), began, 0, True, False))
     figures = [FigureRow(at, "whole", "p99.9", value, "ms") for at, value in enumerate(values_ms, 1)]
-    return Past("study", nights, runs, figures, [], [])
+    return ExperimentHistory("study", nights, runs, figures, [], [])
 
 
 QUIET = [50 + at % 3 for at in range(25)]

@@ -171,11 +171,11 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_the_page_marks_nights_without_a_figure(tmp_path: Path) -> None:
-    from plimsoll.analysis.regress.store import history as opened
-    from plimsoll.analysis.regress.tonight import judge_tonight
+    from plimsoll.analysis.regress.store import open_history as opened
+    from plimsoll.analysis.regress.tonight import judge_last_night
 
     with opened(hostile_history(tmp_path)) as kept:
-        judged = judge_tonight(kept, "nightly")
+        judged = judge_last_night(kept, "nightly")
     assert judged is not None
     figure = trend_charts(0, judged)[0]
     line = next(trace for trace in figure.data if trace.get("showlegend"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.regress import intake
-from plimsoll.analysis.regress.store import history
+from plimsoll.analysis.regress.store import open_history
 from tests.support.nights import folder_of, regress, write_night
 
 NIGHTS = 5
@@ -105,11 +105,11 @@ def test_what_a_crash_left_half_deleted_is_deleted_next_time(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("plimsoll.analysis.regress.intake.shutil.rmtree", killed)
-    with history(file) as kept, pytest.raises(KeyboardInterrupt):
+    with open_history(file) as kept, pytest.raises(KeyboardInterrupt):
         intake.prune(kept, 30, forced=False, dry_run=False)
     monkeypatch.undo()
     assert runs_left(file) == [2] * NIGHTS, "one of them is hidden"
     regress(file, "--keep-raw-days", "30")
     assert runs_left(file) == [0, 0, 0, 0, 2]
-    with history(file) as kept:
+    with open_history(file) as kept:
         assert sum(run.pruned for run in kept.runs()) == 8

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.regress import changes
-from plimsoll.analysis.regress.changes import changes_of
+from plimsoll.analysis.regress.changes import find_changes
 from tests.support.paths import DOCS
 from tests.unit.history.regress_study import (
     PLAIN,
@@ -72,16 +72,16 @@ def test_a_drift_that_adds_up_is_an_alarm_and_a_small_one_is_none() -> None:
 def test_neither_order_nor_size_of_the_figures_matters_to_the_test() -> None:
     quiet = normal(0.1).of(np.random.default_rng(5), 60)
     quiet[50:] += 0.5
-    (change,) = changes_of(list(quiet))
-    (larger,) = changes_of(list(quiet + 7))
-    (mirrored,) = changes_of(list(-quiet))
+    (change,) = find_changes(list(quiet))
+    (larger,) = find_changes(list(quiet + 7))
+    (mirrored,) = find_changes(list(-quiet))
     assert change.at == larger.at == mirrored.at == 50
     assert change.p == pytest.approx(larger.p) == pytest.approx(mirrored.p)
 
 
 def test_a_constant_series_has_no_change_and_a_constant_step_has_one() -> None:
-    assert changes_of([1.0] * 40) == []
-    (change,) = changes_of([1.0] * 30 + [1.5] * 5)
+    assert find_changes([1.0] * 40) == []
+    (change,) = find_changes([1.0] * 30 + [1.5] * 5)
     assert (change.at, change.after_count) == (30, 5)
 
 
@@ -89,7 +89,7 @@ def test_of_many_nights_the_last_are_looked_at() -> None:
     logs = normal(0.1).of(np.random.default_rng(6), 400)
     logs[390:] += 0.6
     whole = series(logs)
-    found = [change for change in changes_of(whole.scaled) if changes.is_sure(change, 400)]
+    found = [change for change in find_changes(whole.scaled) if changes.is_sure(change, 400)]
     assert [change.at for change in found] == [390]
 
 
