@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.problems import Problem, problems_of
-from plimsoll.scenarios import registry
+from plimsoll.scenarios import MODULES, find_scenario
 from plimsoll.scenarios.running.locustfile import ScenarioUser
 
 # A setting that needs another names it as the option that it is on the command line.
@@ -24,10 +24,10 @@ _OPTION = re.compile(r"--([a-z0-9-]+): (.*)", re.DOTALL)
 
 def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
     """Return all problems in `settings` of scenario `name`, by key; an empty list if there are none."""
-    if name not in registry.MODULES:
-        known = ", ".join(registry.MODULES)
+    if name not in MODULES:
+        known = ", ".join(MODULES)
         return [{"key": "scenario", "problem": f"there is no scenario {name!r}; choose one of {known}"}]
-    model = registry.scenario(name).load().Settings
+    model = find_scenario(name).load().Settings
     try:
         model.model_validate(settings)
     except ValidationError as error:
@@ -37,13 +37,13 @@ def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
 
 def idle(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
     """Return the keys of `settings`, which have no other problems, that have no effect, as problems."""
-    checked = registry.scenario(name).load().Settings.model_validate(settings)
+    checked = find_scenario(name).load().Settings.model_validate(settings)
     return [{"key": key, "problem": why} for key, why in checked.idle()]
 
 
 def describe(name: str) -> dict[str, Any]:
     """Return the changes that scenario `name` makes to the site (None: nothing), and its keys explained."""
-    scenario = registry.scenario(name)
+    scenario = find_scenario(name)
     keys = {key: field.description for key, field in scenario.load().Settings.model_fields.items()}
     return {"changes": scenario.changes, "keys": keys}
 
@@ -53,7 +53,7 @@ def answers(questions: list[dict[str, Any]]) -> dict[str, Any]:
 
     A question has a `scenario`, its `settings`, and `duration_s` for them if the scenario takes it.
     """
-    scenarios = {name: describe(name) for name in registry.MODULES}
+    scenarios = {name: describe(name) for name in MODULES}
     found, without_effect = [], []
     for question in questions:
         name, given = str(question["scenario"]), question["settings"]
@@ -70,7 +70,7 @@ def prepare(name: str, settings: dict[str, Any]) -> None:
 
     Raises PlimsollError, ValidationError.
     """
-    found = registry.scenario(name)
+    found = find_scenario(name)
     module = found.load()
     checked = module.Settings.model_validate(settings)
     for each in vars(module).values():

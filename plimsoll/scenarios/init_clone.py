@@ -1,7 +1,7 @@
 """A clone is listed: `plimsoll init-clone` asks the site first what it is; `make site` lists its own.
 
-`python -m plimsoll.scenarios.init_clone list` is for site/list, `unlist` for site/down: the first scenario on the
-site of `make site` needs neither exports nor consent.
+site/list and site/down run `python -m plimsoll.scenarios.init_clone`: the first scenario on the site of
+`make site` needs neither exports nor consent.
 """
 
 import argparse

@@ -12,8 +12,7 @@ from plimsoll.common.livefigures import LiveFigures, metrics_params
 from plimsoll.common.progress import is_shown, progress_bar
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import SUMMARY_FILE
-from plimsoll.scenarios import registry
-from plimsoll.scenarios.registry import Scenario
+from plimsoll.scenarios import MODULES, Scenario, find_scenario, list_scenarios
 from plimsoll.scenarios.running.settings import cautions, click_options, validated
 
 _CLEAN_UP = "clean-up"
@@ -24,11 +23,11 @@ class _Scenarios(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         # The last: `--help` imports all of them in this order, and Locust patches ssl before others load it.
-        return [*super().list_commands(ctx), *registry.MODULES, _CLEAN_UP]
+        return [*super().list_commands(ctx), *MODULES, _CLEAN_UP]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in registry.MODULES:
-            return _command(registry.scenario(cmd_name))
+        if cmd_name in MODULES:
+            return _command(find_scenario(cmd_name))
         if cmd_name == _CLEAN_UP:
             from plimsoll.scenarios.clean_up import command
 
@@ -61,12 +60,10 @@ def list_(as_json: bool) -> None:
     if as_json:
         keys = ("name", "does", "needs", "changes")
         click.echo(
-            json.dumps(
-                [{key: getattr(entry, key) for key in keys} for entry in registry.scenarios()], indent=2
-            )
+            json.dumps([{key: getattr(entry, key) for key in keys} for entry in list_scenarios()], indent=2)
         )
         return
-    for entry in registry.scenarios():
+    for entry in list_scenarios():
         click.echo(entry.name)
         click.echo(f"    does     {entry.does}")
         click.echo(f"    needs    {entry.needs}")

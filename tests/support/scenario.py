@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plimsoll import scenarios as registry
 from plimsoll.rundir.directory import RunDirectory
-from plimsoll.scenarios import registry
 from tests.support.paths import ROOT
 from tests.support.sitestack import PASSWORD
 from tests.support.waiting import LONGEST_S, eventually
@@ -75,7 +75,7 @@ def started(
 ) -> "subprocess.Popen[str]":
     """A scenario that runs."""
     command = [str(PLIMSOLL), "scenario", scenario, "--target", url]
-    if registry.scenario(scenario).changes:
+    if registry.find_scenario(scenario).changes:
         command.append("--i-may-change-this-site")
     return subprocess.Popen(
         [*command, "--out", str(out), *args],

@@ -16,7 +16,7 @@ from plimsoll.lab.experiment.replay_options import REPLAY, ReplayOptions
 from plimsoll.lab.experiment.scenario_kinds import logs_in
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.together.members import Member
-from plimsoll.scenarios.registry import MODULES, scenario
+from plimsoll.scenarios import MODULES, find_scenario
 from plimsoll.scenarios.running.clonelist import credentials, require_consent
 from plimsoll.scenarios.running.settings import ChangingSettings
 
@@ -119,7 +119,7 @@ def _asked(*words: str, timeout_s: float = _LOG_S) -> "subprocess.CompletedProce
 
 def _scripted(lab: Lab, member: Member, own_site: bool) -> Iterator[str]:
     """Yield what a scenario needs on this machine: its files, account, consent, k6."""
-    about, said = scenario(member.scenario), member.options
+    about, said = find_scenario(member.scenario), member.options
     for key in _FILES:
         if (path := said.get(key)) and not os.access(str(path), os.R_OK):
             yield f"options.{key}: {path} cannot be read here"

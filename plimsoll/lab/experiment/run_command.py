@@ -33,8 +33,8 @@ from plimsoll.lab.experiment.status.news import phase_changes
 from plimsoll.lab.experiment.volume_choice import left_out
 from plimsoll.news.channels import channel_options
 from plimsoll.rundir.names import REPORT_FILE, RUNS_FOLDER
+from plimsoll.scenarios import find_scenario
 from plimsoll.scenarios.k6.build import k6_program
-from plimsoll.scenarios.registry import scenario
 
 
 @click.command()
@@ -128,7 +128,7 @@ def _carried_out(
     kinds = traits_of(lab, str(file or folder.path))
     _account(lab)
     names = {member.scenario for choice in lab.scenarios for member in choice.members}
-    if any(scenario(name).runs_on_k6 for name in names - {REPLAY}):
+    if any(find_scenario(name).runs_on_k6 for name in names - {REPLAY}):
         k6_program(_say)  # built now if needed, so that no run begins with a build
     if start.retry_set_aside:
         folder.journal.try_again()

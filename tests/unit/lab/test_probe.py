@@ -17,7 +17,7 @@ from plimsoll.lab.experiment.replay_options import ReplayOptions
 from plimsoll.lab.experiment.scenario_kinds import logs_in
 from plimsoll.lab.machine import Done, LocalMachine
 from plimsoll.lab.tuning import journal
-from plimsoll.scenarios.registry import scenarios
+from plimsoll.scenarios import list_scenarios
 from tests.support.paths import ROOT
 
 LOG = ROOT / "examples" / "access.log"
@@ -210,5 +210,5 @@ def test_the_log_is_read_as_the_replay_will_read_it() -> None:
 
 
 def test_whether_a_scenario_logs_in_is_known_by_its_settings() -> None:
-    guests = {one.name for one in scenarios() if not logs_in(one.name)}
+    guests = {one.name for one in list_scenarios() if not logs_in(one.name)}
     assert guests == {"download", "visitors"}

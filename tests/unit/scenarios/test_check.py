@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.scenarios import MODULES
 from plimsoll.scenarios.check import main, problems
-from plimsoll.scenarios.registry import MODULES
 from tests.support.paths import ROOT
 
 URL = "http://127.0.0.1:8080"

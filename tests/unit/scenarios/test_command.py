@@ -7,8 +7,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll import scenarios as registry
 from plimsoll.cli import main
-from plimsoll.scenarios import registry
 from plimsoll.scenarios.scenario import scenario
 
 
@@ -19,7 +19,7 @@ def run(*arguments: str) -> Result:
 def test_the_list_says_what_each_does_needs_and_changes() -> None:
     result = run("list")
     assert result.exit_code == 0
-    for entry in registry.scenarios():
+    for entry in registry.list_scenarios():
         for text in (entry.name, entry.does, entry.needs, entry.changes or "nothing"):
             assert text in result.stdout
     assert [one["name"] for one in json.loads(run("list", "--json").stdout)] == list(registry.MODULES)
@@ -41,7 +41,7 @@ def test_no_option_takes_a_password(name: str) -> None:
     assert not flags & {"--password", "--token", "--secret", "--cookie"}
 
 
-@pytest.mark.parametrize("name", [one.name for one in registry.scenarios() if one.changes])
+@pytest.mark.parametrize("name", [one.name for one in registry.list_scenarios() if one.changes])
 def test_what_changes_a_site_asks_for_leave(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from plimsoll.scenarios import registry
+from plimsoll import scenarios as registry
 from plimsoll.scenarios.clean_up import command as clean_up
 from plimsoll.scenarios.init_clone import init_clone
 from plimsoll.scenarios.running.settings import flag
@@ -29,7 +29,7 @@ def documented(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", registry.MODULES)
 def test_every_option_is_documented(name: str) -> None:
-    fields = registry.scenario(name).load().Settings.model_fields
+    fields = registry.find_scenario(name).load().Settings.model_fields
     missing = {flag(field) for field in fields} - documented(name)
     assert not missing, f"describe them in {COMMON.name}, or on the page that its table links for {name}"
 
@@ -45,7 +45,7 @@ def test_every_scenario_has_its_place(name: str) -> None:
 
 
 def test_no_option_is_documented_that_is_none() -> None:
-    known = {flag(field) for one in registry.scenarios() for field in one.load().Settings.model_fields}
+    known = {flag(field) for one in registry.list_scenarios() for field in one.load().Settings.model_fields}
     commands = [*scenario.commands.values(), clean_up(), init_clone]
     known |= {option for one in commands for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios import browser, visitors
+from plimsoll.scenarios import browser, list_scenarios, visitors
 from plimsoll.scenarios.browser import NoBrowserError, chromium_program, confined, resolver_rules
-from plimsoll.scenarios.defaults import script_defaults
-from plimsoll.scenarios.registry import scenarios
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import validated
 from plimsoll.scenarios.visitors import Stage, check_pages, expected, parse_stages
 from plimsoll.scenarios.wordpress.content import snapshot
+from tools.script_defaults import script_defaults
 
 TARGET = "http://127.0.0.1:8080"
 
@@ -28,7 +27,7 @@ STAGES = [
 
 
 def test_the_registry_knows_which_scenarios_run_on_k6() -> None:
-    assert {one.name for one in scenarios() if one.runs_on_k6} == {"visitors", "browser"}
+    assert {one.name for one in list_scenarios() if one.runs_on_k6} == {"visitors", "browser"}
 
 
 @pytest.mark.parametrize(("why", "text", "stages"), STAGES)
@@ -91,9 +90,7 @@ def test_the_dashboard_is_k6s_own() -> None:
 
 @pytest.mark.parametrize("path", script_defaults(), ids=lambda path: path.name)
 def test_the_defaults_of_a_script_are_those_of_its_model(path: Path) -> None:
-    assert path.read_text() == script_defaults()[path], (
-        "write them: .venv/bin/python -m plimsoll.scenarios.defaults"
-    )
+    assert path.read_text() == script_defaults()[path], "write them: make docs"
     assert f"open('./k6/defaults/{path.name}')" in (path.parents[2] / f"{path.stem}.js").read_text()
 
 

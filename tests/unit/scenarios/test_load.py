@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll import __version__
-from plimsoll.scenarios import registry
+from plimsoll import scenarios as registry
 from plimsoll.scenarios.running.session import SHAPELESS, facts, load_of_scenario
 
 # A new setting is to be named here, or in SHAPELESS: whoever adds it decides.
@@ -46,12 +46,12 @@ TARGET = "http://127.0.0.1:8080"
 
 
 def settings_of(scenario: str, **given: Any) -> Any:
-    return registry.scenario(scenario).load().Settings(target=TARGET, **given)
+    return registry.find_scenario(scenario).load().Settings(target=TARGET, **given)
 
 
 @pytest.mark.parametrize("scenario", NAMES)
 def test_each_setting_shapes_load_or_does_not(scenario: str) -> None:
-    names = set(registry.scenario(scenario).load().Settings.model_fields)
+    names = set(registry.find_scenario(scenario).load().Settings.model_fields)
     assert not SHAPING & SHAPELESS.keys()
     assert names <= SHAPING | SHAPELESS.keys(), "say of the new setting whether it shapes load"
     load = facts(scenario, settings_of(scenario), k6="1.4.0").load

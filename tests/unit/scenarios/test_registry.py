@@ -13,8 +13,8 @@ import grimp
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll import scenarios as registry
 from plimsoll.cli import main
-from plimsoll.scenarios import registry
 from tests.support.paths import FIXTURES, ROOT
 
 ON_LOCUST = '''"""A scenario for a test: asks for one page."""
@@ -167,7 +167,7 @@ def test_nothing_imports_a_scenario() -> None:
 
 
 def test_the_list_does_not_import_locust() -> None:
-    listed = "from plimsoll.scenarios.registry import scenarios; scenarios()"
+    listed = "from plimsoll.scenarios import list_scenarios; list_scenarios()"
     code = f"import sys; {listed}; print('locust' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout == "False\n"
@@ -185,4 +185,4 @@ def test_a_file_that_does_not_say_what_it_does_is_refused(
 ) -> None:
     toy.write_text(text)
     with pytest.raises(error, match=says):
-        registry.scenario("toy")
+        registry.find_scenario("toy")

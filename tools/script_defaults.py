@@ -1,7 +1,6 @@
-"""Writes the defaults of the k6 scripts from the models of their settings.
+"""The defaults of the k6 scripts, from the models of their settings: `make docs` writes them.
 
-`python -m plimsoll.scenarios.defaults` does it. A script that is run without `plimsoll scenario` reads them;
-see k6/settings.js.
+A script that is run without `plimsoll scenario` reads them; see k6/settings.js.
 """
 
 import json
@@ -10,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from plimsoll.scenarios import registry
+from plimsoll.scenarios import list_scenarios
 from plimsoll.scenarios.running.settings import value_type
 
-FOLDER = Path(__file__).with_name("k6") / "defaults"
+FOLDER = Path(__file__).parents[1] / "plimsoll" / "scenarios" / "k6" / "defaults"
 _KINDS = {
     bool: "flag",
     int: "number",
@@ -26,7 +25,7 @@ _KINDS = {
 
 def script_defaults() -> dict[Path, str]:
     """Return the text of each file: one for each scenario whose module has `ScriptSettings`."""
-    models = {one.name: getattr(one.load(), "ScriptSettings", None) for one in registry.scenarios()}
+    models = {one.name: getattr(one.load(), "ScriptSettings", None) for one in list_scenarios()}
     return {FOLDER / f"{name}.json": render(model) for name, model in models.items() if model}
 
 
