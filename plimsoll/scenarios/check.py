@@ -105,7 +105,10 @@ def main() -> int:
     except (ValueError, RecursionError) as error:
         parser.error(f"standard input is not JSON: {error}")
     if name is None:
-        if not isinstance(said, list) or not all(map(_is_question, said)):
+        if not isinstance(said, list) or not all(
+            isinstance(one, dict) and isinstance(one.get("settings"), dict) and "scenario" in one
+            for one in said
+        ):
             parser.error("name the scenario, or give a JSON list of objects with scenario and settings")
         print(json.dumps(answered := answers(said)))
         return 1 if any(answered["problems"]) else 0
@@ -119,10 +122,6 @@ def main() -> int:
             found = [{"key": "", "problem": str(error)}]
     print(json.dumps(found))
     return 1 if found else 0
-
-
-def _is_question(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("settings"), dict) and "scenario" in value
 
 
 if __name__ == "__main__":

@@ -175,9 +175,17 @@ def _clean_up(
         raise CleanUpFailedError(f"{settings.target}: {error}") from None
     finally:
         site.close()
-    click.echo(
-        json.dumps(_data(settings, found), indent=2) if as_json else "\n".join(_ending(found, dry_run))
-    )
+    if as_json:
+        data = {
+            "target": settings.target,
+            "found": [one.__dict__ for one in found.leftovers],
+            "removed": [{"kind": one.kind, "number": one.number} for one in found.removed],
+            "stays": [{"kind": kind, "number": number, "why": why} for kind, number, why in found.stays],
+            "failed": found.failed,
+        }
+        click.echo(json.dumps(data, indent=2))
+    else:
+        click.echo("\n".join(_ending(found, dry_run)))
     raise SystemExit(0 if found.is_clean else 1)
 
 
@@ -323,7 +331,9 @@ class Leftovers:
         query |= {"orderby": "id", "order": "asc"}
         for page in range(1, _MOST_PAGES + 1):
             reply = self._rest.get("list", f"wp/v2/{KINDS[kind]}", query | {"page": str(page)}, _is_list)
-            yield from (item for item in reply.data if isinstance(item, dict) and _is_number(item.get("id")))
+            for item in reply.data:
+                if isinstance(item, dict) and type(number := item.get("id")) is int and number > 0:
+                    yield item
             pages = reply.headers.get("x-wp-totalpages", "")
             if page >= (int(pages) if pages.isdigit() else 1):
                 return
@@ -369,10 +379,6 @@ def _is_list(reply: Reply) -> Trouble | None:
     return Trouble("check_failed", f"status {reply.status}, and no list: {words(reply.text)}")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
 def lines_of(found: Found) -> list[str]:
     """Return what was found, run by run, for the terminal. Pure."""
     lines = []
@@ -406,13 +412,3 @@ def _counted(leftovers: Sequence[Leftover]) -> str:
     numbers = Counter(one.kind for one in leftovers)
     said = [(numbers["post"], "article"), (numbers["media"], "image")]
     return " and ".join(counted(number, what) for number, what in said if number)
-
-
-def _data(settings: Settings, found: Found) -> dict[str, Any]:
-    return {
-        "target": settings.target,
-        "found": [one.__dict__ for one in found.leftovers],
-        "removed": [{"kind": one.kind, "number": one.number} for one in found.removed],
-        "stays": [{"kind": kind, "number": number, "why": why} for kind, number, why in found.stays],
-        "failed": found.failed,
-    }

@@ -133,9 +133,12 @@ def init_clone(
         if entry == listed:
             click.echo(f"{site_config} lists it already; nothing was changed.")
             return
-    if not yes and not _agreed(site_config):
-        click.echo("Not changed." if listed else "Not listed.", err=True)
-        raise SystemExit(1)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise SettingsError("nobody can be asked here: add --yes to list it")
+        if not click.confirm(f"List it in {site_config}, so that scenarios may change it?", default=False):
+            click.echo("Not changed." if listed else "Not listed.", err=True)
+            raise SystemExit(1)
     with being_changed(site_config) as replace:
         text = text_of(site_config)
         less = without_entry(text, entry.is_same)
@@ -164,12 +167,6 @@ def _changed(listed: Clone, entry: Clone, name: str | None) -> Clone:
     return listed.model_copy(update=other | {key: value for key, value in given.items() if value is not None})
 
 
-def _agreed(path: Path) -> bool:
-    if not sys.stdin.isatty():
-        raise SettingsError("nobody can be asked here: add --yes to list it")
-    return click.confirm(f"List it in {path}, so that scenarios may change it?", default=False)
-
-
 def _beside(file: Path | None, config: Path) -> Path | None:
     """Return the file's path as the list has it: from the list's folder on, where it is below that."""
     if file is None:
@@ -196,8 +193,10 @@ def ask(settings: SiteSettings) -> Found:
                 f"{settings.target} answers with status {front.status}: give what lets you in, such as "
                 "--basic-auth-file FILE"
             )
-        title = _title(front)
-        seen += _links(front)
+        if front.text.strip():
+            page: lxml.html.HtmlElement = front.page
+            title = str(page.xpath("string(//title)")) or None
+            seen += map(str, page.xpath("//link[@rel='canonical' or @rel='https://api.w.org/']/@href"))
         rest = site.get("REST interface", "index.php?rest_route=/", check=look)
         if isinstance(rest.data, dict):
             title = str(rest.data.get("name") or "") or title
@@ -263,19 +262,6 @@ def report(settings: SiteSettings, found: Found, known: list[PublicName]) -> lis
     if not known:
         lines.append("  public DNS has no name to look for")
     return lines
-
-
-def _title(page: Reply) -> str | None:
-    if not page.text.strip():
-        return None
-    return str(page.page.xpath("string(//title)")) or None
-
-
-def _links(page: Reply) -> list[str]:
-    if not page.text.strip():
-        return []
-    root: lxml.html.HtmlElement = page.page
-    return [str(one) for one in root.xpath("//link[@rel='canonical' or @rel='https://api.w.org/']/@href")]
 
 
 def _base(address: str) -> str | None:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -84,7 +83,11 @@ def _command(entry: Scenario) -> click.Command:
         live = LiveFigures(metrics, metrics_remote).of(settings.out, _say)
         with live, progress_bar(entry.name, "iterations", is_shown(progress)) as advance:
             directory, well = module.run(settings, advance, _say)
-        _print_outcome(directory, as_json)
+        if as_json:
+            summary = read_json(directory / SUMMARY_FILE)
+            click.echo(json.dumps({"directory": str(directory), **summary}, indent=2))
+        else:
+            click.echo("\n".join(outcome_lines(directory)))
         raise SystemExit(0 if well else 1)
 
     return click.Command(
@@ -113,14 +116,6 @@ def _help(entry: Scenario) -> str:
         "it was interrupted; 2 wrong usage.\n\n\b\nExample:\n"
         f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}"
     )
-
-
-def _print_outcome(directory: Path, as_json: bool) -> None:
-    if as_json:
-        summary = read_json(directory / SUMMARY_FILE)
-        click.echo(json.dumps({"directory": str(directory), **summary}, indent=2))
-    else:
-        click.echo("\n".join(outcome_lines(directory)))
 
 
 def _say(text: str) -> None:

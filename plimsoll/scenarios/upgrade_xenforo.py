@@ -416,17 +416,15 @@ class RemoteUpgrade:
         if ended.stopped:
             self._piece(phases.end(done_ns), Trouble("aborted", "interrupted"))
             raise UpgradeStopped
-        outcome = self._outcome(ended, tail)
+        if ended.silent:
+            outcome: Trouble | None = Trouble("timeout", f"no output for {self.timeout_s:g} s (--timeout-s)")
+        else:
+            outcome = judge_output(self.words, self.texts, ended.exit_status, ended.signal, tail)
         last = phases.end(done_ns)
         self._piece(last, outcome)
         if outcome:
             raise StepFailedError(f"command: {last.name}", outcome.kind, outcome.detail)
         self.total_s = (done_ns - begun_ns) / 1e9
-
-    def _outcome(self, ended: Ended, tail: LastLines) -> Trouble | None:
-        if ended.silent:
-            return Trouble("timeout", f"no output for {self.timeout_s:g} s (--timeout-s)")
-        return judge_output(self.words, self.texts, ended.exit_status, ended.signal, tail)
 
     def _piece(self, piece: OutputPhase, found: Trouble | None = None) -> None:
         self.phases_s[piece.name] = self.phases_s.get(piece.name, 0.0) + (piece.end_ns - piece.start_ns) / 1e9

@@ -109,7 +109,9 @@ def _build(version: str, say: Say) -> None:
                     process.terminate()
                     process.wait()
         if process.returncode != 0:
-            raise NoK6Error(f"k6 {version} cannot be built: {_last_words(log)} (all of it: {log})")
+            lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+            last = (lines or ["the compiler printed nothing"])[-1][:300]
+            raise NoK6Error(f"k6 {version} cannot be built: {last} (all of it: {log})")
         temporary.replace(BINARY)
         log.unlink()
     finally:
@@ -145,8 +147,3 @@ def _go() -> str:
             f"building k6 needs Go 1.26 or newer, and {go} is {said}; install a newer one, or set GO"
         )
     return go
-
-
-def _last_words(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return (lines or ["the compiler printed nothing"])[-1][:300]

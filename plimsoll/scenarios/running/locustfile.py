@@ -208,7 +208,11 @@ def run_headless(
         with session.writer:
             point_latest(directory)
             runner.start(min(settings.users, settings.planned or settings.users), spawn_rate=100)
-            while not handler.left and not _idle(runner):
+            while not handler.left:
+                # A greenlet that is done is false: compare with None.
+                spawned = runner.spawning_greenlet is not None and runner.spawning_greenlet.ready()
+                if spawned and runner.user_count == 0:
+                    break
                 progress(work.done, max(session.expected(), work.done))
                 gevent.sleep(0.05)
             runner.quit()
@@ -218,12 +222,6 @@ def run_headless(
         for number, former in before.items():
             signal.signal(number, former)
     return session
-
-
-def _idle(runner: Any) -> bool:
-    # A greenlet that is done is false: compare with None.
-    spawned = runner.spawning_greenlet is not None and runner.spawning_greenlet.ready()
-    return bool(spawned and runner.user_count == 0)
 
 
 class _EndOnInterrupt:
@@ -268,10 +266,11 @@ class _LocustRun:
     def init(self, environment: Environment, **_: Any) -> None:
         if isinstance(environment.runner, MasterRunner):
             self.master = Master(environment.runner)
-        refuse_on_page(environment, self._check)
 
-    def _check(self, options: dict[str, Any], host: str | None) -> None:
-        require_ready(self._user.scenario, from_locust(self._user.settings_type, options, host))
+        def check(options: dict[str, Any], host: str | None) -> None:
+            require_ready(self._user.scenario, from_locust(self._user.settings_type, options, host))
+
+        refuse_on_page(environment, check)
 
     def start(self, environment: Environment, **_: Any) -> None:
         try:

@@ -41,6 +41,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 # Settings for which Locust has options of its own.
 _LOCUST_OPTIONS = {"target": "host", "users": "num_users"}
+_METAVARS = {int: "N", float: "NUMBER", Path: "PATH"}
 
 # Settings that have no effect beside others: which, whether that is so, and why, with what else to do than to
 # leave it out. Other options are named as on the command line.
@@ -284,7 +285,10 @@ def click_options(model: type[BaseModel]) -> list[click.Option]:
             continue
         shown = "" if field.is_required() or _own_words(field.default) else f" Default: {field.default}."
         option = click.Option(
-            [flag(name), name], metavar=_metavar(field), help=text + shown, required=field.is_required()
+            [flag(name), name],
+            metavar=_METAVARS.get(value_type(field), "TEXT"),
+            help=text + shown,
+            required=field.is_required(),
         )
         options.append(option)
     return options
@@ -349,15 +353,6 @@ def value_type(field: FieldInfo) -> Any:
 
 def _is_default(field: FieldInfo, value: object) -> bool:
     return field.default is not None and str(value) == str(field.default)
-
-
-def _metavar(field: FieldInfo) -> str:
-    kind = value_type(field)
-    if kind is int:
-        return "N"
-    if kind is float:
-        return "NUMBER"
-    return "PATH" if kind is Path else "TEXT"
 
 
 def _own_words(default: object) -> bool:

@@ -164,7 +164,7 @@ def _parts(chance: random.Random) -> Iterator[Block]:
     """Yield sections without end: a heading now and then, paragraphs, lists, quotes."""
     while True:
         for _ in range(chance.randint(2, 5)):
-            yield _paragraph(_sentences(chance, chance.randint(1, 5)))
+            yield _paragraph(" ".join(_sentence(chance) for _ in range(chance.randint(1, 5))))
         kind = chance.random()
         if kind < 0.45:
             words = f"{chance.choice(_ADJECTIVES)} {chance.choice(_NOUNS)} {chance.choice(_PLACES)}"
@@ -191,10 +191,6 @@ def _list(items: list[str]) -> Block:
     plain = "".join(f"<li>{item}</li>" for item in items)
     blocks = "\n\n".join(f"<!-- wp:list-item -->\n<li>{item}</li>\n<!-- /wp:list-item -->" for item in items)
     return Block("list", f"<ul>{plain}</ul>", f"<ul>{blocks}</ul>")
-
-
-def _sentences(chance: random.Random, count: int) -> str:
-    return " ".join(_sentence(chance) for _ in range(count))
 
 
 def _filling(chance: random.Random, most_bytes: int) -> str:

@@ -213,7 +213,9 @@ class EditorTraffic:
     def open(self, *, files: bool) -> None:
         """Ask for what the opened editor wants; `files`: those of its page too."""
         if files:
-            self._at_once([partial(self._get_file, path) for path in _files_of(self._page)])
+            self._at_once(
+                [partial(self._try_site, "open editor: files", "GET", path) for path in _files_of(self._page)]
+            )
         self._answers("open editor: more", self._profile.opening)
 
     def categories(self) -> tuple[int, ...]:
@@ -337,9 +339,6 @@ class EditorTraffic:
     def _at_once(self, acts: list[Callable[[], Reply | None]]) -> list[Reply | None]:
         replies: list[Reply | None] = Pool(CONNECTIONS).map(lambda act: act(), acts)
         return replies
-
-    def _get_file(self, path: str) -> Reply | None:
-        return self._try_site("open editor: files", "GET", path)
 
     def _try(self, step: str, method: str, path: str, **further: Any) -> Reply | None:
         try:

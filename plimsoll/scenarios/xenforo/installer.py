@@ -75,14 +75,10 @@ def _path(value: str) -> str:
     return value
 
 
-def _name(value: str) -> str:
-    return " ".join(value.split())
-
-
 Selector = Annotated[str, Field(min_length=1), AfterValidator(_selector)]
 Pattern = Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
 InstallerPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
-Text = Annotated[str, Field(min_length=3), AfterValidator(_name)]
+Text = Annotated[str, Field(min_length=3), AfterValidator(lambda text: " ".join(text.split()))]
 
 
 class _PageModel(BaseModel):
@@ -229,7 +225,9 @@ class Walk:
         while form := form_of(page, self.pages.continue_.form):
             name = names.name(text_at(page, self.pages.title))
             advance.see(name, form, page)
-            page, took_s = self._continued(name, form)
+            sent_s = self.clock_s()
+            page = self._sent(f"continue: {name}", form, UpgradeStage.UPGRADE)
+            took_s = self.clock_s() - sent_s
             times.pages += 1
             times.phases_s[name] = times.phases_s.get(name, 0.0) + took_s
             if times.pages >= self.pages.limits.pages and form_of(page, self.pages.continue_.form):
@@ -263,11 +261,6 @@ class Walk:
                 return started
             self.pause(_LOCK_PAUSE_S)
             waited_s = self.clock_s() - begun_s
-
-    def _continued(self, name: str, form: Form) -> tuple[Reply, float]:
-        begun_s = self.clock_s()
-        page = self._sent(f"continue: {name}", form, UpgradeStage.UPGRADE)
-        return page, self.clock_s() - begun_s
 
     def _open(self, step: str, path: str, stage: UpgradeStage) -> Reply:
         return self._sent(step, Form(urljoin(self.site, path.lstrip("/")), "GET", ()), stage)
