@@ -30,9 +30,9 @@ from plimsoll.scenarios.clean_up import Leftovers
 from plimsoll.scenarios.running.client import SiteClient
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, require_consent
 from plimsoll.scenarios.running.session import run_name
-from plimsoll.scenarios.running.settings import WordpressSettings, validated
+from plimsoll.scenarios.running.settings import WordpressSettings, validate_options
 from plimsoll.scenarios.wordpress.account import Rest, log_in
-from plimsoll.scenarios.wordpress.content import snapshot
+from plimsoll.scenarios.wordpress.content import small_photograph
 from tools.editor_requests import body_of, kind_of, request_of
 
 _LONGEST_MS = 300_000
@@ -207,7 +207,9 @@ def _put_image_in(page: Page, run: str) -> None:
     )
     picker = _canvas(page).locator(".wp-block-image input[type=file]")
     picker.wait_for(state="attached")
-    picker.set_input_files({"name": f"photograph-{run}.jpg", "mimeType": "image/jpeg", "buffer": snapshot(1)})
+    picker.set_input_files(
+        {"name": f"photograph-{run}.jpg", "mimeType": "image/jpeg", "buffer": small_photograph(1)}
+    )
     page.wait_for_function(
         """() => wp.data.select('core/block-editor').getBlocks()
             .some((block) => block.name === 'core/image' && block.attributes.id)""",
@@ -224,7 +226,7 @@ def main(target: str, out: Path, write_s: float, i_may_change_this_site: bool) -
     """Record, write the file, and remove what was made."""
     given = {"target": target, "i_may_change_this_site": i_may_change_this_site}
     try:
-        settings = validated(WordpressSettings, given)
+        settings = validate_options(WordpressSettings, given)
         require_consent(settings, "recording")
         who, chromium = credentials(settings), chromium_program(None)
     except PlimsollError as error:

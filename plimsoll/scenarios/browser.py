@@ -17,15 +17,15 @@ from plimsoll.common.hostile import printable
 from plimsoll.rundir.names import SCREENSHOTS_FOLDER
 from plimsoll.scenarios.k6.build import k6_program
 from plimsoll.scenarios.k6.run import Job, Progress, Say, resolved, run_k6
-from plimsoll.scenarios.running.access import ACCESS_FILES, access_of, script_access
+from plimsoll.scenarios.running.access import ACCESS_FILES, read_access, script_access
 from plimsoll.scenarios.running.clonelist import (
     Credentials,
     credentials,
     require_ready,
 )
-from plimsoll.scenarios.running.session import facts, run_directory, run_name
+from plimsoll.scenarios.running.session import build_facts, run_directory, run_name
 from plimsoll.scenarios.running.settings import WordpressSettings, origin
-from plimsoll.scenarios.wordpress.content import snapshot
+from plimsoll.scenarios.wordpress.content import small_photograph
 
 ABOUT = {
     "does": "spends an author's day in a real browser: read, log in, write, save, upload (k6, Chromium)",
@@ -115,7 +115,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
     directory = run_directory(settings.out, "browser")
     with tempfile.TemporaryDirectory(prefix="plimsoll-browser-") as scratch:
         image, browser = Path(scratch) / "photograph.jpg", Path(scratch) / "chromium"
-        image.write_bytes(snapshot(settings.seed))
+        image.write_bytes(small_photograph(settings.seed))
         browser.write_text(confined(chromium, resolver_rules(settings.target, settings.connect_to)))
         browser.chmod(0o700)
         name = run_name(datetime.now(UTC), secrets.randbits(32))
@@ -128,13 +128,13 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
             remedy="lower --users",
             ramping=False,
             iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
-            secrets=(account.password, *access_of(settings).secrets),
+            secrets=(account.password, *read_access(settings).secrets),
             one_failure_a_day=True,
             run_name=name,
         )
         if not settings.no_screenshots:
             (directory / SCREENSHOTS_FOLDER).mkdir()
-        run_facts = facts("browser", settings, k6=version, chromium=chromium_version(chromium))
+        run_facts = build_facts("browser", settings, k6=version, chromium=chromium_version(chromium))
         return directory, run_k6(job, directory, run_facts, progress, say)
 
 
@@ -142,7 +142,7 @@ def script_settings(
     settings: Settings, account: Credentials, image: Path, directory: Path, name: str
 ) -> ScriptSettings:
     """Return the settings for browser.js. Raises SettingsError for files that went meanwhile."""
-    access = access_of(settings)
+    access = read_access(settings)
     return ScriptSettings(
         **settings.model_dump(exclude={"iterations", "user", *ACCESS_FILES}),
         access=script_access(access),

@@ -23,10 +23,23 @@ from plimsoll.common.units import counted
 from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.events import CREATED, REMOVED, RUN_NAME, read_events
 from plimsoll.rundir.names import EVENTS_FILE, SHARDS_FOLDER
-from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble, words
+from plimsoll.scenarios.running.client import (
+    Reply,
+    SiteClient,
+    StepFailedError,
+    StepFailure,
+    find_failure,
+    visible_text,
+)
 from plimsoll.scenarios.running.clonelist import credentials, require_consent
 from plimsoll.scenarios.running.session import CLEAN_UP, NAME, PREFIX, is_run_name
-from plimsoll.scenarios.running.settings import ChangingSettings, cautions, click_options, origin, validated
+from plimsoll.scenarios.running.settings import (
+    ChangingSettings,
+    cautions,
+    click_options,
+    origin,
+    validate_options,
+)
 from plimsoll.scenarios.wordpress.account import KINDS, Rest, is_object, log_in, missing_sizes
 
 ALL = "all"
@@ -84,7 +97,7 @@ class Leftover:
 
 
 @dataclass
-class Wanted:
+class CleanUpRequest:
     """What to look for: runs by name (none: all of them), and what they say that they created."""
 
     runs: list[str] = field(default_factory=list)
@@ -98,7 +111,7 @@ class Wanted:
 
 
 @dataclass
-class Found:
+class CleanUpResult:
     """What is there, what was removed of it, and what stays: each with the reason."""
 
     leftovers: list[Leftover] = field(default_factory=list)
@@ -149,7 +162,7 @@ def _clean_up(
     as_json: bool,
     **options: Any,
 ) -> None:
-    settings = validated(Settings, options)
+    settings = validate_options(Settings, options)
     for caution in cautions(settings):
         click.echo(caution, err=True)
     wanted = wanted_of(run, directories, settings.target)
@@ -166,9 +179,9 @@ def _clean_up(
     try:
         log_in(site, who)
         there = Leftovers(Rest(site, who))
-        found = look(there, wanted)
+        found = find_leftovers(there, wanted)
         if not as_json:
-            click.echo("\n".join(lines_of(found)))
+            click.echo("\n".join(describe_found(found)))
         if found.leftovers and not dry_run and (yes or _agrees(found, as_json)):
             remove(there, wanted, found)
     except StepFailedError as error:
@@ -197,9 +210,9 @@ class CleanUpFailedError(click.ClickException):
         click.echo(f"Error: {printable(self.message, 2000)}", err=True)
 
 
-def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> Wanted:
+def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> CleanUpRequest:
     """Return what to look for; reads the run directories. Raises SettingsError with all problems."""
-    wanted, problems = Wanted(), []
+    wanted, problems = CleanUpRequest(), []
     for name in runs:
         if name == ALL:
             wanted.everything = True
@@ -221,7 +234,7 @@ def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> 
     return wanted
 
 
-def _read(path: Path, target: str, wanted: Wanted) -> None:
+def _read(path: Path, target: str, wanted: CleanUpRequest) -> None:
     """Add to `wanted` what the run at `path`, and its shards, say that they made."""
     facts = read_facts(path)
     if facts.target and facts.target.url and origin(facts.target.url) != origin(target):
@@ -247,9 +260,9 @@ def _read(path: Path, target: str, wanted: Wanted) -> None:
     wanted.created += created
 
 
-def look(there: "Leftovers", wanted: Wanted) -> Found:
+def find_leftovers(there: "Leftovers", wanted: CleanUpRequest) -> CleanUpResult:
     """Return what is on the site. Raises StepFailedError."""
-    found = Found()
+    found = CleanUpResult()
     for run in wanted.runs or [PREFIX]:
         found.leftovers += there.find(run)
     known = {(one.kind, one.number) for one in found.leftovers}
@@ -265,7 +278,7 @@ def look(there: "Leftovers", wanted: Wanted) -> Found:
     return found
 
 
-def remove(there: "Leftovers", wanted: Wanted, found: Found) -> None:
+def remove(there: "Leftovers", wanted: CleanUpRequest, found: CleanUpResult) -> None:
     """Remove what was found, and what of the same runs has appeared meanwhile; tries all of it."""
     runs = {one.run for one in found.leftovers}
     waiting, seen = list(found.leftovers), set(found.leftovers)
@@ -341,7 +354,7 @@ class Leftovers:
     def _item(self, kind: str, number: int) -> dict[str, Any] | None:
         gone = False
 
-        def check(reply: Reply) -> Trouble | None:
+        def check(reply: Reply) -> StepFailure | None:
             nonlocal gone
             gone = reply.status == 404 and isinstance(reply.data, dict) and "code" in reply.data
             return None if gone else is_object(reply)
@@ -371,15 +384,15 @@ def _title(item: dict[str, Any]) -> str:
     return str(said).strip()
 
 
-def _is_list(reply: Reply) -> Trouble | None:
-    if found := trouble(reply):
+def _is_list(reply: Reply) -> StepFailure | None:
+    if found := find_failure(reply):
         return found
     if reply.status == 200 and isinstance(reply.data, list):
         return None
-    return Trouble("check_failed", f"status {reply.status}, and no list: {words(reply.text)}")
+    return StepFailure("check_failed", f"status {reply.status}, and no list: {visible_text(reply.text)}")
 
 
-def lines_of(found: Found) -> list[str]:
+def describe_found(found: CleanUpResult) -> list[str]:
     """Return what was found, run by run, for the terminal. Pure."""
     lines = []
     for run in sorted({one.run for one in found.leftovers}):
@@ -392,13 +405,13 @@ def lines_of(found: Found) -> list[str]:
     return lines or ["Nothing on the site bears the name of such a run."]
 
 
-def _agrees(found: Found, as_json: bool) -> bool:
+def _agrees(found: CleanUpResult, as_json: bool) -> bool:
     if as_json or not sys.stdin.isatty():
         return False
     return click.confirm(f"Delete {_counted(found.leftovers)} for good?", err=True)
 
 
-def _ending(found: Found, dry_run: bool) -> list[str]:
+def _ending(found: CleanUpResult, dry_run: bool) -> list[str]:
     lines = [printable(line, 300) for line in found.failed]
     if found.removed:
         lines.append(f"Removed {_counted(found.removed)}.")

@@ -5,7 +5,7 @@ If this differs between two backends by more than a few percent, something other
 
 from pydantic import Field
 
-from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
+from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, on_locust
 from plimsoll.scenarios.running.settings import IteratedSettings
 
 ABOUT = {
@@ -40,5 +40,5 @@ class Download(ScenarioUser):
         self.measure("throughput", size / max(reply.total_us, 1), "MB/s")
 
 
-run = runs(Download)
+run = on_locust(Download)
 locustfile(Download)

@@ -24,19 +24,19 @@ import lxml.html
 from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import (
     DEFAULT,
     Clone,
     SiteConfig,
-    being_changed,
+    lock_list,
     read_config,
     secret_in,
     text_of,
     with_entry,
     without_entry,
 )
-from plimsoll.scenarios.running.settings import SiteSettings, cautions, click_options, validated
+from plimsoll.scenarios.running.settings import SiteSettings, cautions, click_options, validate_options
 
 # Quad9's and Cloudflare's, which anybody may ask: that of the house may know clones by the site's name.
 PUBLIC_RESOLVERS = ("9.9.9.9", "1.1.1.1")
@@ -46,7 +46,7 @@ _FOLDER = ".plimsoll"  # beside the list; only its owner may enter
 
 
 @dataclass(frozen=True)
-class Found:
+class SiteIdentity:
     """What a site is: its title, the base URLs that it takes for its own, and where it was asked."""
 
     title: str | None
@@ -102,7 +102,7 @@ def init_clone(
         plimsoll init-clone https://www.example.org --connect-to 10.0.0.5:443 --user author \\
             --password-file password.txt
     """  # noqa: D301 \b is click's: keep these lines as they are
-    settings = validated(_Options, options | {"target": url})
+    settings = validate_options(_Options, options | {"target": url})
     for caution in cautions(settings):
         click.echo(caution, err=True)
     if password_file:
@@ -114,10 +114,10 @@ def init_clone(
         raise SettingsError(
             "--password-file: has no effect without --user: name the account, or leave it out"
         )
-    found = ask(settings)
+    found = identify_site(settings)
     names = names_of(settings.target, found.addresses)
-    known = [ask_dns(one, resolver) for one in names]
-    for line in report(settings, found, known):
+    known = [query_dns(one, resolver) for one in names]
+    for line in describe_site(settings, found, known):
         click.echo(line)
     if not public and (why := live_reason(found.ip, known)):
         click.echo(f"Not listed: {why}", err=True)
@@ -139,7 +139,7 @@ def init_clone(
         if not click.confirm(f"List it in {site_config}, so that scenarios may change it?", default=False):
             click.echo("Not changed." if listed else "Not listed.", err=True)
             raise SystemExit(1)
-    with being_changed(site_config) as replace:
+    with lock_list(site_config) as replace:
         text = text_of(site_config)
         less = without_entry(text, entry.is_same)
         if listed and less == text:
@@ -175,11 +175,11 @@ def _beside(file: Path | None, config: Path) -> Path | None:
     return whole.relative_to(folder) if whole.is_relative_to(folder) else whole
 
 
-def ask(settings: SiteSettings) -> Found:
+def identify_site(settings: SiteSettings) -> SiteIdentity:
     """Ask the site for its front page and its REST interface. Raises SettingsError if it does not answer."""
     seen: list[str] = []
 
-    def look(reply: Reply) -> Trouble | None:
+    def look(reply: Reply) -> StepFailure | None:
         if reply.location:
             seen.append(reply.location)
         return None
@@ -207,7 +207,7 @@ def ask(settings: SiteSettings) -> Found:
         site.close()
     own = dict.fromkeys(base for one in seen if (base := _base(one)))
     shown = printable(" ".join(title.split()), _TITLE_CHARACTERS) if title else None
-    return Found(shown, tuple(own), _ip_of(settings))
+    return SiteIdentity(shown, tuple(own), _ip_of(settings))
 
 
 def names_of(target: str, addresses: Iterable[str]) -> list[str]:
@@ -216,7 +216,7 @@ def names_of(target: str, addresses: Iterable[str]) -> list[str]:
     return [host for host in hosts if host and not _is_ip(host) and host != "localhost"]
 
 
-def ask_dns(name: str, resolver: str | None = None) -> PublicName:
+def query_dns(name: str, resolver: str | None = None) -> PublicName:
     """Ask public DNS, past this machine's own names, for the addresses of `name`."""
     asked = dns.resolver.Resolver(configure=False)
     host, port = _host_port(resolver) if resolver else ("", 53)
@@ -251,7 +251,7 @@ def live_reason(ip: str, known: list[PublicName]) -> str | None:
     return None
 
 
-def report(settings: SiteSettings, found: Found, known: list[PublicName]) -> list[str]:
+def describe_site(settings: SiteSettings, found: SiteIdentity, known: list[PublicName]) -> list[str]:
     """Return what was found, for people. Pure."""
     way = f" by --connect-to {settings.connect_to}" if settings.connect_to else ""
     lines = [f"{settings.target}{way}, asked at {found.ip}", f"  title      {found.title or 'none'}"]
@@ -310,7 +310,7 @@ def list_it(config: Path, name: str, target: str, user: str, password: str) -> N
     """List the site in `config`, in place of what it was listed as before. Raises SettingsError."""
     file = password_file(name)
     entry = Clone(target=target, name=name, user=user, password_file=file)
-    with being_changed(config) as replace:
+    with lock_list(config) as replace:
         text = with_entry(_without(text_of(config), file), entry)
         try:
             (config.parent / _FOLDER).mkdir(mode=0o700, exist_ok=True)
@@ -323,7 +323,7 @@ def list_it(config: Path, name: str, target: str, user: str, password: str) -> N
 def unlist(config: Path, name: str) -> None:
     """Take the site out of `config`, and remove its password. Raises SettingsError."""
     file = password_file(name)
-    with being_changed(config) as replace:
+    with lock_list(config) as replace:
         before = text_of(config)
         after = _without(before, file)
         if after != before:

@@ -12,21 +12,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble, trouble, words
-from plimsoll.scenarios.running.locustfile import Say, locustfile, runs
+from plimsoll.scenarios.running.client import Reply, StepFailedError, StepFailure, find_failure, visible_text
+from plimsoll.scenarios.running.locustfile import Say, locustfile, on_locust
 from plimsoll.scenarios.running.settings import IdleKeys
-from plimsoll.scenarios.wordpress.account import expect_logged_in, form_at, with_login
+from plimsoll.scenarios.wordpress.account import expect_logged_in, form_at, retry_logged_in
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
-from plimsoll.scenarios.wordpress.content import Article, article, revised, snapshot
+from plimsoll.scenarios.wordpress.content import Article, make_article, revise_article, small_photograph
 from plimsoll.scenarios.wordpress.editor import FORM, BlockEditor, ClassicEditor, Editor
 from plimsoll.scenarios.wordpress.editor_traffic import (
+    BackgroundClient,
     EditorTraffic,
     Profile,
-    SameVisitor,
-    nearest,
+    nearest_profile,
     read_profile,
-    recorded,
-    version_of,
+    recorded_profiles,
+    wordpress_branch,
 )
 
 ABOUT = {
@@ -105,7 +105,7 @@ class SaveArticle(Author):
     def prepare(cls, settings: Any, say: Say) -> None:
         """Make the photographs, where a profile wants some."""
         own = settings.editor_profile
-        profiles = [read_profile(own)] if own else recorded().values()
+        profiles = [read_profile(own)] if own else recorded_profiles().values()
         if settings.editor != "classic" and any(profile.image.share for profile in profiles):
             for number in range(min(settings.planned or _DIFFERENT, _DIFFERENT)):
                 _photograph(settings.seed, number + 1)
@@ -113,7 +113,7 @@ class SaveArticle(Author):
     def begin(self) -> None:
         """Log in; nothing of the editor is in this user's cache."""
         super().begin()
-        self._beside = SameVisitor(self.settings, self._sent, self.site)
+        self._beside = BackgroundClient(self.settings, self._sent, self.site)
         own = self.settings.editor_profile
         self._profile = read_profile(own) if own else None
         self._has_files = False
@@ -129,7 +129,7 @@ class SaveArticle(Author):
         """Open the editor, publish an article, read it, save it again and again."""
         settings = self.settings
         page, editor = self._open()
-        text = article(settings.seed, number, settings.size_bytes).named(self.run_name)
+        text = make_article(settings.seed, number, settings.size_bytes).named(self.run_name)
         with self._traffic(page, editor, number) as traffic:
             traffic.writing(text)
             self.pause(settings.think_s)
@@ -138,7 +138,7 @@ class SaveArticle(Author):
             text = self._finished(text, traffic, number)
             for version in range(settings.saves + 1):
                 if version:
-                    text = revised(text, settings.seed, number, version)
+                    text = revise_article(text, settings.seed, number, version)
                     traffic.writing(text)
                     self.pause(settings.think_s)
                     traffic.written()
@@ -157,7 +157,7 @@ class SaveArticle(Author):
         """Return the editor's own requests for this article, the first of them sent: none but of blocks."""
         settings, profile = self.settings, Profile()
         if isinstance(editor, BlockEditor) and editor.post is not None:
-            profile = self._profile or nearest(version_of(page.text), recorded())
+            profile = self._profile or nearest_profile(wordpress_branch(page.text), recorded_profiles())
         chance = f"editor {settings.seed} {number}"
         traffic = EditorTraffic(profile, editor, page, self.rest, self._beside, chance)
         traffic.open(files=profile.files == "always" or (profile.files == "first" and not self._has_files))
@@ -184,7 +184,7 @@ class SaveArticle(Author):
         def get() -> Reply:
             return self.site.get("open editor", path, check=expect_logged_in(_is_editor))
 
-        page = with_login(self.site, self.who, get)
+        page = retry_logged_in(self.site, self.who, get)
         classic = form_at(page, FORM) is not None and not _shows_blocks(page)
         if classic and self.settings.editor != "blocks":
             editor: Editor = ClassicEditor(self.site, self.who, page)
@@ -204,14 +204,14 @@ class SaveArticle(Author):
 
 @cache
 def _photograph(seed: int, number: int) -> bytes:
-    return snapshot(seed, number)
+    return small_photograph(seed, number)
 
 
-def _is_editor(reply: Reply) -> Trouble | None:
-    if found := trouble(reply):
+def _is_editor(reply: Reply) -> StepFailure | None:
+    if found := find_failure(reply):
         return found
     if form_at(reply, FORM) is None and not _shows_blocks(reply):
-        return Trouble("check_failed", f"no known editor: {words(reply.text)}")
+        return StepFailure("check_failed", f"no known editor: {visible_text(reply.text)}")
     return None
 
 
@@ -219,5 +219,5 @@ def _shows_blocks(reply: Reply) -> bool:
     return "block-editor-page" in str(reply.page.xpath("string(//body/@class)")).split()
 
 
-run = runs(SaveArticle)
+run = on_locust(SaveArticle)
 locustfile(SaveArticle)

@@ -12,7 +12,7 @@ from plimsoll.common.progress import is_shown, progress_bar
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import SUMMARY_FILE
 from plimsoll.scenarios import MODULES, Scenario, find_scenario, list_scenarios
-from plimsoll.scenarios.running.settings import cautions, click_options, validated
+from plimsoll.scenarios.running.settings import cautions, click_options, validate_options
 
 _CLEAN_UP = "clean-up"
 
@@ -75,7 +75,7 @@ def _command(entry: Scenario) -> click.Command:
     def call(
         as_json: bool, progress: bool | None, metrics: str | None, metrics_remote: bool, **options: Any
     ) -> None:
-        settings = validated(module.Settings, options)
+        settings = validate_options(module.Settings, options)
         for caution in cautions(settings):
             _say(caution)
         if metrics:

@@ -12,11 +12,11 @@ import gevent
 from pydantic import AfterValidator, Field
 
 from plimsoll.rundir.events import PHASE, PHASES_UNKNOWN
-from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import credentials
-from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
-from plimsoll.scenarios.running.settings import WordpressSettings, never
-from plimsoll.scenarios.running.visits import ProbedSettings, Visits, page_trouble
+from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, on_locust
+from plimsoll.scenarios.running.settings import WordpressSettings, refuse_duration
+from plimsoll.scenarios.running.visits import ProbedSettings, Visits, find_page_failure
 from plimsoll.scenarios.wordpress.account import ANYWHERE, expect_logged_in, log_in, rest_address
 from plimsoll.scenarios.wordpress.upgrade import (
     HELD_BACK,
@@ -24,17 +24,17 @@ from plimsoll.scenarios.wordpress.upgrade import (
     Offer,
     Phase,
     PhaseMark,
-    Upgrade,
-    choose,
-    database_trouble,
-    front_trouble,
+    UpgradeReply,
+    choose_offer,
+    describe_state,
+    find_database_failure,
+    find_front_failure,
+    find_offer_failure,
+    find_upgrade_failure,
     is_version,
-    offer_trouble,
     read_database_page,
-    same,
-    state,
-    upgrade_trouble,
-    version_of,
+    same_version,
+    shown_version,
 )
 
 ABOUT = {
@@ -71,7 +71,7 @@ class Settings(ProbedSettings, WordpressSettings):
         1, description="Always 1: a clone is upgraded once."
     )
     users: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1.")
-    duration_s: Annotated[float | None, AfterValidator(never)] = Field(
+    duration_s: Annotated[float | None, AfterValidator(refuse_duration)] = Field(
         None, description="Not available: an upgrade runs to its end."
     )
     timeout_s: float = Field(
@@ -120,20 +120,20 @@ class UpgradeWordpress(ScenarioUser):
         """Return the version to install. Nothing is changed so far."""
         wanted = self.settings.from_version, self.settings.to_version
         page = self.site.get_page(
-            "update page", "wp-admin/update-core.php", check=lambda reply: offer_trouble(reply, *wanted)
+            "update page", "wp-admin/update-core.php", check=lambda reply: find_offer_failure(reply, *wanted)
         )
-        offer = choose(page, *wanted)
-        if isinstance(offer, Trouble):
+        offer = choose_offer(page, *wanted)
+        if isinstance(offer, StepFailure):
             raise StepFailedError("update page", offer.kind, offer.detail)
         self.session.writer.event(
-            "upgrade", phase="offer", from_version=version_of(page), to_version=offer.version
+            "upgrade", phase="offer", from_version=shown_version(page), to_version=offer.version
         )
         return offer
 
     def _press(self, offer: Offer) -> float:
         """Press the button and read the reply as it comes; return the duration in ms."""
         pressed_ns = time.monotonic_ns()
-        upgrade = Upgrade(pressed_ns)
+        upgrade = UpgradeReply(pressed_ns)
         try:
             self.site.post(
                 "upgrade",
@@ -142,7 +142,7 @@ class UpgradeWordpress(ScenarioUser):
                 data=list(offer.fields),
                 headers={"Accept-Encoding": "identity"},  # a compressor would hold lines back
                 each=lambda t_ns, piece: self._mark(upgrade.take(t_ns, piece)),
-                check=expect_logged_in(lambda reply: upgrade_trouble(upgrade, upgrade.whole(reply))),
+                check=expect_logged_in(lambda reply: find_upgrade_failure(upgrade, upgrade.whole(reply))),
             )
         finally:
             self._mark(upgrade.end(time.monotonic_ns()))
@@ -159,7 +159,7 @@ class UpgradeWordpress(ScenarioUser):
     def _finish_database(self) -> float:
         """Press the database's button if WordPress left it undone; return the duration in ms."""
         step, path = "verify: database", "wp-admin/upgrade.php"
-        shown = self.site.get(step, path, check=database_trouble)
+        shown = self.site.get(step, path, check=find_database_failure)
         button = read_database_page(shown).press
         if button is None:
             return 0.0
@@ -170,7 +170,7 @@ class UpgradeWordpress(ScenarioUser):
         phase = Phase(name, start_ns, time.monotonic_ns())
         self._mark([PhaseMark(name, "stop", phase.stop_ns)])
         self.measure(f"{PHASE}{name}", _ms(phase), ended_ns=phase.stop_ns)
-        self.site.get(step, path, check=lambda reply: database_trouble(reply, pressed=True))
+        self.site.get(step, path, check=lambda reply: find_database_failure(reply, pressed=True))
         return _ms(phase)
 
     def _verify(self, offer: Offer) -> None:
@@ -178,23 +178,23 @@ class UpgradeWordpress(ScenarioUser):
         step = "verify: version"
         for _ in range(_STALE_S):
             about = self.site.get(step, "wp-admin/about.php", check=expect_logged_in())
-            version = version_of(about)
-            if version and same(version, offer.version):
+            version = shown_version(about)
+            if version and same_version(version, offer.version):
                 break
             gevent.sleep(1)
         else:
             error = StepFailedError(step, "wrong_version", f"WordPress is {version}, not {offer.version}")
             self.fault(error)
             raise error
-        self.site.get_page("verify: front page", "", check=front_trouble)
+        self.site.get_page("verify: front page", "", check=find_front_failure)
         self.session.writer.event("upgrade", phase="verified", version=version)
 
     def _afterwards(self) -> str:
         """Return a description of the site after a failed upgrade."""
         seen: list[str] = []
 
-        def look(reply: Reply) -> Trouble | None:
-            seen.append(state(reply))
+        def look(reply: Reply) -> StepFailure | None:
+            seen.append(describe_state(reply))
             return None
 
         try:
@@ -217,7 +217,7 @@ def front_pages(site: SiteClient) -> list[str]:
         return site.get("visit", rest_address(ANYWHERE, "wp/v2/posts", _NEWEST)).data[0]["link"]
 
     def feed() -> Any:
-        return site.get("visit", "", check=page_trouble).page.xpath(_FEED)[0]
+        return site.get("visit", "", check=find_page_failure).page.xpath(_FEED)[0]
 
     return [site.base, *_named(post), *_named(feed)]
 
@@ -233,7 +233,7 @@ def _ms(phase: Phase) -> float:
     return (phase.stop_ns - phase.start_ns) / 1e6
 
 
-run = runs(UpgradeWordpress)
+run = on_locust(UpgradeWordpress)
 
 
 locustfile(UpgradeWordpress)

@@ -23,23 +23,23 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
-from plimsoll.scenarios.running.client import Reply, Sent, SiteClient, StepFailedError, Trouble
+from plimsoll.scenarios.running.client import Reply, SentRequest, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import credentials
-from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
-from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, never
+from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, on_locust
+from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, refuse_duration
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
 from plimsoll.scenarios.xenforo.installer import (
     STAND_IN,
     Check,
     CommandOutput,
     Form,
+    InstallerWalk,
     Pages,
     StepNames,
     Texts,
     UpgradeStopped,
-    Walk,
+    contains_text,
     read_pages,
-    says,
 )
 
 ABOUT = {
@@ -75,7 +75,7 @@ class Settings(ProbedSettings, ChangingSettings):
 
     iterations: int = Field(1, ge=1, le=1, description="Always 1: a clone is upgraded once.")
     users: int = Field(1, ge=1, le=1, description="Always 1.")
-    duration_s: Annotated[float | None, AfterValidator(never)] = Field(
+    duration_s: Annotated[float | None, AfterValidator(refuse_duration)] = Field(
         None, description="Not available: an upgrade runs to its end."
     )
     timeout_s: float = Field(
@@ -157,7 +157,9 @@ class UpgradeXenforo(ScenarioUser):
                 self._started_ns = time.monotonic_ns()
             return self.site.send(step, form.method, form.address, check=check, **body)
 
-        walk = Walk(self.settings.pages, self.site.base, fetch, stopped=self._stopped, pause=gevent.sleep)
+        walk = InstallerWalk(
+            self.settings.pages, self.site.base, fetch, stopped=self._stopped, pause=gevent.sleep
+        )
         times = walk.upgrade(credentials(self.settings))
         self.measure("upgrade_total", times.total_s, "s")
         self.measure("pages", times.pages, "pages")
@@ -215,7 +217,7 @@ def _first_link(site: SiteClient, page: str, part: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandEnd:
     """The end of a command. `stopped`: the scenario ended it; `silent`: nothing came for too long."""
 
     exit_status: int | None
@@ -241,7 +243,9 @@ class SshSession:
     async def _connect(access: Access, timeout_s: float) -> asyncssh.SSHClientConnection:
         return await asyncssh.connect(**connect_options(access, timeout_s))
 
-    def run(self, command: str, each: Callable[[int, bytes], None], stopped: Callable[[], bool]) -> Ended:
+    def run(
+        self, command: str, each: Callable[[int, bytes], None], stopped: Callable[[], bool]
+    ) -> CommandEnd:
         """Run `command`; `each` gets its output and errors, merged, with the instant (monotonic ns)."""
         return self._runner.run(_run(self._connection, command, each, stopped, self._timeout_s))
 
@@ -257,7 +261,7 @@ async def _run(
     each: Callable[[int, bytes], None],
     stopped: Callable[[], bool],
     timeout_s: float,
-) -> Ended:
+) -> CommandEnd:
     process = await connection.create_process(
         command, encoding=None, stdin=asyncssh.DEVNULL, stderr=asyncssh.STDOUT
     )
@@ -275,14 +279,14 @@ async def _run(
                 reading = asyncio.ensure_future(process.stdout.read(_CHUNK))
             elif stopped():
                 process.terminate()
-                return Ended(None, "", stopped=True)
+                return CommandEnd(None, "", stopped=True)
             elif time.monotonic() - silent_since_s > timeout_s:
-                return Ended(None, "", silent=True)
+                return CommandEnd(None, "", silent=True)
     finally:
         reading.cancel()
     completed = await process.wait(check=False)
     signal = str(completed.exit_signal[0]) if completed.exit_signal else ""
-    return Ended(None if signal else completed.exit_status, signal)
+    return CommandEnd(None if signal else completed.exit_status, signal)
 
 
 class LineSplitter:
@@ -361,7 +365,7 @@ class RemoteUpgrade:
     words: CommandOutput
     texts: Texts
     timeout_s: float
-    report: Callable[[Sent], None]
+    report: Callable[[SentRequest], None]
     line: Callable[[int, str], None]
     stopped: Callable[[], bool]
     phases_s: dict[str, float] = field(default_factory=dict)
@@ -382,7 +386,7 @@ class RemoteUpgrade:
             connection = SshSession(self.access, self.timeout_s)
         except Exception as error:
             why = connect_trouble(error, self.access, "--ssh-key", "--ssh-known-hosts")
-            found = Trouble(why.kind, why.sentence)
+            found = StepFailure(why.kind, why.sentence)
             self._record("connect", begun_ns, time.monotonic_ns(), found=found)
             raise StepFailedError("connect", found.kind, found.detail) from None
         self._record("connect", begun_ns, time.monotonic_ns())
@@ -407,17 +411,19 @@ class RemoteUpgrade:
         try:
             ended = connection.run(self.command, each, self.stopped)
         except Exception as error:
-            found = Trouble("closed_early", f"the connection broke: {error or type(error).__name__}")
+            found = StepFailure("closed_early", f"the connection broke: {error or type(error).__name__}")
             self._piece(phases.end(time.monotonic_ns()), found)
             raise StepFailedError("command", found.kind, found.detail) from None
         done_ns = time.monotonic_ns()
         for text in lines.end():
             take(text, done_ns)
         if ended.stopped:
-            self._piece(phases.end(done_ns), Trouble("aborted", "interrupted"))
+            self._piece(phases.end(done_ns), StepFailure("aborted", "interrupted"))
             raise UpgradeStopped
         if ended.silent:
-            outcome: Trouble | None = Trouble("timeout", f"no output for {self.timeout_s:g} s (--timeout-s)")
+            outcome: StepFailure | None = StepFailure(
+                "timeout", f"no output for {self.timeout_s:g} s (--timeout-s)"
+            )
         else:
             outcome = judge_output(self.words, self.texts, ended.exit_status, ended.signal, tail)
         last = phases.end(done_ns)
@@ -426,14 +432,14 @@ class RemoteUpgrade:
             raise StepFailedError(f"command: {last.name}", outcome.kind, outcome.detail)
         self.total_s = (done_ns - begun_ns) / 1e9
 
-    def _piece(self, piece: OutputPhase, found: Trouble | None = None) -> None:
+    def _piece(self, piece: OutputPhase, found: StepFailure | None = None) -> None:
         self.phases_s[piece.name] = self.phases_s.get(piece.name, 0.0) + (piece.end_ns - piece.start_ns) / 1e9
         self._record(f"command: {piece.name}", piece.start_ns, piece.end_ns, found=found)
 
-    def _record(self, step: str, start_ns: int, end_ns: int, found: Trouble | None = None) -> None:
+    def _record(self, step: str, start_ns: int, end_ns: int, found: StepFailure | None = None) -> None:
         total_us = (end_ns - start_ns) // 1000
         self.report(
-            Sent(
+            SentRequest(
                 step=step,
                 method="SSH",
                 url=f"ssh://{self.access}",
@@ -452,31 +458,31 @@ class RemoteUpgrade:
 
 def judge_output(
     command: CommandOutput, texts: Texts, exit_status: int | None, signal: str, tail: LastLines
-) -> Trouble | None:
-    """Return the trouble of a command that has ended, or None. `signal` is empty if none killed it."""
+) -> StepFailure | None:
+    """Return the failure of a command that has ended, or None. `signal` is empty if none killed it."""
     text, last = tail.text(), tail.text(3).replace("\n", " | ")
     if _DISK.search(text):
-        return Trouble("out_of_disk", last)
+        return StepFailure("out_of_disk", last)
     if _FATAL.search(text):
-        return Trouble("php_fatal", last)
-    if exit_status == 0 and says(" ".join(text.split()), command.complete):
+        return StepFailure("php_fatal", last)
+    if exit_status == 0 and contains_text(" ".join(text.split()), command.complete):
         return None
-    if says(text, texts.locked):
-        return Trouble("upgrade_locked", last)
-    if says(text, texts.up_to_date):
-        return Trouble("wrong_version", f"nothing to upgrade: {last}")
+    if contains_text(text, texts.locked):
+        return StepFailure("upgrade_locked", last)
+    if contains_text(text, texts.up_to_date):
+        return StepFailure("wrong_version", f"nothing to upgrade: {last}")
     if signal:
-        return Trouble("upgrade_failed", f"the command was killed by signal {signal}: {last}")
+        return StepFailure("upgrade_failed", f"the command was killed by signal {signal}: {last}")
     if exit_status is None:
-        return Trouble("closed_early", f"the connection ended before the command did: {last}")
+        return StepFailure("closed_early", f"the connection ended before the command did: {last}")
     if exit_status:
-        return Trouble("upgrade_failed", f"the command exited with {exit_status}: {last}")
-    return Trouble(
+        return StepFailure("upgrade_failed", f"the command exited with {exit_status}: {last}")
+    return StepFailure(
         "upgrade_failed", f"the command exited with 0, but did not say {command.complete!r}: {last}"
     )
 
 
-run = runs(UpgradeXenforo)
+run = on_locust(UpgradeXenforo)
 
 
 def _remote(text: str) -> str:

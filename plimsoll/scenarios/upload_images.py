@@ -17,9 +17,16 @@ from uuid import uuid4
 from pydantic import Field
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble, words
+from plimsoll.scenarios.running.client import (
+    Reply,
+    SiteClient,
+    StepFailedError,
+    StepFailure,
+    find_failure,
+    visible_text,
+)
 from plimsoll.scenarios.running.clonelist import Credentials, credentials
-from plimsoll.scenarios.running.locustfile import Say, locustfile, runs
+from plimsoll.scenarios.running.locustfile import Say, locustfile, on_locust
 from plimsoll.scenarios.running.settings import IdleKeys, origin
 from plimsoll.scenarios.wordpress.account import (
     Rest,
@@ -29,12 +36,12 @@ from plimsoll.scenarios.wordpress.account import (
     form_at,
     is_object,
     missing_sizes,
+    retry_logged_in,
+    retry_renewed,
     try_login,
-    twice,
-    with_login,
 )
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
-from plimsoll.scenarios.wordpress.content import default_folder, file_of, prepare
+from plimsoll.scenarios.wordpress.content import default_folder, file_of, make_missing
 
 ABOUT = {
     "does": "uploads 100 different photographs of 12 megapixels and more, each until all its sizes are there",
@@ -102,7 +109,9 @@ class UploadImages(Author):
         """
         if settings.images is None:
             folder = settings.cache or default_folder()
-            prepare(folder, settings.seed, settings.different, say, lambda: _see_that_it_can_log_in(settings))
+            make_missing(
+                folder, settings.seed, settings.different, say, lambda: _see_that_it_can_log_in(settings)
+            )
         else:
             photographs_in(settings.images)
 
@@ -190,7 +199,7 @@ class Library:
         def get() -> Reply:
             return self._site.get("upload page", "wp-admin/media-new.php", check=expect_logged_in(_has_form))
 
-        page = with_login(self._site, self._who, get)
+        page = retry_logged_in(self._site, self._who, get)
         self._nonce = dict(fields(form_at(page, _FORM)))["_wpnonce"]
 
     def upload(self, path: Path, created: Callable[[int], None]) -> int:
@@ -199,20 +208,20 @@ class Library:
         `created` gets the number as soon as the site names it, even in an error reply.
         """
 
-        def check(reply: Reply) -> Trouble | None:
+        def check(reply: Reply) -> StepFailure | None:
             if (number := attachment_number(reply)) is not None:
                 created(number)
-            return expect_logged_in(upload_trouble)(reply)
+            return expect_logged_in(find_upload_failure)(reply)
 
         def once() -> Reply:
             return self._send(path, check)
 
-        number = int(twice(once, self.open).data["data"]["id"])
+        number = int(retry_renewed(once, self.open).data["data"]["id"])
         created(number)
         return number
 
-    def _send(self, path: Path, check: Callable[[Reply], Trouble | None]) -> Reply:
-        name = named(path, self._run)
+    def _send(self, path: Path, check: Callable[[Reply], StepFailure | None]) -> Reply:
+        name = upload_name(path, self._run)
         sent = {"name": name, "action": "upload-attachment", "_wpnonce": self._nonce}
         kind = guess_type(name)[0] or "application/octet-stream"
         try:
@@ -235,42 +244,42 @@ class Library:
         return data
 
 
-def named(path: Path, run: str) -> str:
+def upload_name(path: Path, run: str) -> str:
     """Return the name under which the file at `path` is uploaded by the run named `run`. Pure."""
     stem, end = (_UNSAFE.sub("-", part) for part in (path.stem, path.suffix))
     return f"{stem[:_LONGEST_STEM]}-{run}{end}"
 
 
-def _has_form(reply: Reply) -> Trouble | None:
-    if found := trouble(reply):
+def _has_form(reply: Reply) -> StepFailure | None:
+    if found := find_failure(reply):
         return found
     form = form_at(reply, _FORM)
     if form is None or "_wpnonce" not in dict(fields(form)):
-        return Trouble("check_failed", f"no upload form: {words(reply.text)}")
+        return StepFailure("check_failed", f"no upload form: {visible_text(reply.text)}")
     return None
 
 
-def upload_trouble(reply: Reply) -> Trouble | None:
-    """Return the trouble in an upload's reply, or None; a refusal has status 200. Pure."""
+def find_upload_failure(reply: Reply) -> StepFailure | None:
+    """Return the failure in an upload's reply, or None; a refusal has status 200. Pure."""
     text = reply.text.strip()
     if text == "-1":
-        return Trouble("nonce_expired", f"status {reply.status}: -1")
+        return StepFailure("nonce_expired", f"status {reply.status}: -1")
     if reply.status == 413:
-        return Trouble("upload_refused", f"status 413, the file is too large: {words(text)}")
-    if found := trouble(reply):
+        return StepFailure("upload_refused", f"status 413, the file is too large: {visible_text(text)}")
+    if found := find_failure(reply):
         return found
     data = _mapping(reply.data)
     inner = _mapping(data.get("data"))
     if data.get("success") is True and str(inner.get("id", "")).isdigit():
         return None
-    message = words(str(inner.get("message") or text))
+    message = visible_text(str(inner.get("message") or text))
     if _NOT_MOVED.search(message):  # WordPress itself does not know why; a clone's folder is rarely read-only
-        return Trouble("out_of_disk", f"{message} (The disk is full, or PHP may not write there.)")
+        return StepFailure("out_of_disk", f"{message} (The disk is full, or PHP may not write there.)")
     if _NOT_ALLOWED.search(message):
-        return Trouble("no_permission", message)
+        return StepFailure("no_permission", message)
     if data.get("success") is False:
-        return Trouble("upload_refused", message)
-    return Trouble("check_failed", f"status {reply.status}, not the uploader's answer: {message}")
+        return StepFailure("upload_refused", message)
+    return StepFailure("check_failed", f"status {reply.status}, not the uploader's answer: {message}")
 
 
 def size_files(attachment: dict[str, Any]) -> list[str]:
@@ -333,7 +342,7 @@ class Multipart:
         self._file.close()
 
 
-run = runs(UploadImages)
+run = on_locust(UploadImages)
 
 
 locustfile(UploadImages)

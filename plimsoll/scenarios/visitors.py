@@ -11,8 +11,8 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.scenarios.k6.build import k6_program
 from plimsoll.scenarios.k6.run import Job, Progress, Say, k6_hosts, run_k6
-from plimsoll.scenarios.running.access import ACCESS_FILES, access_of, script_access
-from plimsoll.scenarios.running.session import facts, run_directory
+from plimsoll.scenarios.running.access import ACCESS_FILES, read_access, script_access
+from plimsoll.scenarios.running.session import build_facts, run_directory
 from plimsoll.scenarios.running.settings import HostPort, IdleKeys, ScenarioSettings, origin
 
 ABOUT = {
@@ -145,7 +145,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
 
     Raises SettingsError for a file of pages that cannot be used, NoK6Error.
     """
-    access = access_of(settings)
+    access = read_access(settings)
     if settings.pages is not None:
         check_pages(settings.pages, settings.target)
     k6, version = k6_program(say)
@@ -172,7 +172,7 @@ def script_settings(settings: Settings) -> ScriptSettings:
         **settings.model_dump(exclude={"pages", *ACCESS_FILES}),
         pages=settings.pages.resolve() if settings.pages else None,
         hosts=k6_hosts(settings.target, settings.connect_to) if settings.connect_to else {},
-        access=script_access(access_of(settings)),
+        access=script_access(read_access(settings)),
     )
 
 
@@ -235,7 +235,7 @@ def check_pages(path: Path, target: str) -> None:
 
 def _facts(settings: Settings, version: str) -> RunFacts:
     open_loop = settings.model != "ramping-vus"
-    run_facts = facts("visitors", settings, loop="open" if open_loop else "closed", k6=version)
+    run_facts = build_facts("visitors", settings, loop="open" if open_loop else "closed", k6=version)
     if settings.stages:
         speed = f"{'rate' if open_loop else 'visitors'} {settings.stages}"
     elif settings.model == "constant-arrival-rate":

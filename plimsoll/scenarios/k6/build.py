@@ -35,9 +35,9 @@ def k6_program(say: Say, environment: Mapping[str, str] = os.environ) -> tuple[P
     if own := environment.get("PLIMSOLL_K6"):
         return _own(own)
     wanted = pinned_version((MODULE / "go.mod").read_text(encoding="utf-8"))
-    if version_of(BINARY) != wanted:
+    if k6_version(BINARY) != wanted:
         with _lock():
-            if version_of(BINARY) != wanted:  # another may have built it meanwhile
+            if k6_version(BINARY) != wanted:  # another may have built it meanwhile
                 _build(wanted, say)
     return BINARY, wanted
 
@@ -50,7 +50,7 @@ def pinned_version(go_mod: str) -> str:
     return found[1]
 
 
-def version_of(program: Path) -> str | None:
+def k6_version(program: Path) -> str | None:
     """Return the version that `k6 version` prints: `1.4.0`; None if the program is missing or is not k6."""
     try:
         said = subprocess.run(  # noqa: S603 our own, or the user's
@@ -64,7 +64,7 @@ def version_of(program: Path) -> str | None:
 
 def _own(given: str) -> tuple[Path, str]:
     found = shutil.which(given)
-    version = version_of(Path(found)) if found else None
+    version = k6_version(Path(found)) if found else None
     if found is None or version is None:
         raise NoK6Error(f"PLIMSOLL_K6: {given} is not a k6 that can be run; unset it to use the pinned one")
     if tuple(map(int, version.split(".")[:2])) < OLDEST:

@@ -106,8 +106,8 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
                 process.wait()
             os.close(descriptor)
             log = _censor(directory / K6_LOG_FILE, job.secrets)
-        status, reason = status_and_reason(
-            ending(code, interrupts.count > 0, log), samples, run.target_died, job.one_failure_a_day
+        status, reason = run_status(
+            k6_status(code, interrupts.count > 0, log), samples, run.target_died, job.one_failure_a_day
         )
         limited = limited_reason(run, samples.assembler, job.remedy)
         run.update(generator_limited=limited is not None, generator_limited_reason=limited)
@@ -219,7 +219,7 @@ class Samples:
     deposit: Deposit
 
 
-def ending(code: int, interrupted: bool, log: str) -> tuple[Status, str | None]:
+def k6_status(code: int, interrupted: bool, log: str) -> tuple[Status, str | None]:
     """Return status and reason of a run, from k6's exit code and the errors that it logged. Pure."""
     if interrupted or code == INTERRUPTED:
         return "interrupted", "interrupted from the keyboard"
@@ -237,7 +237,7 @@ def last_error(log: str) -> str | None:
     return re.sub(r"\s+at \S+ \(file:.*$", "", lines[0])[:300] if lines else None
 
 
-def status_and_reason(
+def run_status(
     how: tuple[Status, str | None], samples: Samples, died: str | None, one_failure_a_day: bool
 ) -> tuple[Status, str | None]:
     """Return status and reason: a run in which nothing succeeded has failed, however k6 ended. Pure.

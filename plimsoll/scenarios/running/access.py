@@ -51,7 +51,7 @@ class AccessSettings(Protocol):
 
 
 @dataclass(frozen=True)
-class Access:
+class SiteAccess:
     """What goes with every request to the target; none of it shows in any representation.
 
     `headers` include that of the password; `certificate` is of paths: the certificate's and the key's.
@@ -69,7 +69,7 @@ class Access:
         return text
 
 
-def access_of(settings: AccessSettings) -> Access:
+def read_access(settings: AccessSettings) -> SiteAccess:
     """Read the files that `settings` name. Raises SettingsError for the first that cannot be used."""
     headers = read_headers(settings.header_file) if settings.header_file else ()
     host = urlsplit(settings.target).hostname
@@ -85,10 +85,10 @@ def access_of(settings: AccessSettings) -> Access:
     if settings.client_cert:
         certificate = (str(settings.client_cert), str(settings.client_key or settings.client_cert))
     long_enough = {secret for secret in secrets if len(secret) >= _SHORTEST}
-    return Access(headers, cookies, certificate, tuple(sorted(long_enough, key=len, reverse=True)))
+    return SiteAccess(headers, cookies, certificate, tuple(sorted(long_enough, key=len, reverse=True)))
 
 
-def script_access(access: Access) -> dict[str, Any]:
+def script_access(access: SiteAccess) -> dict[str, Any]:
     """Return what k6/access.js reads: headers, cookies, and the texts of certificate and key.
 
     Raises SettingsError for files that went since they were checked.

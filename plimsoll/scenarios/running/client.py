@@ -23,7 +23,7 @@ import urllib3
 import urllib3.exceptions as u3
 from requests.adapters import HTTPAdapter
 
-from plimsoll.scenarios.running.access import access_of
+from plimsoll.scenarios.running.access import read_access
 from plimsoll.scenarios.running.settings import SiteSettings, origin
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Plimsoll"
@@ -31,7 +31,7 @@ _CHUNK = 1 << 16
 _LONGEST_CONNECT_S = 30.0
 _PORT = re.compile(r":[0-9]*$")
 _CPU = re.compile(r"(?:^|,)\s*cpu\s*;[^,]*?dur=([0-9.]+)")
-_LONGEST = 200_000  # trouble stands at the start or the end of a page, never deep in an article
+_LONGEST = 200_000  # failures show at the start or the end of a page, never deep in an article
 _FATAL = re.compile(
     r"<b>(?:PHP )?(?:Fatal|Parse) error</b>|^PHP (?:Fatal|Parse) error:"
     r"|\bUncaught (?:\w*Error|\w*Exception)\b.{0,400}(?:thrown in|Stack trace)"
@@ -99,39 +99,39 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class StepFailure:
     """A kind of `errors.json`, and the site's own words."""
 
     kind: str
     detail: str
 
 
-def trouble(reply: Reply) -> Trouble | None:
-    """Return the trouble in `reply`, or None. A status of 400 or more is always one."""
+def find_failure(reply: Reply) -> StepFailure | None:
+    """Return the failure in `reply`, or None. A status of 400 or more is always one."""
     text = reply.text
     if len(text) > 2 * _LONGEST:
         text = text[:_LONGEST] + text[-_LONGEST:]
     if reply.status in (502, 503, 504) and _by_proxy(reply, text):
-        return Trouble("backend_dead", f"status {reply.status} from the proxy: {words(text)}")
+        return StepFailure("backend_dead", f"status {reply.status} from the proxy: {visible_text(text)}")
     if reply.status == 503 and (_MAINTENANCE.search(text) or reply.headers.get("retry-after") == "600"):
-        return Trouble(
+        return StepFailure(
             "upgrade_locked",
-            f"the site is in maintenance mode: {words(text)} If no upgrade is running, one has broken off: "
-            "delete the file .maintenance beside wp-config.php",
+            f"the site is in maintenance mode: {visible_text(text)} If no upgrade is running, one has broken "
+            "off: delete the file .maintenance beside wp-config.php",
         )
     if _DISK.search(text):
-        return Trouble("out_of_disk", words(text, _DISK))
+        return StepFailure("out_of_disk", visible_text(text, _DISK))
     if _FATAL.search(text):
-        return Trouble("php_fatal", words(text, _FATAL))
+        return StepFailure("php_fatal", visible_text(text, _FATAL))
     if _DATABASE.search(text) and reply.status >= 500:
-        return Trouble("backend_dead", words(text, _DATABASE))
+        return StepFailure("backend_dead", visible_text(text, _DATABASE))
     if reply.status < 400:
         return None
     if _NONCE.search(text) or (reply.status == 403 and text.strip() == "-1"):
-        return Trouble("nonce_expired", words(text, _NONCE))
+        return StepFailure("nonce_expired", visible_text(text, _NONCE))
     if reply.status in (401, 403, 500) and _FORBIDDEN.search(text):
-        return Trouble("no_permission", words(text, _FORBIDDEN))
-    return Trouble("http_error", f"status {reply.status}: {words(text)}")
+        return StepFailure("no_permission", visible_text(text, _FORBIDDEN))
+    return StepFailure("http_error", f"status {reply.status}: {visible_text(text)}")
 
 
 def _by_proxy(reply: Reply, text: str) -> bool:
@@ -145,7 +145,7 @@ def _by_proxy(reply: Reply, text: str) -> bool:
     )
 
 
-def words(html: str, near: re.Pattern[str] | None = None) -> str:
+def visible_text(html: str, near: re.Pattern[str] | None = None) -> str:
     """Return up to 200 characters of the visible text in `html`, near a match of `near` if there is one."""
     found = near.search(html) if near else None
     if found:
@@ -164,12 +164,12 @@ class StepFailedError(Exception):
         self.step, self.kind, self.detail, self.hopeless = step, kind, detail, hopeless
 
 
-Check = Callable[[Reply], Trouble | None]
+Check = Callable[[Reply], StepFailure | None]
 Chunk = Callable[[int, bytes], None]  # monotonic_ns, bytes
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """One request and its outcome; `start_ns` is of the monotonic clock."""
 
     step: str
@@ -201,7 +201,9 @@ class _Exchange:
 class SiteClient:
     """A client of one site; it reaches no other host and passes each request to `report`."""
 
-    def __init__(self, settings: SiteSettings, report: Callable[[Sent], None], connections: int = 2) -> None:
+    def __init__(
+        self, settings: SiteSettings, report: Callable[[SentRequest], None], connections: int = 2
+    ) -> None:
         """Keep up to `connections` open, which many requests at a time may need."""
         self.base = settings.target + "/"
         self._timeouts_s = (min(settings.timeout_s, _LONGEST_CONNECT_S), settings.timeout_s)
@@ -210,7 +212,7 @@ class SiteClient:
         self._session.trust_env = False  # no proxy, no .netrc: the load goes to the target
         self._session.verify = not settings.insecure
         self._session.headers["User-Agent"] = AGENT
-        self._access = access_of(settings)
+        self._access = read_access(settings)
         self._let_in()
         if settings.insecure:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
@@ -260,7 +262,7 @@ class SiteClient:
         path: str,
         *,
         base: str | None = None,
-        check: Check = trouble,
+        check: Check = find_failure,
         each: Chunk | None = None,
         headers: dict[str, str] | None = None,
         due_ns: int = 0,
@@ -268,7 +270,7 @@ class SiteClient:
     ) -> Reply:
         """Send one request (`data=`, `files=` or `json=` as in requests) and return the whole reply.
 
-        Redirects are not followed. A trouble found by `check`, or a missing response, makes the request an
+        Redirects are not followed. A failure found by `check`, or a missing response, makes the request an
         error and raises StepFailedError. `each` takes the body piece by piece, with the instant of each; the
         reply's body is then empty, except that of an error. `due_ns` (monotonic) is when it was due; 0: when
         it starts.
@@ -276,19 +278,19 @@ class SiteClient:
         url = self.url(step, path, base)
         request = self._session.prepare_request(requests.Request(method, url, headers=headers, **body))
         one = _Exchange()
-        found: Trouble | None = None
+        found: StepFailure | None = None
         try:
             reply = self._exchange(request, one, each)
             found = check(reply)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             reply, found = (
                 None,
-                Trouble(error_kind(error), (str(error).splitlines() or [type(error).__name__])[0]),
+                StepFailure(error_kind(error), (str(error).splitlines() or [type(error).__name__])[0]),
             )
         if found:
-            found = Trouble(found.kind, self._access.hidden(found.detail))
+            found = StepFailure(found.kind, self._access.hidden(found.detail))
         done_ns = one.done_ns or time.monotonic_ns()
-        sent = Sent(
+        sent = SentRequest(
             step,
             method,
             url,

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.yamlfile import parse_model, read_model
-from plimsoll.scenarios.running.access import access_of, first_line_of
+from plimsoll.scenarios.running.access import first_line_of, read_access
 from plimsoll.scenarios.running.settings import (
     AccountSettings,
     BaseUrl,
@@ -44,7 +44,7 @@ class ConsentError(PlimsollError):
 
 def require_ready(scenario: str, settings: ScenarioSettings) -> None:
     """Check that the scenario may start. Raises PlimsollError with all that is against it."""
-    checks: list[Callable[[], object]] = [lambda: access_of(settings)]
+    checks: list[Callable[[], object]] = [lambda: read_access(settings)]
     if isinstance(settings, AccountSettings) and settings.needs_account:
         checks.append(lambda: credentials(settings))
     if isinstance(settings, ChangingSettings):
@@ -275,7 +275,7 @@ def without_entry(text: str, unwanted: Callable[[Clone], bool]) -> str:
 
 
 @contextmanager
-def being_changed(path: Path) -> Iterator[Callable[[str], None]]:
+def lock_list(path: Path) -> Iterator[Callable[[str], None]]:
     """Keep other writers of `path` out; yield what replaces the file whole. Raises SettingsError."""
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)

@@ -24,14 +24,14 @@ from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.folders import point_latest
 from plimsoll.rundir.names import FACTS_FILE, SHARDS_FOLDER
-from plimsoll.scenarios.running.client import Sent, SiteClient, StepFailedError
+from plimsoll.scenarios.running.client import SentRequest, SiteClient, StepFailedError
 from plimsoll.scenarios.running.clonelist import require_ready
-from plimsoll.scenarios.running.session import HOPELESS_IN_A_ROW, Session, Work, run_directory
+from plimsoll.scenarios.running.session import HOPELESS_IN_A_ROW, Iterations, Session, run_directory
 from plimsoll.scenarios.running.settings import (
     IteratedSettings,
     add_to_locust,
     cautions,
-    from_locust,
+    read_locust_options,
 )
 
 # Seconds without a sign of life until a worker passes for lost. Locust's 3 are less than a busy machine takes
@@ -170,11 +170,11 @@ class ScenarioUser(User):
                 self.fault(error)
             raise
 
-    def _sent(self, sent: Sent) -> None:
+    def _sent(self, sent: SentRequest) -> None:
         self.session.sent(sent, self.iteration, self.number)
 
 
-def runs(user: type[ScenarioUser]) -> Callable[[IteratedSettings, Progress, Say], tuple[Path, bool]]:
+def on_locust(user: type[ScenarioUser]) -> Callable[[IteratedSettings, Progress, Say], tuple[Path, bool]]:
     """Return the function that runs the scenario headless: its directory, and whether all went well."""
 
     def run(settings: IteratedSettings, progress: Progress, say: Say) -> tuple[Path, bool]:
@@ -196,7 +196,7 @@ def run_headless(
     """
     user.host = settings.target
     environment = Environment(user_classes=[user], host=settings.target)
-    work = Work(settings.planned)
+    work = Iterations(settings.planned)
     handler = _EndOnInterrupt(work, say)
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -227,7 +227,7 @@ def run_headless(
 class _EndOnInterrupt:
     """A signal handler: the first interrupt ends the work, the second the run."""
 
-    def __init__(self, work: Work, say: Say) -> None:
+    def __init__(self, work: Iterations, say: Say) -> None:
         self._work, self._say, self.left = work, say, False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -268,7 +268,7 @@ class _LocustRun:
             self.master = Master(environment.runner)
 
         def check(options: dict[str, Any], host: str | None) -> None:
-            require_ready(self._user.scenario, from_locust(self._user.settings_type, options, host))
+            require_ready(self._user.scenario, read_locust_options(self._user.settings_type, options, host))
 
         refuse_on_page(environment, check)
 
@@ -285,7 +285,9 @@ class _LocustRun:
         users = runner.target_user_count if runner and runner.target_user_count else options.get("num_users")
         if isinstance(runner, WorkerRunner):  # its own users are a share of those that shape the load
             users = users_of(options) or users
-        settings = from_locust(self._user.settings_type, options | {"num_users": users}, environment.host)
+        settings = read_locust_options(
+            self._user.settings_type, options | {"num_users": users}, environment.host
+        )
         require_ready(self._user.scenario, settings)
         for caution in cautions(settings):
             print(f"{self._user.scenario}: {caution}", file=sys.stderr)
@@ -297,7 +299,7 @@ class _LocustRun:
             directory, index, shares = shard_of(runner.client_id, options)
         else:
             directory, index, shares = run_directory(settings.out, self._user.scenario), 0, 1
-        work = Work(settings.planned, index, shares)
+        work = Iterations(settings.planned, index, shares)
         self.session = Session(
             self._user.scenario, settings, directory, work, environment.events.request.fire
         )

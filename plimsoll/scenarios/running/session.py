@@ -28,7 +28,7 @@ from plimsoll.rundir.request import Request
 from plimsoll.rundir.runfacts import Load, Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter, Status
 from plimsoll.scenarios.running.access import ACCESS_FILES
-from plimsoll.scenarios.running.client import Sent, StepFailedError
+from plimsoll.scenarios.running.client import SentRequest, StepFailedError
 from plimsoll.scenarios.running.settings import BEGIN_VARIABLE, IteratedSettings, ScenarioSettings
 
 # After this many failed iterations in a row the run ends.
@@ -68,7 +68,7 @@ SHAPELESS = {
 _SECRET = ("ssh_command",)  # it may hold a password
 
 
-class Work:
+class Iterations:
     """The iterations 1 … total, each handed out once; this process has share `index` of `shares`.
 
     Shares are dealt like cards, so that together they are all iterations, each exactly once. Without a total
@@ -117,7 +117,12 @@ class Session:
     """One run of a scenario in one process: records what its users do."""
 
     def __init__(
-        self, scenario: str, settings: IteratedSettings, directory: Path, work: Work, fire: Callable[..., Any]
+        self,
+        scenario: str,
+        settings: IteratedSettings,
+        directory: Path,
+        work: Iterations,
+        fire: Callable[..., Any],
     ) -> None:
         """Start the run directory. `fire` is Locust's request event: its listeners see every request."""
         self.settings, self.directory, self.work = settings, directory, work
@@ -126,7 +131,9 @@ class Session:
         self.hopeless: str | None = None
         self._told, self._first_begins = threading.Lock(), threading.Lock()  # Locust's are of greenlets
         self._one_has_begun = False
-        self.writer = RunWriter(directory, facts(scenario, settings, locust=version("locust")), summarise)
+        self.writer = RunWriter(
+            directory, build_facts(scenario, settings, locust=version("locust")), summarise
+        )
 
     @cached_property
     def run_name(self) -> str:
@@ -174,7 +181,7 @@ class Session:
         self._users += 1
         return self.work.index * _USERS_A_SHARE + self._users
 
-    def sent(self, sent: Sent, iteration: int, client: int) -> None:
+    def sent(self, sent: SentRequest, iteration: int, client: int) -> None:
         """Take one request: fire Locust's event for it, whose listener `recorded` writes it down."""
         self._fire(
             request_type=sent.method,
@@ -189,14 +196,14 @@ class Session:
     def recorded(self, response_time: float, context: dict[str, Any], **further: Any) -> None:
         """Write down one request from Locust's event, whose milliseconds are not rounded."""
         sent = context.get("sent")
-        if not isinstance(sent, Sent):
+        if not isinstance(sent, SentRequest):
             return
         try:
             self._write_down(sent, response_time, context["iteration"], context["client"])
         except OutputError as error:  # the disk is full: Locust would go on, and log it for each request
             self.give_up(str(error))
 
-    def _write_down(self, sent: Sent, response_time: float, iteration: int, client: int) -> None:
+    def _write_down(self, sent: SentRequest, response_time: float, iteration: int, client: int) -> None:
         self.writer.request(
             Request(
                 due_ns=max(self.writer.since_start_ns(sent.due_ns or sent.start_ns), 0),
@@ -236,7 +243,9 @@ class Session:
 
     def finish(self) -> bool:
         """Finish the run directory; return True if all was done without a failed step."""
-        status, reason = ending(self.work, self.hopeless, self.settings.duration_s, self.writer.target_died)
+        status, reason = session_status(
+            self.work, self.hopeless, self.settings.duration_s, self.writer.target_died
+        )
         self.writer.finish(status, reason)
         return self.well
 
@@ -246,8 +255,8 @@ class Session:
         return self.writer.facts.status == "complete" and not self.writer.failed_steps
 
 
-def ending(
-    work: Work, hopeless: str | None, duration_s: float | None, died: str | None
+def session_status(
+    work: Iterations, hopeless: str | None, duration_s: float | None, died: str | None
 ) -> tuple[Status, str | None]:
     """Return how a run ended, and why; `died` says that its target did. Pure."""
     if hopeless:
@@ -280,7 +289,7 @@ def is_run_name(text: str) -> bool:
     return NAME.fullmatch(text) is not None
 
 
-def facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str) -> RunFacts:
+def build_facts(scenario: str, settings: Any, *, loop: str = "closed", **program: str) -> RunFacts:
     """Return the facts for `run.json` of a scenario that starts now; `settings` are ScenarioSettings."""
     users = getattr(settings, "users", 1)
     return RunFacts.model_validate(

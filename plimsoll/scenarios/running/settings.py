@@ -238,7 +238,7 @@ def origin(url: str) -> tuple[str, str, int]:
     return parts.scheme, (parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def never(value: float | None) -> None:
+def refuse_duration(value: float | None) -> None:
     """Refuse a duration, for upgrades. Raises ValueError."""
     if value is not None:
         raise ValueError("cannot be set: an upgrade runs once, to its end")
@@ -308,7 +308,7 @@ def add_to_locust(model: type[BaseModel], parser: "LocustArgumentParser") -> Non
             )
 
 
-def from_locust(model: type[Settings], options: Mapping[str, Any], host: str | None) -> Settings:
+def read_locust_options(model: type[Settings], options: Mapping[str, Any], host: str | None) -> Settings:
     """Return the settings in Locust's options; `host` is its option for the target.
 
     Raises SettingsError.
@@ -318,10 +318,10 @@ def from_locust(model: type[Settings], options: Mapping[str, Any], host: str | N
         for name, field in model.model_fields.items()
         if name != "target" and not _is_default(field, value := options.get(_LOCUST_OPTIONS.get(name, name)))
     }
-    return validated(model, values | {"target": host})
+    return validate_options(model, values | {"target": host})
 
 
-def validated(model: type[Settings], options: Mapping[str, Any]) -> Settings:
+def validate_options(model: type[Settings], options: Mapping[str, Any]) -> Settings:
     """Return `options` as a checked model; None and empty text mean the default. Raises SettingsError."""
     values = {name: value for name, value in options.items() if value is not None and value != ""}
     try:

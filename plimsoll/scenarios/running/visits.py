@@ -24,7 +24,7 @@ from plimsoll.common.hostile import printable
 from plimsoll.rundir.events import PROBES
 from plimsoll.rundir.names import PROBES_FILE
 from plimsoll.rundir.writer import RunWriter
-from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble
+from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure, find_failure
 from plimsoll.scenarios.running.settings import IdleKeys, ScenarioSettings, origin
 
 VISITORS, MEMBERS = "visitors", "members"
@@ -43,10 +43,10 @@ COLUMNS = ("due_ns", "who", "page", "lag_us", "total_us", "status", "error")
 _LOOK_S = 0.05
 
 # Asks for a page; returns its status (0: no answer) and the kind of error, `GOOD` if it is a page.
-Ask = Callable[[str], tuple[int, str]]
+FetchPage = Callable[[str], tuple[int, str]]
 GOOD = "none"
 HELD_BACK = "held_back"  # not sent, since many before it had no answer yet: it says nothing
-MAINTENANCE = "upgrade_locked"  # what `trouble` calls WordPress's maintenance page
+MAINTENANCE = "upgrade_locked"  # what `find_failure` calls WordPress's maintenance page
 _NS = 1e6  # of a millisecond
 
 
@@ -121,7 +121,7 @@ class Visits:
             self._close.callback(client.close)
         if not self._interval_ms:
             return self
-        asks = {who: asker(client) for who, client in self._clients.items()}
+        asks = {who: page_fetcher(client) for who, client in self._clients.items()}
         if pages := self._good_pages(asks):
             self._file = ProbesFile(self._writer.directory / PROBES_FILE, self._writer.since_start_ns)
             self._close.callback(self._file.close)
@@ -152,12 +152,12 @@ class Visits:
         self._prober.stop()
         self._tell(self._prober)
         for who, visits in self._prober.visits.items():
-            found = felt(visits, since_ns, self._prober.end_ns)
+            found = measure_outages(visits, since_ns, self._prober.end_ns)
             self._measured(who, found, measure)
             if not found.is_over:
                 self._writer.event(PROBES, phase="not good again", who=who, waited_s=_MOST_S)
 
-    def _good_pages(self, asks: dict[str, "Ask"]) -> list[str]:
+    def _good_pages(self, asks: dict[str, "FetchPage"]) -> list[str]:
         """Return the pages that everybody gets before anything is done."""
         good = []
         for page in self._asked_for() or self._reachable():
@@ -195,11 +195,13 @@ class Visits:
         if self._file and self._file.broken:
             writer.event(PROBES, phase="not kept", detail=self._file.broken)
         for who, visits in prober.visits.items():
-            for start_ns, stop_ns in episodes(outages(visits, prober.end_ns), prober.end_ns, _APART_NS):
+            for start_ns, stop_ns in join_outages(
+                find_outages(visits, prober.end_ns), prober.end_ns, _APART_NS
+            ):
                 writer.event(f"outage: {who}", phase="start", t_ns=writer.since_start_ns(start_ns))
                 writer.event(f"outage: {who}", phase="stop", t_ns=writer.since_start_ns(stop_ns))
 
-    def _measured(self, who: str, found: "Felt", measure: Measure) -> None:
+    def _measured(self, who: str, found: "OutageFigures", measure: Measure) -> None:
         measure(f"outage: {who}", found.outage_ms, found.ended_ns)
         if not self._closed_before:  # a forum's closed page is in its own words: an error as any other
             measure(f"maintenance: {who}", found.maintenance_ms, found.ended_ns)
@@ -238,16 +240,16 @@ class RealClock:
         return gevent.spawn(act, *args)
 
 
-def asker(site: SiteClient, longest_s: float = LONGEST_S) -> Ask:
+def page_fetcher(site: SiteClient, longest_s: float = LONGEST_S) -> FetchPage:
     """Return what asks `site` for a page; an answer that is not whole after `longest_s` is a time-out."""
 
     def ask(page: str) -> tuple[int, str]:
         status = 0
 
-        def check(reply: Reply) -> Trouble | None:
+        def check(reply: Reply) -> StepFailure | None:
             nonlocal status
             status = reply.status
-            return page_trouble(reply)
+            return find_page_failure(reply)
 
         try:
             with gevent.Timeout(longest_s, False):
@@ -260,11 +262,11 @@ def asker(site: SiteClient, longest_s: float = LONGEST_S) -> Ask:
     return ask
 
 
-def page_trouble(reply: Reply) -> Trouble | None:
+def find_page_failure(reply: Reply) -> StepFailure | None:
     """Return why a reply is not the page that it was before, or None."""
-    if found := trouble(reply):
+    if found := find_failure(reply):
         return found
-    return Trouble("check_failed", f"leads to {reply.location}") if reply.location else None
+    return StepFailure("check_failed", f"leads to {reply.location}") if reply.location else None
 
 
 class Prober:
@@ -276,7 +278,7 @@ class Prober:
 
     def __init__(
         self,
-        asks: Mapping[str, Ask],
+        asks: Mapping[str, FetchPage],
         pages: Sequence[str],
         interval_ns: int,
         keep: Callable[[str, Visit], None],
@@ -409,7 +411,7 @@ class Outage:
 
 
 @dataclass(frozen=True)
-class Felt:
+class OutageFigures:
     """Figures in ms. None where there is none: no good page, no outage, or one that did not end."""
 
     outage_ms: float
@@ -420,7 +422,7 @@ class Felt:
     is_over: bool
 
 
-def outages(visits: Iterable[Visit], end_ns: int) -> list[Outage]:
+def find_outages(visits: Iterable[Visit], end_ns: int) -> list[Outage]:
     """Return the outages in `visits`, in order; one that is not over by `end_ns` counts to there."""
     sent = (visit for visit in visits if visit.error != HELD_BACK)
     ordered = sorted(sent, key=lambda visit: visit.due_ns)
@@ -441,13 +443,13 @@ def outages(visits: Iterable[Visit], end_ns: int) -> list[Outage]:
     return found
 
 
-def felt(visits: Sequence[Visit], since_ns: int, end_ns: int) -> Felt:
+def measure_outages(visits: Sequence[Visit], since_ns: int, end_ns: int) -> OutageFigures:
     """Return what `visits` felt until `end_ns`.
 
     The longest gap is between two good pages that came one after the other. `first_good_ms` is from
     `since_ns` until the first good page after the last outage had come.
     """
-    found = outages(visits, end_ns)
+    found = find_outages(visits, end_ns)
     last = found[-1] if found else None
     good = sorted((visit for visit in visits if visit.is_good), key=lambda visit: visit.done_ns)
     gaps = [(later.done_ns - before.done_ns) / _NS for before, later in pairwise(good)]
@@ -457,7 +459,7 @@ def felt(visits: Sequence[Visit], since_ns: int, end_ns: int) -> Felt:
     if last and last.stop_ns is not None:
         stop_ns = last.stop_ns
         first = (min(visit.done_ns for visit in good if visit.due_ns >= stop_ns) - since_ns) / _NS
-    return Felt(
+    return OutageFigures(
         outage_ms=sum((_stop(one, end_ns) - one.start_ns) / _NS for one in found),
         maintenance_ms=sum(one.maintenance_ns / _NS for one in found),
         longest_gap_ms=max(gaps, default=None),
@@ -467,7 +469,7 @@ def felt(visits: Sequence[Visit], since_ns: int, end_ns: int) -> Felt:
     )
 
 
-def episodes(found: Iterable[Outage], end_ns: int, apart_ns: int) -> list[tuple[int, int]]:
+def join_outages(found: Iterable[Outage], end_ns: int, apart_ns: int) -> list[tuple[int, int]]:
     """Return from when to when outages lasted, those less than `apart_ns` apart as one.
 
     Where some pages are served from a cache and others are not, an outage is many short ones.

@@ -17,9 +17,9 @@ from plimsoll.scenarios.running.client import (
     Reply,
     SiteClient,
     StepFailedError,
-    Trouble,
-    trouble,
-    words,
+    StepFailure,
+    find_failure,
+    visible_text,
 )
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import SiteSettings
@@ -51,10 +51,10 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
     form = form_at(shown, _LOGIN_FORM)
     typed = {"log": who.user, "pwd": who.password, "wp-submit": "Log In", "testcookie": "1"}
 
-    def check(reply: Reply) -> Trouble | None:
-        found = trouble(reply) or _login_trouble(reply)
+    def check(reply: Reply) -> StepFailure | None:
+        found = find_failure(reply) or _find_login_failure(reply)
         # A site may echo the form: keep the password out of the run directory.
-        return Trouble(found.kind, found.detail.replace(who.password, "REDACTED")) if found else None
+        return StepFailure(found.kind, found.detail.replace(who.password, "REDACTED")) if found else None
 
     try:
         with login_turn(site.base, who.user):
@@ -64,24 +64,24 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
         raise StepFailedError(error.step, error.kind, error.detail, hopeless=hopeless) from None
 
 
-def _has_form(reply: Reply) -> Trouble | None:
-    if (found := trouble(reply)) or reply.location:
+def _has_form(reply: Reply) -> StepFailure | None:
+    if (found := find_failure(reply)) or reply.location:
         return found
     if form_at(reply, _LOGIN_FORM) is None:
-        return Trouble(
-            "check_failed", f"no login form: {words(reply.text)} (Was the login moved? --login-path)"
+        return StepFailure(
+            "check_failed", f"no login form: {visible_text(reply.text)} (Was the login moved? --login-path)"
         )
     return None
 
 
-def _login_trouble(reply: Reply) -> Trouble | None:
+def _find_login_failure(reply: Reply) -> StepFailure | None:
     """Return the reason for a failed login, or None."""
     # After a success some sites ask for the administrator's address first; the cookie is valid already.
     if reply.status == 302 and "logged_in" in reply.headers.get("set-cookie", ""):
         return None
     said = reply.page.xpath("//*[@id='login_error']")
-    detail = " ".join(said[0].text_content().split()) if said else words(reply.text)
-    return Trouble("login_failed", detail or f"status {reply.status}, but no cookie came")
+    detail = " ".join(said[0].text_content().split()) if said else visible_text(reply.text)
+    return StepFailure("login_failed", detail or f"status {reply.status}, but no cookie came")
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def try_login(settings: SiteSettings, who: Credentials) -> None:
         site.close()
 
 
-def with_login(site: SiteClient, who: Credentials, act: Callable[[], T]) -> T:
+def retry_logged_in(site: SiteClient, who: Credentials, act: Callable[[], T]) -> T:
     """Return the result of `act`; if the login was lost, log in again and repeat it once."""
     try:
         return act()
@@ -131,11 +131,11 @@ def logged_out(reply: Reply) -> bool:
     return "wp-login.php" in reply.location or "reauth=1" in reply.location  # the latter wherever the form is
 
 
-def expect_logged_in(check: Check = trouble) -> Check:
+def expect_logged_in(check: Check = find_failure) -> Check:
     """Return `check` that also finds a lost login, as kind login_failed."""
 
-    def with_login(reply: Reply) -> Trouble | None:
-        return Trouble("login_failed", _LOST) if logged_out(reply) else check(reply)
+    def with_login(reply: Reply) -> StepFailure | None:
+        return StepFailure("login_failed", _LOST) if logged_out(reply) else check(reply)
 
     return with_login
 
@@ -143,12 +143,16 @@ def expect_logged_in(check: Check = trouble) -> Check:
 def rest_nonce(site: SiteClient, step: str = "nonce") -> str:
     """Return the nonce that goes into the header X-WP-Nonce of REST requests. Raises StepFailedError."""
 
-    def check(reply: Reply) -> Trouble | None:
+    def check(reply: Reply) -> StepFailure | None:
         if logged_out(reply) or reply.text.strip() in ("0", "-1"):
-            return Trouble("login_failed", _LOST)
-        if found := trouble(reply):
+            return StepFailure("login_failed", _LOST)
+        if found := find_failure(reply):
             return found
-        return None if _NONCE.fullmatch(reply.text.strip()) else Trouble("check_failed", words(reply.text))
+        return (
+            None
+            if _NONCE.fullmatch(reply.text.strip())
+            else StepFailure("check_failed", visible_text(reply.text))
+        )
 
     return site.get(step, "wp-admin/admin-ajax.php?action=rest-nonce", check=check).text.strip()
 
@@ -162,7 +166,7 @@ class Rest:
 
     def renew(self) -> None:
         """Ask for a nonce; log in again where the login was lost. Raises StepFailedError."""
-        self._nonce = with_login(self._site, self._who, lambda: rest_nonce(self._site))
+        self._nonce = retry_logged_in(self._site, self._who, lambda: rest_nonce(self._site))
 
     def get(self, step: str, path: str, query: Mapping[str, str], check: Check | None = None) -> Reply:
         """Send a GET; see `send`."""
@@ -205,7 +209,7 @@ class Rest:
                 **further,
             )
 
-        return twice(once, self.renew)
+        return retry_renewed(once, self.renew)
 
     def delete(self, step: str, kind: str, number: int) -> None:
         """Delete a post or an image, one of `KINDS`, for good, with its files and revisions."""
@@ -226,7 +230,7 @@ def rest_address(root: str, path: str, query: Mapping[str, str] | None = None) -
     return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
 
-def twice(act: Callable[[], Reply], renew: Callable[[], None]) -> Reply:
+def retry_renewed(act: Callable[[], Reply], renew: Callable[[], None]) -> Reply:
     """Return the result of `act`; if its nonce has expired, `renew` and repeat it once."""
     try:
         return act()
@@ -237,15 +241,17 @@ def twice(act: Callable[[], Reply], renew: Callable[[], None]) -> Reply:
     return act()
 
 
-def is_object(reply: Reply) -> Trouble | None:
-    """Return the trouble in a reply that is not a success with a JSON object, or None."""
-    if found := trouble(reply):
+def is_object(reply: Reply) -> StepFailure | None:
+    """Return the failure in a reply that is not a success with a JSON object, or None."""
+    if found := find_failure(reply):
         return found
     if reply.status in (200, 201) and isinstance(reply.data, dict):
         return None
     if reply.location:
-        return Trouble("check_failed", f"status {reply.status} leads to {reply.location}")
-    return Trouble("check_failed", f"status {reply.status} and no JSON object: {words(reply.text)}")
+        return StepFailure("check_failed", f"status {reply.status} leads to {reply.location}")
+    return StepFailure(
+        "check_failed", f"status {reply.status} and no JSON object: {visible_text(reply.text)}"
+    )
 
 
 def attachment_number(reply: Reply) -> int | None:

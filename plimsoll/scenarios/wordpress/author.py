@@ -13,7 +13,7 @@ from plimsoll.scenarios.running.session import CLEAN_UP
 from plimsoll.scenarios.running.settings import WordpressSettings
 from plimsoll.scenarios.wordpress.account import Rest, log_in
 
-Made = tuple[str, int]  # kind and number
+CreatedItem = tuple[str, int]  # kind and number
 # No later iteration of the same account can do better.
 _FOR_GOOD = ("no_permission", "login_failed")
 
@@ -42,9 +42,9 @@ class Author(ScenarioUser):
         self.run_name = self.session.run_name
         self.who = credentials(self.settings)
         self.rest = Rest(self.site, self.who)
-        self._of_iteration: list[Made] = []
-        self._succeeded: list[Made] = []
-        self._failed: list[Made] = []
+        self._of_iteration: list[CreatedItem] = []
+        self._succeeded: list[CreatedItem] = []
+        self._failed: list[CreatedItem] = []
         log_in(self.site, self.who)
 
     def iterate(self, number: int) -> None:
@@ -95,7 +95,7 @@ class Author(ScenarioUser):
         if last:
             raise last
 
-    def _event(self, event: str, made: Made) -> None:
+    def _event(self, event: str, made: CreatedItem) -> None:
         (kind, number), writer = made, self.session.writer
         writer.event(
             event, kind=kind, id=number, run=self.run_name, iteration=self.iteration, client=self.number

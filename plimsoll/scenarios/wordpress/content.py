@@ -122,7 +122,7 @@ class Article:
         return "\n\n".join(part.block for part in (*self.parts, _paragraph(self.mark)))
 
 
-def article(seed: int, number: int, most_bytes: int) -> Article:
+def make_article(seed: int, number: int, most_bytes: int) -> Article:
     """Return article `number` of `seed`; its size is drawn up to `most_bytes`, small ones more often.
 
     Two articles differ when their seeds or numbers do.
@@ -143,7 +143,7 @@ def article(seed: int, number: int, most_bytes: int) -> Article:
     return Article(title, tuple(parts), mark)
 
 
-def revised(before: Article, seed: int, number: int, version: int) -> Article:
+def revise_article(before: Article, seed: int, number: int, version: int) -> Article:
     """Return the article as it is saved the `version`th time: one part is written anew, not longer."""
     chance = random.Random(f"revision {seed} {number} {version}")  # noqa: S311 no secret
     mark = _mark(seed, number, version)
@@ -231,7 +231,7 @@ def _thing(chance: random.Random) -> str:
     return f"the {text}"
 
 
-def snapshot(seed: int, number: int = 0, *, width: int = 1600, height: int = 1067) -> bytes:
+def small_photograph(seed: int, number: int = 0, *, width: int = 1600, height: int = 1067) -> bytes:
     """Return a JPEG of a seeded landscape with the grain of a photograph: about half a megabyte. Pure."""
     chance = np.random.default_rng([seed, number] if number else seed)
     rows = np.linspace(0.0, 1.0, height)[:, None]
@@ -251,7 +251,7 @@ def snapshot(seed: int, number: int = 0, *, width: int = 1600, height: int = 106
     return file.getvalue()
 
 
-def prepare(
+def make_missing(
     folder: Path,
     seed: int,
     total: int,
@@ -263,7 +263,7 @@ def prepare(
     `before` is called first where some are missing: it may refuse. Raises OutputError when the folder takes
     no more.
     """
-    missing = [number for number in range(1, total + 1) if not is_whole(file_of(folder, seed, number))]
+    missing = [number for number in range(1, total + 1) if not is_whole_jpeg(file_of(folder, seed, number))]
     if not missing:
         return
     before()
@@ -289,7 +289,7 @@ def prepare(
     if failed is not None:
         why = failed.splitlines()[-1] if failed else "the program that makes them ended"
         raise OutputError(f"photographs cannot be made: {why}; choose another folder with --cache")
-    if not all(is_whole(file_of(folder, seed, number)) for number in missing):
+    if not all(is_whole_jpeg(file_of(folder, seed, number)) for number in missing):
         raise PlimsollError(f"{folder}: photographs are missing although they have just been made")
 
 
@@ -363,7 +363,7 @@ def file_of(folder: Path, seed: int, number: int) -> Path:
     return folder / f"v{_VERSION}-seed{seed}" / f"photograph-{seed}-{number}.jpg"
 
 
-def is_whole(path: Path) -> bool:
+def is_whole_jpeg(path: Path) -> bool:
     """Return True if `path` is a JPEG from its first marker to its last."""
     try:
         with path.open("rb") as file:
@@ -374,7 +374,7 @@ def is_whole(path: Path) -> bool:
         return False
 
 
-def make(folder: Path, seed: int, number: int) -> Path:
+def make_photograph(folder: Path, seed: int, number: int) -> Path:
     """Write one photograph by rename, so that it is there whole or not at all. Raises OSError."""
     path = file_of(folder, seed, number)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -388,7 +388,7 @@ def main(arguments: list[str]) -> int:
     folder, seed, *numbers = arguments
     try:
         for number in numbers:
-            make(Path(folder), int(seed), int(number))
+            make_photograph(Path(folder), int(seed), int(number))
     except OSError as error:
         print(f"{folder}: {error.strerror or error}", file=sys.stderr)
         return 1

@@ -8,9 +8,9 @@ from plimsoll.scenarios.running.client import (
     Reply,
     SiteClient,
     StepFailedError,
-    Trouble,
-    trouble,
-    words,
+    StepFailure,
+    find_failure,
+    visible_text,
 )
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.wordpress.account import (
@@ -20,9 +20,9 @@ from plimsoll.scenarios.wordpress.account import (
     fields,
     form_at,
     is_object,
+    retry_logged_in,
+    retry_renewed,
     root_in,
-    twice,
-    with_login,
 )
 from plimsoll.scenarios.wordpress.content import Article
 
@@ -92,12 +92,12 @@ class BlockEditor:
     def read_back(self, article: Article) -> None:
         """Read it, and see that this version of it is there, and whole."""
 
-        def check(reply: Reply) -> Trouble | None:
+        def check(reply: Reply) -> StepFailure | None:
             if found := is_object(reply):
                 return found
             content = reply.data.get("content")
             back = str(content.get("raw", "")) if isinstance(content, dict) else ""
-            return lost(article.blocks(), back, article.mark)
+            return find_loss(article.blocks(), back, article.mark)
 
         self._rest.get("read back", f"wp/v2/posts/{self.post}", {"context": "edit"}, check)
 
@@ -114,15 +114,19 @@ class BlockEditor:
         self.post, self.link = int(data["id"]), str(data.get("link") or "")
 
 
-def _published(reply: Reply) -> Trouble | None:
+def _published(reply: Reply) -> StepFailure | None:
     if found := is_object(reply):
         return found
     if not _ID.fullmatch(str(reply.data.get("id"))):
-        return Trouble("check_failed", "the reply names no post")
+        return StepFailure("check_failed", "the reply names no post")
     status = reply.data.get("status")
     if status == "pending":
-        return Trouble("no_permission", "the article waits for review: the account must not publish")
-    return None if status == "publish" else Trouble("check_failed", f"the article is {status}, not published")
+        return StepFailure("no_permission", "the article waits for review: the account must not publish")
+    return (
+        None
+        if status == "publish"
+        else StepFailure("check_failed", f"the article is {status}, not published")
+    )
 
 
 class ClassicEditor:
@@ -165,11 +169,11 @@ class ClassicEditor:
     def read_back(self, article: Article) -> None:
         """Open the page that comes after a save, and see that this version is there, and whole."""
 
-        def check(reply: Reply) -> Trouble | None:
+        def check(reply: Reply) -> StepFailure | None:
             if found := _is_form(reply):
                 return found
             back = dict(fields(form_at(reply, FORM))).get("content", "")
-            return lost(article.html(), back.replace("\r\n", "\n"), article.mark)
+            return find_loss(article.html(), back.replace("\r\n", "\n"), article.mark)
 
         self._show(self._open("read back", check))
 
@@ -185,11 +189,11 @@ class ClassicEditor:
             check = expect_logged_in(_saved(message))
             return self._site.post(step, action(self._page, self._form), data=sent, check=check)
 
-        twice(once, lambda: self._show(self._open("open editor", _is_form)))
+        retry_renewed(once, lambda: self._show(self._open("open editor", _is_form)))
 
     def _open(self, step: str, check: Check) -> Reply:
         path = f"wp-admin/post.php?post={self.post}&action=edit"
-        return with_login(
+        return retry_logged_in(
             self._site, self._who, lambda: self._site.get(step, path, check=expect_logged_in(check))
         )
 
@@ -206,38 +210,38 @@ class ClassicEditor:
         self.link = str(shown[0]) if shown else self.link
 
 
-def _is_form(reply: Reply) -> Trouble | None:
-    if found := trouble(reply):
+def _is_form(reply: Reply) -> StepFailure | None:
+    if found := find_failure(reply):
         return found
-    return None if form_at(reply, FORM) is not None else Trouble("check_failed", words(reply.text))
+    return None if form_at(reply, FORM) is not None else StepFailure("check_failed", visible_text(reply.text))
 
 
 def _saved(message: str) -> Check:
-    def check(reply: Reply) -> Trouble | None:
-        if found := trouble(reply):
+    def check(reply: Reply) -> StepFailure | None:
+        if found := find_failure(reply):
             return found
         message_number = _MESSAGE.search(reply.location)
         if message_number and message_number[1] == message:
             return None
         if message_number and message_number[1] == _REVIEW:
-            return Trouble("no_permission", "the article waits for review: the account must not publish")
-        return Trouble(
-            "check_failed", f"status {reply.status}, leads to {reply.location}: {words(reply.text)}"
+            return StepFailure("no_permission", "the article waits for review: the account must not publish")
+        return StepFailure(
+            "check_failed", f"status {reply.status}, leads to {reply.location}: {visible_text(reply.text)}"
         )
 
     return check
 
 
-def _kept(reply: Reply) -> Trouble | None:
-    if found := trouble(reply):
+def _kept(reply: Reply) -> StepFailure | None:
+    if found := find_failure(reply):
         return found
     data = reply.data if isinstance(reply.data, dict) else {}
     if data.get("nonces_expired"):
-        return Trouble("nonce_expired", "the heartbeat's nonce has expired")
+        return StepFailure("nonce_expired", "the heartbeat's nonce has expired")
     kept = data.get("wp_autosave")
     if isinstance(kept, dict) and kept.get("success"):
         return None
-    return Trouble("check_failed", f"no draft was kept: {words(reply.text)}")
+    return StepFailure("check_failed", f"no draft was kept: {visible_text(reply.text)}")
 
 
 def heartbeat_nonce(page: Reply) -> str:
@@ -246,13 +250,15 @@ def heartbeat_nonce(page: Reply) -> str:
     return found[1] if found else ""
 
 
-def lost(sent: str, back: str, mark: str) -> Trouble | None:
+def find_loss(sent: str, back: str, mark: str) -> StepFailure | None:
     """Return the part of an article `sent` that is missing from the one that came `back`, or None. Pure.
 
     A site may filter what is written: a twentieth may be gone, but not the version's `mark`.
     """
     if mark not in back:
-        return Trouble("check_failed", f"what was saved is not there: the article came back without “{mark}”")
+        return StepFailure(
+            "check_failed", f"what was saved is not there: the article came back without “{mark}”"
+        )
     if len(back) < 0.95 * len(sent):
-        return Trouble("check_failed", f"of {len(sent)} characters saved {len(back)} came back")
+        return StepFailure("check_failed", f"of {len(sent)} characters saved {len(back)} came back")
     return None

@@ -22,7 +22,14 @@ from gevent.pool import Pool
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from plimsoll.common.yamlfile import read_model
-from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, Trouble, trouble, words
+from plimsoll.scenarios.running.client import (
+    Reply,
+    SiteClient,
+    StepFailedError,
+    StepFailure,
+    find_failure,
+    visible_text,
+)
 from plimsoll.scenarios.running.settings import SiteSettings, origin
 from plimsoll.scenarios.wordpress.account import Rest, attachment_number, is_object
 from plimsoll.scenarios.wordpress.content import Article, Picture
@@ -43,11 +50,11 @@ _UNLOCK = re.compile(r'"unlockNonce":"(\w+)"')
 _FILES = "//link[contains(@rel, 'stylesheet')]/@href | //script/@src | //img/@src"
 _REFUSED = (401, 403, 404)
 _CATEGORIES = "wp/v2/categories?"
-Say = Callable[[int, str], None]  # number and kind of what was created
+NoteCreated = Callable[[int, str], None]  # number and kind of what was created
 
 
 @dataclass(frozen=True)
-class Ask:
+class EditorRequest:
     """One request that changes nothing: its method, and its path below the REST interface."""
 
     method: str
@@ -58,24 +65,24 @@ class Ask:
         return self.path.replace("{post}", str(post)).replace("{media}", str(media))
 
 
-def _ask(value: object) -> Ask:
-    if isinstance(value, Ask):
+def _ask(value: object) -> EditorRequest:
+    if isinstance(value, EditorRequest):
         return value
     found = _ASK.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         raise ValueError("must be GET or OPTIONS and a path below the REST interface: GET wp/v2/blocks")
     if unknown := sorted(set(_FOR_ARTICLE.findall(found[2])) - set(_NAMES)):
         raise ValueError(f"knows no {{{unknown[0]}}}: only {{post}} and {{media}} stand for something")
-    return Ask(found[1], found[2].strip("/"))
+    return EditorRequest(found[1], found[2].strip("/"))
 
 
-def _of_post(asks: tuple[Ask, ...]) -> tuple[Ask, ...]:
+def _of_post(asks: tuple[EditorRequest, ...]) -> tuple[EditorRequest, ...]:
     if any("{media}" in ask.path for ask in asks):
         raise ValueError("{media} stands for an image: only under image")
     return asks
 
 
-AskText = Annotated[Ask, BeforeValidator(_ask, json_schema_input_type=str)]
+AskText = Annotated[EditorRequest, BeforeValidator(_ask, json_schema_input_type=str)]
 Asks = Annotated[tuple[AskText, ...], AfterValidator(_of_post)]
 Seconds = Annotated[float, Field(ge=1, le=3600)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -94,7 +101,7 @@ class Categories(_Part):
 
     @field_validator("asks")
     @classmethod
-    def _has_list(cls, asks: tuple[Ask, ...]) -> tuple[Ask, ...]:
+    def _has_list(cls, asks: tuple[EditorRequest, ...]) -> tuple[EditorRequest, ...]:
         if asks and not any(ask.method == "GET" and _LIST.match(ask.path) for ask in asks):
             raise ValueError("must have GET wp/v2/categories: from its answer the categories are chosen")
         return asks
@@ -136,7 +143,7 @@ def read_profile(path: Path) -> Profile:
 
 
 @cache
-def recorded() -> dict[tuple[int, int], Profile]:
+def recorded_profiles() -> dict[tuple[int, int], Profile]:
     """Return the profiles that come with Plimsoll, by the version of WordPress that each was recorded on."""
     found = {}
     for path in PROFILES.iterdir():
@@ -145,13 +152,13 @@ def recorded() -> dict[tuple[int, int], Profile]:
     return dict(sorted(found.items()))
 
 
-def version_of(page: str) -> tuple[int, int] | None:
+def wordpress_branch(page: str) -> tuple[int, int] | None:
     """Return the branch of WordPress that a page of the admin side names, such as (6, 8). Pure."""
     found = _BRANCH.search(page)
     return (int(found[1]), int(found[2])) if found else None
 
 
-def nearest(version: tuple[int, int] | None, recorded: dict[tuple[int, int], Profile]) -> Profile:
+def nearest_profile(version: tuple[int, int] | None, recorded: dict[tuple[int, int], Profile]) -> Profile:
     """Return the newest profile that is not newer than `version`, else the oldest. Pure.
 
     Of an unknown version the newest.
@@ -160,7 +167,7 @@ def nearest(version: tuple[int, int] | None, recorded: dict[tuple[int, int], Pro
     return recorded[max(fitting, default=min(recorded))]
 
 
-class SameVisitor(SiteClient):
+class BackgroundClient(SiteClient):
     """A further client of the visitor `first`, whose cookies it has at each request: for what is beside."""
 
     def __init__(self, settings: SiteSettings, report: Callable[..., None], first: SiteClient) -> None:
@@ -177,7 +184,7 @@ class EditorTraffic:
     """The editor's own requests for one article, from its opening to the end of the block."""
 
     def __init__(
-        self, profile: Profile, editor: Editor, page: Reply, rest: Rest, beside: SameVisitor, chance: str
+        self, profile: Profile, editor: Editor, page: Reply, rest: Rest, beside: BackgroundClient, chance: str
     ) -> None:
         """Begin on the editor's `page`; `chance` is the seed of what is drawn for this article."""
         self._profile, self._editor, self._page = profile, editor, page
@@ -188,7 +195,7 @@ class EditorTraffic:
         self._draft: Article | None = None
         self._lock, self._beat = _found(_LOCK, page), heartbeat_nonce(page)
         self._kept = False  # whether this draft has been autosaved
-        self._asked: set[Ask] = set()
+        self._asked: set[EditorRequest] = set()
 
     def __enter__(self) -> Self:
         opened_ns = time.monotonic_ns()
@@ -229,13 +236,13 @@ class EditorTraffic:
         most = min(wanted.most, len(there))
         return tuple(sorted(self._chance.sample(there, self._chance.randint(1, most)))) if most else ()
 
-    def picture(self, name: str, photograph: Callable[[], bytes], created: Say) -> Picture | None:
+    def picture(self, name: str, photograph: Callable[[], bytes], created: NoteCreated) -> Picture | None:
         """Upload a photograph called `name` for the article, and return it; None where there is none."""
         if self._chance.random() >= self._profile.image.share:
             return None
         file = {"file": (name, photograph(), "image/jpeg")}
 
-        def check(reply: Reply) -> Trouble | None:
+        def check(reply: Reply) -> StepFailure | None:
             if (number := attachment_number(reply)) is not None:
                 created(number, "media")
             return is_object(reply)
@@ -298,17 +305,19 @@ class EditorTraffic:
                 self._lock = str(lock.get("new_lock") or self._lock) if isinstance(lock, dict) else self._lock
             due_ns = time.monotonic_ns() + every_ns
 
-    def _beaten(self, reply: Reply) -> Trouble | None:
-        if found := trouble(reply):
+    def _beaten(self, reply: Reply) -> StepFailure | None:
+        if found := find_failure(reply):
             return found
         data = reply.data if isinstance(reply.data, dict) else {}
         if data.get("nonces_expired"):
             self._beat = str(data.get("heartbeat_nonce") or self._beat)
-            return Trouble("nonce_expired", "the heartbeat's nonce has expired")
+            return StepFailure("nonce_expired", "the heartbeat's nonce has expired")
         if data.get("wp-auth-check") is False:
-            return Trouble("login_failed", "the heartbeat says that nobody is logged in")
+            return StepFailure("login_failed", "the heartbeat says that nobody is logged in")
         return (
-            None if "server_time" in data else Trouble("check_failed", f"no heartbeat: {words(reply.text)}")
+            None
+            if "server_time" in data
+            else StepFailure("check_failed", f"no heartbeat: {visible_text(reply.text)}")
         )
 
     def _autosaves(self, opened_ns: int, every_ns: int) -> None:
@@ -326,7 +335,9 @@ class EditorTraffic:
         """Wait until an instant; return False if the editor was left before."""
         return not self._over.wait(max(due_ns - time.monotonic_ns(), 0) / 1e9)
 
-    def _answers(self, step: str, asks: Iterable[Ask], media: int | None = None) -> list[tuple[Ask, Reply]]:
+    def _answers(
+        self, step: str, asks: Iterable[EditorRequest], media: int | None = None
+    ) -> list[tuple[EditorRequest, Reply]]:
         """Ask for all of `asks`, up to six at a time, and return what was answered."""
         asks = tuple(asks)
         self._asked.update(asks)
@@ -363,20 +374,20 @@ def _numbers(listed: Any) -> list[int]:
     return [one["id"] for one in items if isinstance(one, dict) and type(one.get("id")) is int]
 
 
-def _answered(reply: Reply) -> Trouble | None:
-    """Return the trouble in an answer of the REST interface, or None.
+def _answered(reply: Reply) -> StepFailure | None:
+    """Return the failure in an answer of the REST interface, or None.
 
     The editor also asks for what this account, or this version, does not have: a refusal in the interface's
     own words is an answer.
     """
-    found = trouble(reply)
+    found = find_failure(reply)
     if found and found.kind not in ("no_permission", "http_error"):
         return found
     code = reply.data.get("code") if isinstance(reply.data, dict) else None
     if found and (reply.status not in _REFUSED or not isinstance(code, str) or code == "rest_not_logged_in"):
         return found
     if reply.data is None:
-        return Trouble("check_failed", f"status {reply.status} and no JSON: {words(reply.text)}")
+        return StepFailure("check_failed", f"status {reply.status} and no JSON: {visible_text(reply.text)}")
     return None
 
 

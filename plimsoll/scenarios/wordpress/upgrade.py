@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
+from plimsoll.scenarios.running.client import Reply, StepFailure, find_failure, visible_text
 from plimsoll.scenarios.wordpress.account import action, fields, logged_out
 
 # The phases of WordPress's upgrade, in its order, and its English messages for them.
@@ -85,51 +85,53 @@ class DatabasePage:
     said: str
 
 
-def choose(page: Reply, from_version: str | None, to_version: str | None) -> Offer | Trouble:
+def choose_offer(page: Reply, from_version: str | None, to_version: str | None) -> Offer | StepFailure:
     """Return the offer of the updates page to install, or the reason why there is none."""
     shown = read_update_page(page)
     runs = f"this is WordPress {shown.version}" if shown.version else "this is an unknown WordPress"
     if "/upgrade.php" in page.url:
-        return Trouble(
+        return StepFailure(
             "wrong_version",
             "the database of this clone is older than its WordPress: finish that upgrade first, at "
             "wp-admin/upgrade.php, or clone again",
         )
-    if from_version and not (shown.version and fits(shown.version, from_version)):
-        return Trouble(
+    if from_version and not (shown.version and version_fits(shown.version, from_version)):
+        return StepFailure(
             "wrong_version", f"{runs}, and not {from_version} (--from-version); nothing was changed"
         )
-    offers = newer(shown.offers, shown.version)
+    offers = newer_offers(shown.offers, shown.version)
     if not offers:
-        return Trouble(
+        return StepFailure(
             "wrong_version",
             f"{runs}, and it is offered no newer version: it has been upgraded, or it reaches neither "
             "wordpress.org nor a mirror",
         )
     if to_version:
-        offers = tuple(offer for offer in offers if fits(offer.version, to_version))
+        offers = tuple(offer for offer in offers if version_fits(offer.version, to_version))
         if not offers:
-            there = ", ".join(sorted({offer.version for offer in newer(shown.offers, shown.version)}))
-            return Trouble(
+            there = ", ".join(sorted({offer.version for offer in newer_offers(shown.offers, shown.version)}))
+            return StepFailure(
                 "wrong_version",
                 f"{runs}, and it is offered {there}, not {to_version} (--to-version); nothing was changed",
             )
     offer = next((one for one in offers if one.pressable), None)
-    return offer or Trouble("check_failed", f"the newer version cannot be installed here: {offers[0].said}")
+    return offer or StepFailure(
+        "check_failed", f"the newer version cannot be installed here: {offers[0].said}"
+    )
 
 
-def offer_trouble(reply: Reply, from_version: str | None, to_version: str | None) -> Trouble | None:
+def find_offer_failure(reply: Reply, from_version: str | None, to_version: str | None) -> StepFailure | None:
     """Return the reason against the upgrade, or None; a redirect within the admin pages is none."""
     if logged_out(reply):
-        return Trouble(
+        return StepFailure(
             "login_failed",
             "the site took the login, and asks to log in again: its database stores nothing (disk full?), or "
             "the login was for another address of the site",
         )
-    if (found := trouble(reply)) or reply.location:
+    if (found := find_failure(reply)) or reply.location:
         return found
-    chosen = choose(reply, from_version, to_version)
-    return chosen if isinstance(chosen, Trouble) else None
+    chosen = choose_offer(reply, from_version, to_version)
+    return chosen if isinstance(chosen, StepFailure) else None
 
 
 def read_update_page(reply: Reply) -> UpdatePage:
@@ -146,10 +148,10 @@ def read_update_page(reply: Reply) -> UpdatePage:
         around = form.xpath("ancestor::li[1]") or [form]
         said = " ".join(str(around[0].text_content()).split())[:200]
         offers.append(Offer(dict(sent).get("version", ""), address, tuple(sent), bool(button), said))
-    return UpdatePage(version_of(reply), tuple(offers))
+    return UpdatePage(shown_version(reply), tuple(offers))
 
 
-def version_of(reply: Reply) -> str | None:
+def shown_version(reply: Reply) -> str | None:
     """Return the version that an admin page runs on, by its body's class (`version-6-1-9`); None if unseen.
 
     What follows the numbers, as in `6.9-RC1`, is not in the class.
@@ -165,20 +167,20 @@ def is_version(text: str) -> bool:
     return bool(_NUMBERS.fullmatch(text))
 
 
-def fits(version: str, wanted: str) -> bool:
+def version_fits(version: str, wanted: str) -> bool:
     """Return True if `version` is `wanted` or one of its releases: 6.1.9 fits 6.1, and 6.10 does not."""
     have, want = _numbers(version), _numbers(wanted)
     return have[: len(want)] == want
 
 
-def newer(offers: Iterable[Offer], version: str | None) -> tuple[Offer, ...]:
+def newer_offers(offers: Iterable[Offer], version: str | None) -> tuple[Offer, ...]:
     """Return the offers that are above `version`."""
     if version is None:
         return tuple(offers)
     return tuple(offer for offer in offers if _numbers(offer.version) > _trimmed(_numbers(version)))
 
 
-def same(one: str, other: str) -> bool:
+def same_version(one: str, other: str) -> bool:
     """Return True if two versions have the same numbers: 6.8 is 6.8.0, and 6.9-RC1 is 6.9."""
     return _trimmed(_numbers(one)) == _trimmed(_numbers(other))
 
@@ -264,7 +266,7 @@ class ReplyLines:
         return line
 
 
-class Upgrade:
+class UpgradeReply:
     """An upgrade, as far as its reply tells so far."""
 
     def __init__(self, start_ns: int) -> None:
@@ -378,40 +380,42 @@ class Upgrade:
         self._known, self._since_ns = name, t_ns
 
 
-def upgrade_trouble(upgrade: Upgrade, reply: Reply) -> Trouble | None:
+def find_upgrade_failure(upgrade: UpgradeReply, reply: Reply) -> StepFailure | None:
     """Return the reason why the upgrade with the whole reply `reply` failed; None if it succeeded."""
-    if found := trouble(reply):
-        return Trouble(found.kind, _during(upgrade, found.detail))
+    if found := find_failure(reply):
+        return StepFailure(found.kind, _during(upgrade, found.detail))
     if upgrade.done:
         return None
     said = " ".join(line.text for line in upgrade.lines if not _is_progress(line)).strip()
     last = upgrade.phase
     if _LOCKED.search(said):
-        return Trouble(
+        return StepFailure(
             "upgrade_locked",
             f"{said} If none is, an earlier one broke off: wait 15 minutes, or delete the option "
             "core_updater.lock (wp option delete core_updater.lock)",
         )
     if b"request-filesystem-credentials-form" in reply.body or b'name="connection_type"' in reply.body:
-        return Trouble(
+        return StepFailure(
             "upgrade_failed",
             "the site asks for FTP credentials, since PHP may not write its files: give them to PHP's user "
             "(chown), or define FS_METHOD as direct in wp-config.php",
         )
     if _FULL.search(said) or (last == "unpack" and _UNCOPIED.search(said)):
         # The folder it unpacks into was made a moment ago, by the same user: only space can be missing.
-        return Trouble("out_of_disk", _during(upgrade, said))
+        return StepFailure("out_of_disk", _during(upgrade, said))
     if _UNCOPIED.search(said) and not _PERMISSION.search(said):
         said += " (the disk is full, or PHP may not write that file)"
     if _CUT.search(said):
         said += " (the package came only in part: the disk is full, or the mirror's file is damaged)"
     if said:
-        return Trouble("upgrade_failed", _during(upgrade, said))
+        return StepFailure("upgrade_failed", _during(upgrade, said))
     if last == "start":
-        return Trouble(
+        return StepFailure(
             "upgrade_failed", "the site did nothing and gave no reason; it may no longer offer the upgrade"
         )
-    return Trouble("upgrade_failed", f"the reply ended in phase {last} without reporting success or failure")
+    return StepFailure(
+        "upgrade_failed", f"the reply ended in phase {last} without reporting success or failure"
+    )
 
 
 def _is_progress(line: ReplyLine) -> bool:
@@ -419,25 +423,25 @@ def _is_progress(line: ReplyLine) -> bool:
     return _ADDRESS in line.markup or line.text.endswith(("…", "..."))
 
 
-def _during(upgrade: Upgrade, said: str) -> str:
+def _during(upgrade: UpgradeReply, said: str) -> str:
     return said if upgrade.phase == "start" else f"in phase {upgrade.phase}: {said}"
 
 
-def database_trouble(reply: Reply, *, pressed: bool = False) -> Trouble | None:
-    """Return the trouble on `wp-admin/upgrade.php`, or None; once `pressed`, nothing may be left to do."""
-    if found := trouble(reply):
+def find_database_failure(reply: Reply, *, pressed: bool = False) -> StepFailure | None:
+    """Return the failure on `wp-admin/upgrade.php`, or None; once `pressed`, nothing may be left to do."""
+    if found := find_failure(reply):
         return found
     page = read_database_page(reply)
     if not page.known:
-        return Trouble("check_failed", f"wp-admin/upgrade.php says: {page.said or 'nothing'}")
+        return StepFailure("check_failed", f"wp-admin/upgrade.php says: {page.said or 'nothing'}")
     if pressed and page.press:
-        return Trouble("upgrade_failed", f"the database is still the old one: {page.said}")
+        return StepFailure("upgrade_failed", f"the database is still the old one: {page.said}")
     return None
 
 
 def read_database_page(reply: Reply) -> DatabasePage:
     """Read `wp-admin/upgrade.php`: its one button leads to `step=1` (work to do) or to the site (none)."""
-    said = words(reply.text)
+    said = visible_text(reply.text)
     links = [str(link.get("href") or "") for link in reply.page.xpath("//p[contains(@class, 'step')]//a")]
     for link in links:
         address = urljoin(reply.url, link)
@@ -447,22 +451,26 @@ def read_database_page(reply: Reply) -> DatabasePage:
     return DatabasePage(bool(links), None, said)
 
 
-def front_trouble(reply: Reply) -> Trouble | None:
-    """Return the trouble on the front page, or None."""
-    if (found := trouble(reply)) or reply.location:
+def find_front_failure(reply: Reply) -> StepFailure | None:
+    """Return the failure on the front page, or None."""
+    if (found := find_failure(reply)) or reply.location:
         return found
     if reply.status != 200 or "<" not in reply.text:
-        return Trouble("check_failed", f"the front page is not a page: status {reply.status}")
+        return StepFailure("check_failed", f"the front page is not a page: status {reply.status}")
     return None
 
 
-def state(reply: Reply) -> str:
+def describe_state(reply: Reply) -> str:
     """Return a description of the site after a failed upgrade, from an admin page."""
-    if found := trouble(reply):
+    if found := find_failure(reply):
         return f"now the site has trouble of its own: {found.detail}"
     if logged_out(reply):
         return "now the site asks to log in again"
     if "/upgrade.php" in reply.location:
         return "now its files are new and its database is not"
-    version = version_of(reply)
-    return f"now the site answers as WordPress {version}" if version else f"now it says: {words(reply.text)}"
+    version = shown_version(reply)
+    return (
+        f"now the site answers as WordPress {version}"
+        if version
+        else f"now it says: {visible_text(reply.text)}"
+    )

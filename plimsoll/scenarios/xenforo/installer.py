@@ -20,12 +20,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from plimsoll.common.hostile import printable
 from plimsoll.common.yamlfile import parse_model, read_model
-from plimsoll.scenarios.running.client import Reply, StepFailedError, Trouble, trouble, words
+from plimsoll.scenarios.running.client import Reply, StepFailedError, StepFailure, find_failure, visible_text
 from plimsoll.scenarios.running.clonelist import Credentials
 
 STAND_IN = Path(__file__).with_name("stand-in.yml")
 _MANUAL = "docs/xenforo.md"
-Check = Callable[[Reply], Trouble | None]
+Check = Callable[[Reply], StepFailure | None]
 _REDIRECTS = 5
 _LOCK_PAUSE_S = 1.0
 
@@ -78,7 +78,7 @@ def _path(value: str) -> str:
 Selector = Annotated[str, Field(min_length=1), AfterValidator(_selector)]
 Pattern = Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
 InstallerPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
-Text = Annotated[str, Field(min_length=3), AfterValidator(lambda text: " ".join(text.split()))]
+PageText = Annotated[str, Field(min_length=3), AfterValidator(lambda text: " ".join(text.split()))]
 
 
 class _PageModel(BaseModel):
@@ -111,10 +111,10 @@ class Continue(_PageModel):
 class Texts(_PageModel):
     """Texts of pages; case and white space do not matter."""
 
-    complete: Text
-    up_to_date: Text | None = None
-    locked: Text | None = None
-    expired: Text | None = None
+    complete: PageText
+    up_to_date: PageText | None = None
+    locked: PageText | None = None
+    expired: PageText | None = None
 
 
 class PageLimits(_PageModel):
@@ -128,7 +128,7 @@ class PageLimits(_PageModel):
 class CommandOutput(_PageModel):
     """Texts that the upgrade's command prints."""
 
-    complete: Text
+    complete: PageText
     phase: Pattern | None = None
 
 
@@ -200,7 +200,7 @@ class UpgradeStopped(Exception):  # noqa: N818 it is not an error
 
 
 @dataclass
-class Walk:
+class InstallerWalk:
     """One upgrade. `site` is the target, with a slash at its end; `stopped` is asked before each page."""
 
     pages: Pages
@@ -221,7 +221,7 @@ class Walk:
         if not form_of(page, self.pages.continue_.form) or form_of(page, self.pages.start.form):
             page = self._started(page, times)
         begun_s += times.lock_wait_s
-        advance = Advance(self.pages.limits.same_page)
+        advance = StallDetector(self.pages.limits.same_page)
         while form := form_of(page, self.pages.continue_.form):
             name = names.name(text_at(page, self.pages.title))
             advance.see(name, form, page)
@@ -268,8 +268,8 @@ class Walk:
     def _sent(self, step: str, form: Form, stage: UpgradeStage, *, may_be_locked: bool = False) -> Reply:
         """Send a form and follow where it leads, each a request of its own under the same name."""
 
-        def check(reply: Reply) -> Trouble | None:
-            found = judge(self.pages, reply, stage)
+        def check(reply: Reply) -> StepFailure | None:
+            found = judge_page(self.pages, reply, stage)
             return None if may_be_locked and found and found.kind == "upgrade_locked" else found
 
         for _ in range(_REDIRECTS):
@@ -284,7 +284,7 @@ class Walk:
         )
 
 
-class Advance:
+class StallDetector:
     """Notices an upgrade that shows the same page again and again."""
 
     def __init__(self, most: int) -> None:
@@ -319,15 +319,15 @@ class StepNames:
         return name
 
 
-def judge(pages: Pages, reply: Reply, stage: UpgradeStage) -> Trouble | None:
-    """Return the trouble that stops the upgrade at `reply`, or None."""
-    found = trouble(reply)
+def judge_page(pages: Pages, reply: Reply, stage: UpgradeStage) -> StepFailure | None:
+    """Return the failure that stops the upgrade at `reply`, or None."""
+    found = find_failure(reply)
     if found and found.kind not in ("http_error", "no_permission", "nonce_expired"):
         return found
     if reply.location:
         return None
     if box := next((text for each in pages.errors if (text := text_at(reply, each))), ""):
-        return Trouble(_kind_of(pages, box, stage), box)
+        return StepFailure(_kind_of(pages, box, stage), box)
     if found:
         return found
     if form_of(reply, pages.login.form):
@@ -339,22 +339,22 @@ def judge(pages: Pages, reply: Reply, stage: UpgradeStage) -> Trouble | None:
     if form_of(reply, pages.start.form) or (pages.start.path and stage is not UpgradeStage.START):
         return None
     text = seen_text(reply.page)
-    if says(text, pages.texts.up_to_date):
-        return Trouble("wrong_version", f"nothing to upgrade: {words(reply.text)}")
-    return Trouble(
+    if contains_text(text, pages.texts.up_to_date):
+        return StepFailure("wrong_version", f"nothing to upgrade: {visible_text(reply.text)}")
+    return StepFailure(
         "check_failed",
         "neither login.form, start.form nor continue.form of the --installer file is on the page: "
-        f"{words(reply.text)}",
+        f"{visible_text(reply.text)}",
     )
 
 
 def is_locked(pages: Pages, reply: Reply) -> bool:
     """Return True if the page says that another upgrade is running."""
-    found = judge(pages, reply, UpgradeStage.UPGRADE)
+    found = judge_page(pages, reply, UpgradeStage.UPGRADE)
     return found is not None and found.kind == "upgrade_locked"
 
 
-def says(text: str, wanted: str | None) -> bool:
+def contains_text(text: str, wanted: str | None) -> bool:
     """Return True if `text` contains `wanted`, in any case; False if `wanted` is None."""
     return wanted is not None and wanted.casefold() in text.casefold()
 
@@ -364,34 +364,35 @@ def _error_box(pages: Pages, reply: Reply) -> str:
 
 
 def _kind_of(pages: Pages, box: str, stage: UpgradeStage) -> str:
-    if says(box, pages.texts.locked):
+    if contains_text(box, pages.texts.locked):
         return "upgrade_locked"
-    if says(box, pages.texts.expired):
+    if contains_text(box, pages.texts.expired):
         return "nonce_expired"
-    if says(box, pages.texts.up_to_date):
+    if contains_text(box, pages.texts.up_to_date):
         return "wrong_version"
     if _FULL.search(box):
         return "out_of_disk"
     return "login_failed" if stage is UpgradeStage.LOGIN else "upgrade_failed"
 
 
-def _login_again(reply: Reply, stage: UpgradeStage) -> Trouble | None:
+def _login_again(reply: Reply, stage: UpgradeStage) -> StepFailure | None:
     if stage is UpgradeStage.OPEN:
         return None
     if stage is UpgradeStage.LOGIN:
-        return Trouble("login_failed", f"the login form came back: {words(reply.text)}")
-    return Trouble("nonce_expired", "the session is over: the login form came back")
+        return StepFailure("login_failed", f"the login form came back: {visible_text(reply.text)}")
+    return StepFailure("nonce_expired", "the session is over: the login form came back")
 
 
-def _no_form_left(pages: Pages, reply: Reply) -> Trouble | None:
+def _no_form_left(pages: Pages, reply: Reply) -> StepFailure | None:
     text = seen_text(reply.page)
-    if says(text, pages.texts.complete):
+    if contains_text(text, pages.texts.complete):
         return None
-    if says(text, pages.texts.locked):
-        return Trouble("upgrade_locked", words(reply.text))
-    return Trouble(
+    if contains_text(text, pages.texts.locked):
+        return StepFailure("upgrade_locked", visible_text(reply.text))
+    return StepFailure(
         "upgrade_failed",
-        f"a page without a continue form, and it does not say {pages.texts.complete!r}: {words(reply.text)}",
+        f"a page without a continue form, and it does not say {pages.texts.complete!r}: "
+        f"{visible_text(reply.text)}",
     )
 
 

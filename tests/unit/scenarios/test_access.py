@@ -11,11 +11,11 @@ import pytest
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.redaction import REDACTED
 from plimsoll.scenarios import browser, visitors
-from plimsoll.scenarios.running.access import access_of, read_cookies, read_headers
+from plimsoll.scenarios.running.access import read_access, read_cookies, read_headers
 from plimsoll.scenarios.running.client import StepFailedError
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.session import load_of_scenario
-from plimsoll.scenarios.running.settings import ScenarioSettings, WordpressSettings, validated
+from plimsoll.scenarios.running.settings import ScenarioSettings, WordpressSettings, validate_options
 from tests.support.programs import need
 from tests.unit.scenarios.test_client import client, reply, saying, server
 
@@ -99,10 +99,10 @@ def test_cookies_of_other_hosts_stay_where_they_are(tmp_path: Path) -> None:
     lines = ["clone.example\tFALSE\t/\tFALSE\t0\ta\t1", "#HttpOnly_.example\tTRUE\t/\tFALSE\t0\tb\t2"]
     lines += ["bank.example\tFALSE\t/\tTRUE\t0\tc\t3", "example\tFALSE\t/\tFALSE\t0\td\t4"]
     path = secret(tmp_path / "cookies.txt", "\n".join(lines))
-    settings = validated(ScenarioSettings, {"target": TLS, "cookie_file": path})
-    assert access_of(settings).cookies == (("a", "1"), ("b", "2"))
+    settings = validate_options(ScenarioSettings, {"target": TLS, "cookie_file": path})
+    assert read_access(settings).cookies == (("a", "1"), ("b", "2"))
     with pytest.raises(SettingsError, match=r"has no cookie for other\.test: all 4 are of other hosts"):
-        access_of(validated(ScenarioSettings, {"target": "http://other.test", "cookie_file": path}))
+        read_access(validate_options(ScenarioSettings, {"target": "http://other.test", "cookie_file": path}))
 
 
 def test_all_that_is_wrong_is_said_at_once_and_no_secret_with_it(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_all_that_is_wrong_is_said_at_once_and_no_secret_with_it(tmp_path: Path)
         "login_path": "https://elsewhere/login",
     }
     with pytest.raises(SettingsError) as refused:
-        validated(WordpressSettings, given)
+        validate_options(WordpressSettings, given)
     said = str(refused.value)
     for line in (
         "--target: must not contain a user or password",
@@ -136,7 +136,7 @@ def test_all_that_is_wrong_is_said_at_once_and_no_secret_with_it(tmp_path: Path)
 def test_files_that_others_may_read_are_refused(tmp_path: Path, name: str, mode: int) -> None:
     path = secret(tmp_path / "f", "a:b=c\n", mode)
     with pytest.raises(SettingsError, match=f"chmod 600 {path}"):
-        validated(ScenarioSettings, {"target": URL, name: path})
+        validate_options(ScenarioSettings, {"target": URL, name: path})
 
 
 def test_two_headers_for_one_password_are_refused(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_two_headers_for_one_password_are_refused(tmp_path: Path) -> None:
         "basic_auth_file": secret(tmp_path / "b", "a:b\n"),
     }
     with pytest.raises(SettingsError, match="--basic-auth-file: cannot be combined with the Authorization"):
-        validated(ScenarioSettings, {"target": URL} | given)
+        validate_options(ScenarioSettings, {"target": URL} | given)
 
 
 def test_certificates_and_keys_have_to_fit(tmp_path: Path, pair: tuple[Path, Path]) -> None:
@@ -159,7 +159,7 @@ def test_certificates_and_keys_have_to_fit(tmp_path: Path, pair: tuple[Path, Pat
 
     def said(**given: Any) -> str:
         try:
-            validated(ScenarioSettings, {"target": TLS} | given)
+            validate_options(ScenarioSettings, {"target": TLS} | given)
         except SettingsError as error:
             return str(error)
         return ""
@@ -263,9 +263,11 @@ def test_a_site_that_asks_for_a_certificate_gets_it(tmp_path: Path, pair: tuple[
 
 
 def test_a_run_keeps_neither_files_nor_what_is_in_them(tmp_path: Path) -> None:
-    settings = validated(WordpressSettings, {"target": URL, "login_path": "/door"} | guarded(tmp_path))
+    settings = validate_options(WordpressSettings, {"target": URL, "login_path": "/door"} | guarded(tmp_path))
     kept = (
-        str(settings.kept()) + str(load_of_scenario("save-article", settings, {})) + repr(access_of(settings))
+        str(settings.kept())
+        + str(load_of_scenario("save-article", settings, {}))
+        + repr(read_access(settings))
     )
     assert "door" in kept
     for text in (str(tmp_path), TOKEN, "geheimnis", "open-sesame"):
@@ -277,7 +279,7 @@ def test_a_script_gets_what_is_in_the_files_and_shows_it_nowhere(
 ) -> None:
     cert, key = pair
     given = guarded(tmp_path, target=TLS, client_cert=cert, client_key=key)
-    script = visitors.script_settings(validated(visitors.Settings, given))
+    script = visitors.script_settings(validate_options(visitors.Settings, given))
     assert script.access["headers"] == {"X-Gate": TOKEN, "Authorization": "Basic Y2xvbmU6Z2VoZWltbmlz"}
     assert script.access["cookies"] == {"gate": "open-sesame"}
     assert script.access["key"] == key.read_text()
@@ -288,9 +290,9 @@ def test_a_script_gets_what_is_in_the_files_and_shows_it_nowhere(
 def test_a_browser_takes_all_but_a_certificate(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     cert, key = pair
     with pytest.raises(SettingsError) as refused:
-        validated(browser.Settings, {"target": TLS, "client_cert": cert, "client_key": key})
+        validate_options(browser.Settings, {"target": TLS, "client_cert": cert, "client_key": key})
     assert str(refused.value).startswith("--client-cert: cannot be given to a browser: Chromium takes no")
-    asked = validated(browser.Settings, {"target": URL} | guarded(tmp_path))
+    asked = validate_options(browser.Settings, {"target": URL} | guarded(tmp_path))
     script = browser.script_settings(
         asked, Credentials("anna", "pw-of-anna"), tmp_path / "i", tmp_path / "run", "a-run"
     )

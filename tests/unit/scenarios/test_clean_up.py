@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.clean_up import run_of, wanted_of
-from plimsoll.scenarios.upload_images import named
-from plimsoll.scenarios.wordpress.content import article
+from plimsoll.scenarios.upload_images import upload_name
+from plimsoll.scenarios.wordpress.content import make_article
 from tests.support.rundir import records, write_run
 
 NAME = "plimsoll-run-20261123t201500z-0badcafe"
@@ -23,7 +23,7 @@ def item(title: str = "", file: str = "", text: str = "") -> dict[str, Any]:
 
 
 BORNE = [
-    ("post", item(article(1, 2, 500).named(NAME).title), True, "an article of a run"),
+    ("post", item(make_article(1, 2, 500).named(NAME).title), True, "an article of a run"),
     ("post", item(NAME), True, "the name alone"),
     ("post", item(f"About {NAME} and others"), False, "a title that goes on behind the name"),
     ("post", item(f"About not{NAME}"), False, "a longer word"),
@@ -33,7 +33,12 @@ BORNE = [
     ("post", {"id": 7}, False, "no title at all"),
     ("post", {"id": 7, "title": {"rendered": f"An article {NAME}"}}, True, "a title as visitors see it"),
     ("media", item(f"photograph-1-2-{NAME}"), True, "an image of a run"),
-    ("media", item("Sunset", named(Path("sun set.jpg"), NAME)), True, "a title out of the picture itself"),
+    (
+        "media",
+        item("Sunset", upload_name(Path("sun set.jpg"), NAME)),
+        True,
+        "a title out of the picture itself",
+    ),
     ("media", item("Sunset", f"x-{NAME}-scaled.jpg"), True, "scaled by WordPress"),
     ("media", item("Sunset", f"x-{NAME}-2-rotated.jpg"), True, "the second of its name, and turned"),
     ("media", item("Sunset", f"x-{NAME}/sunset.jpg"), False, "a folder of that name"),
@@ -49,7 +54,7 @@ def test_only_the_end_of_a_title_or_of_a_file_s_name_counts(
 
 
 def test_a_long_name_of_a_file_leaves_room_for_the_run_s() -> None:
-    name = named(Path("x" * 250 + ".jpeg"), NAME)
+    name = upload_name(Path("x" * 250 + ".jpeg"), NAME)
     assert len(name) < 200
     assert name.endswith(f"-{NAME}.jpeg")
 

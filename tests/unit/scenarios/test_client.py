@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.scenarios.running.client import Sent, SiteClient, StepFailedError
+from plimsoll.scenarios.running.client import SentRequest, SiteClient, StepFailedError
 from plimsoll.scenarios.running.settings import ScenarioSettings
 
 Answer = Callable[[socket.socket, bytes], None]
@@ -73,8 +73,8 @@ def server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[tuple[
 
 
 @contextmanager
-def client(url: str, **settings: Any) -> Iterator[tuple[SiteClient, list[Sent]]]:
-    sent: list[Sent] = []
+def client(url: str, **settings: Any) -> Iterator[tuple[SiteClient, list[SentRequest]]]:
+    sent: list[SentRequest] = []
     site = SiteClient(ScenarioSettings(target=url, **settings), sent.append)
     yield site, sent
     site.close()

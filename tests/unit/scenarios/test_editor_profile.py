@@ -12,14 +12,14 @@ import pytest
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.wordpress.editor_traffic import (
-    Ask,
     Categories,
+    EditorRequest,
     Image,
     Profile,
-    nearest,
+    nearest_profile,
     read_profile,
-    recorded,
-    version_of,
+    recorded_profiles,
+    wordpress_branch,
 )
 from tests.support.paths import DOCS, FIXTURES
 from tools.editor_requests import body_of, kind_of, request_of
@@ -80,7 +80,7 @@ def test_an_empty_profile_asks_for_nothing(tmp_path: Path) -> None:
 
 
 def test_a_path_is_that_of_the_article() -> None:
-    assert Ask("GET", "wp/v2/posts/{post}?media={media}").of(7, 9) == "wp/v2/posts/7?media=9"
+    assert EditorRequest("GET", "wp/v2/posts/{post}?media={media}").of(7, 9) == "wp/v2/posts/7?media=9"
 
 
 VERSIONS = [
@@ -97,12 +97,12 @@ def test_a_version_has_the_profile_recorded_before_it(
     why: str, version: tuple[int, int] | None, chosen: tuple[int, int]
 ) -> None:
     two = {(6, 1): Profile(), (6, 8): Profile(files="first")}
-    assert nearest(version, two) is two[chosen], why
+    assert nearest_profile(version, two) is two[chosen], why
 
 
 def test_a_page_of_the_admin_side_says_its_version() -> None:
-    assert version_of('<body class="wp-admin branch-6-8 version-6-8-2 block-editor-page">') == (6, 8)
-    assert version_of("<body>") is None
+    assert wordpress_branch('<body class="wp-admin branch-6-8 version-6-8-2 block-editor-page">') == (6, 8)
+    assert wordpress_branch("<body>") is None
 
 
 def test_every_key_is_documented() -> None:
@@ -167,7 +167,7 @@ def _recording(path: Path) -> list[dict[str, Any]]:
 
 def _profile(path: Path) -> Profile:
     version = tuple(int(part) for part in path.stem.removeprefix("wordpress-").split("."))
-    return recorded()[version[0], version[1]]
+    return recorded_profiles()[version[0], version[1]]
 
 
 def _ask(one: dict[str, Any]) -> str | None:

@@ -13,13 +13,13 @@ from urllib.parse import parse_qs
 import gevent
 import pytest
 
-from plimsoll.scenarios.running.client import Sent, SiteClient
+from plimsoll.scenarios.running.client import SentRequest, SiteClient
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import ScenarioSettings
 from plimsoll.scenarios.wordpress.account import Rest
-from plimsoll.scenarios.wordpress.content import Article, Picture, article
+from plimsoll.scenarios.wordpress.content import Article, Picture, make_article
 from plimsoll.scenarios.wordpress.editor import BlockEditor
-from plimsoll.scenarios.wordpress.editor_traffic import EditorTraffic, Profile, SameVisitor
+from plimsoll.scenarios.wordpress.editor_traffic import BackgroundClient, EditorTraffic, Profile
 
 EDITOR = """<html><head>
 <link rel="stylesheet" href="/a.css"><link rel="preload" href="/unused.woff2">
@@ -80,9 +80,9 @@ class Desk:
     """An author in the editor of such a site."""
 
     asked: Asked
-    sent: list[Sent]
+    sent: list[SentRequest]
     site: SiteClient
-    beside: SameVisitor
+    beside: BackgroundClient
     rest: Rest
     page: Any
     editor: BlockEditor
@@ -97,7 +97,7 @@ class Desk:
 
 @contextmanager
 def at_desk(answers: dict[str, tuple[int, Any]]) -> Iterator[Desk]:
-    asked, sent = Asked(answers=answers), list[Sent]()
+    asked, sent = Asked(answers=answers), list[SentRequest]()
     handler = type("Handler", (_WordPress,), {"asked": asked})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -105,7 +105,7 @@ def at_desk(answers: dict[str, tuple[int, Any]]) -> Iterator[Desk]:
         answers["GET /wp-admin/post-new.php"] = (200, EDITOR.replace("ROOT", f"{url}/wp-json/"))
         settings = ScenarioSettings(target=url)
         site = SiteClient(settings, sent.append)
-        beside = SameVisitor(settings, sent.append, site)
+        beside = BackgroundClient(settings, sent.append, site)
         rest = Rest(site, Credentials("author", "x"))
         page = site.get("open editor", "wp-admin/post-new.php")
         editor = BlockEditor(rest, page)
@@ -132,7 +132,7 @@ def until(holds: Any) -> None:
 
 
 def text() -> Article:
-    return article(1, 1, 1_000)
+    return make_article(1, 1, 1_000)
 
 
 def test_the_opening_asks_for_what_the_profile_lists_and_for_files_once(desk: Desk) -> None:

@@ -10,7 +10,14 @@ from PIL import Image
 
 from plimsoll.common.errors import OutputError
 from plimsoll.scenarios.wordpress import content
-from plimsoll.scenarios.wordpress.content import default_folder, file_of, is_whole, photograph, prepare, shape
+from plimsoll.scenarios.wordpress.content import (
+    default_folder,
+    file_of,
+    is_whole_jpeg,
+    make_missing,
+    photograph,
+    shape,
+)
 
 
 def jpeg(seed: int, number: int) -> bytes:
@@ -72,15 +79,15 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[int]]:
 
 def test_only_what_is_missing_is_made(quick: list[list[int]], tmp_path: Path) -> None:
     said: list[str] = []
-    prepare(tmp_path, 1, 5, said.append)
+    make_missing(tmp_path, 1, 5, said.append)
     assert sorted(chain.from_iterable(quick)) == [1, 2, 3, 4, 5]
     assert "5 photographs" in said[0]
     quick.clear()
     file_of(tmp_path, 1, 3).write_bytes(b"\xff\xd8 cut off")
-    prepare(tmp_path, 1, 6, said.append)
+    make_missing(tmp_path, 1, 6, said.append)
     assert sorted(chain.from_iterable(quick)) == [3, 6], "one that is no whole JPEG is made again"
     quick.clear()
-    prepare(tmp_path, 1, 6, said.append)
+    make_missing(tmp_path, 1, 6, said.append)
     assert quick == []
     assert len(said) == 2, "nothing is said when nothing is made"
 
@@ -88,7 +95,7 @@ def test_only_what_is_missing_is_made(quick: list[list[int]], tmp_path: Path) ->
 def test_makers_are_programs_and_name_a_full_or_forbidden_folder(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file, no folder")
     with pytest.raises(OutputError, match="--cache"):
-        prepare(tmp_path / "taken", 1, 1, lambda text: None)
+        make_missing(tmp_path / "taken", 1, 1, lambda text: None)
 
 
 def test_a_photograph_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +106,7 @@ def test_a_photograph_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(content, "photograph", lambda seed, number: Broken())
     with pytest.raises(OSError, match="No space left"):
-        content.make(tmp_path, 1, 1)
+        content.make_photograph(tmp_path, 1, 1)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -116,8 +123,8 @@ def test_a_photograph_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
 def test_whole_files_are_known(tmp_path: Path, data: bytes, whole: bool, says: str) -> None:
     path = tmp_path / "one.jpg"
     path.write_bytes(data)
-    assert is_whole(path) is whole, says
-    assert not is_whole(tmp_path / "missing.jpg")
+    assert is_whole_jpeg(path) is whole, says
+    assert not is_whole_jpeg(tmp_path / "missing.jpg")
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios import browser, list_scenarios, visitors
 from plimsoll.scenarios.browser import NoBrowserError, chromium_program, confined, resolver_rules
 from plimsoll.scenarios.running.clonelist import Credentials
-from plimsoll.scenarios.running.settings import validated
+from plimsoll.scenarios.running.settings import validate_options
 from plimsoll.scenarios.visitors import Stage, check_pages, expected, parse_stages
-from plimsoll.scenarios.wordpress.content import snapshot
+from plimsoll.scenarios.wordpress.content import small_photograph
 from tools.script_defaults import script_defaults
 
 TARGET = "http://127.0.0.1:8080"
@@ -38,11 +38,11 @@ def test_stages_are_lines(why: str, text: str, stages: list[Stage]) -> None:
 @pytest.mark.parametrize("text", ["", "30s", "30s:", "x:1", "30s:1,,", "30s:-1", "30d:1", "30s:0", "0s:5"])
 def test_what_is_no_stage_is_named(text: str) -> None:
     with pytest.raises(SettingsError, match="--stages"):
-        validated(visitors.Settings, {"target": TARGET, "stages": text or " "})
+        validate_options(visitors.Settings, {"target": TARGET, "stages": text or " "})
 
 
 def settings(**given: object) -> visitors.Settings:
-    return validated(visitors.Settings, {"target": TARGET} | given)
+    return validate_options(visitors.Settings, {"target": TARGET} | given)
 
 
 EXPECTED = [
@@ -135,7 +135,7 @@ NAME = "plimsoll-run-20261123t201500z-0badcafe"
 
 
 def test_a_browsers_password_is_only_in_its_environment(tmp_path: Path) -> None:
-    asked = validated(browser.Settings, {"target": TARGET, "users": 2})
+    asked = validate_options(browser.Settings, {"target": TARGET, "users": 2})
     script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run", NAME)
     assert json.loads(script.model_dump_json())["password"] == ACCOUNT.password
     assert "hunter2" not in str(asked.kept())
@@ -162,7 +162,7 @@ def test_only_roots_browser_has_no_sandbox(tmp_path: Path) -> None:
 def test_a_browser_lives_a_number_of_days_or_for_a_time(
     tmp_path: Path, given: dict[str, object], iterations: int | None, duration_s: float | None, why: str
 ) -> None:
-    asked = validated(browser.Settings, {"target": TARGET, **given})
+    asked = validate_options(browser.Settings, {"target": TARGET, **given})
     script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run", NAME)
     assert (script.iterations, script.duration_s) == (iterations, duration_s), why
     assert browser.expected(asked, 20.0, 2) == (4 if duration_s else iterations), why
@@ -194,7 +194,7 @@ def test_a_browser_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_photograph_is_the_same_for_each_seed() -> None:
-    of = partial(snapshot, width=160, height=107)
+    of = partial(small_photograph, width=160, height=107)
     assert of(1) == of(1)
     assert of(1) != of(2)
     assert of(1, 1) != of(1, 2), "an article's own"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.scenarios.k6 import build as k6build
-from plimsoll.scenarios.k6.build import MODULE, NoK6Error, k6_program, pinned_version, version_of
+from plimsoll.scenarios.k6.build import MODULE, NoK6Error, k6_program, k6_version, pinned_version
 from tests.support.paths import ROOT
 
 
@@ -47,7 +47,7 @@ def test_what_is_no_k6_is_refused(tmp_path: Path, why: str, text: str, says: str
 def test_a_k6_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(NoK6Error, match="not a k6 that can be run"):
         k6_program(said, {"PLIMSOLL_K6": str(tmp_path / "nothing")})
-    assert version_of(tmp_path / "nothing") is None
+    assert k6_version(tmp_path / "nothing") is None
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from plimsoll.scenarios.k6.run import (
     Job,
     Samples,
     arguments,
-    ending,
     environment,
     k6_hosts,
+    k6_status,
     last_error,
-    status_and_reason,
+    run_status,
 )
 from plimsoll.scenarios.running.settings import ScenarioSettings
 
@@ -82,7 +82,7 @@ ENDINGS = [
 def test_exit_codes_have_a_meaning(
     why: str, code: int, interrupted: bool, log: str, means: tuple[str, str | None]
 ) -> None:
-    assert ending(code, interrupted, log) == means, why
+    assert k6_status(code, interrupted, log) == means, why
 
 
 LOGS = [
@@ -129,10 +129,10 @@ def test_a_run_in_which_nothing_succeeded_has_failed(
     with RunWriter(tmp_path, RunFacts(scenario="visitors"), summarise) as run:
         run.request(Request(due_ns=0, total_us=1, route="page"))
         seen = samples(run, **changed)
-        assert status_and_reason(("complete", None), seen, None, days)[0] == status, why
-        assert status_and_reason(("complete", None), seen, "the target died", days)[0] == "failed", why
+        assert run_status(("complete", None), seen, None, days)[0] == status, why
+        assert run_status(("complete", None), seen, "the target died", days)[0] == "failed", why
         for died in (None, "the target died"):
-            assert status_and_reason(("interrupted", "x"), seen, died, days) == ("interrupted", "x")
+            assert run_status(("interrupted", "x"), seen, died, days) == ("interrupted", "x")
         run.finish("complete")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll import __version__
 from plimsoll import scenarios as registry
-from plimsoll.scenarios.running.session import SHAPELESS, facts, load_of_scenario
+from plimsoll.scenarios.running.session import SHAPELESS, build_facts, load_of_scenario
 
 # A new setting is to be named here, or in SHAPELESS: whoever adds it decides.
 SHAPING = {
@@ -54,7 +54,7 @@ def test_each_setting_shapes_load_or_does_not(scenario: str) -> None:
     names = set(registry.find_scenario(scenario).load().Settings.model_fields)
     assert not SHAPING & SHAPELESS.keys()
     assert names <= SHAPING | SHAPELESS.keys(), "say of the new setting whether it shapes load"
-    load = facts(scenario, settings_of(scenario), k6="1.4.0").load
+    load = build_facts(scenario, settings_of(scenario), k6="1.4.0").load
     assert load is not None
     assert names & SHAPING <= load.settings.keys()
     assert not names & SHAPELESS.keys() & load.settings.keys()

@@ -22,8 +22,8 @@ from plimsoll.scenarios.running.visits import (
     Prober,
     ProbesFile,
     Visit,
-    asker,
-    outages,
+    find_outages,
+    page_fetcher,
 )
 
 MS = 1_000_000
@@ -97,7 +97,7 @@ def test_visits_do_not_pile_up_before_a_site_that_is_slow() -> None:
         clock.run_until(20_000 * MS)
     members = sorted((visit for who, visit in kept if who == "members"), key=lambda visit: visit.due_ns)
     assert [visit.error for visit in members[:17]] == ["none"] * MOST_UNDER_WAY + ["held_back"]
-    assert outages(members, 20_000 * MS) == [], "what was not sent says nothing"
+    assert find_outages(members, 20_000 * MS) == [], "what was not sent says nothing"
 
 
 def test_several_kinds_of_visitors_are_due_between_one_another() -> None:
@@ -188,12 +188,12 @@ ANSWERS = [
 def test_what_an_answer_is_to_a_visitor(
     site: SiteClient, page: str, expected: tuple[int, str], why: str
 ) -> None:
-    assert asker(site, longest_s=0.3)(page) == expected, why
+    assert page_fetcher(site, longest_s=0.3)(page) == expected, why
 
 
 def test_many_wait_for_answers_at_once(site: SiteClient, server: tuple[str, Event, list[str]]) -> None:
     _, held, asked = server
-    with Prober({"visitors": asker(site)}, ["/held"], 10 * MS, lambda *_: None) as prober:
+    with Prober({"visitors": page_fetcher(site)}, ["/held"], 10 * MS, lambda *_: None) as prober:
         with gevent.Timeout(60):
             while len(asked) < 12:
                 gevent.sleep(0.01)
@@ -209,7 +209,7 @@ def test_a_member_is_who_logged_in(site: SiteClient, server: tuple[str, Event, l
     site.get("a step", "")
     member = SiteClient(ScenarioSettings(target=url), lambda _: None)
     member.take_cookies(site)
-    assert asker(member)("/") == (200, "none")
+    assert page_fetcher(member)("/") == (200, "none")
     member.close()
     assert asked == ["/", "/ who=me"]
 

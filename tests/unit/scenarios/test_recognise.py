@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from plimsoll.scenarios.running.client import Reply, Trouble, trouble, words
-from plimsoll.scenarios.upload_images import size_files, upload_trouble
+from plimsoll.scenarios.running.client import Reply, StepFailure, find_failure, visible_text
+from plimsoll.scenarios.upload_images import find_upload_failure, size_files
 from plimsoll.scenarios.wordpress.account import (
     expect_logged_in,
     is_object,
@@ -14,7 +14,7 @@ from plimsoll.scenarios.wordpress.account import (
     rest_address,
     root_in,
 )
-from plimsoll.scenarios.wordpress.editor import lost
+from plimsoll.scenarios.wordpress.editor import find_loss
 
 
 def reply(body: str, status: int = 200, **headers: str) -> Reply:
@@ -92,34 +92,34 @@ MEMORY = "<b>Fatal error</b>:  Allowed memory size of 268435456 bytes exhausted 
     ],
 )
 def test_trouble_is_named(body: str, status: int, kind: str | None, says: str) -> None:
-    found = trouble(reply(body, status))
+    found = find_failure(reply(body, status))
     assert (found.kind if found else None) == kind, says
 
 
 def test_a_dead_backend_is_known_by_its_headers() -> None:
-    found = trouble(reply("", 503, x_varnish="123"))
+    found = find_failure(reply("", 503, x_varnish="123"))
     assert found
     assert found.kind == "backend_dead"
 
 
 def test_a_plugin_that_answers_503_is_no_proxy() -> None:
-    found = trouble(reply("<html><body>The house is full, come back later.</body></html>", 503))
+    found = find_failure(reply("<html><body>The house is full, come back later.</body></html>", 503))
     assert found
     assert found.kind == "http_error"
     assert "The house is full" in found.detail
 
 
 def test_the_detail_is_what_a_person_would_read() -> None:
-    found = trouble(reply(NOT_ALLOWED, 403))
+    found = find_failure(reply(NOT_ALLOWED, 403))
     assert found
     assert "Sorry, you are not allowed to access this page." in found.detail
     assert "<" not in found.detail
-    assert len(words("word " * 1000)) <= 200
+    assert len(visible_text("word " * 1000)) <= 200
 
 
 def test_an_article_deep_in_a_page_is_no_trouble() -> None:
     long_page = "<p>text</p>" * 60_000
-    assert trouble(reply(f"{long_page}<b>Fatal error</b>{long_page}")) is None
+    assert find_failure(reply(f"{long_page}<b>Fatal error</b>{long_page}")) is None
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def refused(message: str) -> str:
     ],
 )
 def test_answers_of_the_uploader_are_understood(body: str, status: int, kind: str | None, says: str) -> None:
-    found = upload_trouble(reply(body, status))
+    found = find_upload_failure(reply(body, status))
     assert (found.kind if found else None) == kind, says
 
 
@@ -227,9 +227,9 @@ def test_files_are_those_of_the_sizes_and_the_original() -> None:
     ],
 )
 def test_a_lost_article_is_noticed(back: str, fine: bool, says: str) -> None:
-    found = lost("x" * 1000 + "Version 2.", back, "Version 2.")
+    found = find_loss("x" * 1000 + "Version 2.", back, "Version 2.")
     assert (found is None) is fine, says
-    assert found is None or found == Trouble("check_failed", found.detail)
+    assert found is None or found == StepFailure("check_failed", found.detail)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ ON_LOCUST = '''"""A scenario for a test: asks for one page."""
 
 from pydantic import Field
 
-from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, runs
+from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, on_locust
 from plimsoll.scenarios.running.settings import IteratedSettings
 
 ABOUT = {"does": "asks for one page", "needs": "a page", "changes": None}
@@ -44,7 +44,7 @@ class Toy(ScenarioUser):
         self.site.get("page", self.settings.page)
 
 
-run = runs(Toy)
+run = on_locust(Toy)
 locustfile(Toy)
 '''
 
@@ -55,7 +55,7 @@ from pathlib import Path
 
 from plimsoll.scenarios.k6.build import k6_program
 from plimsoll.scenarios.k6.run import Job, Progress, Say, run_k6
-from plimsoll.scenarios.running.session import facts, run_directory
+from plimsoll.scenarios.running.session import build_facts, run_directory
 from plimsoll.scenarios.running.settings import ScenarioSettings
 
 ABOUT = {"does": "asks for a page on k6", "needs": "a page", "changes": "nothing that anybody notices"}
@@ -80,7 +80,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
         ramping=False,
         iterations=lambda elapsed_s, done: settings.pages,
     )
-    return directory, run_k6(job, directory, facts("toy", settings, k6=version), progress, say)
+    return directory, run_k6(job, directory, build_facts("toy", settings, k6=version), progress, say)
 '''
 
 K6 = """#!/bin/sh

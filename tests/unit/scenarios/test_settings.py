@@ -15,8 +15,8 @@ from plimsoll.scenarios.running.settings import (
     ChangingSettings,
     ScenarioSettings,
     cautions,
-    from_locust,
-    validated,
+    read_locust_options,
+    validate_options,
 )
 
 URL = "http://127.0.0.1:8080"
@@ -31,7 +31,7 @@ URL = "http://127.0.0.1:8080"
     ],
 )
 def test_targets_that_are_taken(given: dict[str, Any], kept: str, says: str) -> None:
-    assert validated(ScenarioSettings, given).target == kept, says
+    assert validate_options(ScenarioSettings, given).target == kept, says
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_settings_that_are_refused_name_their_option(
     model: type[BaseModel], given: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(SettingsError) as refused:
-        validated(model, given)
+        validate_options(model, given)
     assert str(refused.value).startswith(problem)
 
 
 def test_all_problems_are_named_at_once() -> None:
     with pytest.raises(SettingsError) as refused:
-        validated(AccountSettings, {"target": "x", "users": "0", "seed": "one"})
+        validate_options(AccountSettings, {"target": "x", "users": "0", "seed": "one"})
     assert {line.partition(":")[0] for line in str(refused.value).splitlines()} == {
         "--target",
         "--users",
@@ -117,10 +117,10 @@ def test_a_setting_without_effect_is_named(
     monkeypatch.chdir(tmp_path)
     Path("own.yml").write_text("files: never\n")
     model = registry.find_scenario(name).load().Settings
-    (found,) = cautions(validated(model, {"target": URL} | idle))
+    (found,) = cautions(validate_options(model, {"target": URL} | idle))
     assert found.startswith(f"Caution: --{key.replace('_', '-')}: has no effect: ")
     assert found.endswith(", or leave it out")
-    assert cautions(validated(model, {"target": URL} | effective)) == []
+    assert cautions(validate_options(model, {"target": URL} | effective)) == []
 
 
 def test_each_key_without_effect_has_a_row() -> None:
@@ -134,10 +134,10 @@ def test_each_key_without_effect_has_a_row() -> None:
 def test_locusts_defaults_are_not_given() -> None:
     model = registry.find_scenario("upgrade-wordpress").load().Settings
     form = {"num_users": 1, "probe_ms": "0", "probe_pages": "", "insecure": False, "timeout_s": "3600.0"}
-    settings = from_locust(model, form, URL)
+    settings = read_locust_options(model, form, URL)
     assert settings.model_fields_set == {"target", "probe_ms"}
     assert cautions(settings) == []
-    assert len(cautions(from_locust(model, form | {"probe_pages": "/"}, URL))) == 1
+    assert len(cautions(read_locust_options(model, form | {"probe_pages": "/"}, URL))) == 1
 
 
 def test_a_duration_that_the_lab_gives_is_not_the_users() -> None:

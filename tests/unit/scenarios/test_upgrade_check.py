@@ -2,17 +2,17 @@
 
 import pytest
 
-from plimsoll.scenarios.running.client import Reply, Trouble, trouble
+from plimsoll.scenarios.running.client import Reply, StepFailure, find_failure
 from plimsoll.scenarios.wordpress.upgrade import (
     Offer,
-    choose,
-    database_trouble,
-    fits,
-    front_trouble,
-    offer_trouble,
-    same,
-    state,
-    version_of,
+    choose_offer,
+    describe_state,
+    find_database_failure,
+    find_front_failure,
+    find_offer_failure,
+    same_version,
+    shown_version,
+    version_fits,
 )
 from tests.unit.scenarios.test_upgrade_page import OFFER, reply
 
@@ -31,7 +31,7 @@ def admin(body: str, version: str = "6-1-9") -> str:
 
 
 def test_the_offer_of_a_real_page() -> None:
-    chosen = choose(reply(OFFER), "6.1", "6.8")
+    chosen = choose_offer(reply(OFFER), "6.1", "6.8")
     assert isinstance(chosen, Offer)
     assert chosen.version == "6.8.7"
     assert chosen.address == "http://clone.test/wp-admin/update-core.php?action=do-core-upgrade"
@@ -42,8 +42,8 @@ def test_the_offer_of_a_real_page() -> None:
         "locale",
         "upgrade",
     ]
-    assert version_of(reply(OFFER)) == "6.1.9"
-    assert offer_trouble(reply(OFFER), None, None) is None
+    assert shown_version(reply(OFFER)) == "6.1.9"
+    assert find_offer_failure(reply(OFFER), None, None) is None
 
 
 OFFERS: list[tuple[str, str, str | None, str | None, str]] = [
@@ -63,19 +63,19 @@ OFFERS: list[tuple[str, str, str | None, str | None, str]] = [
 
 @pytest.mark.parametrize(("what", "page", "old", "new", "found"), OFFERS, ids=[row[0] for row in OFFERS])
 def test_offers(what: str, page: str, old: str | None, new: str | None, found: str) -> None:
-    chosen = choose(reply(page), old, new)
-    assert (chosen.kind if isinstance(chosen, Trouble) else chosen.version) == found, what
-    assert offer_trouble(reply(page), old, new) == (chosen if isinstance(chosen, Trouble) else None)
+    chosen = choose_offer(reply(page), old, new)
+    assert (chosen.kind if isinstance(chosen, StepFailure) else chosen.version) == found, what
+    assert find_offer_failure(reply(page), old, new) == (chosen if isinstance(chosen, StepFailure) else None)
 
 
 def test_a_clone_whose_database_is_behind_is_not_upgraded() -> None:
-    chosen = choose(reply("<html></html>", path="wp-admin/upgrade.php?_wp_http_referer=x"), None, None)
-    assert isinstance(chosen, Trouble)
+    chosen = choose_offer(reply("<html></html>", path="wp-admin/upgrade.php?_wp_http_referer=x"), None, None)
+    assert isinstance(chosen, StepFailure)
     assert chosen.kind == "wrong_version"
 
 
 def test_a_login_that_does_not_last_is_named() -> None:
-    found = offer_trouble(reply("", 302, location="http://clone.test/wp-login.php?reauth=1"), None, None)
+    found = find_offer_failure(reply("", 302, location="http://clone.test/wp-login.php?reauth=1"), None, None)
     assert found is not None
     assert found.kind == "login_failed"
     assert "disk full?" in found.detail
@@ -94,8 +94,8 @@ VERSIONS = [
 
 @pytest.mark.parametrize(("version", "other", "fitting", "equal"), VERSIONS)
 def test_versions(version: str, other: str, fitting: bool, equal: bool) -> None:
-    assert fits(version, other) is fitting
-    assert same(version, other) is equal
+    assert version_fits(version, other) is fitting
+    assert same_version(version, other) is equal
 
 
 STEP = '<p class="step"><a class="button" href="{}">Go on</a></p>'
@@ -112,7 +112,7 @@ DATABASES: list[tuple[str, str, bool, str | None]] = [
 
 @pytest.mark.parametrize(("what", "page", "pressed", "kind"), DATABASES, ids=[row[0] for row in DATABASES])
 def test_the_database_page(what: str, page: str, pressed: bool, kind: str | None) -> None:
-    found = database_trouble(reply(page, path="wp-admin/upgrade.php"), pressed=pressed)
+    found = find_database_failure(reply(page, path="wp-admin/upgrade.php"), pressed=pressed)
     assert (found.kind if found else None) == kind, what
 
 
@@ -140,17 +140,17 @@ STATES = [
 
 @pytest.mark.parametrize(("what", "page", "words"), STATES, ids=[row[0] for row in STATES])
 def test_the_state_after_a_failure_is_said(what: str, page: Reply, words: str) -> None:
-    assert words in state(page), what
+    assert words in describe_state(page), what
 
 
 def test_maintenance_is_no_dead_backend() -> None:
-    found = trouble(reply(MAINTENANCE, 503, retry_after="600", x_varnish="5"))
+    found = find_failure(reply(MAINTENANCE, 503, retry_after="600", x_varnish="5"))
     assert found is not None
     assert found.kind == "upgrade_locked"
 
 
 def test_the_front_page_must_be_a_page() -> None:
-    assert front_trouble(reply("<html><body>Hello</body></html>", path="")) is None
-    assert front_trouble(reply("", path="")) == Trouble(
+    assert find_front_failure(reply("<html><body>Hello</body></html>", path="")) is None
+    assert find_front_failure(reply("", path="")) == StepFailure(
         "check_failed", "the front page is not a page: status 200"
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.scenarios.running.client import Reply
-from plimsoll.scenarios.wordpress.upgrade import PHASES, Phase, PhaseMark, Upgrade, upgrade_trouble
+from plimsoll.scenarios.wordpress.upgrade import PHASES, Phase, PhaseMark, UpgradeReply, find_upgrade_failure
 from tests.support.paths import FIXTURES
 
 _RECORDED = FIXTURES / "wordpress"
@@ -34,9 +34,9 @@ def reply(
     return Reply(f"http://clone.test/{path}", status, names, content, 1000)
 
 
-def upgraded(*lines: bytes | str, foot: bytes = FOOT) -> tuple[Upgrade, Reply]:
+def upgraded(*lines: bytes | str, foot: bytes = FOOT) -> tuple[UpgradeReply, Reply]:
     """An upgrade whose lines came one by one, 10 ms apart."""
-    upgrade = Upgrade(0)
+    upgrade = UpgradeReply(0)
     upgrade.take(5 * MS, HEAD)
     for number, line in enumerate(lines, 1):
         upgrade.take(10 * MS * number, (line if isinstance(line, bytes) else line.encode()) + b"\n")
@@ -46,13 +46,13 @@ def upgraded(*lines: bytes | str, foot: bytes = FOOT) -> tuple[Upgrade, Reply]:
     return upgrade, whole
 
 
-def names(upgrade: Upgrade) -> list[str]:
+def names(upgrade: UpgradeReply) -> list[str]:
     return [phase.name for phase in upgrade.phases]
 
 
 def test_a_good_upgrade_has_all_its_phases() -> None:
     upgrade, whole = upgraded(*LINES)
-    assert upgrade_trouble(upgrade, whole) is None
+    assert find_upgrade_failure(upgrade, whole) is None
     assert upgrade.timed
     assert names(upgrade) == list(PHASES)
     instants = [(phase.start_ns / MS, phase.stop_ns / MS) for phase in upgrade.phases]
@@ -62,7 +62,7 @@ def test_a_good_upgrade_has_all_its_phases() -> None:
 @given(st.lists(st.integers(0, len(GOOD)), max_size=40))
 def test_any_pieces_give_the_same_lines_and_phases(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(GOOD)]
-    upgrade = Upgrade(0)
+    upgrade = UpgradeReply(0)
     marks: list[PhaseMark] = []
     for at, (start, stop) in enumerate(pairwise(places)):
         marks += upgrade.take(at * MS, GOOD[start:stop])
@@ -75,26 +75,26 @@ def test_any_pieces_give_the_same_lines_and_phases(cuts: list[int]) -> None:
     assert all(
         one.stop_ns == two.start_ns for one, two in zip(upgrade.phases, upgrade.phases[1:], strict=False)
     )
-    assert upgrade_trouble(upgrade, upgrade.whole(reply(b""))) is None
+    assert find_upgrade_failure(upgrade, upgrade.whole(reply(b""))) is None
 
 
 @given(st.binary(max_size=400), st.integers(1, 50))
 def test_nothing_that_a_site_may_send_is_too_much(junk: bytes, size: int) -> None:
-    upgrade = Upgrade(0)
+    upgrade = UpgradeReply(0)
     body = b'<div class="wrap">' + junk
     for at in range(0, len(body), size):
         upgrade.take(at, body[at : at + size])
     upgrade.end(len(body))
-    upgrade_trouble(upgrade, upgrade.whole(reply(b"")))
+    find_upgrade_failure(upgrade, upgrade.whole(reply(b"")))
 
 
 def _marks(phase: Phase) -> list[PhaseMark]:
     return [PhaseMark(phase.name, "start", phase.start_ns), PhaseMark(phase.name, "stop", phase.stop_ns)]
 
 
-def _together(*counts: int) -> tuple[Upgrade, list[list[PhaseMark]]]:
+def _together(*counts: int) -> tuple[UpgradeReply, list[list[PhaseMark]]]:
     """An upgrade whose lines came so many at once, and then the rest; and the marks of each piece."""
-    upgrade, lines = Upgrade(0), [line if isinstance(line, bytes) else line.encode() for line in LINES]
+    upgrade, lines = UpgradeReply(0), [line if isinstance(line, bytes) else line.encode() for line in LINES]
     marks = [upgrade.take(5 * MS, HEAD)]
     for number, (start, stop) in enumerate(pairwise(accumulate([0, *counts, len(lines)])), 1):
         marks.append(upgrade.take(10 * MS * number, b"\n".join(lines[start:stop])))
@@ -117,7 +117,7 @@ def test_lines_that_were_held_back_tell_no_times(
     what: str, counts: tuple[int, ...], begun: list[str]
 ) -> None:
     upgrade, marks = _together(*counts)
-    assert upgrade_trouble(upgrade, upgrade.whole(reply(b""))) is None
+    assert find_upgrade_failure(upgrade, upgrade.whole(reply(b""))) is None
     assert upgrade.held_back, what
     assert not upgrade.timed
     assert [mark.name for piece in marks for mark in piece if mark.phase == "start"] == begun
@@ -133,7 +133,7 @@ def test_a_short_phase_may_begin_and_end_at_once() -> None:
 
 
 def test_lines_that_follow_at_once_in_chunks_of_their_own_were_held_back_too() -> None:
-    upgrade, lines = Upgrade(0), [line for line in LINES[:9] if isinstance(line, bytes)]
+    upgrade, lines = UpgradeReply(0), [line for line in LINES[:9] if isinstance(line, bytes)]
     for t_ns, piece in zip(FROM_APACHE_NS, [HEAD + lines[0], *lines[1:], FOOT], strict=True):
         upgrade.take(t_ns, piece)
     upgrade.end(FROM_APACHE_NS[-1])
@@ -158,7 +158,7 @@ GERMAN = [
 
 def test_another_language_is_read_by_its_order() -> None:
     upgrade, whole = upgraded(*GERMAN)
-    assert upgrade_trouble(upgrade, whole) is None
+    assert find_upgrade_failure(upgrade, whole) is None
     assert upgrade.timed
     assert names(upgrade) == list(PHASES)
 
@@ -182,7 +182,7 @@ def test_a_translation_that_is_not_complete_has_all_phases(translated: list[bool
         for german, line, is_german in zip(GERMAN, LINES, translated, strict=False)
     ]
     upgrade, whole = upgraded(*mixed, GERMAN[-1])
-    assert upgrade_trouble(upgrade, whole) is None
+    assert find_upgrade_failure(upgrade, whole) is None
     assert upgrade.timed
     assert names(upgrade) == list(PHASES)
     assert [phase.stop_ns for phase in upgrade.phases][:8] == [10 * MS * n for n in range(1, 9)]
@@ -190,7 +190,7 @@ def test_a_translation_that_is_not_complete_has_all_phases(translated: list[bool
 
 def test_a_translated_upgrade_that_broke_off_says_in_which_phase() -> None:
     upgrade, whole = upgraded(*GERMAN[:6], "<p>Es ging nicht.</p>", foot=b"")
-    found = upgrade_trouble(upgrade, whole)
+    found = find_upgrade_failure(upgrade, whole)
     assert found
     assert found.detail == "in phase copy: Es ging nicht."
     assert names(upgrade) == list(PHASES[:7])
@@ -198,7 +198,7 @@ def test_a_translated_upgrade_that_broke_off_says_in_which_phase() -> None:
 
 def test_a_line_too_many_makes_the_times_doubtful_and_no_failure() -> None:
     upgrade, whole = upgraded(*GERMAN[:4], "<p>Noch etwas&#8230;</p>", *GERMAN[4:])
-    assert upgrade_trouble(upgrade, whole) is None
+    assert find_upgrade_failure(upgrade, whole) is None
     assert not upgrade.timed
 
 
@@ -318,7 +318,7 @@ FAILED: list[tuple[str, list[bytes | str], str, str]] = [
 @pytest.mark.parametrize(("what", "lines", "kind", "words"), FAILED, ids=[row[0] for row in FAILED])
 def test_a_failure_is_status_200_as_well(what: str, lines: list[bytes | str], kind: str, words: str) -> None:
     upgrade, whole = upgraded(*lines)
-    found = upgrade_trouble(upgrade, whole)
+    found = find_upgrade_failure(upgrade, whole)
     assert found is not None, what
     assert found.kind == kind, found
     assert words in found.detail

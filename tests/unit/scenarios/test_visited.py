@@ -2,7 +2,15 @@
 
 import pytest
 
-from plimsoll.scenarios.running.visits import MAINTENANCE, Felt, Outage, Visit, episodes, felt, outages
+from plimsoll.scenarios.running.visits import (
+    MAINTENANCE,
+    Outage,
+    OutageFigures,
+    Visit,
+    find_outages,
+    join_outages,
+    measure_outages,
+)
 
 MS = 1_000_000
 KINDS = {".": "none", "m": MAINTENANCE, "x": "http_error", "t": "timeout"}
@@ -41,8 +49,10 @@ OUTAGES = [
 
 @pytest.mark.parametrize(("drawn", "expected", "why"), OUTAGES, ids=[row[2] for row in OUTAGES])
 def test_outages_lie_between_due_instants(drawn: str, expected: list[Outage], why: str) -> None:
-    assert outages(visits(drawn), len(drawn) * 100 * MS) == expected, why
-    assert outages(reversed(visits(drawn)), len(drawn) * 100 * MS) == expected, "whatever order they ended in"
+    assert find_outages(visits(drawn), len(drawn) * 100 * MS) == expected, why
+    assert find_outages(reversed(visits(drawn)), len(drawn) * 100 * MS) == expected, (
+        "whatever order they ended in"
+    )
 
 
 FELT = [
@@ -63,23 +73,23 @@ FELT = [
 def test_figures(
     drawn: str, took: dict[int, int], expected: tuple[float, float, float | None, float | None], why: str
 ) -> None:
-    found = felt(visits(drawn, took), since_ns=50 * MS, end_ns=len(drawn) * 100 * MS)
+    found = measure_outages(visits(drawn, took), since_ns=50 * MS, end_ns=len(drawn) * 100 * MS)
     said = (found.outage_ms, found.maintenance_ms, found.longest_gap_ms, found.first_good_ms)
     assert said == expected, why
     assert found.is_over
 
 
 def test_an_outage_that_is_not_over_has_no_first_good_page_and_a_gap_to_the_end() -> None:
-    found = felt(visits("..mm"), since_ns=0, end_ns=1000 * MS)
-    assert found == Felt(800, 800, 890, None, 1000 * MS, is_over=False)
+    found = measure_outages(visits("..mm"), since_ns=0, end_ns=1000 * MS)
+    assert found == OutageFigures(800, 800, 890, None, 1000 * MS, is_over=False)
 
 
 def test_no_good_page_is_no_figure_of_gaps() -> None:
-    assert felt(visits("mm"), 0, 200 * MS).longest_gap_ms is None
+    assert measure_outages(visits("mm"), 0, 200 * MS).longest_gap_ms is None
 
 
 def test_outages_close_to_one_another_are_one_episode() -> None:
-    found = outages(visits(".m.m......m."), 1200 * MS)
-    assert episodes(found, 1200 * MS, apart_ns=500 * MS) == [(100 * MS, 400 * MS), (1000 * MS, 1100 * MS)]
-    assert episodes(found, 1200 * MS, apart_ns=700 * MS) == [(100 * MS, 1100 * MS)]
-    assert episodes([], 0, 1) == []
+    found = find_outages(visits(".m.m......m."), 1200 * MS)
+    assert join_outages(found, 1200 * MS, apart_ns=500 * MS) == [(100 * MS, 400 * MS), (1000 * MS, 1100 * MS)]
+    assert join_outages(found, 1200 * MS, apart_ns=700 * MS) == [(100 * MS, 1100 * MS)]
+    assert join_outages([], 0, 1) == []

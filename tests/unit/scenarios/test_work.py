@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from plimsoll.scenarios.running.session import Work, ending
+from plimsoll.scenarios.running.session import Iterations, session_status
 
 
 @given(total=some.integers(0, 500), shares=some.integers(1, 12))
 def test_the_shares_together_are_all_iterations_each_once(total: int, shares: int) -> None:
-    works = [Work(total, index, shares) for index in range(shares)]
+    works = [Iterations(total, index, shares) for index in range(shares)]
     done = []
     for work in works:
         while (number := work.next()) is not None:
@@ -23,7 +23,7 @@ def test_the_shares_together_are_all_iterations_each_once(total: int, shares: in
 def test_when_the_time_is_up_no_more_begin_and_what_was_begun_is_all(
     total: int | None, shares: int, late: int
 ) -> None:
-    works = [Work(total, index, shares) for index in range(shares)]
+    works = [Iterations(total, index, shares) for index in range(shares)]
     done = []
     for work in works:
         while (number := work.next(in_time=work.begun < late)) is not None:
@@ -40,7 +40,7 @@ def test_when_the_time_is_up_no_more_begin_and_what_was_begun_is_all(
 
 
 def test_an_iteration_that_was_left_half_way_is_not_done_although_the_time_is_up() -> None:
-    work = Work(None)
+    work = Iterations(None)
     assert work.next() == 1
     assert work.next(in_time=False) is None
     assert not work.whole
@@ -49,7 +49,7 @@ def test_an_iteration_that_was_left_half_way_is_not_done_although_the_time_is_up
 
 
 def test_work_that_was_ended_before_its_time_was_up_is_not_whole() -> None:
-    work = Work(None)
+    work = Iterations(None)
     work.next()
     work.count(True)
     work.end()
@@ -58,7 +58,7 @@ def test_work_that_was_ended_before_its_time_was_up_is_not_whole() -> None:
 
 
 def test_work_that_was_ended_hands_out_no_more_and_is_not_whole() -> None:
-    work = Work(3)
+    work = Iterations(3)
     assert work.next() == 1
     work.count(True)
     work.end()
@@ -67,7 +67,7 @@ def test_work_that_was_ended_hands_out_no_more_and_is_not_whole() -> None:
 
 
 def test_failures_are_counted_in_all_and_in_a_row() -> None:
-    work = Work(9)
+    work = Iterations(9)
     for well in (False, False, True, False):
         work.next()
         work.count(well)
@@ -76,11 +76,11 @@ def test_failures_are_counted_in_all_and_in_a_row() -> None:
 
 def test_a_share_outside_the_shares_is_refused() -> None:
     with pytest.raises(ValueError, match="share 2 of 2"):
-        Work(1, 2, 2)
+        Iterations(1, 2, 2)
 
 
-def work_of(total: int | None, begun: int, failed: int = 0, *, in_time: bool = True) -> Work:
-    work = Work(total)
+def work_of(total: int | None, begun: int, failed: int = 0, *, in_time: bool = True) -> Iterations:
+    work = Iterations(total)
     for number in range(begun):
         work.next()
         work.count(number >= failed)
@@ -90,7 +90,7 @@ def work_of(total: int | None, begun: int, failed: int = 0, *, in_time: bool = T
 
 
 DIED = "the target gave no answer after 5.0 s"
-ENDINGS: list[tuple[str, Work, str | None, str | None, str, str | None]] = [
+ENDINGS: list[tuple[str, Iterations, str | None, str | None, str, str | None]] = [
     ("all was done", work_of(3, 3), None, None, "complete", None),
     ("some of it failed", work_of(3, 3, failed=2), None, None, "complete", None),
     ("the target died, and some had been done", work_of(30, 30, failed=20), None, DIED, "failed", DIED),
@@ -104,9 +104,9 @@ ENDINGS: list[tuple[str, Work, str | None, str | None, str, str | None]] = [
 
 @pytest.mark.parametrize(("why", "work", "hopeless", "died", "status", "said"), ENDINGS)
 def test_how_a_run_ended(
-    why: str, work: Work, hopeless: str | None, died: str | None, status: str, said: str | None
+    why: str, work: Iterations, hopeless: str | None, died: str | None, status: str, said: str | None
 ) -> None:
-    found, reason = ending(work, hopeless, 1.0, died)
+    found, reason = session_status(work, hopeless, 1.0, died)
     assert found == status, why
     assert (reason is None) == (said is None), why
     assert said is None or said in (reason or ""), why

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.scenarios.running.client import Reply
-from plimsoll.scenarios.xenforo.installer import Start, UpgradeStage, judge
+from plimsoll.scenarios.xenforo.installer import Start, UpgradeStage, judge_page
 from tests.support.xenforo_pages import (
     STAND_IN_PAGES,
     box_page,
@@ -118,14 +118,14 @@ CASES: list[tuple[str, UpgradeStage, Reply | str, str | None]] = [
 
 @pytest.mark.parametrize(("why", "stage", "answer", "kind"), CASES, ids=[case[0] for case in CASES])
 def test_pages_are_judged(why: str, stage: UpgradeStage, answer: Reply | str, kind: str | None) -> None:
-    found = judge(STAND_IN_PAGES, reply(answer) if isinstance(answer, str) else answer, stage)
+    found = judge_page(STAND_IN_PAGES, reply(answer) if isinstance(answer, str) else answer, stage)
     assert (found.kind if found else None) == kind, why
     assert found is None or found.detail
 
 
 def test_where_a_start_path_is_set_the_login_may_lead_anywhere() -> None:
     pages = changed(start=Start(form="form.start", path="/forum/install/?upgrade"))
-    assert judge(pages, reply(page("Welcome", "")), UpgradeStage.LOGIN) is None
-    found = judge(pages, reply(page("Welcome", "")), UpgradeStage.START)
+    assert judge_page(pages, reply(page("Welcome", "")), UpgradeStage.LOGIN) is None
+    found = judge_page(pages, reply(page("Welcome", "")), UpgradeStage.START)
     assert found is not None
     assert found.kind == "check_failed"

@@ -9,13 +9,13 @@ from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.xenforo.installer import (
     OTHER,
     Form,
+    InstallerWalk,
     PageLimits,
     Pages,
     Start,
     StepNames,
     UpgradeStopped,
     UpgradeTimes,
-    Walk,
 )
 from tests.support.xenforo_pages import (
     INSTALLER,
@@ -38,7 +38,9 @@ LOCKED = box_page("The upgrade is locked: wait.")
 
 def walk(site: FakeSite, pages: Pages = STAND_IN_PAGES) -> UpgradeTimes:
     seconds = itertools.count(0.0, 0.5)
-    return Walk(pages, SITE, site, pause=lambda _: None, clock_s=lambda: next(seconds)).upgrade(ACCOUNT)
+    return InstallerWalk(pages, SITE, site, pause=lambda _: None, clock_s=lambda: next(seconds)).upgrade(
+        ACCOUNT
+    )
 
 
 def test_a_whole_upgrade() -> None:
@@ -182,7 +184,7 @@ def test_a_page_that_says_something_new_does_advance_though_its_form_is_the_same
 def test_stopped_between_two_pages() -> None:
     site = FakeSite([start_page(), continue_page("Posts", 0), continue_page("Posts", 1)])
     with pytest.raises(UpgradeStopped):
-        Walk(STAND_IN_PAGES, SITE, site, stopped=lambda: len(site.sent) == 3).upgrade(ACCOUNT)
+        InstallerWalk(STAND_IN_PAGES, SITE, site, stopped=lambda: len(site.sent) == 3).upgrade(ACCOUNT)
     assert site.steps == ["open installer", "start", "continue: Posts"]
 
 
