@@ -1,4 +1,12 @@
-"""The errors, as one small tree. Every message is one sentence for whoever typed the command."""
+"""What is wrong: errors that end a command, the severity of findings that do not, the word that was meant.
+
+Every error's message is one sentence for whoever typed the command.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Protocol, TypeVar
 
 
 class PlimsollError(Exception):
@@ -31,3 +39,36 @@ class OutputError(PlimsollError):
 
 class HistoryError(PlimsollError):
     """The history of runs cannot be opened, read or written."""
+
+
+class Severity(StrEnum):
+    """From the gravest to the mildest. `BAD`: do not trust the figures."""
+
+    BAD = "bad"
+    WARN = "warn"
+    NOTE = "note"
+
+
+class _Graded(Protocol):
+    """Anything that has a severity."""
+
+    @property
+    def level(self) -> Severity:
+        """Its severity."""
+
+
+_Finding = TypeVar("_Finding", bound=_Graded)
+_ORDER = list(Severity)
+
+
+def gravest_first(cautions: Iterable[_Finding]) -> list[_Finding]:
+    """Return `cautions` by severity; those of one severity keep their order. Pure."""
+    return sorted(cautions, key=lambda caution: _ORDER.index(caution.level))
+
+
+def did_you_mean(said: object, known: Iterable[str]) -> str:
+    """Return `: did you mean X?` where one of `known` is nearly what was written, else nothing."""
+    by_word = {one.lower().replace("-", "_"): one for one in known}
+    word = str(said).lower().replace("-", "_")
+    near = get_close_matches(word, by_word, 1, 0.65) or [one for one in by_word if one.startswith(f"{word}_")]
+    return f": did you mean {by_word[near[0]]}?" if near else ""

@@ -5,12 +5,13 @@ documentation as `manual` in `json_schema_extra`; what is below it has the same 
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.errors import PydanticInvalidForJsonSchema
+
+from plimsoll.common.errors import did_you_mean
 
 _Location = tuple[str | int, ...]
 _Node = dict[str, Any]
@@ -87,18 +88,6 @@ class Hints:
     def _referred(self, ref: str) -> _Node:
         node: _Node = self._root.get("$defs", {}).get(ref.rpartition("/")[2], {})
         return node
-
-
-def did_you_mean(said: object, known: Iterable[str]) -> str:
-    """Return `: did you mean X?` where one of `known` is nearly what was written, else nothing."""
-    by_word = {_plain(one): one for one in known}
-    word = _plain(str(said))
-    near = get_close_matches(word, by_word, 1, 0.65) or [one for one in by_word if one.startswith(f"{word}_")]
-    return f": did you mean {by_word[near[0]]}?" if near else ""
-
-
-def _plain(word: str) -> str:
-    return word.lower().replace("-", "_")
 
 
 def _below(node: _Node, part: str | int) -> list[_Node]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from plimsoll.common.hints import Hints, did_you_mean
+from plimsoll.common.errors import did_you_mean
+from plimsoll.common.hints import Hints
 
 Location = tuple[str | int, ...]
 

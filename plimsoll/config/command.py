@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 
 import click
 
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.hints import did_you_mean
+from plimsoll.common.errors import SettingsError, did_you_mean
 from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
 from plimsoll.config.defaults import (

@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.hints import did_you_mean
+from plimsoll.common.errors import SettingsError, did_you_mean
 from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.rundir.fields import FORMAT, UNKNOWN_IS_FINE, Count, Format, Instant, Seconds
 
 FROM_LOG = "accesslog"  # the program of a run that was imported from an access log

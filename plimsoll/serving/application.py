@@ -23,8 +23,7 @@ from plimsoll.analysis.report.facts import facts_of
 from plimsoll.analysis.report.headline import big_figures, footnote, sentence
 from plimsoll.analysis.report.own_figures import own_bigs, own_sentence
 from plimsoll.analysis.report.tables import measure_table, percentile_table, route_table, status_table
-from plimsoll.common.errors import PlimsollError
-from plimsoll.common.severity import gravest_first
+from plimsoll.common.errors import PlimsollError, gravest_first
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.text import lines

@@ -16,8 +16,7 @@ from plimsoll.analysis.comparing.verdicts import GateVerdict, answers_verdicts, 
 from plimsoll.analysis.evidence.finding import Finding, disqualifying
 from plimsoll.analysis.evidence.storage import described
 from plimsoll.common.differences import differing
-from plimsoll.common.errors import RunDirectoryError
-from plimsoll.common.severity import gravest_first
+from plimsoll.common.errors import RunDirectoryError, gravest_first
 
 Progress = Callable[[int, int], None]
 

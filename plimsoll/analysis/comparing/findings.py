@@ -12,7 +12,7 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
 from plimsoll.analysis.evidence.identity import identity_findings
 from plimsoll.analysis.evidence.order import Order
-from plimsoll.common.severity import gravest_first
+from plimsoll.common.errors import gravest_first
 from plimsoll.common.units import counted, milliseconds
 
 _CONTROL_DIFFERS = 1.05

@@ -1,7 +1,7 @@
 """The rules of what can be wrong with the drives under a run."""
 
 from plimsoll.analysis.evidence.rule import Rule
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 
 FAILING = Rule(
     "drive-failing",

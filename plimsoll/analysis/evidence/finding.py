@@ -9,7 +9,7 @@ from enum import Enum
 
 from plimsoll.analysis.evidence import drive_rules, page_rules, pool_rules
 from plimsoll.analysis.evidence.rule import Rule
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 
 
 class FindingKind(Enum):

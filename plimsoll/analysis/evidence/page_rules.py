@@ -1,7 +1,7 @@
 """The rules of what a comparison of two sites' pages found."""
 
 from plimsoll.analysis.evidence.rule import Rule
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 
 OTHER_PAGES = Rule(
     "other-pages",

@@ -1,7 +1,7 @@
 """The rules of what pools did beside a run."""
 
 from plimsoll.analysis.evidence.rule import Rule
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 
 SCANNED = Rule(
     "pool-scanned",

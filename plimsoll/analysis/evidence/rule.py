@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 
 
 class Rule(NamedTuple):

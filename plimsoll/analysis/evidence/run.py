@@ -9,7 +9,7 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.poolwork import PoolWork, pool_findings, pool_work, read_pool_work
 from plimsoll.analysis.statistics.lateness import is_late
 from plimsoll.analysis.statistics.sample import P999, PERCENTILES
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.discovery import name_of

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from plimsoll.analysis.merging.shard import ShardRun
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import milliseconds
 from plimsoll.rundir.runfacts import Remark, Shard
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from plimsoll.analysis.merging.shard import ShardRun
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import count, counted
 from plimsoll.rundir.runfacts import Remark, Shard
 

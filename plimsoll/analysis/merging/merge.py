@@ -21,9 +21,9 @@ from plimsoll.analysis.merging.order import done_ns, in_order, window_of
 from plimsoll.analysis.merging.shard import ShardRun, open_shards
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.atomic import replace_json
+from plimsoll.common.errors import gravest_first
 from plimsoll.common.hostile import printable
 from plimsoll.common.redaction import redacted
-from plimsoll.common.severity import gravest_first
 from plimsoll.rundir.errorkinds import error_number
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import REJECTS_FILE, SUMMARY_FILE

@@ -36,7 +36,7 @@ from plimsoll.analysis.regress.nights import (
 )
 from plimsoll.common.differences import differing
 from plimsoll.common.durations import duration_text
-from plimsoll.common.severity import gravest_first
+from plimsoll.common.errors import gravest_first
 from plimsoll.common.units import counted
 
 BASELINE_NIGHTS = 14

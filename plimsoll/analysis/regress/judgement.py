@@ -11,10 +11,10 @@ from plimsoll.analysis.comparing.decision import Verdict
 from plimsoll.analysis.comparing.gates import Gate
 from plimsoll.analysis.comparing.text import share
 from plimsoll.analysis.regress.nights import Decision, NightRow, NightSeries, StoredFinding
+from plimsoll.common.errors import Severity
 from plimsoll.common.hostile import markdown_text, printable
 from plimsoll.common.junit import JUnit
 from plimsoll.common.markdown import heading, row
-from plimsoll.common.severity import Severity
 from plimsoll.common.units import ABSENT, counted, milliseconds
 
 # steady: no news. news: worse since tonight. known: worse, reported before. recovered: as before again, found

@@ -14,7 +14,7 @@ from plimsoll.analysis.comparing.levels import Levels
 from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE, MORE_ERRORS
 from plimsoll.analysis.comparing.metrics.measure import MEASURE
 from plimsoll.analysis.evidence.run import Observation
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted
 from plimsoll.rundir.events import Event
 from plimsoll.rundir.runfacts import RunFacts

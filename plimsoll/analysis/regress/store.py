@@ -29,7 +29,7 @@ from plimsoll.analysis.regress.nights import (
     instant,
 )
 from plimsoll.analysis.regress.schema import open_database, transaction
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event
 from plimsoll.rundir.names import REQUESTS_FILE

@@ -6,8 +6,7 @@ from pathlib import Path
 from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.analysis.statistics.against_log import QUANTILES, HeldRun, LoggedTimes
-from plimsoll.common.errors import RunDirectoryError
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.units import ABSENT, count, counted, plain_ms, significant
 from plimsoll.rundir.directory import RunDirectory
 

@@ -6,7 +6,7 @@ from plimsoll.analysis.report.backends import BackendRuns, ScenarioRuns
 from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.host_counters import ARC_HITS
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import listed, significant
 from plimsoll.rundir.names import HOST_FILE
 

@@ -6,7 +6,7 @@ from plimsoll.analysis.evidence.agreement import log_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.sample import P999, fewest
-from plimsoll.common.severity import Severity, gravest_first
+from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.units import counted, milliseconds, share, significant
 
 _MISMATCH_SHARE = 0.01

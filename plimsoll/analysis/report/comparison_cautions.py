@@ -14,7 +14,7 @@ from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.phase_figures import ScenarioFigures
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing
-from plimsoll.common.severity import Severity, gravest_first
+from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.units import listed
 
 _MOST_KEYS, _MOST_NAMED = 5, 8

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import milliseconds
 
 _MOST = 1.05

@@ -6,7 +6,7 @@ import numpy as np
 
 from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, seconds
 
 _MOST_NAMES = 4

@@ -9,8 +9,7 @@ from plimsoll.analysis.report.backends import ScenarioRuns
 from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.phase_figures import RepeatFigures, ScenarioFigures
-from plimsoll.common.errors import RunDirectoryError
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.units import counted
 from plimsoll.rundir.discovery import is_run, is_together, subfolders
 from plimsoll.rundir.names import EVENTS_FILE, REQUESTS_FILE

@@ -43,7 +43,7 @@ from plimsoll.analysis.report.tables import (
 )
 from plimsoll.analysis.report.together import together_cautions
 from plimsoll.analysis.statistics.against_log import HeldRun
-from plimsoll.common.severity import Severity, gravest_first
+from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.units import counted
 from plimsoll.rundir.rounds import VolumeRound
 

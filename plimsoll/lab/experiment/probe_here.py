@@ -7,8 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from plimsoll.common.errors import PlimsollError
-from plimsoll.common.hints import did_you_mean
+from plimsoll.common.errors import PlimsollError, did_you_mean
 from plimsoll.common.programs import missing_replay, own_program, replay_program
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.errors import last_words

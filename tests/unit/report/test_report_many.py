@@ -9,7 +9,7 @@ from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.groups import said_once
 from plimsoll.analysis.report.make import Report
-from plimsoll.common.severity import Severity
+from plimsoll.common.errors import Severity
 from tests.support.experiment import rewrite, write_experiment
 from tests.support.rundir import records, write_run
 from tests.support.scripted_runs import write_scripted_experiment
