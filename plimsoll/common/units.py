@@ -1,6 +1,10 @@
-"""Numbers as people read them. Absent figures are a dash."""
+"""Numbers, sizes and durations as people read and write them. Absent figures are a dash."""
 
+import re
 from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
 
 ABSENT = "–"
 WRONG_ANSWER = "wrong answer"  # in place of a time that no good answer took
@@ -89,3 +93,56 @@ def significant(value: float, digits: int = 3) -> str:
     exponent = int(f"{rounded:e}".partition("e")[2])
     text = f"{rounded:,.{min(max(digits - 1 - exponent, 0), 6)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+LARGEST_BYTES = 1 << 50  # sizes beyond 1 PiB are slips of the pen
+_SIZE_UNITS = ("", "K", "M", "G", "T")  # powers of 1024
+_SIZE = re.compile(r"(\d{1,15})\s?(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE | re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes that `16K`, `1 MiB` or `131072` stands for. Raises ValueError."""
+    found = _SIZE.fullmatch(text.strip())
+    if not found:
+        raise ValueError("must be a size, such as 16K, 1M or 131072")
+    return int(found[1]) << 10 * _SIZE_UNITS.index((found[2] or "").upper())
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size in the largest unit that leaves it whole: `2 GiB`, `16 KiB`, `1000 B`."""
+    for power in range(len(_SIZE_UNITS) - 1, 0, -1):
+        if size_bytes and size_bytes % (1 << 10 * power) == 0:
+            return f"{size_bytes >> 10 * power} {_SIZE_UNITS[power]}iB"
+    return f"{size_bytes} B"
+
+
+def _read_size(value: object) -> object:
+    """Return text as bytes and anything else as it is: for pydantic, before it checks."""
+    return parse_size(value) if isinstance(value, str) else value
+
+
+# In an annotation: text is read as a size; the JSON Schema says so.
+_Written = Annotated[str, Field(pattern=r"^\s*[0-9]{1,15}\s?([KMGTkmgt]?([Ii]?[Bb])?)\s*$")]
+AS_SIZE = BeforeValidator(_read_size, json_schema_input_type=int | _Written)
+Size = Annotated[int, AS_SIZE, Field(ge=0, le=LARGEST_BYTES)]
+
+
+_UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s?(s|m|min|h|d)", re.ASCII)
+_LONG_H = 72
+
+
+def parse_duration_s(text: str) -> float:
+    """Return the seconds that `90s`, `45m`, `36h` or `10d` stands for. Raises ValueError."""
+    found = _DURATION.fullmatch(text.strip())
+    if not found or float(found[1]) == 0:
+        raise ValueError("must be a duration, such as 45m, 36h or 10d")
+    return float(found[1]) * _UNITS_S[found[2]]
+
+
+def duration_text(duration_s: float) -> str:
+    """Return a long duration in words, rounded down: `36 h`, `45 min`, `312 days`."""
+    hours = int(duration_s // 3600)
+    if hours >= _LONG_H:
+        return f"{hours // 24} days"
+    return f"{hours} h" if hours else f"{int(duration_s // 60)} min"

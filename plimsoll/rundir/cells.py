@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plimsoll.common.sizes import size_text
-from plimsoll.common.units import counted
+from plimsoll.common.units import counted, size_text
 
 # None that reads: fio 3.33 also syncs after reads, when there is nothing to save.
 WritingTest = Literal["seqwr", "rndwr"]

@@ -35,9 +35,8 @@ from plimsoll.analysis.regress.nights import (
     why_unfit,
 )
 from plimsoll.common.differences import differing
-from plimsoll.common.durations import duration_text
 from plimsoll.common.errors import gravest_first
-from plimsoll.common.units import counted
+from plimsoll.common.units import counted, duration_text
 
 BASELINE_NIGHTS = 14
 LAST_NIGHTS = 7

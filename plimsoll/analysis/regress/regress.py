@@ -42,10 +42,10 @@ from plimsoll.analysis.regress.nights import Decision, build_series, group_name,
 from plimsoll.analysis.regress.page import history_page
 from plimsoll.analysis.regress.store import HistoryStore, now, open_history
 from plimsoll.analysis.regress.tonight import judge_last_night, read_experiment
-from plimsoll.common.durations import parse_duration_s
 from plimsoll.common.errors import HistoryError, OutputError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.units import parse_duration_s
 from plimsoll.news.channels import channel_options, open_channels
 from plimsoll.news.notification import Channel, Message, NotDeliveredError
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from plimsoll.analysis.charts.fileio import TESTS
 from plimsoll.analysis.report.tables import Row, Table
-from plimsoll.common.sizes import size_text
-from plimsoll.common.units import count, counted, plain_ms
+from plimsoll.common.units import count, counted, plain_ms, size_text
 from plimsoll.rundir.cells import Figure, FsyncCase, FsyncCell
 
 _SHOWN: tuple[Figure, ...] = ("p50", "p90", "p95", "p99", "p99.9", "max")

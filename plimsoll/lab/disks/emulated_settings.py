@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.common.sizes import Size
-from plimsoll.common.units import significant
+from plimsoll.common.units import Size, significant
 from plimsoll.lab.disks.disk import DiskSettings
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.names.properties import Compression, RecordSize

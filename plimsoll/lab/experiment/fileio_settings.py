@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from plimsoll.common.problems import Location
-from plimsoll.common.sizes import size_text
+from plimsoll.common.units import size_text
 from plimsoll.lab.disks.emulated_settings import EmulatedDisk
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix

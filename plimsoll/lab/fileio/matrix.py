@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from plimsoll.common.sizes import size_text
+from plimsoll.common.units import size_text
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench
 from plimsoll.lab.fileio.fsync.fio import Fio

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.common.sizes import AS_SIZE
-from plimsoll.common.units import counted
+from plimsoll.common.units import AS_SIZE, counted
 from plimsoll.lab.names.model import StrictModel
 
 Test = Literal["rndrd", "seqrd", "rndwr", "seqwr", "rndrw"]

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from plimsoll.common.hostile import printable
-from plimsoll.common.sizes import size_text
-from plimsoll.common.units import count, decimal
+from plimsoll.common.units import count, decimal, size_text
 from plimsoll.rundir.cells import AnyCell, Figure, FsyncCell, MatrixCell
 
 COLUMNS = (

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from plimsoll.common.sizes import AS_SIZE
+from plimsoll.common.units import AS_SIZE
 
 
 def on_off(value: object) -> object:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.common.sizes import Size
+from plimsoll.common.units import Size
 from plimsoll.lab.names.model import StrictModel
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.common.sizes import Size
+from plimsoll.common.units import Size
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.names.storage import Folder
 from plimsoll.lab.saturators.kind import CLONE, SaturatorSettings

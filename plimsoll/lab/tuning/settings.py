@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plimsoll.common.sizes import Size
+from plimsoll.common.units import Size
 from plimsoll.lab.names.model import StrictModel, explained_in
 from plimsoll.lab.names.properties import Compression, RecordSize, Switch, on_off
 from plimsoll.lab.names.storage import DatasetOrOwn, DeviceOrOwn

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.sizes import parse_size, size_text
+from plimsoll.common.units import parse_size, size_text
 from plimsoll.lab.fileio.cell import cell_of
 from plimsoll.lab.fileio.command import fileio
 from plimsoll.lab.fileio.histogram import Bucket, p999

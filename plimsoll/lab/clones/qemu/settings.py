@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from plimsoll.common.sizes import Size
+from plimsoll.common.units import Size
 from plimsoll.lab.clones.clone import CloneSettings
 from plimsoll.lab.clones.guest import StopTimeout
 from plimsoll.lab.names.model import explained_in

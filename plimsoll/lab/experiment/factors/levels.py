@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from plimsoll.common.sizes import parse_size, size_text
+from plimsoll.common.units import parse_size, size_text
 from plimsoll.lab.experiment.factors.settings import Value
 
 _MB = 1_000_000

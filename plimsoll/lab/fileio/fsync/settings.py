@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from plimsoll.common.sizes import Size, size_text
-from plimsoll.common.units import listed
+from plimsoll.common.units import Size, listed, size_text
 from plimsoll.lab.fileio.settings import OnVolume, once
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.rundir.cells import Call, Engine, FsyncCase, Preset, WritingTest
