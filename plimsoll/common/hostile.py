@@ -1,11 +1,14 @@
-"""Text from a run directory is hostile: logs hold what attackers typed. It is made harmless here.
+"""What comes from outside, made harmless: text to be shown, secrets in it, numbers to compute with.
 
-HTML is escaped by the templates (Jinja's autoescape); plotly, Markdown and terminals need rules of their own.
+Text from a run directory is hostile: logs hold what attackers typed. HTML is escaped by the templates
+(Jinja's autoescape); plotly, Markdown and terminals need rules of their own.
 """
 
 import json
 import re
 import unicodedata
+from typing import TypeGuard
+from urllib.parse import unquote_plus
 
 # Invisible or direction-changing characters: categories "other" (control, format, surrogate, private use,
 # unassigned) and the line and paragraph separators.
@@ -22,6 +25,13 @@ def printable(text: str, longest: int = _LONGEST) -> str:
     if len(text) > longest:
         text = text[: longest - 1] + "…"
     return "".join(_spelled(c) if unicodedata.category(c) in _UNPRINTABLE else c for c in text)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def plotly_text(text: str, longest: int = 80) -> str:
@@ -60,8 +70,57 @@ def script_json(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _spelled(character: str) -> str:
-    code = ord(character)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+REDACTED = "REDACTED"
+
+# Names of headers, parameters and flags whose values are secrets: words that are enough anywhere in a name,
+# and short ones that count only at its end. replay/redact/redact.go has the same, and one table holds both to
+# it: tests/fixtures/secrets.json.
+_NAME = (
+    r"(?:(?>[\w-]*?(?:token|secret|passw(?:or)?d|passphrase|sess(?:ion|id)|csrf|xsrf|credential|signature|cookie|nonce|"
+    r"jwt|bearer|api[_-]?key|auth(?:[a-np-z0-9_-]|ori[sz]|\b)))[\w-]*+|(?:[\w-]*[_-])?(?:key|pwd|pass|sig|sid|otp))"
+)
+# A name is looked for only where one begins, and only once: hostile text takes no longer than other text.
+_HEADER = re.compile(rf"(?aim)^([ \t]*{_NAME}[ \t]*:).*$")
+_SCHEME = re.compile(r"(?aim)^([ \t]*[\w-]+[ \t]*:[ \t]*(?:bearer|basic))[ \t]+\S.*$")
+_PARAMETER = re.compile(rf"(?ai)(^|[^\w-]|%[0-9a-f]{{2}})({_NAME}|code)(=|%3D)[^&#\s\"']+")
+_USER_INFO = re.compile(r"(?a)(://)[^/?#\s]*@")
+_ANY_PARAMETER = re.compile(r"(?a)([?&])([^=&?#\s]*)=[^&#\s\"']+")
+_WHOLE_NAME = re.compile(f"(?ai){_NAME}|code")
+_FLAG = re.compile(r"(-H=?|--header=)?(.*)", re.DOTALL)
+
+
+def redact(text: str) -> str:
+    """Return `text` without the values of secret headers and parameters, or user info in addresses."""
+    text = _HEADER.sub(rf"\1 {REDACTED}", text)
+    text = _SCHEME.sub(rf"\1 {REDACTED}", text)
+    text = _USER_INFO.sub(rf"\1{REDACTED}@", text)
+    text = _PARAMETER.sub(rf"\1\2\3{REDACTED}", text)
+    return _ANY_PARAMETER.sub(_by_plain_name, text)
+
+
+def redact_command(arguments: list[str]) -> list[str]:
+    """Return a command line, each argument redacted."""
+    return [_redact_argument(argument) for argument in arguments]
+
+
+def _redact_argument(argument: str) -> str:
+    flag, value = _FLAG.fullmatch(argument).groups("")  # type: ignore[union-attr]  # it matches everything
+    return str(flag) + redact(str(value))
+
+
+def _by_plain_name(pair: re.Match[str]) -> str:
+    start, name = pair.groups()
+    return f"{start}{name}={REDACTED}" if _WHOLE_NAME.fullmatch(unquote_plus(name)) else pair.group()
+
+
+# Sums, squares and ratios of very many such figures are finite; no measure comes near it.
+LARGEST_FIGURE = 1e21
+_SMALLEST_FIGURE = 1 / LARGEST_FIGURE
+
+
+def is_figure(value: object) -> TypeGuard[int | float]:
+    """Return whether `value` is a number that can be summed, squared and divided by. Pure."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    # not NaN, nor an int that no float holds
+    return value == 0 or _SMALLEST_FIGURE <= abs(value) <= LARGEST_FIGURE

@@ -8,8 +8,7 @@ from dataclasses import asdict, replace
 import click
 
 from plimsoll.common.errors import SettingsError, did_you_mean
-from plimsoll.common.hostile import printable
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import printable, redact
 from plimsoll.config.defaults import (
     MANUAL,
     WITHOUT_DEFAULTS,
@@ -66,7 +65,7 @@ def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
 
 def _shown(one: Default) -> Default:
     """Return it without what looks like a secret: the environment may hold anything."""
-    return replace(one, value=redacted(one.value)) if isinstance(one.value, str) else one
+    return replace(one, value=redact(one.value)) if isinstance(one.value, str) else one
 
 
 def _found(root: click.Group) -> list[Default]:

@@ -13,8 +13,7 @@ from typing import Any
 import click
 
 from plimsoll.common.errors import SettingsError, did_you_mean
-from plimsoll.common.hostile import printable
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import printable, redact
 
 FILE = Path("plimsoll.toml")
 FILE_VARIABLE = "PLIMSOLL_CONFIG"
@@ -182,8 +181,8 @@ def _secrets(told: Mapping[str, Any], at: str) -> Iterator[str]:
             if not isinstance(one, str):
                 continue
             is_file = key.replace("-", "_").endswith("_file") or key == "key"
-            named = redacted(f"{key}: x") != f"{key}: x" and not is_file
-            if named or redacted(one) != one:
+            named = redact(f"{key}: x") != f"{key}: x" and not is_file
+            if named or redact(one) != one:
                 yield (
                     f"{where}: looks like a secret, and this file is no place for one: put it into a file "
                     "that only you can read, and name that"

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 
 from plimsoll.common.errors import PlimsollError
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import redact
 
 _LONGEST = 200
 
@@ -30,7 +30,7 @@ class MachineError(LabError):
         doing: str = "",
     ) -> None:
         self.machine, self.what, self.command, self.status = machine, what, tuple(command), status
-        self.words = redacted(last_words(err))
+        self.words = redact(last_words(err))
         parts = [machine, doing, _shown(command, doing), what, self.words]
         super().__init__(": ".join(part for part in parts if part))
 
@@ -50,10 +50,10 @@ def last_words(text: str) -> str:
 def _shown(command: Sequence[str], doing: str) -> str:
     """Return `command` in one line; a script is not for people to read, and is left out of it."""
     if not any("\n" in word for word in command):
-        return _cut(redacted(shlex.join(command))) if command else ""
+        return _cut(redact(shlex.join(command))) if command else ""
     if doing:
         return ""
-    return _cut(redacted(" ".join("…" if "\n" in word else shlex.quote(word) for word in command)))
+    return _cut(redact(" ".join("…" if "\n" in word else shlex.quote(word) for word in command)))
 
 
 def _cut(text: str) -> str:

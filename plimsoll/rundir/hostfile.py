@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.common.errors import DamagedFileError
-from plimsoll.common.figure import LARGEST
+from plimsoll.common.hostile import LARGEST_FIGURE
 from plimsoll.common.regularfile import lines_of_regular
 
 _LARGEST_BYTES, _LONGEST_BYTES = 1 << 30, 1 << 20  # of the file, and of a line
@@ -116,4 +116,4 @@ def _figures(column: "array[float]") -> Column:
     """Return the numbers, NaN for those that `is_figure` would refuse: asked one by one, it takes longest."""
     values = np.array(column, dtype=np.float64)
     size = np.abs(values)
-    return np.where((size == 0) | ((size >= 1 / LARGEST) & (size <= LARGEST)), values, _NAN)
+    return np.where((size == 0) | ((size >= 1 / LARGEST_FIGURE) & (size <= LARGEST_FIGURE)), values, _NAN)

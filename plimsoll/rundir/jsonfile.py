@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.common.errors import DamagedFileError
-from plimsoll.common.figure import LARGEST
-from plimsoll.common.hostile import printable
+from plimsoll.common.hostile import LARGEST_FIGURE, printable
 from plimsoll.common.regularfile import read_regular
 
 _LARGEST_BYTES = 16 << 20  # of a file; in memory that may be twenty times as much
-_LARGEST_SUM = LARGEST * 1e15  # of more measures than any run takes
+_LARGEST_SUM = LARGEST_FIGURE * 1e15  # of more measures than any run takes
 _LONGEST_DIGITS = 20  # 64 bits: counts of bytes, identities of pools
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from plimsoll.common.figure import is_figure
+from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.events import Event
 
 

@@ -13,8 +13,7 @@ from typing import Literal, Self
 
 from plimsoll.common.atomic import replace_json, unwritable
 from plimsoll.common.errors import OutputError
-from plimsoll.common.hostile import printable
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import printable, redact
 from plimsoll.rundir.errorkinds import NAMES
 from plimsoll.rundir.measures import Measures
 from plimsoll.rundir.names import (
@@ -166,7 +165,7 @@ class RunWriter:
     def failed_step(self, step: str, kind: str, detail: str, *, iteration: int = 0, client: int = 0) -> None:
         """Append the event of a step that failed; secrets are taken out of `detail`, and it is cut."""
         self.failed_steps += 1
-        shown = printable(redacted(detail), _LONGEST_DETAIL)
+        shown = printable(redact(detail), _LONGEST_DETAIL)
         self.event("error", step=step, kind=kind, detail=shown, iteration=iteration, client=client)
 
     def measure(
@@ -213,7 +212,7 @@ class RunWriter:
         summary = self._summarise(self.directory, self.measures, self.unsent)
         records_sha256 = self._records.records_sha256
         replace_json(self.directory / SUMMARY_FILE, summary | {"records_sha256": records_sha256})
-        why = None if reason is None else printable(redacted(reason), _LONGEST_DETAIL)
+        why = None if reason is None else printable(redact(reason), _LONGEST_DETAIL)
         self.update(status=status, reason=why, ended_at=self.facts.ended_at or datetime.now(UTC))
 
     def abandon(self) -> None:

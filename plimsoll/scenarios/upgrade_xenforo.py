@@ -20,8 +20,7 @@ from locust.exception import StopUser
 from pydantic import AfterValidator, Field, model_validator
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.hostile import printable
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import printable, redact
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.scenarios.running.client import Reply, SentRequest, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import credentials
@@ -124,7 +123,7 @@ class Settings(ProbedSettings, ChangingSettings):
         for name in ("installer", "ssh_key", "ssh_known_hosts"):
             kept.pop(name, None)
         if self.ssh_command:
-            kept["ssh_command"] = redacted(self.ssh_command)
+            kept["ssh_command"] = redact(self.ssh_command)
         return kept | {"installer": self.pages.model_dump(mode="json", by_alias=True)}
 
 
@@ -177,7 +176,7 @@ class UpgradeXenforo(ScenarioUser):
             settings.timeout_s,
             report=self._sent,
             line=lambda t_ns, text: writer.event(
-                "output", t_ns=writer.since_start_ns(t_ns), line=printable(redacted(text))
+                "output", t_ns=writer.since_start_ns(t_ns), line=printable(redact(text))
             ),
             stopped=self._stopped,
         )

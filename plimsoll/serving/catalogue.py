@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from plimsoll import __version__
 from plimsoll.common.atomic import replacing
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.common.figure import is_figure
+from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.directory import is_killed, read_facts
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plimsoll.analysis.report.host_rows import HostRow
 from plimsoll.analysis.report.host_subjects import SUBJECTS
-from plimsoll.common.figure import is_figure
+from plimsoll.common.hostile import is_figure
 from plimsoll.common.units import ABSENT, significant
 from plimsoll.lab.experiment.status.tail import Tail
 

@@ -18,7 +18,7 @@ from plimsoll.analysis.statistics.phases import NEVER_NS, PHASES
 from plimsoll.analysis.statistics.sample import PERCENTILES, Sample, rank
 from plimsoll.analysis.statistics.times import Microseconds, Times, narrow
 from plimsoll.common.errors import NoRequestsError
-from plimsoll.common.figure import is_figure
+from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event, Saturation, saturation
 from plimsoll.rundir.measures import Measures

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from plimsoll.common.figure import is_figure
+from plimsoll.common.hostile import is_figure
 
 NS = 1_000_000_000
 _LARGEST_NS = 1 << 62  # the year 2116: what is beyond is no instant

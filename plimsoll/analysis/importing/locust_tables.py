@@ -15,9 +15,7 @@ from pathlib import Path
 
 from plimsoll.analysis.importing.lines import ImportingError
 from plimsoll.analysis.statistics.sample import MILLION, rank
-from plimsoll.common.figure import is_figure
-from plimsoll.common.hostile import printable
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import is_figure, printable, redact
 
 ENDINGS = ("_stats.csv", "_stats_history.csv", "_failures.csv", "_exceptions.csv")
 TOTAL = "Aggregated"
@@ -159,7 +157,7 @@ def _count(text: str | None) -> int | None:
 
 
 def _words(text: str | None) -> str:
-    return printable(redacted(text or ""))
+    return printable(redact(text or ""))
 
 
 def _text(instant: datetime | None) -> str | None:

@@ -22,8 +22,7 @@ from plimsoll.analysis.merging.shard import ShardRun, open_shards
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.atomic import replace_json
 from plimsoll.common.errors import gravest_first
-from plimsoll.common.hostile import printable
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import printable, redact
 from plimsoll.rundir.errorkinds import error_number
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import REJECTS_FILE, SUMMARY_FILE
@@ -192,7 +191,7 @@ def _says(clocks: Clocks, endings: Sequence[Ending]) -> list[Remark]:
 
 
 def _harmless(text: str | None) -> str | None:
-    return None if text is None else printable(redacted(text), _LONGEST)
+    return None if text is None else printable(redact(text), _LONGEST)
 
 
 def _least(figures: dict[str, Any]) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from plimsoll.analysis.statistics.failedmeasures import MS_OF, FailedValue, Failures, percentile_with
 from plimsoll.analysis.statistics.sample import rank
-from plimsoll.common.figure import is_figure
+from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.events import Event
 
 _MS: Mapping[str, str] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plimsoll.analysis.statistics.measurephases import edges_ns
-from plimsoll.common.figure import is_figure
+from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.events import ITERATION_FAILED, Event, Saturation
 
 MS_OF = {"ms": 1.0, "s": 1000.0}  # the units of measures that are times

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from plimsoll.analysis.statistics.phases import NEVER_NS, PHASES
-from plimsoll.common.figure import is_figure
+from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.events import Event, Saturation
 
 _NS = {"ms": 1e6, "s": 1e9}  # of a measure that is a time

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import redact
 from plimsoll.lab.experiment.factors.variants import Variant, variants
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.settings import Lab
@@ -146,4 +146,4 @@ def _shown(value: Any) -> str:
         return "none"
     if isinstance(value, dict):
         return "there"
-    return redacted(str(value))
+    return redact(str(value))

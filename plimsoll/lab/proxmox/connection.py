@@ -12,7 +12,7 @@ from proxmoxer.backends.https import Backend
 from proxmoxer.core import ProxmoxResource
 from requests.adapters import HTTPAdapter
 
-from plimsoll.common.redaction import REDACTED
+from plimsoll.common.hostile import REDACTED
 from plimsoll.lab.proxmox.errors import ApiError, FaultKind, answered, plain
 from plimsoll.lab.proxmox.settings import ApiSettings
 from plimsoll.lab.proxmox.token import Token, token

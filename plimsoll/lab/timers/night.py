@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from plimsoll.common.errors import PlimsollError
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import redact
 from plimsoll.lab.experiment.folder import ExperimentFolder, folders
 from plimsoll.lab.experiment.result import RunResult
 from plimsoll.lab.experiment.settings import Lab, read_lab
@@ -263,5 +263,5 @@ def _overlaps(schedule: Timer, nights: Nights, by_timer: bool, at: datetime) -> 
 
 
 def _short(text: str) -> str:
-    text = redacted(text)
+    text = redact(text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -29,7 +29,7 @@ from plimsoll.analysis.importing.k6_reader import K6Reader
 from plimsoll.analysis.importing.lines import lines_from_pipe
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.redaction import redacted
+from plimsoll.common.hostile import redact
 from plimsoll.rundir.events import RUN_NAME
 from plimsoll.rundir.folders import point_latest
 from plimsoll.rundir.names import K6_LOG_FILE, K6_SUMMARY_FILE
@@ -313,7 +313,7 @@ def _censor(path: Path, secrets: tuple[str, ...]) -> str:
         return ""
     for secret in secrets:
         text = text.replace(secret, "REDACTED") if secret else text
-    text = redacted(text)
+    text = redact(text)
     if text.strip():
         path.write_text(text, encoding="utf-8")
     else:

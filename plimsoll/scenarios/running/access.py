@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.redaction import REDACTED
+from plimsoll.common.hostile import REDACTED
 
 # The settings that name such files; none of their paths is kept.
 ACCESS_FILES = ("header_file", "basic_auth_file", "cookie_file", "client_cert", "client_key")

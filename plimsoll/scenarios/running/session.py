@@ -20,7 +20,7 @@ from typing import Any
 from plimsoll import __version__
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import OutputError
-from plimsoll.common.redaction import redacted_command
+from plimsoll.common.hostile import redact_command
 from plimsoll.rundir.events import ITERATION_FAILED, RUN_NAME
 from plimsoll.rundir.folders import directory_name, new_directory
 from plimsoll.rundir.load import digest_of, load_of
@@ -298,7 +298,7 @@ def build_facts(scenario: str, settings: Any, *, loop: str = "closed", **program
             "backend": settings.backend,
             "repeat": settings.repeat,
             "target": RunTarget(url=settings.target, connect_to=settings.connect_to),
-            "command": redacted_command(["plimsoll", *sys.argv[1:]]),
+            "command": redact_command(["plimsoll", *sys.argv[1:]]),
             "seed": settings.seed,
             "loop": loop,
             "speed": f"users {users}",

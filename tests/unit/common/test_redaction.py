@@ -5,7 +5,7 @@ from time import thread_time
 
 import pytest
 
-from plimsoll.common.redaction import redacted, redacted_command
+from plimsoll.common.hostile import redact, redact_command
 from tests.support.paths import FIXTURES
 
 ROWS: list[dict[str, str]] = json.loads((FIXTURES / "secrets.json").read_text())
@@ -13,7 +13,7 @@ ROWS: list[dict[str, str]] = json.loads((FIXTURES / "secrets.json").read_text())
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
 def test_secrets_are_taken_out_as_in_go(row: dict[str, str]) -> None:
-    assert redacted_command([row["text"]]) == [row["kept"]]
+    assert redact_command([row["text"]]) == [row["kept"]]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_secrets_are_taken_out_as_in_go(row: dict[str, str]) -> None:
     ],
 )
 def test_secrets_are_taken_out_of_texts(text: str, kept: str, why: str) -> None:
-    assert redacted(text) == kept, why
+    assert redact(text) == kept, why
 
 
 @pytest.mark.parametrize("begin", ["", "://", "?", "a:bearer"])
@@ -36,7 +36,7 @@ def test_hostile_text_takes_no_longer_than_other_text(begin: str, piece: str) ->
     def work(pieces: int, times: int) -> float:
         began = thread_time()
         for _ in range(times):
-            redacted(begin + piece * pieces)
+            redact(begin + piece * pieces)
         return (thread_time() - began) / times
 
     assert min(work(5_000, 1) for _ in range(3)) < 1_000 * min(work(50, 100) for _ in range(3))

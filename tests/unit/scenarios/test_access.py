@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.redaction import REDACTED
+from plimsoll.common.hostile import REDACTED
 from plimsoll.scenarios import browser, visitors
 from plimsoll.scenarios.running.access import read_access, read_cookies, read_headers
 from plimsoll.scenarios.running.client import StepFailedError
