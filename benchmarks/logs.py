@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks.paths import DATA
-from plimsoll.common.atomic import replacing
+from plimsoll.common.files import open_replacement
 
 SEED = 20261120
 _START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -125,7 +125,7 @@ def kept(name: str, make: Callable[[], Iterator[str]]) -> Path:
     path = DATA / name
     if not path.exists():
         DATA.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
+        with open_replacement(path) as file:
             file.writelines(line.encode() for line in make())
     return path
 

@@ -23,8 +23,8 @@ from typing import Any
 import click
 from playwright.sync_api import Browser, BrowserContext, Frame, Page, Request, sync_playwright
 
-from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import PlimsollError
+from plimsoll.common.files import replace_text
 from plimsoll.scenarios.browser import chromium_program, chromium_version
 from plimsoll.scenarios.clean_up import Leftovers
 from plimsoll.scenarios.running.client import SiteClient

@@ -9,8 +9,8 @@ from typing import TypeVar
 import click
 
 from plimsoll.analysis.comparing import gates
-from plimsoll.common.atomic import replacing
 from plimsoll.common.errors import OutputError, SettingsError
+from plimsoll.common.files import open_replacement
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted, seconds
 from plimsoll.common.yamlfile import parse_model
@@ -230,7 +230,7 @@ def _write(folder: Path, told: Answers, found: Lengths, as_json: bool) -> None:
 
 def _write_new(path: Path, text: str) -> None:
     try:
-        with replacing(path, only_new=True, parents=True) as file:
+        with open_replacement(path, only_new=True, parents=True) as file:
             file.write(text.encode())
     except FileExistsError:
         raise OutputError(f"{path} exists, and nothing is overwritten: choose another --folder") from None

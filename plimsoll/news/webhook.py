@@ -9,8 +9,8 @@ import click
 import requests
 
 from plimsoll.common.errors import SettingsError
+from plimsoll.common.files import read_secret
 from plimsoll.common.hostile import printable
-from plimsoll.common.secretline import secret_line
 from plimsoll.news import notification
 from plimsoll.news.notification import Channel, ChannelKind, Message, NotDeliveredError
 
@@ -49,7 +49,7 @@ def post_webhook(url: str, message: Message) -> None:
 
 def _url(file: Path | None, environment: Mapping[str, str]) -> str | None:
     where = URL_NAME if file is None else f"--webhook-file: {file}"
-    url = environment.get(URL_NAME, "") if file is None else secret_line("--webhook-file", file)
+    url = environment.get(URL_NAME, "") if file is None else read_secret("--webhook-file", file)
     if not url and file is None:
         return None
     try:

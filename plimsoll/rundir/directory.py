@@ -15,9 +15,9 @@ from plimsoll.common.errors import (
     NoRequestsError,
     RunDirectoryError,
 )
+from plimsoll.common.files import check_regular
 from plimsoll.common.hostile import printable
 from plimsoll.common.problems import sentence_of
-from plimsoll.common.regularfile import check_regular
 from plimsoll.common.units import counted
 from plimsoll.rundir.events import Event, read_events
 from plimsoll.rundir.fields import FORMAT

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from plimsoll.common.errors import DamagedFileError
-from plimsoll.common.regularfile import lines_of_regular
+from plimsoll.common.files import read_regular_lines
 
 _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
 _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
@@ -78,7 +78,7 @@ def read_events(path: Path) -> EventsFile:
     events: list[Event] = []
     unreadable = 0
     try:
-        for line in lines_of_regular(path, _LARGEST_BYTES, _LONGEST_BYTES):
+        for line in read_regular_lines(path, _LARGEST_BYTES, _LONGEST_BYTES):
             if event := parsed_event(line):
                 events.append(event)
             elif line.endswith(b"\n") and line.strip():

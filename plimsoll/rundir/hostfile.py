@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.common.errors import DamagedFileError
+from plimsoll.common.files import read_regular_lines
 from plimsoll.common.hostile import LARGEST_FIGURE
-from plimsoll.common.regularfile import lines_of_regular
 
 _LARGEST_BYTES, _LONGEST_BYTES = 1 << 30, 1 << 20  # of the file, and of a line
 _MOST_SAMPLES = 1 << 25  # of all columns that are wanted: 256 MiB
@@ -44,7 +44,7 @@ def host_lines(path: Path) -> Iterator[str]:
     A last line that was cut off is left out. Raises RunDirectoryError where it is no file of the observers.
     """
     try:
-        for number, data in enumerate(lines_of_regular(path, _LARGEST_BYTES, _LONGEST_BYTES)):
+        for number, data in enumerate(read_regular_lines(path, _LARGEST_BYTES, _LONGEST_BYTES)):
             if len(data) == _LONGEST_BYTES:
                 raise DamagedFileError(f"{path}: has a line of more than {_LONGEST_BYTES >> 20} MiB")
             if not data.endswith(b"\n"):

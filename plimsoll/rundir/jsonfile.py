@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.common.errors import DamagedFileError
+from plimsoll.common.files import read_regular
 from plimsoll.common.hostile import LARGEST_FIGURE, printable
-from plimsoll.common.regularfile import read_regular
 
 _LARGEST_BYTES = 16 << 20  # of a file; in memory that may be twenty times as much
 _LARGEST_SUM = LARGEST_FIGURE * 1e15  # of more measures than any run takes

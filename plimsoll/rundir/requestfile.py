@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.common.errors import DamagedFileError, NoRequestsError, RunDirectoryError
-from plimsoll.common.regularfile import regular_file
+from plimsoll.common.files import open_regular
 
 HEADER_BYTES = 512
 RECORD = np.dtype(
@@ -100,7 +100,7 @@ class RequestFile:
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
-        with regular_file(path) as file:
+        with open_regular(path) as file:
             yield file
     except FileNotFoundError:
         raise RunDirectoryError(

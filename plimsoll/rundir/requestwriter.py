@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plimsoll.common.atomic import unwritable
+from plimsoll.common.files import write_error
 from plimsoll.rundir.errorkinds import error_number
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.requestfile import (
@@ -51,7 +51,7 @@ class RequestWriter:
             self._file = path.open("xb", buffering=0)
             self._file.write(header(0))
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise write_error(path, error) from None
 
     def add(self, request: Request, route: int) -> None:
         """Append one record; `route` is its number in `routes.json`. Raises OutputError."""
@@ -77,7 +77,7 @@ class RequestWriter:
                 del self._waiting[:written]
             os.pwrite(self._file.fileno(), header(self.count), 0)
         except OSError as error:
-            raise unwritable(self._path, error) from None
+            raise write_error(self._path, error) from None
         self._flushed_s = time.monotonic()
 
     @property

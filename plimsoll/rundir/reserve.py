@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from plimsoll.common.atomic import unwritable
+from plimsoll.common.files import write_error
 
 _NAME = ".reserve"
 _BYTES = 64 << 10  # of the last run.json and of summary.json
@@ -20,7 +20,7 @@ class Reserve:
             self._path.write_bytes(os.urandom(_BYTES))  # zeros take no room where the file system compresses
         except OSError as error:
             self.release()
-            raise unwritable(self._path, error) from None
+            raise write_error(self._path, error) from None
 
     def release(self) -> None:
         """Give the room up. May be called twice."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from plimsoll.common.atomic import replace_json, unwritable
 from plimsoll.common.errors import OutputError
+from plimsoll.common.files import replace_json, write_error
 from plimsoll.common.hostile import printable, redact
 from plimsoll.rundir.errorkinds import NAMES
 from plimsoll.rundir.measures import Measures
@@ -87,7 +87,7 @@ class RunWriter:
             directory.mkdir(parents=True, exist_ok=True)
             self._events = (directory / EVENTS_FILE).open("ab", buffering=0)
         except OSError as error:
-            raise unwritable(directory, error) from None
+            raise write_error(directory, error) from None
         self._reserve = Reserve(directory)
         self._write_facts()
         replace_json(directory / ROUTES_FILE, [])
@@ -151,7 +151,7 @@ class RunWriter:
                 line = line[self._events.write(line) :]
         except OSError as error:
             self._events.truncate(whole_bytes)  # half a line would be a broken one
-            raise unwritable(self.directory / EVENTS_FILE, error) from None
+            raise write_error(self.directory / EVENTS_FILE, error) from None
 
     @contextmanager
     def _writing(self) -> Iterator[bool]:

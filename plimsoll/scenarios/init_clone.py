@@ -21,8 +21,8 @@ import dns.exception
 import dns.resolver
 import lxml.html
 
-from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import PlimsollError, SettingsError
+from plimsoll.common.files import replace_text
 from plimsoll.common.hostile import printable
 from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import (

@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from plimsoll import __version__
-from plimsoll.common.atomic import replacing
 from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.files import open_replacement
 from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.directory import is_killed, read_facts
 from plimsoll.rundir.jsonfile import read_json
@@ -181,7 +181,7 @@ class Catalogue:
         text = _INDICES.dump_json(_Index(_INDEX, str(self.root), known))
         with suppress(OSError):
             self._index.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with replacing(self._index, mode=0o600) as file:
+            with open_replacement(self._index, mode=0o600) as file:
                 file.write(text)
 
     def _name(self, place: PurePosixPath) -> str:

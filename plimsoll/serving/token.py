@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.secretline import secret_line
+from plimsoll.common.files import read_secret
 
 NAME = "PLIMSOLL_SERVE_TOKEN"
 _SHORTEST = 16  # characters: nobody guesses as many
@@ -15,7 +15,7 @@ _SHORTEST = 16  # characters: nobody guesses as many
 def read_token(file: Path | None, environment: Mapping[str, str]) -> str | None:
     """Return the token that was given, None where none was. Raises SettingsError."""
     where = NAME if file is None else f"--token-file: {file}"
-    token = environment.get(NAME, "").strip() if file is None else secret_line("--token-file", file)
+    token = environment.get(NAME, "").strip() if file is None else read_secret("--token-file", file)
     if not token and file is None:
         return None
     if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:

@@ -10,8 +10,8 @@ import click
 from plimsoll.analysis.comparing.comparison import Comparison
 from plimsoll.analysis.comparing.junit import junit
 from plimsoll.analysis.comparing.markdown import markdown
-from plimsoll.analysis.exporting.outfile import written
 from plimsoll.common.errors import OutputError
+from plimsoll.common.files import open_output
 
 _PATH = click.Path(path_type=Path)
 
@@ -53,5 +53,5 @@ class Documents:
 
 
 def _write(path: Path, data: bytes) -> None:
-    with written(path) as file:
+    with open_output(path) as file:
         file.write(data)

@@ -8,9 +8,8 @@ from pathlib import Path
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.comparing.spending import spent
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.common.atomic import replace_json
 from plimsoll.common.errors import OutputError, RunDirectoryError
-from plimsoll.common.regularfile import read_regular
+from plimsoll.common.files import read_regular, replace_json
 from plimsoll.common.units import significant
 from plimsoll.rundir.discovery import is_run
 

@@ -7,7 +7,7 @@ import click
 
 from plimsoll.analysis.exporting.export import export as export_run
 from plimsoll.analysis.exporting.formats import FORMATS, formats_help
-from plimsoll.analysis.exporting.outfile import STDOUT
+from plimsoll.common.files import STDOUT
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 

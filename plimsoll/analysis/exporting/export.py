@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plimsoll.analysis.exporting.formats import FORMATS
-from plimsoll.analysis.exporting.outfile import STDOUT, check, written
+from plimsoll.analysis.exporting.outfile import check
+from plimsoll.common.files import STDOUT, open_output
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
 from plimsoll.rundir.directory import RunDirectory
@@ -68,6 +69,6 @@ def export(path: Path, to: str, out: Path, progress: Progress = lambda *_: None)
         progress(done, run.requests.count)
 
     requests, write = FORMATS[to].prepare(run, advance)
-    with written(out) as file:
+    with open_output(out) as file:
         write(file)
     return ExportResult(path, to, out, requests, run.status, run.facts.reason)

@@ -1,16 +1,9 @@
-"""A file that appears whole or not at all; or standard output."""
+"""The place where an export is written: no directory, and no file of the run itself."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
-from plimsoll.common.atomic import replacing
 from plimsoll.common.errors import OutputError
 from plimsoll.rundir.names import RECORDS
-
-STDOUT = Path("-")
 
 
 def check(out: Path, run: Path) -> None:
@@ -28,23 +21,3 @@ def _is_record(path: Path, run: Path) -> bool:
     except ValueError:
         return False
     return inside.parts[0] in RECORDS
-
-
-@contextmanager
-def written(out: Path) -> Iterator[IO[bytes]]:
-    """Open `out` to be written, by way of a hidden file beside it and a rename. Raises OutputError.
-
-    Its folder is made where it is missing. `-` is standard output; a pipe or a device is written as it is.
-    """
-    if out == STDOUT:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    whole = not out.exists() or out.is_file()
-    try:
-        with replacing(out, parents=True) if whole else out.open("wb") as file:
-            yield file
-    except OSError as error:
-        raise OutputError(
-            f"{out}: cannot be written: {error.strerror or error}; choose another place with --out"
-        ) from None

@@ -10,7 +10,7 @@ from plimsoll.analysis.importing.lines import ImportingError
 from plimsoll.analysis.importing.locust import import_locust
 from plimsoll.analysis.importing.locust_tables import Tables, prefix_of, read_tables
 from plimsoll.analysis.importing.options import json_option, out_option, scenario_option, target_option
-from plimsoll.common.atomic import replace_json
+from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import ABSENT, count, plain_ms

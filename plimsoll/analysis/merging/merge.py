@@ -20,8 +20,8 @@ from plimsoll.analysis.merging.members import members_of
 from plimsoll.analysis.merging.order import done_ns, in_order, window_of
 from plimsoll.analysis.merging.shard import ShardRun, open_shards
 from plimsoll.analysis.statistics.summary import summarise
-from plimsoll.common.atomic import replace_json
 from plimsoll.common.errors import gravest_first
+from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable, redact
 from plimsoll.rundir.errorkinds import error_number
 from plimsoll.rundir.jsonfile import read_json

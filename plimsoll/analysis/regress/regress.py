@@ -16,7 +16,6 @@ from typing import Any, Literal
 import click
 
 from plimsoll.analysis.comparing.gates import Gates, read_gates
-from plimsoll.analysis.exporting.outfile import written
 from plimsoll.analysis.regress.changes import need_otava
 from plimsoll.analysis.regress.intake import (
     IntakeResult,
@@ -43,6 +42,7 @@ from plimsoll.analysis.regress.page import history_page
 from plimsoll.analysis.regress.store import HistoryStore, now, open_history
 from plimsoll.analysis.regress.tonight import judge_last_night, read_experiment
 from plimsoll.common.errors import HistoryError, OutputError, SettingsError
+from plimsoll.common.files import open_output
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import parse_duration_s
@@ -225,7 +225,7 @@ class _Documents:
 
 
 def _write(path: Path, data: bytes) -> None:
-    with written(path) as file:
+    with open_output(path) as file:
         file.write(data)
 
 

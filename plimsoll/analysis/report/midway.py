@@ -7,8 +7,8 @@ from typing import Any
 
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.files import read_regular_lines
 from plimsoll.common.hostile import printable
-from plimsoll.common.regularfile import lines_of_regular
 from plimsoll.common.units import counted
 from plimsoll.rundir.discovery import subfolders
 from plimsoll.rundir.names import EXPERIMENT_FILE, JOURNAL_FILE, RUNS_FOLDER
@@ -88,7 +88,7 @@ def _folders(runs: Sequence[MeasuredRun]) -> list[Path]:
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    for data in lines_of_regular(path, _LARGEST_BYTES, _LONGEST_BYTES):
+    for data in read_regular_lines(path, _LARGEST_BYTES, _LONGEST_BYTES):
         try:
             value = json.loads(data)
         except ValueError:

@@ -12,8 +12,8 @@ from plotly.offline import get_plotlyjs
 
 from plimsoll import __version__
 from plimsoll.analysis.charts.style import Chart
-from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import OutputError
+from plimsoll.common.files import replace_text
 from plimsoll.common.hostile import printable, script_json
 
 TEMPLATES = Path(__file__).parent / "templates"

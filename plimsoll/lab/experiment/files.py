@@ -7,7 +7,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
-from plimsoll.common.atomic import sync_to_disk, unwritable
+from plimsoll.common.files import sync_to_disk, write_error
 
 
 def append_line(path: Path, value: dict[str, Any], sync: bool = True) -> None:
@@ -24,7 +24,7 @@ def append_line(path: Path, value: dict[str, Any], sync: bool = True) -> None:
         if new and sync:
             sync_to_disk(path.parent)
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

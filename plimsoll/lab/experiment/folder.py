@@ -20,8 +20,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from plimsoll.common.atomic import replace_json, sync_to_disk, unwritable
 from plimsoll.common.errors import OutputError, SettingsError
+from plimsoll.common.files import replace_json, sync_to_disk, write_error
 from plimsoll.common.problems import sentence_of
 from plimsoll.lab.experiment.journal import Journal
 from plimsoll.lab.experiment.order import PlannedRun
@@ -75,7 +75,7 @@ class ExperimentFolder:
         try:
             path.mkdir(parents=True)
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise write_error(path, error) from None
         return path
 
     def output(self, run: str) -> Path:
@@ -99,7 +99,7 @@ class ExperimentFolder:
             sync_to_disk(there.parent)
             shutil.rmtree(attempt, ignore_errors=True)
         except OSError as error:
-            raise unwritable(there, error) from None
+            raise write_error(there, error) from None
         return there
 
     def planned(self) -> list[PlannedRun] | None:
@@ -159,7 +159,7 @@ def make_folder(lab: Lab) -> ExperimentFolder:
     except FileExistsError:
         raise OutputError(f"{path}: already exists: try again in a second") from None
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
     replace_json(path / EXPERIMENT_FILE, lab.model_dump(mode="json"), sync=True)
     return ExperimentFolder(path)
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from plimsoll.common.atomic import sync_to_disk
+from plimsoll.common.files import sync_to_disk
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.files import append_line, read_lines
 

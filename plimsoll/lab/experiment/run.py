@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from plimsoll.common.atomic import replace_json, replace_text
+from plimsoll.common.files import replace_json, replace_text
 from plimsoll.lab.clones.clone import Seen
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.caches import cache_facts

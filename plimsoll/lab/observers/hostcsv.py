@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from plimsoll.common.atomic import unwritable
+from plimsoll.common.files import write_error
 
 
 def row(fields: Iterable[object]) -> bytes:
@@ -38,7 +38,7 @@ class HostCsv:
         try:
             self._file = path.open("xb", buffering=0)
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise write_error(path, error) from None
         self._append(("t_ns", *self.columns))
 
     def sample(self, t_ns: int, values: Sequence[float | None]) -> None:
@@ -63,4 +63,4 @@ class HostCsv:
         try:
             self._file.write(row(fields))
         except OSError as error:
-            raise unwritable(self.path, error) from None
+            raise write_error(self.path, error) from None

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from plimsoll.common.atomic import replace_text, unwritable
+from plimsoll.common.files import replace_text, write_error
 from plimsoll.rundir.names import HOST_FILE
 
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
@@ -33,5 +33,5 @@ def place(source: Path, directory: Path, later_ns: int) -> Path:
     try:
         replace_text(path, shifted(source.read_text(encoding="utf-8"), later_ns))
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
     return path

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import OutputError
+from plimsoll.common.files import replace_text
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.steps.step import Command
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from plimsoll.common.atomic import replace_text
 from plimsoll.common.errors import PlimsollError, SettingsError
+from plimsoll.common.files import replace_text
 from plimsoll.common.yamlfile import parse_model, read_model
 from plimsoll.scenarios.running.access import first_line_of, read_access
 from plimsoll.scenarios.running.settings import (

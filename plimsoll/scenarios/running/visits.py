@@ -19,7 +19,7 @@ from urllib.parse import urljoin
 import gevent
 from pydantic import Field
 
-from plimsoll.common.atomic import unwritable
+from plimsoll.common.files import write_error
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.events import PROBES
 from plimsoll.rundir.names import PROBES_FILE
@@ -371,7 +371,7 @@ class ProbesFile:
         try:
             self._file = path.open("w", encoding="utf-8", newline="", buffering=1)
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise write_error(path, error) from None
         self._writer = csv.writer(self._file, lineterminator="\n")
         self.broken: str | None = None
         self._write(COLUMNS)

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw
 
-from plimsoll.common.atomic import replacing
 from plimsoll.common.errors import OutputError, PlimsollError
+from plimsoll.common.files import open_replacement
 
 
 def _listed(text: str) -> list[str]:
@@ -378,7 +378,7 @@ def make_photograph(folder: Path, seed: int, number: int) -> Path:
     """Write one photograph by rename, so that it is there whole or not at all. Raises OSError."""
     path = file_of(folder, seed, number)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
+    with open_replacement(path) as file:
         photograph(seed, number).save(file, "JPEG", quality=_QUALITY)
     return path
 

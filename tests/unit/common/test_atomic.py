@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.common.atomic import replace_json, replace_text, replacing
 from plimsoll.common.errors import OutputError
+from plimsoll.common.files import open_replacement, replace_json, replace_text
 
 
 def test_a_file_that_exists_is_replaced_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("old")
-    with replacing(path) as file:
+    with open_replacement(path) as file:
         file.write(b"new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -21,7 +21,7 @@ def test_a_file_that_exists_is_replaced_at_the_end(tmp_path: Path) -> None:
 def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("old")
-    with pytest.raises(ValueError, match="halfway"), replacing(path, sync=True) as file:
+    with pytest.raises(ValueError, match="halfway"), open_replacement(path, sync=True) as file:
         file.write(b"half")
         raise ValueError("halfway")
     assert path.read_text() == "old"
@@ -30,9 +30,9 @@ def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 
 def test_only_a_new_file_is_written_where_that_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
-    with replacing(path, mode=0o600, only_new=True) as file:
+    with open_replacement(path, mode=0o600, only_new=True) as file:
         file.write(b"first")
-    with pytest.raises(FileExistsError), replacing(path, only_new=True) as file:
+    with pytest.raises(FileExistsError), open_replacement(path, only_new=True) as file:
         file.write(b"second")
     assert path.read_text() == "first"
     assert path.stat().st_mode & 0o777 == 0o600

@@ -17,7 +17,7 @@ from plimsoll.analysis.report.host_bins import Binned, PhaseMean, RowFigures, Ti
 from plimsoll.analysis.report.host_rows import HostRow
 from plimsoll.analysis.report.host_subjects import SUBJECTS
 from plimsoll.analysis.report.make import Report
-from plimsoll.common.regularfile import lines_of_regular
+from plimsoll.common.files import read_regular_lines
 from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment
 from tests.support.hosts import OBSERVER_FAILED_S, arc_reclaim, healthy, write_host
 from tests.support.paths import ROOT
@@ -38,9 +38,9 @@ def test_host_csv_is_read_once_for_all_that_a_report_makes_of_it(
 
     def counted(path: Path, *limits: int) -> Iterator[bytes]:
         read[path] += 1
-        return lines_of_regular(path, *limits)
+        return read_regular_lines(path, *limits)
 
-    monkeypatch.setattr("plimsoll.rundir.hostfile.lines_of_regular", counted)
+    monkeypatch.setattr("plimsoll.rundir.hostfile.read_regular_lines", counted)
     made = make_report([tmp_path])
     assert len(read) == len(made.runs) > 1
     assert set(read.values()) == {1}

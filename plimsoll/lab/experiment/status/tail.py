@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.common.regularfile import regular_file
+from plimsoll.common.files import open_regular
 from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD, Records
 
 _BLOCK_BYTES = RECORD.itemsize << 14  # 1.1 MB
@@ -36,7 +36,7 @@ class Tail:
 
     def _read(self, most_bytes: int) -> bytes:
         try:
-            with regular_file(self._path) as file:
+            with open_regular(self._path) as file:
                 return os.pread(file.fileno(), most_bytes, self._offset)
         except (FileNotFoundError, RunDirectoryError):  # not yet, or moved among the finished runs
             return b""

@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from plimsoll.common.atomic import replace_json, unwritable
+from plimsoll.common.files import replace_json, write_error
 from plimsoll.lab.experiment.load import LoadPart
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.rundir.jsonfile import read_json
@@ -57,7 +57,7 @@ def gathered(attempt: Path, run: PlannedRun, parts: list[LoadPart]) -> Path:
         for part in parts:
             part.directory = part.directory.rename(folder / part.load.member.called)
     except OSError as error:
-        raise unwritable(folder, error) from None
+        raise write_error(folder, error) from None
     members = [part.load.member.called for part in parts]
     said = {"entry": run.scenario, "backend": run.backend, "repeat": run.repeat, "members": members}
     replace_json(folder / TOGETHER_FILE, {"format": 1, **said})
