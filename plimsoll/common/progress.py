@@ -1,12 +1,19 @@
-"""A progress bar on standard error."""
+"""What shows that a command works: a bar on standard error, live figures for Prometheus."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.programs import built_replay_program
 
 progress_option = click.option(
     "--progress/--no-progress",
@@ -36,3 +43,94 @@ def progress_bar(what: str, unit: str, shown: bool) -> Iterator[Callable[[int, i
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+_METRICS_OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "--metrics",
+        {
+            "metavar": "HOST:PORT",
+            "help": "Show what runs to Prometheus while it lasts, at this address under /metrics.",
+        },
+    ),
+    (
+        "--metrics-remote",
+        {"is_flag": True, "help": "With --metrics: on an address that other machines reach."},
+    ),
+]
+_BEGINS = "replay: live figures: "
+_LAST_WORDS_S = 5
+
+
+def metrics_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options."""
+    for flag, attributes in reversed(_METRICS_OPTIONS):
+        function = click.option(flag, **attributes)(function)
+    return function
+
+
+def metrics_params() -> list[click.Parameter]:
+    """Return the options, for a command that is not made of a function."""
+    return [click.Option([flag], **attributes) for flag, attributes in _METRICS_OPTIONS]
+
+
+@dataclass(frozen=True)
+class LiveFigures:
+    """Where to show what runs; nowhere without an address."""
+
+    address: str | None
+    remote: bool = False
+
+    @contextmanager
+    def show(self, folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+        """Show what runs in `folder`, which is there, while the block does. Raises SettingsError.
+
+        What shows it is a program of its own that lets all others go first.
+        """
+        if self.address is None:
+            if self.remote:
+                raise SettingsError("--metrics-remote is only for --metrics: leave it out")
+            yield
+            return
+        watching = subprocess.Popen(  # noqa: S603 our own program
+            self._command(folder),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C is for the run, whose end is shown
+        )
+        try:
+            say(_begun(watching))
+            yield
+        finally:
+            _end(watching, say)
+
+    def _command(self, folder: Path) -> list[str]:
+        remote = ["--metrics-remote"] if self.remote else []
+        words = ["watch", str(folder.resolve()), f"--metrics={self.address}", *remote, "--until-eof"]
+        return ["nice", "-n", "19", built_replay_program(), *words]
+
+
+def _begun(watching: subprocess.Popen[str]) -> str:
+    """Return where the figures are. Raises SettingsError where they cannot be shown."""
+    assert watching.stdout  # noqa: S101 it is a pipe
+    line = watching.stdout.readline().strip()
+    if not line.startswith(_BEGINS):
+        raise SettingsError(line.removeprefix("replay: ") or "--metrics: bin/replay watch did not begin")
+    return f"Live figures: {line.removeprefix(_BEGINS)}"
+
+
+def _end(watching: subprocess.Popen[str], say: Callable[[str], None]) -> None:
+    """End it; say what it could not read."""
+    early = watching.poll()
+    try:
+        said, _ = watching.communicate(timeout=_LAST_WORDS_S)  # closes its standard input
+    except subprocess.TimeoutExpired:
+        watching.kill()
+        said, _ = watching.communicate()
+    for line in said.splitlines():
+        say(line)
+    if early:
+        say(f"The live figures ended before the run (exit code {early}).")

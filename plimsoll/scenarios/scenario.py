@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from plimsoll.analysis.statistics.outcome import outcome_lines
-from plimsoll.common.livefigures import LiveFigures, metrics_params
-from plimsoll.common.progress import is_shown, progress_bar
+from plimsoll.common.progress import LiveFigures, is_shown, metrics_params, progress_bar
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import SUMMARY_FILE
 from plimsoll.scenarios import MODULES, Scenario, find_scenario, list_scenarios
@@ -80,7 +79,7 @@ def _command(entry: Scenario) -> click.Command:
             _say(caution)
         if metrics:
             settings.out.mkdir(parents=True, exist_ok=True)
-        live = LiveFigures(metrics, metrics_remote).of(settings.out, _say)
+        live = LiveFigures(metrics, metrics_remote).show(settings.out, _say)
         with live, progress_bar(entry.name, "iterations", is_shown(progress)) as advance:
             directory, well = module.run(settings, advance, _say)
         if as_json:

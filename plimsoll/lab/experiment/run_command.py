@@ -13,8 +13,7 @@ import click
 from plimsoll.analysis.report.make import make_report
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.livefigures import LiveFigures, metrics_options
-from plimsoll.common.progress import is_shown, progress_option
+from plimsoll.common.progress import LiveFigures, is_shown, metrics_options, progress_option
 from plimsoll.common.units import counted
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.experiment.checked import read_checked
@@ -140,7 +139,7 @@ def _carried_out(
         notices = open_notices(lab.notify, lab.name, folder.path, channels, _say)
         fancy = is_shown(progress) and sys.stderr.isatty()
         beside = shown_beside(lambda: Watch(folder), fancy, phase_changes)
-        with live.of(folder.path, _say), notices.around(), beside:
+        with live.show(folder.path, _say), notices.around(), beside:
             outcome = run_experiment(Experiment(lab, folder, kinds, _say, notices))
     except KeyboardInterrupt:
         why = f"Interrupted; nothing is left behind. To continue: plimsoll run --resume {folder.path}"
