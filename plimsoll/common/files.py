@@ -108,7 +108,7 @@ def open_output(out: Path) -> Iterator[IO[bytes]]:
         ) from None
 
 
-# Files that come from strangers: a name may lead to a device without an end, or to a pipe that nobody writes into.
+# Files that come from strangers: a name may lead to a device without an end, or to a pipe that nobody fills.
 _WITHOUT_WAITING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = (
     (stat.S_ISDIR, "a folder"),

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from plimsoll.common.problems import sentence_of
 from plimsoll.common.units import parse_duration_s
+from plimsoll.common.validation import sentence_of
 from plimsoll.lab.disks.disk import PlainFolder
 from plimsoll.lab.names.labels import LabName
 from plimsoll.scenarios.running.settings import BaseUrl

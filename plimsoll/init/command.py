@@ -13,7 +13,7 @@ from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.files import open_replacement
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted, seconds
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.init import here
 from plimsoll.init.answers import OWN, Disk, Limits, Site, disks_of, duration_of, limits_of, name_of, site_of
 from plimsoll.init.experiment import Answers, Lengths, lengths

@@ -17,8 +17,8 @@ from plimsoll.common.errors import (
 )
 from plimsoll.common.files import check_regular
 from plimsoll.common.hostile import printable
-from plimsoll.common.problems import sentence_of
 from plimsoll.common.units import counted
+from plimsoll.common.validation import sentence_of
 from plimsoll.rundir.events import Event, read_events
 from plimsoll.rundir.fields import FORMAT
 from plimsoll.rundir.jsonfile import read_json

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plimsoll.common.errors import PlimsollError
-from plimsoll.common.problems import Problem, problems_of
+from plimsoll.common.validation import Problem, problems_of
 from plimsoll.scenarios import MODULES, find_scenario
 from plimsoll.scenarios.running.locustfile import ScenarioUser
 

@@ -9,8 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from plimsoll.analysis.comparing.metrics.metric import Limit, Metric
 from plimsoll.analysis.comparing.metrics.registry import METRICS, metric_of
 from plimsoll.common.hostile import printable
-from plimsoll.common.problems import Location
-from plimsoll.common.yamlfile import read_model
+from plimsoll.common.validation import Location, read_model
 
 MANUAL = "docs/compare.md"
 RATIO = 1.10

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-from plimsoll.common.problems import problems_of
+from plimsoll.common.validation import problems_of
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.steps.step import Serve, fill, no_reference
 from plimsoll.scenarios.running.settings import BaseUrl, HostPort

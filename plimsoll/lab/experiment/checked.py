@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.problems import Location
-from plimsoll.common.yamlfile import read_model
+from plimsoll.common.validation import Location, read_model
 from plimsoll.lab.experiment.idle import Experiment, idle_keys
 from plimsoll.lab.experiment.replay_options import REPLAY
 from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario, idle_options, location_of, traits_of

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from plimsoll.common.problems import Location
 from plimsoll.common.units import size_text
+from plimsoll.common.validation import Location
 from plimsoll.lab.disks.emulated_settings import EmulatedDisk
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.files import replace_json, sync_to_disk, write_error
-from plimsoll.common.problems import sentence_of
+from plimsoll.common.validation import sentence_of
 from plimsoll.lab.experiment.journal import Journal
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.settings import Lab

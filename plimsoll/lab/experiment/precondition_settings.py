@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from plimsoll.common.problems import Location
+from plimsoll.common.validation import Location
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
 from plimsoll.lab.names.labels import LabName
 from plimsoll.lab.names.model import explained_in

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plimsoll.common.errors import SettingsError, did_you_mean
-from plimsoll.common.problems import Location, problems_of
+from plimsoll.common.validation import Location, problems_of
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.replay_options import REPLAY, ReplayOptions
 from plimsoll.lab.experiment.settings import Lab, ScenarioChoice

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.common.problems import Location
-from plimsoll.common.yamlfile import read_model
+from plimsoll.common.validation import Location, read_model
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.registry import AnyClone, driver_of
 from plimsoll.lab.disks.caches import CacheState

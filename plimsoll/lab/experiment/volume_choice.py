@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.common.problems import Location
+from plimsoll.common.validation import Location
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.experiment.factors.settings import BACKEND
 from plimsoll.lab.experiment.factors.variants import rigs_in

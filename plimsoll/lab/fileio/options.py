@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.problems import Problem, problems_of
+from plimsoll.common.validation import Problem, problems_of
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix, FsyncSettings
 from plimsoll.lab.fileio.settings import FileioSettings, Matrix
 

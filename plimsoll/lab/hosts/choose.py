@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.problems import problems_of
+from plimsoll.common.validation import problems_of
 from plimsoll.lab.hosts.settings import HostSettings, host_of, read_hosts
 
 

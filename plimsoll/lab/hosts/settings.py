@@ -7,9 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.common.problems import Location
 from plimsoll.common.ssh import Access
-from plimsoll.common.yamlfile import read_model
+from plimsoll.common.validation import Location, read_model
 from plimsoll.lab.machine import SshMachine
 from plimsoll.lab.names.model import StrictModel, explained_in
 

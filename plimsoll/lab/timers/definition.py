@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import AwareDatetime, ValidationError
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.problems import sentence_of
+from plimsoll.common.validation import sentence_of
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.timers import crontab, units
 from plimsoll.lab.timers.calendar import Calendar, parsed

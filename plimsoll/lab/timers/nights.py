@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from plimsoll.common.errors import OutputError, SettingsError
-from plimsoll.common.problems import sentence_of
+from plimsoll.common.validation import sentence_of
 from plimsoll.lab.timers.calendar import Calendar, dues
 from plimsoll.lab.timers.steps import Write, carry_out
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from plimsoll.common.problems import sentence_of
+from plimsoll.common.validation import sentence_of
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Done, Machine
 from plimsoll.lab.names.model import StrictModel

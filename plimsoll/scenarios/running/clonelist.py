@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.files import replace_text
-from plimsoll.common.yamlfile import parse_model, read_model
+from plimsoll.common.validation import parse_model, read_model
 from plimsoll.scenarios.running.access import first_line_of, read_access
 from plimsoll.scenarios.running.settings import (
     AccountSettings,

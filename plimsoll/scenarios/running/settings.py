@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.problems import Problem, problems_of
+from plimsoll.common.validation import Problem, problems_of
 from plimsoll.scenarios.running.access import (
     ACCESS_FILES,
     certificate_text,

@@ -21,7 +21,7 @@ from gevent.event import Event
 from gevent.pool import Pool
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from plimsoll.common.yamlfile import read_model
+from plimsoll.common.validation import read_model
 from plimsoll.scenarios.running.client import (
     Reply,
     SiteClient,

@@ -19,7 +19,7 @@ from lxml.html import HtmlElement
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from plimsoll.common.hostile import printable
-from plimsoll.common.yamlfile import parse_model, read_model
+from plimsoll.common.validation import parse_model, read_model
 from plimsoll.scenarios.running.client import Reply, StepFailedError, StepFailure, find_failure, visible_text
 from plimsoll.scenarios.running.clonelist import Credentials
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from plimsoll.common.problems import problems_of, sentence_of
+from plimsoll.common.validation import problems_of, sentence_of
 
 
 class _Gate(BaseModel):

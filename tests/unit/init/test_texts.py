@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from plimsoll.analysis.comparing import gates
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.init.answers import Disk, Limits, Site
 from plimsoll.init.experiment import Answers, Lengths, lengths, metric
 from plimsoll.init.here import Log, Under

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.experiment import planned
 from plimsoll.lab.experiment.extension import alone, changes, extended_runs
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.experiment import planned
 from plimsoll.lab.experiment.factors.levels import label_of, name_of
 from plimsoll.lab.experiment.factors.problems import MOST_VARIANTS

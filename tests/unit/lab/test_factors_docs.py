@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.factors.settings import SHORT
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from tests.support.paths import DOCS, ROOT

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.problems import Location
+from plimsoll.common.validation import Location
 from plimsoll.lab.experiment.checked import read_checked
 from plimsoll.lab.experiment.idle import IDLE_KEYS, Experiment, idle_keys
 from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits, idle_options

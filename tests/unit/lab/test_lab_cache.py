@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.disks import arc
 from plimsoll.lab.disks.caches import CacheState, can_be_cold, with_caches
 from plimsoll.lab.disks.registry import disk

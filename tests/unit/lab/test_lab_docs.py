@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.static import StaticSettings
 from plimsoll.lab.experiment.factors.settings import Factor

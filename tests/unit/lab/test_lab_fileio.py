@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.experiment.extension import changes
 from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder

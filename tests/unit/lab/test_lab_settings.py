@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.experiment.command_line import run_command
 from plimsoll.lab.experiment.order import PlannedRun

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plimsoll.analysis.comparing.gates import read_gates
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.checked import read_checked
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.lab.hosts.settings import read_hosts

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.disks.removal import remove_files
 from plimsoll.lab.experiment.clean import clean

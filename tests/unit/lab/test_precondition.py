@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.yamlfile import parse_model
+from plimsoll.common.validation import parse_model
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.extension import changes
 from plimsoll.lab.experiment.folder import make_folder

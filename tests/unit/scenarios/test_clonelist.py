@@ -184,6 +184,6 @@ def test_no_title_breaks_the_list(titles: list[str], flow: bool) -> None:
 
 
 def _parsed(text: str) -> SiteConfig:
-    from plimsoll.common.yamlfile import parse_model
+    from plimsoll.common.validation import parse_model
 
     return parse_model(text, "sites.yml", SiteConfig, "")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.common.problems import Location
+from plimsoll.common.validation import Location
 from plimsoll.lab.names.labels import LabName
 from plimsoll.lab.names.model import StrictModel
 from plimsoll.lab.steps.step import no_reference

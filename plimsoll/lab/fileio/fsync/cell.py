@@ -2,7 +2,7 @@
 
 from pydantic import ValidationError
 
-from plimsoll.common.problems import sentence_of
+from plimsoll.common.validation import sentence_of
 from plimsoll.lab.fileio.fsync.output import FioOutput
 from plimsoll.lab.fileio.output import FileioError
 from plimsoll.rundir.cells import FsyncCase, FsyncCell
