@@ -10,14 +10,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from plimsoll import __version__
+from plimsoll.common.config import WITHOUT_DEFAULTS, config_file, default_map, find_defaults, read_file
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.config.defaults import WITHOUT_DEFAULTS, config_file, default_map, defaults, read_file
 
 _COMMANDS = {
     "compare": "plimsoll.analysis.comparing.command:compare",
     "completion": "plimsoll.completion:completion",
-    "config": "plimsoll.config.command:config",
+    "config": "plimsoll.common.config:config",
     "doctor": "plimsoll.doctor.command:doctor",
     "export": "plimsoll.analysis.exporting.command:export",
     "fileio": "plimsoll.lab.fileio.command:fileio",
@@ -69,7 +69,7 @@ class _Plimsoll(click.Group):
             section = read_file().get(name, {})
             if not isinstance(section, dict):
                 raise SettingsError(f"{config_file()}: {name}: must be a table: [{name}]")
-            ctx.default_map = {name: default_map(defaults(command, name, section), name)}
+            ctx.default_map = {name: default_map(find_defaults(command, name, section), name)}
         return name, command, rest
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -44,10 +44,9 @@ from plimsoll.analysis.regress.tonight import judge_last_night, read_experiment
 from plimsoll.common.errors import HistoryError, OutputError, SettingsError
 from plimsoll.common.files import open_output
 from plimsoll.common.hostile import printable
+from plimsoll.common.notify import Channel, Message, NotDeliveredError, channel_options, open_channels
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import parse_duration_s
-from plimsoll.news.channels import channel_options, open_channels
-from plimsoll.news.notification import Channel, Message, NotDeliveredError
 
 DEFAULT = Path("results/history.sqlite")
 MOST_ATTEMPTS = 20  # nights: after that nobody waits for it

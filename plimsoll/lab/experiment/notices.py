@@ -10,12 +10,10 @@ from typing import Any
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import markdown_text
+from plimsoll.common.notify import URL_NAME, Channel, Message, NotDeliveredError, open_channels
 from plimsoll.lab.experiment.lock import BusyError
 from plimsoll.lab.experiment.notify_settings import OCCASIONS, Notify, Occasion
 from plimsoll.lab.experiment.result import RunResult
-from plimsoll.news.channels import open_channels
-from plimsoll.news.notification import Channel, Message, NotDeliveredError
-from plimsoll.news.webhook import URL_NAME
 
 _PATIENCE_S = 150.0  # at the end, for what is still on its way: a web hook is tried three times, 30 s each
 

@@ -13,6 +13,7 @@ import click
 from plimsoll.analysis.report.make import make_report
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
+from plimsoll.common.notify import channel_options
 from plimsoll.common.progress import LiveFigures, is_shown, metrics_options, progress_option
 from plimsoll.common.units import counted
 from plimsoll.lab.clones.registry import driver_of
@@ -30,7 +31,6 @@ from plimsoll.lab.experiment.status.display import shown_beside, stamped
 from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.news import phase_changes
 from plimsoll.lab.experiment.volume_choice import left_out
-from plimsoll.news.channels import channel_options
 from plimsoll.rundir.names import REPORT_FILE, RUNS_FOLDER
 from plimsoll.scenarios import find_scenario
 from plimsoll.scenarios.k6.build import k6_program

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
+from plimsoll.common.config import CONSENT, default_map, environment_variable, find_defaults, options
 from plimsoll.common.errors import SettingsError
-from plimsoll.config.defaults import CONSENT, default_map, defaults, options, variable
 from tests.support.paths import DOCS
 
 
@@ -56,7 +56,7 @@ ROWS = [
 def test_who_wins(
     why: str, told: dict[str, object], environment: dict[str, str], wanted: dict[str, object]
 ) -> None:
-    found = defaults(top, "top", {"go": told}, environment)
+    found = find_defaults(top, "top", {"go": told}, environment)
     assert default_map(found, "top") == ({"go": wanted} if wanted else {}), why
 
 
@@ -85,7 +85,7 @@ WRONG = [
 @pytest.mark.parametrize(("why", "told", "environment", "says"), WRONG, ids=[row[0] for row in WRONG])
 def test_what_is_refused(why: str, told: dict[str, object], environment: dict[str, str], says: str) -> None:
     with pytest.raises(SettingsError) as error:
-        defaults(top, "top", told, environment)
+        find_defaults(top, "top", told, environment)
     assert says in str(error.value), why
 
 
@@ -192,7 +192,7 @@ def test_help_and_config_work_whatever_the_file_says() -> None:
 
 
 def test_names_of_variables() -> None:
-    assert variable("lab check", "no-probe") == "PLIMSOLL_LAB_CHECK_NO_PROBE"
+    assert environment_variable("lab check", "no-probe") == "PLIMSOLL_LAB_CHECK_NO_PROBE"
     assert set(options(go)) == {"pace", "header", "loud", "yes"}
 
 

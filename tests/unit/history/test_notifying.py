@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.regress import regress as command
-from plimsoll.news import notification, webhook
+from plimsoll.common import notify
 from tests.support.nights import regress, write_night
 
 SECRET = "T0P-SECRET"  # noqa: S105 of the tests
@@ -181,7 +181,7 @@ def test_a_command_that_fails_is_said_and_run_again_next_time(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(notification, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(notify, "TIMEOUT_S", 0.2)
     result = regress(*unjudged, "--notify-command", command)
     assert result.exit_code == 3, what
     assert says in result.stderr
@@ -198,7 +198,7 @@ def test_a_message_whose_sender_was_killed_is_sent_once_more(
 
     monkeypatch.setenv("PLIMSOLL_WEBHOOK", hook.url)
     with monkeypatch.context() as patch:
-        patch.setattr(webhook, "post_webhook", killed)
+        patch.setattr(notify, "post_webhook", killed)
         regress(*unjudged)
     regress(unjudged[0])
     assert hook.bodies == [], "it may still be on its way"

@@ -8,7 +8,7 @@ from typing import Any
 from plimsoll.analysis.regress import changes, judge, judgement, tonight
 from plimsoll.analysis.regress import regress as command
 from plimsoll.analysis.regress.judgement import STALE_AFTER_S
-from plimsoll.news import notification
+from plimsoll.common import notify
 from tests.support.nights import regress, write_night
 from tests.support.paths import DOCS
 
@@ -45,7 +45,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"began over {STALE_AFTER_S / 3600:g} hours ago",
         f"show the last {judgement.LAST_DECISIONS}, page and JSON all",
         f"{command.MOST_ATTEMPTS} times at most",
-        f"It has {notification.TIMEOUT_S:g} s",
+        f"It has {notify.TIMEOUT_S:g} s",
     ):
         assert says in TEXT
     assert judge.LOOKS == 100, "a hundredth of the doubt"

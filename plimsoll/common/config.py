@@ -1,12 +1,13 @@
-"""The defaults that a user sets: read from plimsoll.toml and the environment, and checked. Effects: reading.
+"""Defaults of options from `plimsoll.toml` and the environment, and `plimsoll config`, which shows them.
 
 A flag of the command line wins over the environment, the environment over the file.
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import click
 from plimsoll.common.errors import SettingsError, did_you_mean
 from plimsoll.common.hostile import printable, redact
 
-FILE = Path("plimsoll.toml")
-FILE_VARIABLE = "PLIMSOLL_CONFIG"
+_FILE = Path("plimsoll.toml")
+_FILE_VARIABLE = "PLIMSOLL_CONFIG"
 MANUAL = "docs/config.md"
 _LARGEST_BYTES = 1 << 20
 # Said each time or not at all: they allow what cannot be taken back.
@@ -40,7 +41,7 @@ class Default:
 
 def config_file(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the path of the file, whether it is there or not."""
-    return Path(environment.get(FILE_VARIABLE) or FILE)
+    return Path(environment.get(_FILE_VARIABLE) or _FILE)
 
 
 def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
@@ -49,8 +50,8 @@ def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        if environment.get(FILE_VARIABLE):
-            raise SettingsError(f"{path}: is not there: correct or unset {FILE_VARIABLE}") from None
+        if environment.get(_FILE_VARIABLE):
+            raise SettingsError(f"{path}: is not there: correct or unset {_FILE_VARIABLE}") from None
         return {}
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
@@ -65,7 +66,7 @@ def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     return told
 
 
-def defaults(
+def find_defaults(
     command: click.Command,
     name: str,
     told: Mapping[str, Any],
@@ -93,7 +94,7 @@ def default_map(found: list[Default], name: str) -> dict[str, Any]:
     return values
 
 
-def variable(command: str, option: str) -> str:
+def environment_variable(command: str, option: str) -> str:
     """Return the variable of the environment that sets the default of an option. Pure."""
     return f"PLIMSOLL_{command} {option}".upper().replace(" ", "_").replace("-", "_")
 
@@ -131,7 +132,7 @@ def _of(
         elif what := _unfit(known[option], value):
             problems.append(f"{where}: {what}")
     for option, parameter in known.items():
-        said = variable(name, option)
+        said = environment_variable(name, option)
         if said in environment and option in CONSENT:
             problems.append(f"{said}: cannot be a default: say --{option} each time that you mean it")
         elif said in environment:
@@ -151,7 +152,7 @@ def _of(
             problems.append(
                 f"{config_file(environment)}: {name}.{key}: must be a table: [{name.replace(' ', '.')}.{key}]"
             )
-        elif section or any(one.startswith(variable(f"{name} {key}", "")) for one in environment):
+        elif section or any(one.startswith(environment_variable(f"{name} {key}", "")) for one in environment):
             assert isinstance(command, click.Group)  # noqa: S101 only such have some below
             child = command.get_command(click.Context(command), key)
             if child is not None:
@@ -187,3 +188,111 @@ def _secrets(told: Mapping[str, Any], at: str) -> Iterator[str]:
                     f"{where}: looks like a secret, and this file is no place for one: put it into a file "
                     "that only you can read, and name that"
                 )
+
+
+_BUILT_IN = "built in"
+
+
+@click.command()
+@click.option("--all", "with_built_in", is_flag=True, help="List all options, also those that nobody set.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+@click.pass_context
+def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
+    """Show the defaults of options that plimsoll.toml and the environment set, and where each came from.
+
+    A flag of the command line wins over the environment, the environment over the file.
+
+    \b
+    Examples:
+        plimsoll config --json
+        PLIMSOLL_COMPARE_GATES=gates.yml plimsoll config --all
+
+    Exit codes: 0 they can be used; 2 something is wrong with them: all of it is said.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    root = ctx.find_root().command
+    assert isinstance(root, click.Group)  # noqa: S101 it has this command
+    found = sorted(_found(root), key=lambda one: (one.command, one.option))
+    if with_built_in:
+        said = {(one.command, one.option) for one in found}
+        others = [one for one in _built_in(root) if (one.command, one.option) not in said]
+        found = sorted([*found, *others], key=lambda one: (one.command, one.option))
+    if as_json:
+        shown = [
+            {key: value for key, value in asdict(_shown(one)).items() if key != "parameter"} for one in found
+        ]
+        path = config_file()
+        data = {"file": str(path), "exists": path.exists(), "defaults": shown}
+        click.echo(json.dumps(data, indent=2, default=str))
+        return
+    for one in found:
+        value = json.dumps(_shown(one).value, ensure_ascii=False, default=str)
+        click.echo(printable(f"{one.command} --{one.option}  {value}  ({one.source})", 2000))
+    if not found:
+        click.echo(
+            f"Nothing is set: there is no {config_file()}, and no variable of the environment ({MANUAL})."
+        )
+
+
+def _shown(one: Default) -> Default:
+    """Return it without what looks like a secret: the environment may hold anything."""
+    return replace(one, value=redact(one.value)) if isinstance(one.value, str) else one
+
+
+def _found(root: click.Group) -> list[Default]:
+    """Return all that is set. Raises SettingsError with all problems."""
+    told, found, problems = read_file(), [], []
+    names = _names(root)
+    problems += [
+        f"{config_file()}: {printable(key)}: takes no defaults (see {MANUAL})"
+        if key in WITHOUT_DEFAULTS
+        else f"{config_file()}: {printable(key)}: is no command{did_you_mean(key, names)} (see {MANUAL})"
+        for key in told
+        if key not in names
+    ]
+    problems += [
+        f"{config_file()}: {key}: must be a table: [{key}]"
+        for key in names
+        if not isinstance(told.get(key, {}), dict)
+    ]
+    for name in names:
+        section = told.get(name, {})
+        if not isinstance(section, dict) or not (section or _in_environment(name)):
+            continue
+        command = root.get_command(click.Context(root), name)
+        assert command is not None  # noqa: S101 it is listed
+        try:
+            found += find_defaults(command, name, section)
+        except SettingsError as error:
+            problems += str(error).splitlines()
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return found
+
+
+def _names(root: click.Group) -> list[str]:
+    """Return the commands whose options may have defaults."""
+    return [name for name in root.list_commands(click.Context(root)) if name not in WITHOUT_DEFAULTS]
+
+
+def _in_environment(name: str) -> bool:
+    return any(one.startswith(environment_variable(name, "")) for one in os.environ)
+
+
+def _built_in(root: click.Group) -> Iterator[Default]:
+    for name in _names(root):
+        command = root.get_command(click.Context(root), name)
+        assert command is not None  # noqa: S101 it is listed
+        yield from _own(command, name)
+
+
+def _own(command: click.Command, name: str) -> Iterator[Default]:
+    context = click.Context(command)
+    for option, parameter in options(command).items():
+        value = parameter.get_default(context, call=False)
+        plain = value if isinstance(value, str | int | float | bool | list | tuple) else None
+        yield Default(name, option, parameter.name or "", plain, _BUILT_IN)
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            child = command.get_command(context, below)
+            assert child is not None  # noqa: S101 it is listed
+            yield from _own(child, f"{name} {below}")

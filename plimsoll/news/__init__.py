@@ -1,1 +1,0 @@
-"""News to a command or a web hook: what `plimsoll regress` and `plimsoll run` tell their users."""
