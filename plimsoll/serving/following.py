@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from plimsoll.analysis.charts.style import rounded
+from plimsoll.analysis.page.chart import rounded
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import plotly_text, printable
 from plimsoll.common.units import at_least, counted, milliseconds, seconds, significant

@@ -1,6 +1,6 @@
 """The charts of the live page, empty: the page's script puts the seconds into them. Pure."""
 
-from plimsoll.analysis.charts.style import Chart, Json, axis, layout
+from plimsoll.analysis.page.chart import Chart, Json, axis, layout
 from plimsoll.serving.seconds import TAIL_S
 
 

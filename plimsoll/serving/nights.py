@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from plimsoll.analysis.charts.style import Chart, axis, colour_of, layout, points
+from plimsoll.analysis.page.chart import Chart, axis, colour_of, layout, points
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.regress.nights import ChangeRow, NightRow, RunRow
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS
 from plimsoll.analysis.regress.store import HistoryStore
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.errors import HistoryError
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import ABSENT, milliseconds

@@ -12,9 +12,9 @@ from plotly.offline import get_plotlyjs
 from starlette.responses import HTMLResponse, Response
 
 from plimsoll import __version__
-from plimsoll.analysis.charts.style import Chart
-from plimsoll.analysis.report.shell import TEMPLATES as REPORT_TEMPLATES
-from plimsoll.analysis.report.shell import environment
+from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.page.shell import TEMPLATES as PAGE_TEMPLATES
+from plimsoll.analysis.page.shell import environment
 from plimsoll.common.hostile import script_json
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -45,7 +45,7 @@ class Asset:
 def assets() -> dict[str, Asset]:
     """Return all that pages load, by name."""
     own = {name: TEMPLATES / name for name in ("serve.css", "live.js", "runs.js")}
-    own |= {name: REPORT_TEMPLATES / name for name in ("report.css", "report.js")}
+    own |= {name: PAGE_TEMPLATES / name for name in ("report.css", "report.js")}
     kinds = {".css": "text/css", ".js": "text/javascript"}
     found = {name: Asset(path.read_text(encoding="utf-8"), kinds[path.suffix]) for name, path in own.items()}
     return {**found, "plotly.js": Asset(get_plotlyjs(), "text/javascript")}

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.units import ABSENT, count, milliseconds, seconds, share, significant
 
 NO_VERDICT = (

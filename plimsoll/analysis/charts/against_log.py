@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plimsoll.analysis.charts.style import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
+from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
 from plimsoll.analysis.statistics.against_log import Held, HeldRun
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import milliseconds, significant

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from plimsoll.analysis.charts.style import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
+from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import at_least, counted, milliseconds
 

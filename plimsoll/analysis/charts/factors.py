@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.charts.style import (
+from plimsoll.analysis.page.chart import (
     Chart,
     Json,
     axis,

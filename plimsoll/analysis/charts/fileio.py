@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.charts.style import Chart, Json, axis, colour_of, layout, log_ticks, points
+from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import milliseconds, significant
 

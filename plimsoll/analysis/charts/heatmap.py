@@ -8,19 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.charts.failures import failures_note
-from plimsoll.analysis.charts.style import (
-    Chart,
-    Json,
-    Run,
-    axis,
-    layout,
-    log_ticks,
-    rounded,
-    span_shapes,
-    time_axis,
-    time_unit,
-    unit_for,
-)
+from plimsoll.analysis.charts.style import Run, span_shapes, time_unit
+from plimsoll.analysis.page.chart import Chart, Json, axis, layout, log_ticks, rounded, time_axis, unit_for
 from plimsoll.analysis.statistics.timeline import heat_edge_ms
 
 MOST_COLUMNS = 250

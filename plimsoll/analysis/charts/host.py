@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.charts.style import Chart, Json, axis, colour_of, layout, unit_for
+from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, unit_for
 from plimsoll.common.hostile import plotly_text
 
 _GAP_PX, _ROW_PX = 26, 96  # of a figure, as high as the style sheet makes it

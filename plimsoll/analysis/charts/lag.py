@@ -2,19 +2,8 @@
 
 from collections.abc import Sequence
 
-from plimsoll.analysis.charts.style import (
-    Chart,
-    Json,
-    Run,
-    axis,
-    layout,
-    log_ticks,
-    points,
-    span_shapes,
-    time_axis,
-    time_unit,
-    trace_name,
-)
+from plimsoll.analysis.charts.style import Run, span_shapes, time_unit, trace_name
+from plimsoll.analysis.page.chart import Chart, Json, axis, layout, log_ticks, points, time_axis
 from plimsoll.common.units import milliseconds, seconds
 
 

@@ -3,18 +3,8 @@
 from collections.abc import Sequence
 
 from plimsoll.analysis.charts.failures import failures_note
-from plimsoll.analysis.charts.style import (
-    Chart,
-    Json,
-    Run,
-    axis,
-    colour_of,
-    layout,
-    log_ticks,
-    points,
-    rounded,
-    trace_name,
-)
+from plimsoll.analysis.charts.style import Run, trace_name
+from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import milliseconds, significant
 

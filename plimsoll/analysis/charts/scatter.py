@@ -10,15 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.charts.missing import Missing, missing_caption, missing_notes
-from plimsoll.analysis.charts.style import (
+from plimsoll.analysis.page.chart import (
     Chart,
     Json,
+    Missing,
     TimeUnit,
     axis,
     colour_of,
     layout,
     log_ticks,
+    missing_caption,
+    missing_notes,
     points,
     rounded,
     unit_for,

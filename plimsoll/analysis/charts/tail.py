@@ -3,20 +3,8 @@
 from collections.abc import Sequence
 
 from plimsoll.analysis.charts.failures import failures_note
-from plimsoll.analysis.charts.style import (
-    Chart,
-    Json,
-    Run,
-    TimeUnit,
-    axis,
-    layout,
-    log_ticks,
-    points,
-    span_shapes,
-    time_axis,
-    time_unit,
-    trace_name,
-)
+from plimsoll.analysis.charts.style import Run, span_shapes, time_unit, trace_name
+from plimsoll.analysis.page.chart import Chart, Json, TimeUnit, axis, layout, log_ticks, points, time_axis
 from plimsoll.analysis.statistics.timeline import Timeline
 from plimsoll.analysis.statistics.times import NEVER_US
 from plimsoll.analysis.statistics.windows import Window

@@ -5,19 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.charts.style import (
-    Chart,
-    Json,
-    Run,
-    TimeUnit,
-    axis,
-    layout,
-    points,
-    span_shapes,
-    time_axis,
-    time_unit,
-    trace_name,
-)
+from plimsoll.analysis.charts.style import Run, span_shapes, time_unit, trace_name
+from plimsoll.analysis.page.chart import Chart, Json, TimeUnit, axis, layout, points, time_axis
 from plimsoll.common.units import seconds, significant
 
 _BY_THE_SECOND_S = 20

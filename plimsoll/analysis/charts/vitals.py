@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plimsoll.analysis.charts.bars import Bars, Level, bar_traces, place_axis
-from plimsoll.analysis.charts.style import Chart, Json, axis, layout
+from plimsoll.analysis.page.chart import Chart, Json, axis, layout
 from plimsoll.common.units import milliseconds, significant
 
 _GAP = 0.045

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from plimsoll.analysis.charts.style import Chart, Json, apart, axis, in_lines, layout, rounded
 from plimsoll.analysis.comparing.text import effect, interval
 from plimsoll.analysis.comparing.verdicts import GateVerdict
+from plimsoll.analysis.page.chart import Chart, Json, apart, axis, in_lines, layout, rounded
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import significant
 

@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from plimsoll.analysis.charts.repeats import Repeats, RunPoint, repeats_chart
-from plimsoll.analysis.charts.style import Chart
 from plimsoll.analysis.comparing.comparison import Comparison
 from plimsoll.analysis.comparing.decision import percent
 from plimsoll.analysis.comparing.effects import effects_chart
 from plimsoll.analysis.comparing.phase_table import phase_table
 from plimsoll.analysis.comparing.text import effect, figure, interval, interval_heading, limit, summary
 from plimsoll.analysis.comparing.verdicts import GateVerdict
+from plimsoll.analysis.page.chart import Chart, Repeats, RunPoint, repeats_chart
+from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.page.shell import rendered
 from plimsoll.analysis.report.differences import TUNING_SAYS
-from plimsoll.analysis.report.shell import rendered
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.units import ABSENT, count, significant
 
 TEMPLATES = Path(__file__).parent / "templates"

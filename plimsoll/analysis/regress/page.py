@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from plimsoll.analysis.charts.style import Chart, Json, axis, colour_of, layout, log_ticks, rounded
 from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE
 from plimsoll.analysis.comparing.page import TEMPLATES as COMPARING
+from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, rounded
+from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.page.shell import rendered
 from plimsoll.analysis.regress.judgement import (
     DECIDED,
     Judgement,
@@ -22,8 +24,6 @@ from plimsoll.analysis.regress.judgement import (
     title,
 )
 from plimsoll.analysis.regress.nights import NightRow, NightValue, group_name
-from plimsoll.analysis.report.shell import rendered
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import ABSENT, counted, milliseconds
 

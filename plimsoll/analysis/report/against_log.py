@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.cautions import Caution
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.analysis.statistics.against_log import QUANTILES, HeldRun, LoggedTimes
 from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.units import ABSENT, count, counted, plain_ms, significant

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.report.headline import Big
+from plimsoll.analysis.page.section import Big
 from plimsoll.analysis.report.phase_figures import ScenarioFigures
 from plimsoll.analysis.report.phase_table import AMONG, spoken
 from plimsoll.analysis.report.standing import Lead, Standing, Standings, stand

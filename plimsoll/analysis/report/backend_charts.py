@@ -7,9 +7,8 @@ from dataclasses import replace
 from plimsoll.analysis.charts.failures import note_of
 from plimsoll.analysis.charts.heatmap import Slices, pooled_heat_chart
 from plimsoll.analysis.charts.percentiles import pooled_chart
-from plimsoll.analysis.charts.repeats import Repeats, RunPoint, repeats_chart
 from plimsoll.analysis.charts.scatter import Scatter, Shown, Strip, scatter_chart
-from plimsoll.analysis.charts.style import Chart, Choice
+from plimsoll.analysis.page.chart import Chart, Choice, Repeats, RunPoint, repeats_chart
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.phase_figures import BackendFigures, RepeatFigures, ScenarioFigures
 from plimsoll.analysis.report.step_charts import is_scripted, steps_chart

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from plimsoll.analysis.charts.style import RUN_COLOURS
 from plimsoll.analysis.evidence.run import Observation
+from plimsoll.analysis.page.chart import RUN_COLOURS
 from plimsoll.analysis.report.few import FEW, MANY, in_order
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.run import RunFigures

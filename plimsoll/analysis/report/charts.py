@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from plimsoll.analysis.charts.heatmap import heat_charts
 from plimsoll.analysis.charts.lag import lag_chart
 from plimsoll.analysis.charts.percentiles import percentile_chart
-from plimsoll.analysis.charts.style import Chart, Run
+from plimsoll.analysis.charts.style import Run
 from plimsoll.analysis.charts.tail import tail_chart
 from plimsoll.analysis.charts.throughput import throughput_chart
+from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.backend_charts import curves_of, heat_of, repeats_of, scatter_of
 from plimsoll.analysis.report.backends import ScenarioRuns
 from plimsoll.analysis.report.measured_run import MeasuredRun

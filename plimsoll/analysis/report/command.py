@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from plimsoll.analysis.page.shell import FORMATS, draw_pictures
 from plimsoll.analysis.report.make import make_report
-from plimsoll.analysis.report.picture_files import FORMATS, draw_pictures
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import counted

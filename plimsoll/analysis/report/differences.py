@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from plimsoll.analysis.evidence.storage import described
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.cache import compress_ratios
 from plimsoll.analysis.report.few import MANY
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.differences import differing
 from plimsoll.common.units import ABSENT, significant
 

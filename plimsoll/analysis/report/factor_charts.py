@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from plimsoll.analysis.charts.factors import LevelLine, LevelPoint, levels_chart
-from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.factor_figures import BACKEND, FactorFigures
 from plimsoll.analysis.report.factor_section import when
 from plimsoll.analysis.report.factor_sweep import NO_LIMIT, in_order, is_rate, number_of

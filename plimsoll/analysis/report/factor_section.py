@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.factor_figures import BACKEND, FactorFigures
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.analysis.statistics.factors import Change, Estimate, FactorEffect, Ranked
 from plimsoll.common.units import ABSENT, counted, milliseconds, significant
 

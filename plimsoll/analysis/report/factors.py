@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.factor_charts import factor_charts
 from plimsoll.analysis.report.factor_figures import FactorFigures, factor_figures
 from plimsoll.analysis.report.factor_section import FactorSection, factor_section

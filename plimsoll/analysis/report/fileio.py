@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plimsoll.analysis.charts.fileio import TESTS, Point, Volume, fileio_chart
-from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.fsyncs import names_of
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.units import ABSENT, plain_ms, significant
 from plimsoll.rundir.cells import AnyCell, FsyncCell, MatrixCell, cell_in

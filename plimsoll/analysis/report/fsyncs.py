@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from plimsoll.analysis.charts.fileio import TESTS
-from plimsoll.analysis.report.tables import Row, Table
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.common.units import count, counted, plain_ms, size_text
 from plimsoll.rundir.cells import Figure, FsyncCase, FsyncCell
 

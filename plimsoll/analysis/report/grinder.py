@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from math import sqrt
 
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.backends import ScenarioRuns
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.analysis.statistics.routes import GrinderRow
 from plimsoll.common.units import count, decimal, hours_minutes
 

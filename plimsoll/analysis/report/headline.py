@@ -1,27 +1,11 @@
 """The first thing that a reader sees: four figures and one sentence."""
 
-from dataclasses import dataclass
-
+from plimsoll.analysis.page.section import Big
 from plimsoll.analysis.report.cautions import BOUND_NEEDS
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.sample import P999, fewest
 from plimsoll.common.units import WRONG_ANSWER, milliseconds, share, significant
-
-
-@dataclass(frozen=True)
-class Big:
-    """A large figure, its name, and a small line below it.
-
-    `colour` is the number of a backend's, from 1; a `faint` figure is none to build on.
-    """
-
-    name: str
-    value: str
-    below: str
-    first: bool = False
-    colour: int | None = None
-    faint: bool = False
 
 
 def big_figures(run: MeasuredRun) -> list[Big]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plimsoll.analysis.charts.host import HostAxis, HostLine, HostStrip, host_chart
-from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.backends import BackendRuns, ScenarioRuns
 from plimsoll.analysis.report.host_alarms import alarms_of
 from plimsoll.analysis.report.host_bins import BackendHost, RowFigures, TimeBins, hosts_of

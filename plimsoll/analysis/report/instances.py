@@ -1,8 +1,8 @@
 """The instances of a merged run: a table, and what is to be known of how they fit together."""
 
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.units import ABSENT, count, milliseconds, plain_ms
 from plimsoll.rundir.runfacts import ClockState
 from plimsoll.rundir.summary import Instance

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from plimsoll.analysis.evidence.run import Observer
+from plimsoll.analysis.page.shell import write_page
 from plimsoll.analysis.report.against_log import against_log_sentence, held_against
 from plimsoll.analysis.report.answer import answer_lines, answers_json
 from plimsoll.analysis.report.backends import by_scenario, numbered
@@ -22,7 +23,6 @@ from plimsoll.analysis.report.page import page
 from plimsoll.analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
 from plimsoll.analysis.report.phase_table import phase_sentence
 from plimsoll.analysis.report.precondition import read_rounds
-from plimsoll.analysis.report.shell import write_page
 from plimsoll.analysis.report.stall_section import ScenarioStalls, lines_of
 from plimsoll.analysis.report.stalls import stalls_of
 from plimsoll.analysis.report.subjects import subjects_of

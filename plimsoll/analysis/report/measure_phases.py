@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.backends import BackendRuns, ScenarioRuns
 from plimsoll.analysis.report.measure_medians import Medians, PhaseMedian, medians_of
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.units import ABSENT, counted, significant
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from plimsoll.analysis.charts.style import RUN_COLOURS, Run
+from plimsoll.analysis.charts.style import Run
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
+from plimsoll.analysis.page.chart import RUN_COLOURS
 from plimsoll.analysis.report.host_counters import HostCounters, counters_of
 from plimsoll.analysis.report.values import MeasuredValues, measured
 from plimsoll.analysis.statistics.failedmeasures import Failures, failures_in, failures_of

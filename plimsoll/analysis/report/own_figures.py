@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.report.headline import Big
+from plimsoll.analysis.page.section import Big
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.values import Values
 from plimsoll.analysis.statistics.sample import MILLION, PERCENTILES, rank

@@ -1,10 +1,13 @@
 """The page: one file, no network, nothing of a run directory in it but as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.charts.against_log import against_log_chart
-from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.page.section import Table
+from plimsoll.analysis.page.shell import rendered
 from plimsoll.analysis.report.against_log import against_log_cautions, against_log_table
 from plimsoll.analysis.report.answer import answers
 from plimsoll.analysis.report.backends import ScenarioRuns, by_scenario
@@ -31,10 +34,8 @@ from plimsoll.analysis.report.own_figures import own_bigs, own_line, own_sentenc
 from plimsoll.analysis.report.phase_figures import ScenarioFigures
 from plimsoll.analysis.report.phase_table import phase_table
 from plimsoll.analysis.report.precondition import rounds_table
-from plimsoll.analysis.report.shell import rendered
 from plimsoll.analysis.report.stall_section import ScenarioStalls, moved_chart, stall_section
 from plimsoll.analysis.report.tables import (
-    Table,
     failure_table,
     measure_table,
     percentile_table,
@@ -48,6 +49,7 @@ from plimsoll.common.units import counted
 from plimsoll.rundir.rounds import VolumeRound
 
 _NO_CELLS = Cells([], [])
+_TEMPLATES = Path(__file__).parent / "templates"
 _MOST_OPEN = 4  # runs whose own tables are open at once
 
 
@@ -94,6 +96,7 @@ def page(
             *own,
             *(chart for host in hosts for chart in (*host.loud, *host.quiet)),
         ],
+        _TEMPLATES,
         title=_title(runs, fileio),
         unfinished=unfinished,
         answers=answers(compared, doubts(scenarios, compares)),

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from plimsoll.analysis.report.tables import Row, Table
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.units import ABSENT, counted, decimal, plain_ms, significant
 from plimsoll.rundir.rounds import VolumeRound, last_filling, round_of

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.backends import ScenarioRuns
 from plimsoll.analysis.report.host_rows import HostRow
 from plimsoll.analysis.report.host_section import HostView
 from plimsoll.analysis.report.stall_windows import LAG_S
 from plimsoll.analysis.report.stall_words import Said, beyond, in_words, near, where, with_unit
 from plimsoll.analysis.report.stalls import BackendStalls, Sign
-from plimsoll.analysis.report.tables import Row, Table
 from plimsoll.common.units import ABSENT, milliseconds, significant
 
 _MOST_ROWS_DRAWN = 6

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from plimsoll.analysis.charts.bars import Bars, Level, bars_chart
-from plimsoll.analysis.charts.style import Chart
 from plimsoll.analysis.charts.vitals import VITALS, PageVitals, vitals_chart
+from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.backends import ScenarioRuns
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.values import MeasuredValues

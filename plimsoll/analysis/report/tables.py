@@ -1,32 +1,10 @@
 """The page's tables, as rows of ready text."""
 
-from dataclasses import dataclass
-
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.phase_table import FAILURES_COUNT
 from plimsoll.analysis.statistics.routes import RouteFigures
 from plimsoll.common.units import ABSENT, count, plain_ms, share, significant
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row: its name (hostile), its cells, and whether it is the total or names something amiss."""
-
-    name: str
-    cells: list[str]
-    look: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: what it is, its columns and rows. `has_words`: its cells are words, which wrap."""
-
-    title: str
-    caption: str
-    columns: list[str]
-    rows: list[Row]
-    has_words: bool = False
-
 
 _MOST_FAILED_STEPS = 20
 _SAMPLES = {

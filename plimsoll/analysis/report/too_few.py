@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from plimsoll.analysis.charts.missing import Missing
+from plimsoll.analysis.page.chart import Missing
 from plimsoll.analysis.report.phase_figures import BackendFigures, ScenarioFigures
 from plimsoll.analysis.statistics.sample import PERCENTILES, fewest
 from plimsoll.common.units import counted

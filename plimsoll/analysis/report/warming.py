@@ -6,8 +6,8 @@ from statistics import median
 import numpy as np
 
 from plimsoll.analysis.charts.failures import note_of
-from plimsoll.analysis.charts.style import Chart
 from plimsoll.analysis.charts.warming import Warming, warming_chart
+from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.backends import BackendRuns
 from plimsoll.analysis.report.host_counters import ARC_HITS
 from plimsoll.analysis.report.measured_run import MeasuredRun

@@ -9,7 +9,7 @@ from plimsoll.analysis.comparing.questions import Side
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import run_findings
-from plimsoll.analysis.report.tables import Row, Table
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.signoff.words import fewest_runs, seldom
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
 

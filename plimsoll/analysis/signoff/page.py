@@ -17,8 +17,8 @@ from plimsoll.analysis.comparing.page import (
     runs_table,
 )
 from plimsoll.analysis.comparing.phase_table import phase_table
+from plimsoll.analysis.page.shell import rendered
 from plimsoll.analysis.report.against_log import against_log_cautions, against_log_table
-from plimsoll.analysis.report.shell import rendered
 from plimsoll.analysis.signoff.evidence import (
     circumstances_table,
     download_table,

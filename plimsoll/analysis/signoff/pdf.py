@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from plimsoll.analysis.report.chromium import BrowserError, chromium, command, failure, run_browser
+from plimsoll.common.chromium import BrowserError, chromium, command, failure, run_browser
 
 _PATIENCE_S = 180
 _READING_S = 60

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt
 
 from plimsoll.analysis.comparing.questions import Side
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.report.tables import Row, Table
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import count, counted

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser
 
+from plimsoll.analysis.page.shell import draw_pictures
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.picture_files import draw_pictures
 from tests.support.chromium import Opened
 from tests.support.experiment import write_experiment
 from tests.unit.report.test_comparison import figures_of, hostile_experiment

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser
 
-from plimsoll.analysis.report.chromium import chromium
 from plimsoll.analysis.signoff.pdf import PrintingError, print_command, print_pdf
 from plimsoll.cli import main
+from plimsoll.common.chromium import chromium
 from tests.support.chromium import MUST_RUN, Opened
 from tests.support.comparable import change, runs_of, write_both
 from tests.support.paths import DOCS

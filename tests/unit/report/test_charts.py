@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.charts.style import Run, TimeUnit, apart, in_lines, span_shapes
+from plimsoll.analysis.charts.style import Run, span_shapes
+from plimsoll.analysis.page.chart import TimeUnit, apart, in_lines
 from plimsoll.analysis.report import charts, make_report
 from plimsoll.rundir.events import Span
 from tests.support.rundir import traffic, write_run
 
 TOY = '''
-from plimsoll.analysis.charts.style import Chart, axis, layout, points
+from plimsoll.analysis.page.chart import Chart, axis, layout, points
 
 
 def toy_chart(runs):

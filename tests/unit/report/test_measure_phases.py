@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.charts.missing import MISSING
+from plimsoll.analysis.page.chart import MISSING
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.command import report
 from plimsoll.analysis.report.make import Report

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from plimsoll.analysis.charts.style import Chart
+from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.page import page
 from plimsoll.analysis.statistics.run import measure

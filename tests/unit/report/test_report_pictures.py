@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.report.picture_files import draw_pictures, picture_command, pictures_in
+from plimsoll.analysis.page.shell import draw_pictures, picture_command, pictures_in
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError
 
@@ -53,7 +53,7 @@ def test_the_browser_reaches_no_network_and_opens_odd_names() -> None:
 def test_without_chromium_the_page_is_written_and_the_remedy_named(
     small_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plimsoll.analysis.report.picture_files.chromium", lambda: None)
+    monkeypatch.setattr("plimsoll.analysis.page.shell.chromium", lambda: None)
     result = CliRunner().invoke(main, ["report", str(small_run), "--figures", "svg"])
     assert result.exit_code == 2
     assert (small_run / "report.html").exists()
@@ -76,7 +76,7 @@ def test_a_browser_that_fails_is_quoted(
     (tmp_path / "chromium").write_text(program)
     (tmp_path / "chromium").chmod(0o755)
     fake = os.fspath(tmp_path / "chromium")
-    monkeypatch.setattr("plimsoll.analysis.report.picture_files.chromium", lambda: fake)
+    monkeypatch.setattr("plimsoll.analysis.page.shell.chromium", lambda: fake)
     with pytest.raises(OutputError) as raised:
         draw_pictures(tmp_path / "report.html", ["svg"])
     assert says in str(raised.value), what
