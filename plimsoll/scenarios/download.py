@@ -36,7 +36,7 @@ class Download(ScenarioUser):
             size += len(piece)
 
         plain = {"Accept-Encoding": "identity"}
-        reply = self.site.get("download", self.settings.path, each=count, headers=plain)
+        reply = self.site.get("download", self.settings.path, on_chunk=count, headers=plain)
         self.measure("throughput", size / max(reply.total_us, 1), "MB/s")
 
 

@@ -87,9 +87,9 @@ class Settings(AuthorSettings):
         "recorded of the site's version of WordPress.",
     )
 
-    def kept(self) -> dict[str, Any]:
+    def recorded_settings(self) -> dict[str, Any]:
         """Return the settings for `run.json`: all but paths of this machine."""
-        kept = super().kept()
+        kept = super().recorded_settings()
         return {name: value for name, value in kept.items() if name != "editor_profile"} | {
             "own_editor_profile": self.editor_profile is not None
         }
@@ -113,7 +113,7 @@ class SaveArticle(Author):
     def begin(self) -> None:
         """Log in; nothing of the editor is in this user's cache."""
         super().begin()
-        self._beside = BackgroundClient(self.settings, self._sent, self.site)
+        self._background = BackgroundClient(self.settings, self._sent, self.site)
         own = self.settings.editor_profile
         self._profile = read_profile(own) if own else None
         self._has_files = False
@@ -123,13 +123,13 @@ class SaveArticle(Author):
         try:
             super().end(well)
         finally:
-            self._beside.close()
+            self._background.close()
 
     def work(self, number: int) -> None:
         """Open the editor, publish an article, read it, save it again and again."""
         settings = self.settings
         page, editor = self._open()
-        text = make_article(settings.seed, number, settings.size_bytes).named(self.run_name)
+        text = make_article(settings.seed, number, settings.size_bytes).with_run_name(self.run_name)
         with self._traffic(page, editor, number) as traffic:
             traffic.writing(text)
             self.pause(settings.think_s)
@@ -145,7 +145,7 @@ class SaveArticle(Author):
                 started_ns = time.monotonic_ns()
                 (editor.save if version else editor.publish)(text)
                 if editor.post is not None:
-                    self.created(editor.post)
+                    self.note_created(editor.post)
                 editor.read_back(text)
                 self.measure("article saved", (time.monotonic_ns() - started_ns) / 1e6)
                 traffic.saved(first=not version)
@@ -159,7 +159,7 @@ class SaveArticle(Author):
         if isinstance(editor, BlockEditor) and editor.post is not None:
             profile = self._profile or nearest_profile(wordpress_branch(page.text), recorded_profiles())
         chance = f"editor {settings.seed} {number}"
-        traffic = EditorTraffic(profile, editor, page, self.rest, self._beside, chance)
+        traffic = EditorTraffic(profile, editor, page, self.rest, self._background, chance)
         traffic.open(files=profile.files == "always" or (profile.files == "first" and not self._has_files))
         self._has_files = True
         return traffic
@@ -169,11 +169,11 @@ class SaveArticle(Author):
         name = f"photograph-{number}-{self.run_name}.jpg"
         seed = self.settings.seed
         picture = traffic.picture(
-            name, lambda: _photograph(seed, (number - 1) % _DIFFERENT + 1), self.created
+            name, lambda: _photograph(seed, (number - 1) % _DIFFERENT + 1), self.note_created
         )
         text = replace(text, categories=traffic.categories())
         traffic.before_publishing()
-        return text.illustrated(picture) if picture else text
+        return text.with_picture(picture) if picture else text
 
     def _open(self) -> tuple[Reply, Editor]:
         """Open the editor for a new article; return its page and it: the classic or the block editor."""
@@ -198,7 +198,7 @@ class SaveArticle(Author):
         else:
             editor = BlockEditor(self.rest, page)
         if editor.post is not None:
-            self.created(editor.post)
+            self.note_created(editor.post)
         return page, editor
 
 

@@ -114,7 +114,7 @@ class UpgradeWordpress(ScenarioUser):
                     error.step, error.kind, f"{error.detail}; {self._afterwards()}"
                 ) from None
             self.measure("upgrade", total_ms)
-            visits.await_good(pressed_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at))
+            visits.wait_until_good(pressed_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at))
 
     def _offer(self) -> Offer:
         """Return the version to install. Nothing is changed so far."""
@@ -141,7 +141,7 @@ class UpgradeWordpress(ScenarioUser):
                 base=offer.address,
                 data=list(offer.fields),
                 headers={"Accept-Encoding": "identity"},  # a compressor would hold lines back
-                each=lambda t_ns, piece: self._mark(upgrade.take(t_ns, piece)),
+                on_chunk=lambda t_ns, piece: self._mark(upgrade.take(t_ns, piece)),
                 check=expect_logged_in(lambda reply: find_upgrade_failure(upgrade, upgrade.whole(reply))),
             )
         finally:

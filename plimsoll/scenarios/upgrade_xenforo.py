@@ -117,9 +117,9 @@ class Settings(ProbedSettings, ChangingSettings):
         """True if these settings log in; the command over SSH does not."""
         return self.ssh is None
 
-    def kept(self) -> dict[str, Any]:
+    def recorded_settings(self) -> dict[str, Any]:
         """Return the settings for `run.json`, with the pages' description in place of its file."""
-        kept = super().kept()
+        kept = super().recorded_settings()
         for name in ("installer", "ssh_key", "ssh_known_hosts"):
             kept.pop(name, None)
         if self.ssh_command:
@@ -142,7 +142,9 @@ class UpgradeXenforo(ScenarioUser):
             ) as visits:
                 self._started_ns = time.monotonic_ns()
                 self._by_command() if self.settings.ssh else self._by_pages()
-                visits.await_good(self._started_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at))
+                visits.wait_until_good(
+                    self._started_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at)
+                )
         except UpgradeStopped:
             raise StopUser from None
         except StepFailedError as error:
@@ -482,10 +484,6 @@ def judge_output(
 
 
 run = on_locust(UpgradeXenforo)
-
-
-def _remote(text: str) -> str:
-    return str(Access.parse(text))
 
 
 locustfile(UpgradeXenforo)

@@ -85,9 +85,9 @@ class Settings(AuthorSettings):
         """The number of different photographs; after the last the first is used again."""
         return self.planned or self.usual_iterations
 
-    def kept(self) -> dict[str, Any]:
+    def recorded_settings(self) -> dict[str, Any]:
         """Return the settings for `run.json`: all but paths of this machine."""
-        kept = super().kept()
+        kept = super().recorded_settings()
         return {name: value for name, value in kept.items() if name not in ("images", "cache")} | {
             "own_images": self.images is not None
         }
@@ -128,13 +128,13 @@ class UploadImages(Author):
         """Upload one photograph, wait until it is ready, and see that all its files are served."""
         started_ns = time.monotonic_ns()
         first_ns = self._start_ns.setdefault(self.session.directory, started_ns)
-        attachment = self._ready(self._library.upload(self._photograph(number), self.created))
+        attachment = self._ready(self._library.upload(self._photograph(number), self.note_created))
         done_ns = time.monotonic_ns()
         self.measure("image ready", (done_ns - started_ns) / 1e6)
         for address in size_files(attachment):
             self._check_file(address)
         work = self.session.work
-        if work.done + 1 == work.mine and not work.failed:
+        if work.done + 1 == work.share and not work.failed:
             self.measure("all images ready", (done_ns - first_ns) / 1e9, "s")
 
     def _photograph(self, number: int) -> Path:

@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
@@ -35,6 +34,7 @@ from plimsoll.rundir.folders import point_latest
 from plimsoll.rundir.names import K6_LOG_FILE, K6_SUMMARY_FILE
 from plimsoll.rundir.runfacts import RunFacts
 from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.scenarios.running.access import hide_secrets
 from plimsoll.scenarios.running.settings import origin
 
 Progress = Callable[[int, int], None]
@@ -262,9 +262,6 @@ def run_status(
     return status, "; ".join(filter(None, (reason, too_many_missing(samples)))) or None
 
 
-_PIPE_BYTES = 1 << 20
-
-
 def too_many_missing(samples: Samples) -> str | None:
     """Return in words that more files did not load than a site at work lacks; None if not. Pure."""
     missing, requests = samples.deposit.missing_files, samples.assembler.requests
@@ -311,17 +308,9 @@ def _censor(path: Path, secrets: tuple[str, ...]) -> str:
         text = path.read_text(encoding="utf-8", errors="replace")[: 1 << 20]
     except OSError:
         return ""
-    for secret in secrets:
-        text = text.replace(secret, "REDACTED") if secret else text
-    text = redact(text)
+    text = redact(hide_secrets(text, secrets))
     if text.strip():
         path.write_text(text, encoding="utf-8")
     else:
         path.unlink()
     return text
-
-
-def _epoch_ns(instant: datetime | None) -> int:
-    if instant is None:
-        raise ValueError("a run that is recorded has started")
-    return int(instant.timestamp()) * 1_000_000_000 + instant.microsecond * 1000

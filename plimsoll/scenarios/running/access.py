@@ -8,6 +8,7 @@ import re
 import ssl
 import stat
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,11 +63,16 @@ class SiteAccess:
     certificate: tuple[str, str] | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
-    def hidden(self, text: str) -> str:
+    def hide_secrets(self, text: str) -> str:
         """Return `text` without the secrets: sites show what they were sent."""
-        for secret in self.secrets:
-            text = text.replace(secret, REDACTED)
-        return text
+        return hide_secrets(text, self.secrets)
+
+
+def hide_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` without `secrets`; empty ones do not count. Pure."""
+    for secret in secrets:
+        text = text.replace(secret, REDACTED) if secret else text
+    return text
 
 
 def read_access(settings: AccessSettings) -> SiteAccess:

@@ -263,7 +263,7 @@ class SiteClient:
         *,
         base: str | None = None,
         check: Check = find_failure,
-        each: Chunk | None = None,
+        on_chunk: Chunk | None = None,
         headers: dict[str, str] | None = None,
         due_ns: int = 0,
         **body: Any,
@@ -271,16 +271,16 @@ class SiteClient:
         """Send one request (`data=`, `files=` or `json=` as in requests) and return the whole reply.
 
         Redirects are not followed. A failure found by `check`, or a missing response, makes the request an
-        error and raises StepFailedError. `each` takes the body piece by piece, with the instant of each; the
-        reply's body is then empty, except that of an error. `due_ns` (monotonic) is when it was due; 0: when
-        it starts.
+        error and raises StepFailedError. `on_chunk` takes the body piece by piece, with the instant of each;
+        the reply's body is then empty, except that of an error. `due_ns` (monotonic) is when it was due; 0:
+        when it starts.
         """
         url = self.url(step, path, base)
         request = self._session.prepare_request(requests.Request(method, url, headers=headers, **body))
         one = _Exchange()
         found: StepFailure | None = None
         try:
-            reply = self._exchange(request, one, each)
+            reply = self._exchange(request, one, on_chunk)
             found = check(reply)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             reply, found = (
@@ -288,7 +288,7 @@ class SiteClient:
                 StepFailure(error_kind(error), (str(error).splitlines() or [type(error).__name__])[0]),
             )
         if found:
-            found = StepFailure(found.kind, self._access.hidden(found.detail))
+            found = StepFailure(found.kind, self._access.hide_secrets(found.detail))
         done_ns = one.done_ns or time.monotonic_ns()
         sent = SentRequest(
             step,
@@ -310,7 +310,7 @@ class SiteClient:
             raise StepFailedError(step, sent.error, sent.detail)
         return reply
 
-    def _exchange(self, request: requests.PreparedRequest, one: _Exchange, each: Chunk | None) -> Reply:
+    def _exchange(self, request: requests.PreparedRequest, one: _Exchange, on_chunk: Chunk | None) -> Reply:
         """Send `request` and read the whole reply, noting in `one` what happened when."""
         collected = bytearray()
         self._timer.connect_us = 0
@@ -320,8 +320,8 @@ class SiteClient:
         with closing(answer):
             for piece in answer.raw.stream(_CHUNK, decode_content=True):
                 one.bytes += len(piece)
-                if each and one.status < 400:
-                    each(time.monotonic_ns(), piece)
+                if on_chunk and one.status < 400:
+                    on_chunk(time.monotonic_ns(), piece)
                 else:
                     collected += piece
         one.done_ns = time.monotonic_ns()

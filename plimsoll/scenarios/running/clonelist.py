@@ -306,10 +306,6 @@ def text_of(path: Path) -> str:
         ) from None
 
 
-def _checked(text: str) -> SiteConfig:
-    return parse_model(text, str(DEFAULT), SiteConfig, _MANUAL)
-
-
 def _holds(text: str) -> bool:
     """Return True if there is more than comments."""
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())

@@ -171,7 +171,7 @@ class ScenarioUser(User):
             raise
 
     def _sent(self, sent: SentRequest) -> None:
-        self.session.sent(sent, self.iteration, self.number)
+        self.session.report_request(sent, self.iteration, self.number)
 
 
 def on_locust(user: type[ScenarioUser]) -> Callable[[IteratedSettings, Progress, Say], tuple[Path, bool]]:
@@ -202,7 +202,7 @@ def run_headless(
     try:
         directory = run_directory(settings.out, user.scenario)
         session = Session(user.scenario, settings, directory, work, environment.events.request.fire)
-        environment.events.request.add_listener(session.recorded)  # type: ignore[no-untyped-call]
+        environment.events.request.add_listener(session.write_request)  # type: ignore[no-untyped-call]
         environment.plimsoll = session  # type: ignore[attr-defined]
         runner = environment.create_local_runner()
         with session.writer:
@@ -216,7 +216,7 @@ def run_headless(
                 progress(work.done, max(session.expected(), work.done))
                 gevent.sleep(0.05)
             runner.quit()
-            progress(work.done, work.done if work.whole else session.expected())
+            progress(work.done, work.done if work.is_all_done else session.expected())
             session.finish()
     finally:
         for number, former in before.items():
@@ -308,7 +308,7 @@ class _LocustRun:
 
     def request(self, **of: Any) -> None:
         if self.session:
-            self.session.recorded(**of)
+            self.session.write_request(**of)
 
     def stop(self, environment: Environment, **_: Any) -> None:
         session, self.session = self.session, None
@@ -330,7 +330,7 @@ class _LocustRun:
             gevent.sleep(0.1)
             work, runner = session.work, environment.runner
             # Users that have stopped have cleaned up too.
-            if runner is None or not (work.whole or work.ended) or runner.user_count:
+            if runner is None or not (work.is_all_done or work.ended) or runner.user_count:
                 continue
             if isinstance(runner, WorkerRunner):
                 runner.send_message("plimsoll-done", None)

@@ -72,7 +72,7 @@ class Iterations:
     """The iterations 1 … total, each handed out once; this process has share `index` of `shares`.
 
     Shares are dealt like cards, so that together they are all iterations, each exactly once. Without a total
-    there is no limit but the time. `mine` is the number of this process's iterations, None without a total.
+    there is no limit but the time. `share` is the number of this process's iterations, None without a total.
     """
 
     def __init__(self, total: int | None, index: int = 0, shares: int = 1) -> None:
@@ -81,7 +81,7 @@ class Iterations:
         numbers = None if total is None else range(index + 1, total + 1, shares)
         self._numbers = itertools.count(index + 1, shares) if numbers is None else iter(numbers)
         self.index = index
-        self.mine = None if numbers is None else len(numbers)
+        self.share = None if numbers is None else len(numbers)
         self.begun = self.done = self.failed = self.failed_in_a_row = 0
         self.ended = self.time_is_up = False
 
@@ -108,9 +108,9 @@ class Iterations:
         self.ended = True
 
     @property
-    def whole(self) -> bool:
+    def is_all_done(self) -> bool:
         """True if all iterations were done; once the time is up, all that were begun."""
-        return self.done == (self.begun if self.time_is_up else self.mine)
+        return self.done == (self.begun if self.time_is_up else self.share)
 
 
 class Session:
@@ -172,17 +172,17 @@ class Session:
         """Return an estimate of the number of iterations; 0 if there is none."""
         work, longest_s = self.work, self.settings.duration_s
         if longest_s is None:
-            return work.mine or 0
+            return work.share or 0
         foreseen = round(work.done * max(longest_s * 1e9 / max(self.writer.now_ns(), 1), 1.0))
-        return foreseen if work.mine is None else min(foreseen, work.mine)
+        return foreseen if work.share is None else min(foreseen, work.share)
 
     def new_client_number(self) -> int:
         """Return the number of a new user, from 1; each share has its own range."""
         self._users += 1
         return self.work.index * _USERS_A_SHARE + self._users
 
-    def sent(self, sent: SentRequest, iteration: int, client: int) -> None:
-        """Take one request: fire Locust's event for it, whose listener `recorded` writes it down."""
+    def report_request(self, sent: SentRequest, iteration: int, client: int) -> None:
+        """Take one request: fire Locust's event for it, whose listener `write_request` writes it down."""
         self._fire(
             request_type=sent.method,
             name=sent.step,
@@ -193,7 +193,7 @@ class Session:
             url=sent.url,
         )
 
-    def recorded(self, response_time: float, context: dict[str, Any], **further: Any) -> None:
+    def write_request(self, response_time: float, context: dict[str, Any], **further: Any) -> None:
         """Write down one request from Locust's event, whose milliseconds are not rounded."""
         sent = context.get("sent")
         if not isinstance(sent, SentRequest):
@@ -261,10 +261,10 @@ def session_status(
     """Return how a run ended, and why; `died` says that its target did. Pure."""
     if hopeless:
         return "failed", hopeless
-    if not work.whole:
-        of = "" if work.mine is None else f" of {work.mine}"
+    if not work.is_all_done:
+        of = "" if work.share is None else f" of {work.share}"
         return "interrupted", f"{work.done}{of} iterations were done"
-    if work.mine != 0 and not work.begun:
+    if work.share != 0 and not work.begun:
         return "failed", f"no iteration began within {duration_s:g} s"
     if work.done and work.failed == work.done:
         return "failed", "no iteration succeeded; see events.jsonl"
@@ -305,7 +305,7 @@ def build_facts(scenario: str, settings: Any, *, loop: str = "closed", **program
             "program": Program.model_validate(
                 {"name": "scenario", "version": __version__, "python": platform.python_version(), **program}
             ),
-            "scenario_settings": settings.kept(),
+            "scenario_settings": settings.recorded_settings(),
             "load": load_of_scenario(scenario, settings, program),
         }
     )

@@ -155,7 +155,7 @@ class ScenarioSettings(SiteSettings):
     )
     repeat: int | None = Field(None, ge=1, description="Which repeat of an experiment this run is.")
 
-    def kept(self) -> dict[str, Any]:
+    def recorded_settings(self) -> dict[str, Any]:
         """Return the settings for `run.json`: all but paths of this machine."""
         return self.model_dump(mode="json", exclude={"out", "password_file", "site_config", *ACCESS_FILES})
 
@@ -183,9 +183,9 @@ class IteratedSettings(ScenarioSettings):
             return self.usual_iterations
         return self.iterations
 
-    def kept(self) -> dict[str, Any]:
+    def recorded_settings(self) -> dict[str, Any]:
         """Return the settings for `run.json`; `iterations` is the planned number."""
-        return super().kept() | {"iterations": self.planned}
+        return super().recorded_settings() | {"iterations": self.planned}
 
 
 class AccountSettings(IteratedSettings):

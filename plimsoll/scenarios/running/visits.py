@@ -141,14 +141,14 @@ class Visits:
         finally:
             self._close.close()
 
-    def await_good(self, since_ns: int, measure: Measure) -> None:
+    def wait_until_good(self, since_ns: int, measure: Measure) -> None:
         """Wait until the site is good again for everybody, and record what everybody felt since `since_ns`.
 
         Where it is not within half a minute, an outage counts to there, and an event says so.
         """
         if self._prober is None:
             return
-        self._prober.await_good(_GOOD_S, _MOST_S)
+        self._prober.wait_until_good(_GOOD_S, _MOST_S)
         self._prober.stop()
         self._tell(self._prober)
         for who, visits in self._prober.visits.items():
@@ -308,7 +308,7 @@ class Prober:
         for each in (*self._loops, *self._under_way):
             each.kill(block=False)
 
-    def await_good(self, good_s: float, most_s: float) -> None:
+    def wait_until_good(self, good_s: float, most_s: float) -> None:
         """Wait until nobody has had but good pages for `good_s`; for `most_s` at most."""
         until_ns = self._clock.now_ns() + int(most_s * 1e9)
         while not self._is_good(int(good_s * 1e9)) and self._clock.now_ns() < until_ns:

@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urljoin
 
 import gevent
 
+from plimsoll.scenarios.running.access import hide_secrets
 from plimsoll.scenarios.running.client import (
     Check,
     Reply,
@@ -54,7 +55,7 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
     def check(reply: Reply) -> StepFailure | None:
         found = find_failure(reply) or _find_login_failure(reply)
         # A site may echo the form: keep the password out of the run directory.
-        return StepFailure(found.kind, found.detail.replace(who.password, "REDACTED")) if found else None
+        return StepFailure(found.kind, hide_secrets(found.detail, [who.password])) if found else None
 
     try:
         with login_turn(site.base, who.user):
@@ -181,13 +182,13 @@ class Rest:
         query: Mapping[str, str] | None = None,
         json: Any = None,
         check: Check | None = None,
-        through: SiteClient | None = None,
+        client: SiteClient | None = None,
         **further: Any,
     ) -> Reply:
         """Send one request and return its reply, whose body is a JSON object unless `check` wants another.
 
         PUT and DELETE go as a POST that says so, as the editor sends them: many proxies let no other through.
-        A nonce that has expired is renewed and the request sent once more; both are recorded. `through` is
+        A nonce that has expired is renewed and the request sent once more; both are recorded. `client` is
         another client of the same visitor, to send it with. Raises StepFailedError.
         """
         if not self._nonce:
@@ -198,7 +199,7 @@ class Rest:
             headers["X-HTTP-Method-Override"], method = method, "POST"
 
         def once() -> Reply:
-            return (through or self._site).send(
+            return (client or self._site).send(
                 step,
                 method,
                 address,

@@ -65,7 +65,7 @@ class Author(ScenarioUser):
         """Do iteration `number`. Raises StepFailedError."""
         raise NotImplementedError
 
-    def created(self, number: int, kind: str | None = None) -> None:
+    def note_created(self, number: int, kind: str | None = None) -> None:
         """Note what this iteration created, here and in the run's events; `kind` as a rule its own."""
         made = kind or self.kind, number
         if made not in self._of_iteration:

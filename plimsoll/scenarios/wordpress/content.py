@@ -102,11 +102,11 @@ class Article:
     mark: str
     categories: tuple[int, ...] = ()
 
-    def named(self, run: str) -> "Article":
+    def with_run_name(self, run: str) -> "Article":
         """The article with the name of a run at the end of its title, by which it is found on the site."""
         return replace(self, title=f"{self.title} {run}")
 
-    def illustrated(self, picture: Picture) -> "Article":
+    def with_picture(self, picture: Picture) -> "Article":
         """The article with an image above its text, as the block editor puts it in."""
         image = f'<img src="{escape(picture.address)}" alt="" class="wp-image-{picture.number}"/>'
         figure = f'<figure class="wp-block-image size-full">{image}</figure>'

@@ -42,10 +42,10 @@ class Editor(Protocol):
     post: int | None
     link: str
 
-    def autosave(self, article: Article, *, through: SiteClient | None = None, due_ns: int = 0) -> None:
+    def autosave(self, article: Article, *, client: SiteClient | None = None, due_ns: int = 0) -> None:
         """Save the draft, as the editor does by itself while its user writes.
 
-        `through`: another client of the same visitor; `due_ns` as in `SiteClient.send`.
+        `client`: another client of the same visitor; `due_ns` as in `SiteClient.send`.
         """
 
     def publish(self, article: Article) -> None:
@@ -70,13 +70,13 @@ class BlockEditor:
         rest.root = root_in(page)
         rest.renew()
 
-    def autosave(self, article: Article, *, through: SiteClient | None = None, due_ns: int = 0) -> None:
+    def autosave(self, article: Article, *, client: SiteClient | None = None, due_ns: int = 0) -> None:
         """Keep the draft, where there is one."""
         if self.post is not None:
             path = f"wp/v2/posts/{self.post}/autosaves"
             status = "publish" if self.link else "draft"
             sent = self._edits(article) | {"excerpt": "", "status": status}
-            self._rest.send("autosave", "POST", path, json=sent, through=through, due_ns=due_ns)
+            self._rest.send("autosave", "POST", path, json=sent, client=client, due_ns=due_ns)
 
     def publish(self, article: Article) -> None:
         """Publish it."""
@@ -140,7 +140,7 @@ class ClassicEditor:
         self._page, self._form = page, form_at(page, FORM)
         self._show(page)
 
-    def autosave(self, article: Article, *, through: SiteClient | None = None, due_ns: int = 0) -> None:
+    def autosave(self, article: Article, *, client: SiteClient | None = None, due_ns: int = 0) -> None:
         """Keep the draft by a heartbeat, where the page has one."""
         beat = heartbeat_nonce(self._page)
         if not beat:
@@ -155,7 +155,7 @@ class ClassicEditor:
         }
         data = {f"data[wp_autosave][{name}]": str(value) for name, value in draft.items()}
         data |= {"action": "heartbeat", "_nonce": beat, "interval": "60", "screen_id": "post"}
-        site = through or self._site
+        site = client or self._site
         site.post("autosave", "wp-admin/admin-ajax.php", data=data, check=_kept, due_ns=due_ns)
 
     def publish(self, article: Article) -> None:

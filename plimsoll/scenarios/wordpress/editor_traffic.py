@@ -184,11 +184,17 @@ class EditorTraffic:
     """The editor's own requests for one article, from its opening to the end of the block."""
 
     def __init__(
-        self, profile: Profile, editor: Editor, page: Reply, rest: Rest, beside: BackgroundClient, chance: str
+        self,
+        profile: Profile,
+        editor: Editor,
+        page: Reply,
+        rest: Rest,
+        background: BackgroundClient,
+        chance: str,
     ) -> None:
         """Begin on the editor's `page`; `chance` is the seed of what is drawn for this article."""
         self._profile, self._editor, self._page = profile, editor, page
-        self._rest, self._beside = rest, beside
+        self._rest, self._background = rest, background
         self._chance = random.Random(chance)  # noqa: S311 no secret
         self._over = Event()
         self._loops: list[Any] = []
@@ -327,7 +333,7 @@ class EditorTraffic:
             if draft := self._draft:
                 self._kept = True
                 with suppress(StepFailedError):  # recorded
-                    self._editor.autosave(draft, through=self._beside, due_ns=due_ns)
+                    self._editor.autosave(draft, client=self._background, due_ns=due_ns)
             while due_ns <= time.monotonic_ns():
                 due_ns += every_ns
 
@@ -353,13 +359,13 @@ class EditorTraffic:
 
     def _try(self, step: str, method: str, path: str, **further: Any) -> Reply | None:
         try:
-            return self._rest.send(step, method, path, through=self._beside, **further)
+            return self._rest.send(step, method, path, client=self._background, **further)
         except StepFailedError:
             return None  # recorded
 
     def _try_site(self, step: str, method: str, path: str, **further: Any) -> Reply | None:
         try:
-            return self._beside.send(step, method, path, **further)
+            return self._background.send(step, method, path, **further)
         except StepFailedError:
             return None  # recorded
 

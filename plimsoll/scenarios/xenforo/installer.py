@@ -359,10 +359,6 @@ def contains_text(text: str, wanted: str | None) -> bool:
     return wanted is not None and wanted.casefold() in text.casefold()
 
 
-def _error_box(pages: Pages, reply: Reply) -> str:
-    return next((text for selector in pages.errors if (text := text_at(reply, selector))), "")
-
-
 def _kind_of(pages: Pages, box: str, stage: UpgradeStage) -> str:
     if contains_text(box, pages.texts.locked):
         return "upgrade_locked"
@@ -394,10 +390,6 @@ def _no_form_left(pages: Pages, reply: Reply) -> StepFailure | None:
         f"a page without a continue form, and it does not say {pages.texts.complete!r}: "
         f"{visible_text(reply.text)}",
     )
-
-
-def _text(reply: Reply) -> str:
-    return seen_text(reply.page)
 
 
 def form_of(reply: Reply, selector: str) -> Form | None:

@@ -265,7 +265,7 @@ def test_a_site_that_asks_for_a_certificate_gets_it(tmp_path: Path, pair: tuple[
 def test_a_run_keeps_neither_files_nor_what_is_in_them(tmp_path: Path) -> None:
     settings = validate_options(WordpressSettings, {"target": URL, "login_path": "/door"} | guarded(tmp_path))
     kept = (
-        str(settings.kept())
+        str(settings.recorded_settings())
         + str(load_of_scenario("save-article", settings, {}))
         + repr(read_access(settings))
     )

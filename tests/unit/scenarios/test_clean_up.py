@@ -23,7 +23,7 @@ def item(title: str = "", file: str = "", text: str = "") -> dict[str, Any]:
 
 
 BORNE = [
-    ("post", item(make_article(1, 2, 500).named(NAME).title), True, "an article of a run"),
+    ("post", item(make_article(1, 2, 500).with_run_name(NAME).title), True, "an article of a run"),
     ("post", item(NAME), True, "the name alone"),
     ("post", item(f"About {NAME} and others"), False, "a title that goes on behind the name"),
     ("post", item(f"About not{NAME}"), False, "a longer word"),

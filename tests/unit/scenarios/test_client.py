@@ -155,7 +155,7 @@ def test_a_stream_is_handed_on_as_it_comes() -> None:
 
     pieces: list[tuple[int, bytes]] = []
     with server(answer) as (port, _), client(f"http://127.0.0.1:{port}") as (site, sent):
-        got = site.get("a step", "page", each=lambda at_ns, piece: pieces.append((at_ns, piece)))
+        got = site.get("a step", "page", on_chunk=lambda at_ns, piece: pieces.append((at_ns, piece)))
     assert b"".join(piece for _, piece in pieces) == b"onetwothree"
     assert len(pieces) == 3
     assert [at for at, _ in pieces] == sorted(at for at, _ in pieces)

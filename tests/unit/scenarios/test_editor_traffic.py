@@ -82,14 +82,14 @@ class Desk:
     asked: Asked
     sent: list[SentRequest]
     site: SiteClient
-    beside: BackgroundClient
+    background: BackgroundClient
     rest: Rest
     page: Any
     editor: BlockEditor
 
     def traffic(self, profile: dict[str, Any], chance: str = "1") -> EditorTraffic:
         of = Profile.model_validate(profile)
-        return EditorTraffic(of, self.editor, self.page, self.rest, self.beside, chance)
+        return EditorTraffic(of, self.editor, self.page, self.rest, self.background, chance)
 
     def errors(self) -> list[tuple[str, str]]:
         return [(one.step, one.error) for one in self.sent if one.error != "none"]
@@ -245,7 +245,7 @@ def test_an_image_is_uploaded_noted_and_put_in() -> None:
         assert b'filename="a.jpg"' in desk.asked.requests[0][2]
         assert desk.asked.kinds()["GET /wp/v2/media/31?context=view"] == 1
     assert picture == Picture(31, 'https://site.example/a"b.jpg')
-    whole = text().illustrated(picture).blocks()
+    whole = text().with_picture(picture).blocks()
     assert whole.startswith('<!-- wp:image {"id":31,"sizeSlug":"full","linkDestination":"none"} -->\n<figure')
     assert 'src="https://site.example/a&quot;b.jpg"' in whole, "what the site says stays within its quotes"
 

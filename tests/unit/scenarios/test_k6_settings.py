@@ -138,7 +138,7 @@ def test_a_browsers_password_is_only_in_its_environment(tmp_path: Path) -> None:
     asked = validate_options(browser.Settings, {"target": TARGET, "users": 2})
     script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run", NAME)
     assert json.loads(script.model_dump_json())["password"] == ACCOUNT.password
-    assert "hunter2" not in str(asked.kept())
+    assert "hunter2" not in str(asked.recorded_settings())
     assert "hunter2" not in repr(ACCOUNT)
     assert "hunter2" not in repr(script)
 

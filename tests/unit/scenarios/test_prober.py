@@ -116,7 +116,7 @@ def test_it_waits_until_everybody_has_had_good_pages_for_a_while() -> None:
     with Prober({"visitors": fast, "members": out}, ["/"], 100 * MS, lambda *_: None, clock) as prober:
 
         def wait() -> None:
-            prober.await_good(2.0, 30.0)
+            prober.wait_until_good(2.0, 30.0)
             prober.stop()
             ended.append(clock.now_ns())
 
@@ -132,7 +132,7 @@ def test_it_waits_no_longer_than_it_may() -> None:
     with Prober({"members": out}, ["/"], 100 * MS, lambda *_: None, clock) as prober:
 
         def wait() -> None:
-            prober.await_good(2.0, 30.0)
+            prober.wait_until_good(2.0, 30.0)
             ended.append(clock.now_ns())
 
         gevent.spawn(wait)

@@ -150,7 +150,7 @@ def test_what_is_kept_has_no_paths_of_this_machine(tmp_path: Path) -> None:
     settings = ChangingSettings(
         target=URL, out=tmp_path, password_file=tmp_path / "p", site_config=tmp_path / "y"
     )
-    assert str(tmp_path) not in str(settings.kept())
+    assert str(tmp_path) not in str(settings.recorded_settings())
 
 
 def account(**further: Any) -> AccountSettings:

@@ -16,7 +16,7 @@ def test_the_shares_together_are_all_iterations_each_once(total: int, shares: in
             done.append(number)
             work.count(True)
     assert sorted(done) == list(range(1, total + 1))
-    assert all(work.whole for work in works)
+    assert all(work.is_all_done for work in works)
 
 
 @given(total=some.none() | some.integers(0, 50), shares=some.integers(1, 5), late=some.integers(0, 60))
@@ -27,11 +27,11 @@ def test_when_the_time_is_up_no_more_begin_and_what_was_begun_is_all(
     done = []
     for work in works:
         while (number := work.next(in_time=work.begun < late)) is not None:
-            assert not (work.time_is_up and work.whole), "one is in flight"
+            assert not (work.time_is_up and work.is_all_done), "one is in flight"
             done.append(number)
             work.count(True)
-        assert work.whole
-        assert work.next() is None or total is None or late < (work.mine or 0)
+        assert work.is_all_done
+        assert work.next() is None or total is None or late < (work.share or 0)
     assert len(set(done)) == len(done)
     if total is None:
         assert sorted(done) == list(range(1, shares * late + 1)), "no number is left out"
@@ -43,9 +43,9 @@ def test_an_iteration_that_was_left_half_way_is_not_done_although_the_time_is_up
     work = Iterations(None)
     assert work.next() == 1
     assert work.next(in_time=False) is None
-    assert not work.whole
+    assert not work.is_all_done
     work.count(True)
-    assert work.whole
+    assert work.is_all_done
 
 
 def test_work_that_was_ended_before_its_time_was_up_is_not_whole() -> None:
@@ -54,7 +54,7 @@ def test_work_that_was_ended_before_its_time_was_up_is_not_whole() -> None:
     work.count(True)
     work.end()
     assert work.next(in_time=False) is None
-    assert not work.whole
+    assert not work.is_all_done
 
 
 def test_work_that_was_ended_hands_out_no_more_and_is_not_whole() -> None:
@@ -63,7 +63,7 @@ def test_work_that_was_ended_hands_out_no_more_and_is_not_whole() -> None:
     work.count(True)
     work.end()
     assert work.next() is None
-    assert not work.whole
+    assert not work.is_all_done
 
 
 def test_failures_are_counted_in_all_and_in_a_row() -> None:
