@@ -1,13 +1,15 @@
 """What is read of a host, and what differs between two."""
 
 import asyncio
+from collections.abc import Collection
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.lab.facts import DiskFacts, HostFacts, PoolFacts, difference, parse, read_facts
-from plimsoll.lab.facts.model import DatasetFacts
+from plimsoll.common.differences import Difference, difference_of
+from plimsoll.lab.facts import parse, read_facts
+from plimsoll.lab.facts.model import DatasetFacts, DiskFacts, HostFacts, PoolFacts
 from plimsoll.lab.facts.read import disk_paths
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import (
@@ -146,6 +148,12 @@ B = HostFacts(
     pools=(PoolFacts(pool="slow", layout=("disk",), devices=("sdc",)),),
     datasets=(DatasetFacts(dataset="slow/site", properties={"sync": "disabled"}),),
 )
+
+
+def difference(a: HostFacts, b: HostFacts, expected: Collection[str] = ()) -> list[Difference]:
+    return difference_of(a.model_dump(mode="json"), b.model_dump(mode="json"), expected)
+
+
 EVERYTHING = ["disks.1.model", "disks.1.scheduler", "pools.1.layout.1", "datasets.1.properties.sync"]
 DIFFERENCES = [
     ("a host does not differ from itself", A, A, [], []),

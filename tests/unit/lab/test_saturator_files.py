@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import Fio, fio
+from plimsoll.lab.saturators import fio
+from plimsoll.lab.saturators.fio import Fio
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine

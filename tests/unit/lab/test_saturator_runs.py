@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from plimsoll.lab.machine import Line
-from plimsoll.lab.saturators import BtrfsSend, Fio, Saturator, saturator
+from plimsoll.lab.saturators import Saturator, saturator
+from plimsoll.lab.saturators.btrfs import BtrfsSend
+from plimsoll.lab.saturators.fio import Fio
 from plimsoll.lab.saturators.runner import Runner
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 from tests.unit.lab.test_saturators import BTRFS, FIO, OWN, ZFS
