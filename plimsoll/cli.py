@@ -31,9 +31,9 @@ _COMMANDS = {
     "regress": "plimsoll.analysis.regress.regress:regress",
     "report": "plimsoll.analysis.report.command:report",
     "scenario": "plimsoll.scenarios.scenario:scenario",
-    "schedule": "plimsoll.lab.timers.command:schedule",
+    "schedule": "plimsoll.lab.schedule.command:schedule",
     "schema": "plimsoll.schema:schema",
-    "serve": "plimsoll.serving.command:serve",
+    "serve": "plimsoll.serve.command:serve",
     "signoff": "plimsoll.analysis.signoff.command:signoff",
 }
 

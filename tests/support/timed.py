@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.lab.experiment.settings import read_lab
-from plimsoll.lab.timers.definition import Timer, TimerFolders
+from plimsoll.lab.schedule.definition import Timer, TimerFolders
 
 LAB = """\
 name: quiet

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from plimsoll.common.validation import Location
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
+from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
 from plimsoll.lab.names.labels import LabName
 from plimsoll.lab.names.model import explained_in
-from plimsoll.lab.precondition.settings import PreconditionSettings
 
 if TYPE_CHECKING:
     from plimsoll.lab.experiment.settings import Lab

@@ -21,9 +21,9 @@ from plimsoll.lab.experiment.rig import Rig, StepGroup
 from plimsoll.lab.experiment.rounds import is_over, judged, keep, read_rounds
 from plimsoll.lab.experiment.settings import Backend, Lab
 from plimsoll.lab.experiment.transcript import RecordedMachine
+from plimsoll.lab.fileio.precondition import fio
+from plimsoll.lab.fileio.precondition.filling import Filling, check_size, filling_bytes, numbers
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.precondition import fio
-from plimsoll.lab.precondition.filling import Filling, check_size, filling_bytes, numbers
 from plimsoll.rundir.rounds import VolumeRound, last_filling
 
 Say = Callable[[str], None]

@@ -9,8 +9,8 @@ from plimsoll.common.units import listed
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.rig import Rig, StepGroup
+from plimsoll.lab.fileio.precondition.filling import numbers
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.precondition.filling import numbers
 from plimsoll.lab.steps.step import Room
 
 _SIZE, _TEST_DATA = "disk.size_bytes", "fileio.file_size"

@@ -9,11 +9,11 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.rig import OnStep, Rig, Saturated
 from plimsoll.lab.experiment.settings import LOCAL, Backend, Lab
+from plimsoll.lab.fileio.precondition.filling import Filling
 from plimsoll.lab.fileio.volume import VolumeFiles
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names.labels import Label
 from plimsoll.lab.observers import ProbePlace
-from plimsoll.lab.precondition.filling import Filling
 from plimsoll.lab.tuning.own_disk import created_with
 
 

@@ -14,7 +14,7 @@ _TOTAL = re.compile(r"(bytes|received) ([0-9]{1,18})", re.ASCII)
 
 @cache
 def _source() -> str:
-    return Path(__file__).with_name("pace.py").read_text(encoding="utf-8")
+    return Path(__file__).with_name("copier.py").read_text(encoding="utf-8")
 
 
 def paced(

@@ -6,9 +6,9 @@ from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names.model import OneOf
 from plimsoll.lab.names.snapshots import checked_label
+from plimsoll.lab.saturators.any_command import COMMAND
 from plimsoll.lab.saturators.backup import BACKUP
-from plimsoll.lab.saturators.btrfs import BTRFS_SEND
-from plimsoll.lab.saturators.command import COMMAND
+from plimsoll.lab.saturators.btrfs_send import BTRFS_SEND
 from plimsoll.lab.saturators.database_dump import DATABASE_DUMP
 from plimsoll.lab.saturators.fio import FIO
 from plimsoll.lab.saturators.kind import SaturatorKind, SaturatorSettings

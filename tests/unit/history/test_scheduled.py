@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 
 from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.timers.night import carry_out
+from plimsoll.lab.schedule.night import carry_out
 from tests.support.nights import FIRST, OLD_IS_FINE, folder_of, regress, write_night
 from tests.support.paths import ROOT
 from tests.support.timed import LAB, python_program, scheduled

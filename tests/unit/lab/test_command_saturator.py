@@ -9,8 +9,7 @@ import pytest
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
-from plimsoll.lab.saturators import aimed, kind_of, saturator
-from plimsoll.lab.saturators import command as any_command
+from plimsoll.lab.saturators import aimed, any_command, kind_of, saturator
 from plimsoll.lab.saturators.amounts import LineFigures
 from plimsoll.lab.saturators.runner import Runner
 from plimsoll.lab.saturators.words import filled
@@ -51,7 +50,7 @@ def test_a_line_format(form: str, counts: str, lines: list[str], said: list[int 
 def test_a_command_is_started_again_and_cleaned_up_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plimsoll.lab.saturators.command._MARKS", str(tmp_path))
+    monkeypatch.setattr("plimsoll.lab.saturators.any_command._MARKS", str(tmp_path))
     work = 'echo x >>"$0"; printf "1000 bytes\\r2000 bytes\\n" >&2'
     given_ = COMMAND | {
         "start": ["sh", "-c", work, f"{tmp_path}/@own.log"],
@@ -90,7 +89,7 @@ def test_a_command_is_started_again_and_cleaned_up_after(
 def test_a_clean_up_that_fails_is_tried_again_by_lab_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plimsoll.lab.saturators.command._MARKS", str(tmp_path))
+    monkeypatch.setattr("plimsoll.lab.saturators.any_command._MARKS", str(tmp_path))
     settings = settings_of(COMMAND | {"cleanup": ["sh", "-c", f"test ! -e {tmp_path}/stuck"]})
 
     async def drive() -> list[Any]:

@@ -12,7 +12,7 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment import probe_here, scenario_kinds
 from plimsoll.lab.experiment.scenario_kinds import prepare, traits_of
 from plimsoll.lab.experiment.settings import Lab
-from plimsoll.lab.timers import discovery
+from plimsoll.lab.schedule import discovery
 
 _SLOW = ["sleep", "600"]
 _answer = scenario_kinds._answer

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.precondition import fio
-from plimsoll.lab.precondition.filling import check_size, filling_bytes
-from plimsoll.lab.precondition.settings import PreconditionSettings
-from plimsoll.lab.precondition.steady import steadiness
+from plimsoll.lab.fileio.precondition import fio
+from plimsoll.lab.fileio.precondition.filling import check_size, filling_bytes
+from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
+from plimsoll.lab.fileio.precondition.steady import steadiness
 
 GIB = 1 << 30
 

@@ -12,7 +12,7 @@ from plimsoll.lab.steps.runner import StepRunner
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
 
-PACE = (sys.executable, "-m", "plimsoll.lab.saturators.pace")
+PACE = (sys.executable, "-m", "plimsoll.lab.saturators.copier")
 
 
 def test_pace_follows_no_symbolic_link(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.lab.machine import Line
 from plimsoll.lab.saturators import Saturator, saturator
-from plimsoll.lab.saturators.btrfs import BtrfsSend
+from plimsoll.lab.saturators.btrfs_send import BtrfsSend
 from plimsoll.lab.saturators.fio import Fio
 from plimsoll.lab.saturators.runner import Runner
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess

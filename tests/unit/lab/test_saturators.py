@@ -18,10 +18,10 @@ from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.names.snapshots import checked_label, is_own_snapshot, snapshot_name
 from plimsoll.lab.saturators import SATURATORS, AnySaturator, aimed, fio, saturator
 from plimsoll.lab.saturators.backup_sinks import RepositorySink, StorageSink
-from plimsoll.lab.saturators.btrfs import BtrfsSend, BtrfsSource
-from plimsoll.lab.saturators.btrfs import leftovers as btrfs_leftovers
+from plimsoll.lab.saturators.btrfs_send import BtrfsSend, BtrfsSource
+from plimsoll.lab.saturators.btrfs_send import leftovers as btrfs_leftovers
+from plimsoll.lab.saturators.copier import chunk_bytes, copy, pause_s
 from plimsoll.lab.saturators.fio import Fio
-from plimsoll.lab.saturators.pace import chunk_bytes, copy, pause_s
 from plimsoll.lab.saturators.pace_command import counted, paced, paced_total
 from plimsoll.lab.saturators.runner import Meter
 from plimsoll.lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, over_ssh

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plimsoll.lab.timers.calendar import DAYS, Calendar, dues, gaps, next_due, parsed
+from plimsoll.lab.schedule.calendar import DAYS, Calendar, dues, gaps, next_due, parsed
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

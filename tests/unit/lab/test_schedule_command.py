@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
 from plimsoll.lab.experiment import checked
+from plimsoll.lab.schedule import command, needs, plan, steps
+from plimsoll.lab.schedule.definition import Kind
 from plimsoll.lab.steps.step import Command
-from plimsoll.lab.timers import command, needs, plan, steps
-from plimsoll.lab.timers.definition import Kind
 from tests.support.timed import fakes, program, scheduled
 
 Plimsoll = Callable[..., Result]

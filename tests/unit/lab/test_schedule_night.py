@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.timers import night as nightly
-from plimsoll.lab.timers.calendar import parsed
-from plimsoll.lab.timers.definition import Timer, TimerFolders
-from plimsoll.lab.timers.environment import environment, read_environment
-from plimsoll.lab.timers.night import carry_out, exit_code, outcome
-from plimsoll.lab.timers.nights import Night, Nights, held, missed, still_running
-from plimsoll.lab.timers.plan import InstalledTimer
-from plimsoll.lab.timers.status import Status, status
+from plimsoll.lab.schedule import night as nightly
+from plimsoll.lab.schedule.calendar import parsed
+from plimsoll.lab.schedule.definition import Timer, TimerFolders
+from plimsoll.lab.schedule.environment import environment, read_environment
+from plimsoll.lab.schedule.night import carry_out, exit_code, outcome
+from plimsoll.lab.schedule.nights import Night, Nights, held, missed, still_running
+from plimsoll.lab.schedule.plan import InstalledTimer
+from plimsoll.lab.schedule.status import Status, status
 from tests.support.paths import ROOT
 from tests.support.timed import called, program, scheduled, tell
 from tests.support.waiting import LONGEST_S, wait_for

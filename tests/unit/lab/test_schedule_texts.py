@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.timers import crontab, units
-from plimsoll.lab.timers.calendar import dues, parsed
+from plimsoll.lab.schedule import crontab, units
+from plimsoll.lab.schedule.calendar import dues, parsed
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "systemd"

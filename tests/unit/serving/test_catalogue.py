@@ -10,11 +10,11 @@ from pathlib import PurePosixPath as Place
 import pytest
 
 from plimsoll.analysis.report import make_report
-from plimsoll.serving.catalogue import Catalogue
-from plimsoll.serving.choice import Choice, chosen, values_of
-from plimsoll.serving.documents import recognised
-from plimsoll.serving.inside import OutsideError, lies_inside, opened_inside
-from plimsoll.serving.items import RunItem, key_of, newest_first
+from plimsoll.serve.catalogue import Catalogue
+from plimsoll.serve.choice import Choice, chosen, values_of
+from plimsoll.serve.documents import recognised
+from plimsoll.serve.inside import OutsideError, lies_inside, opened_inside
+from plimsoll.serve.items import RunItem, key_of, newest_first
 from tests.support.rundir import records, write_run
 
 
@@ -112,7 +112,7 @@ def test_a_run_that_never_began_to_send_does_not_run_for_ever(tmp_path: Path) ->
 
 
 def test_what_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.serving.catalogue._FRESH_S", 0.0)
+    monkeypatch.setattr("plimsoll.serve.catalogue._FRESH_S", 0.0)
     run = write_run(tmp_path / "run", records(10), backend="old")
     catalogue = Catalogue(tmp_path)
     assert [each.backend for each in catalogue.contents().runs.values()] == ["old"]

@@ -7,10 +7,10 @@ import pytest
 from starlette.datastructures import Headers
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.serving.address import parsed_address
-from plimsoll.serving.application import Application
-from plimsoll.serving.guard import COOKIE, refusal
-from plimsoll.serving.token import read_token, session_of
+from plimsoll.serve.address import parsed_address
+from plimsoll.serve.application import Application
+from plimsoll.serve.guard import COOKIE, refusal
+from plimsoll.serve.token import read_token, session_of
 from tests.support.asking import ask
 
 TOKEN = "0123456789" + "abcdef"
@@ -112,7 +112,7 @@ def test_no_other_form_opens_one(
     body: bytes,
     status: int,
 ) -> None:
-    monkeypatch.setattr("plimsoll.serving.application._WRONG_TOKEN_S", 0.0)
+    monkeypatch.setattr("plimsoll.serve.application._WRONG_TOKEN_S", 0.0)
     answer = ask(Application(tmp_path, TOKEN).app(), "/login", "POST", body, headers)
     assert answer.status == status, says
     assert "set-cookie" not in answer.headers

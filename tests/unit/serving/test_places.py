@@ -7,9 +7,9 @@ import pytest
 
 from plimsoll.common.errors import HistoryError
 from plimsoll.lab.experiment.folder import make_folder
-from plimsoll.serving.application import Application
-from plimsoll.serving.items import key_of
-from plimsoll.serving.nights import read_nights
+from plimsoll.serve.application import Application
+from plimsoll.serve.items import key_of
+from plimsoll.serve.nights import read_nights
 from tests.support.asking import ask
 from tests.support.nights import regress, write_night
 from tests.support.rundir import records, write_run

@@ -7,8 +7,8 @@ from plimsoll.lab.experiment.rounds import is_over
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.status.forecast import Plan
 from plimsoll.lab.experiment.status.model import PreconditionedVolumes
-from plimsoll.lab.precondition.settings import PreconditionSettings
-from plimsoll.lab.precondition.steady import WINDOW
+from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
+from plimsoll.lab.fileio.precondition.steady import WINDOW
 from plimsoll.rundir.rounds import VolumeRound, last_filling
 
 FILL_BYTES_PER_S = 200e6  # a guess

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from plimsoll.lab.fileio.fio_json import of_job
 from plimsoll.lab.fileio.output import FileioError
-from plimsoll.lab.fio import of_job
 from plimsoll.rundir.cells import Figure
 
 Figures = dict[Figure, float | None]

@@ -17,9 +17,9 @@ from plimsoll.rundir.events import Event, Span, parsed_event, spans
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE, REQUESTS_FILE
 from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
 from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.serving.hostnow import HostLine, HostNow
-from plimsoll.serving.inside import lies_inside
-from plimsoll.serving.seconds import KEPT_S, Point, Seconds
+from plimsoll.serve.hostnow import HostLine, HostNow
+from plimsoll.serve.inside import lies_inside
+from plimsoll.serve.seconds import KEPT_S, Point, Seconds
 
 _BACK_RECORDS = 2_000_000  # of a long run only these are read, from the end: 136 MB
 _FLUSHED_S = 1  # writers hand records over once a second

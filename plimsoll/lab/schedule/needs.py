@@ -5,8 +5,8 @@ from pathlib import Path
 
 from plimsoll.analysis.regress.changes import need_otava
 from plimsoll.common.errors import SettingsError
-from plimsoll.lab.timers.definition import Kind
-from plimsoll.lab.timers.discovery import read_crontab
+from plimsoll.lab.schedule.definition import Kind
+from plimsoll.lab.schedule.discovery import read_crontab
 
 _DAEMONS = {"cron", "crond", "fcron", "bcron-start", "dcron"}
 _PROCESSES = Path("/proc")

@@ -1,7 +1,7 @@
 """The charts of the live page, empty: the page's script puts the seconds into them. Pure."""
 
 from plimsoll.analysis.page.chart import Chart, Json, axis, layout
-from plimsoll.serving.seconds import TAIL_S
+from plimsoll.serve.seconds import TAIL_S
 
 
 def live_charts() -> list[Chart]:

@@ -9,8 +9,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plimsoll.serving.address import is_own
-from plimsoll.serving.token import is_same, session_of
+from plimsoll.serve.address import is_own
+from plimsoll.serve.token import is_same, session_of
 
 COOKIE = "plimsoll-serve"
 LOGIN = "/login"

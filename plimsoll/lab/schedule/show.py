@@ -4,9 +4,9 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from plimsoll.common.hostile import printable
-from plimsoll.lab.timers.definition import Timer
-from plimsoll.lab.timers.nights import Night
-from plimsoll.lab.timers.status import Status
+from plimsoll.lab.schedule.definition import Timer
+from plimsoll.lab.schedule.nights import Night
+from plimsoll.lab.schedule.status import Status
 
 _LONGEST = 4000
 

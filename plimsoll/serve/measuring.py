@@ -15,7 +15,7 @@ from plimsoll.analysis.statistics.run import RunFigures, measure
 from plimsoll.common.errors import DamagedFileError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.names import READ
-from plimsoll.serving.inside import lies_inside
+from plimsoll.serve.inside import lies_inside
 
 _MOST_RUNS, _MOST_REPORTS = 12, 3  # a report is some 5 MB
 _Kept = TypeVar("_Kept")

@@ -13,11 +13,11 @@ from plimsoll.common.hostile import redact
 from plimsoll.lab.experiment.folder import ExperimentFolder, folders
 from plimsoll.lab.experiment.result import RunResult
 from plimsoll.lab.experiment.settings import Lab, read_lab
-from plimsoll.lab.timers.calendar import dues
-from plimsoll.lab.timers.child import Children
-from plimsoll.lab.timers.definition import Timer, TimerFolders
-from plimsoll.lab.timers.environment import environment, read_environment
-from plimsoll.lab.timers.nights import (
+from plimsoll.lab.schedule.calendar import dues
+from plimsoll.lab.schedule.child import Children
+from plimsoll.lab.schedule.definition import Timer, TimerFolders
+from plimsoll.lab.schedule.environment import environment, read_environment
+from plimsoll.lab.schedule.nights import (
     AGAIN,
     Night,
     NightOutcome,

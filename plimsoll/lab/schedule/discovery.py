@@ -6,9 +6,9 @@ from pathlib import Path
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.timers import crontab, units
-from plimsoll.lab.timers.definition import Kind, Timer, TimerFolders, read
-from plimsoll.lab.timers.plan import InstalledTimer
+from plimsoll.lab.schedule import crontab, units
+from plimsoll.lab.schedule.definition import Kind, Timer, TimerFolders, read
+from plimsoll.lab.schedule.plan import InstalledTimer
 
 _CRONTAB_S = 60.0
 _KINDS: tuple[Kind, ...] = ("system", "user")

@@ -3,7 +3,7 @@
 import html
 import re
 
-from plimsoll.serving.items import Kind
+from plimsoll.serve.items import Kind
 
 HEAD_BYTES = 4096  # the title stands before the style sheet
 _TITLE = re.compile(rb"<title>([^<]{1,2000}) \xe2\x80\x93 Plimsoll</title>")

@@ -12,8 +12,8 @@ from pydantic import AwareDatetime, ValidationError
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.names.model import StrictModel
-from plimsoll.lab.timers import crontab, units
-from plimsoll.lab.timers.calendar import Calendar, parsed
+from plimsoll.lab.schedule import crontab, units
+from plimsoll.lab.schedule.calendar import Calendar, parsed
 
 Kind = Literal["system", "user", "cron"]
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")

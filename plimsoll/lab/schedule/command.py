@@ -15,9 +15,9 @@ import click
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.lab.experiment.checked import read_checked
-from plimsoll.lab.timers import discovery, night, plan, steps
-from plimsoll.lab.timers.calendar import parsed
-from plimsoll.lab.timers.definition import (
+from plimsoll.lab.schedule import discovery, night, plan, steps
+from plimsoll.lab.schedule.calendar import parsed
+from plimsoll.lab.schedule.definition import (
     Kind,
     Timer,
     TimerFolders,
@@ -27,12 +27,12 @@ from plimsoll.lab.timers.definition import (
     read,
     unit_texts,
 )
-from plimsoll.lab.timers.needs import missing
-from plimsoll.lab.timers.nights import runs
-from plimsoll.lab.timers.plan import InstalledTimer
-from plimsoll.lab.timers.show import data_of, lines_of, when
-from plimsoll.lab.timers.status import lingering
-from plimsoll.lab.timers.status import status as status_of
+from plimsoll.lab.schedule.needs import missing
+from plimsoll.lab.schedule.nights import runs
+from plimsoll.lab.schedule.plan import InstalledTimer
+from plimsoll.lab.schedule.show import data_of, lines_of, when
+from plimsoll.lab.schedule.status import lingering
+from plimsoll.lab.schedule.status import status as status_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _LONGEST = 4000

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.timers.calendar import Calendar
+from plimsoll.lab.schedule.calendar import Calendar
 
 _LONGEST = 998  # characters of a command that Debian's cron takes
 _ALL = 7

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.fio import of_job
-from plimsoll.lab.precondition.settings import PreconditionSettings
+from plimsoll.lab.fileio.fio_json import of_job
+from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
 
 _FILL_BLOCK_BYTES = 1 << 20
 DATA = "data"  # the file, in a folder of its own

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-from plimsoll.serving.items import RunItem
+from plimsoll.serve.items import RunItem
 
 ON_A_PAGE = 100
 FILTERS: dict[str, Callable[[RunItem], str | None]] = {

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plimsoll.common.errors import SettingsError
+from plimsoll.lab.schedule import crontab, units
+from plimsoll.lab.schedule.definition import Kind, Timer, TimerFolders, cron_lines, unit_texts
+from plimsoll.lab.schedule.steps import Remove, TimerStep, Write
 from plimsoll.lab.steps.step import Command
-from plimsoll.lab.timers import crontab, units
-from plimsoll.lab.timers.definition import Kind, Timer, TimerFolders, cron_lines, unit_texts
-from plimsoll.lab.timers.steps import Remove, TimerStep, Write
 
 # The files that a timer writes into its folder of results; experiments themselves are in the lab's own `out`.
 RESULTS = (

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, tzinfo
 
-from plimsoll.lab.timers.calendar import Calendar, gaps
+from plimsoll.lab.schedule.calendar import Calendar, gaps
 
 MARK = "# Written by plimsoll schedule: install it again to change it, or add to it with systemctl edit."
 YEARS = 10  # ahead for which the timer names the nights that the clocks leave out

@@ -1,7 +1,7 @@
 """Copies what a command writes to a sink, counts it, and keeps to a rate.
 
-`python -m plimsoll.lab.saturators.pace` runs it. Standard library only: on machines without Plimsoll the text
-of this file is run by `python3 -c`. It prints the bytes so far once a second and when it is told to end
+`python -m plimsoll.lab.saturators.copier` runs it. Standard library only: on machines without Plimsoll the
+text of this file is run by `python3 -c`. It prints the bytes so far once a second and when it is told to end
 (TERM), as `bytes N` or with another word. It ends with the command's status, or with the receiver's.
 """
 

@@ -12,8 +12,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.validation import sentence_of
-from plimsoll.lab.timers.calendar import Calendar, dues
-from plimsoll.lab.timers.steps import Write, carry_out
+from plimsoll.lab.schedule.calendar import Calendar, dues
+from plimsoll.lab.schedule.steps import Write, carry_out
 
 KEPT = 400
 GRACE = timedelta(minutes=5)  # a night that begins later than this counts as missed

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.lab.experiment.settings import read_lab
+from plimsoll.lab.schedule import crontab, units
+from plimsoll.lab.schedule.calendar import next_due
+from plimsoll.lab.schedule.definition import Timer, TimerFolders, cron_lines, read, unit_texts
+from plimsoll.lab.schedule.environment import read_environment
+from plimsoll.lab.schedule.nights import BAD, GRACE, Night, Nights, missed, nobody_runs, runs
+from plimsoll.lab.schedule.plan import InstalledTimer, systemctl
+from plimsoll.lab.schedule.steps import run
 from plimsoll.lab.steps.step import Command
-from plimsoll.lab.timers import crontab, units
-from plimsoll.lab.timers.calendar import next_due
-from plimsoll.lab.timers.definition import Timer, TimerFolders, cron_lines, read, unit_texts
-from plimsoll.lab.timers.environment import read_environment
-from plimsoll.lab.timers.nights import BAD, GRACE, Night, Nights, missed, nobody_runs, runs
-from plimsoll.lab.timers.plan import InstalledTimer, systemctl
-from plimsoll.lab.timers.steps import run
 
 
 @dataclass

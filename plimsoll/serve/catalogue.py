@@ -31,9 +31,9 @@ from plimsoll.rundir.names import (
     SUMMARY_FILE,
 )
 from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.serving.documents import HEAD_BYTES, recognised
-from plimsoll.serving.inside import lies_inside, opened_inside
-from plimsoll.serving.items import Contents, Document, ExperimentItem, HistoryItem, Item, RunItem, key_of
+from plimsoll.serve.documents import HEAD_BYTES, recognised
+from plimsoll.serve.inside import lies_inside, opened_inside
+from plimsoll.serve.items import Contents, Document, ExperimentItem, HistoryItem, Item, RunItem, key_of
 
 _FRESH_S = 1.0  # a look is worth this long
 _DEEPEST, _MOST_FOLDERS = 6, 20_000

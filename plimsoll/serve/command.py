@@ -14,10 +14,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.serving.address import Address, parsed_address
-from plimsoll.serving.application import Application
-from plimsoll.serving.catalogue import index_of
-from plimsoll.serving.token import NAME, read_token
+from plimsoll.serve.address import Address, parsed_address
+from plimsoll.serve.application import Application
+from plimsoll.serve.catalogue import index_of
+from plimsoll.serve.token import NAME, read_token
 
 _DEFAULT = "127.0.0.1:8090"
 _CONNECTIONS = 100  # half of them for one address

@@ -27,18 +27,18 @@ from plimsoll.common.errors import PlimsollError, gravest_first
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.serving.catalogue import Catalogue
-from plimsoll.serving.choice import SORTS, Choice, chosen, values_of
-from plimsoll.serving.following import Following, Viewer
-from plimsoll.serving.guard import COOKIE, LOGIN, Guard
-from plimsoll.serving.inside import lies_inside, opened_inside
-from plimsoll.serving.items import Document, ExperimentItem, Kind, newest_first
-from plimsoll.serving.livecharts import live_charts
-from plimsoll.serving.measuring import Measuring
-from plimsoll.serving.nights import Experiment, read_nights
-from plimsoll.serving.pages import asset, page, sandboxed
-from plimsoll.serving.sidebyside import NO_VERDICT, differences_of, side_by_side
-from plimsoll.serving.token import is_same, session_of
+from plimsoll.serve.catalogue import Catalogue
+from plimsoll.serve.choice import SORTS, Choice, chosen, values_of
+from plimsoll.serve.following import Following, Viewer
+from plimsoll.serve.guard import COOKIE, LOGIN, Guard
+from plimsoll.serve.inside import lies_inside, opened_inside
+from plimsoll.serve.items import Document, ExperimentItem, Kind, newest_first
+from plimsoll.serve.livecharts import live_charts
+from plimsoll.serve.measuring import Measuring
+from plimsoll.serve.nights import Experiment, read_nights
+from plimsoll.serve.pages import asset, page, sandboxed
+from plimsoll.serve.sidebyside import NO_VERDICT, differences_of, side_by_side
+from plimsoll.serve.token import is_same, session_of
 
 _LARGEST_PAGE_BYTES = 128 << 20
 _LARGEST_FORM_BYTES = 4096

@@ -11,11 +11,11 @@ from plimsoll.common.units import at_least, counted, milliseconds, seconds, sign
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.serving.catalogue import Catalogue
-from plimsoll.serving.growing import Growing, Look, event_text
-from plimsoll.serving.inside import lies_inside
-from plimsoll.serving.items import Contents, ExperimentItem, RunItem, newest_first
-from plimsoll.serving.seconds import KEPT_S, Point
+from plimsoll.serve.catalogue import Catalogue
+from plimsoll.serve.growing import Growing, Look, event_text
+from plimsoll.serve.inside import lies_inside
+from plimsoll.serve.items import Contents, ExperimentItem, RunItem, newest_first
+from plimsoll.serve.seconds import KEPT_S, Point
 
 Json = dict[str, Any]
 _AGAIN_S = 5  # seconds that are sent again: late ones may have come in
