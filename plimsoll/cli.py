@@ -23,7 +23,7 @@ _COMMANDS = {
     "fileio": "plimsoll.lab.fileio.command:fileio",
     "init": "plimsoll.init.command:init",
     "init-clone": "plimsoll.scenarios.init_clone:init_clone",
-    "hosts": "plimsoll.lab.hosts.command:hosts",
+    "hosts": "plimsoll.lab.hosts:hosts",
     "lab": "plimsoll.lab.experiment.lab_command:lab",
     "import": "plimsoll.analysis.importing.command:import_",
     "merge": "plimsoll.analysis.merging.command:merge",

@@ -12,7 +12,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # The models of all files, by the usual name of each; loaded when asked for.
 FILES = {
     "gates.yml": "plimsoll.analysis.comparing.gates:Gates",
-    "hosts.yml": "plimsoll.lab.hosts.settings:HostsFile",
+    "hosts.yml": "plimsoll.lab.hosts:HostsFile",
     "lab.yml": "plimsoll.lab.experiment.settings:Lab",
     "plimsoll.yml": "plimsoll.scenarios.running.clonelist:SiteConfig",
 }

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from plimsoll.common.units import parse_duration_s
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.disks.disk import PlainFolder
-from plimsoll.lab.names.labels import LabName
+from plimsoll.lab.names import LabName
 from plimsoll.scenarios.running.settings import BaseUrl
 
 OWN = "own"  # the answer that means the site of `make site`

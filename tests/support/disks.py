@@ -17,10 +17,9 @@ from plimsoll.lab.disks.disk import Disk
 from plimsoll.lab.disks.emulated_settings import EmulatedDisk
 from plimsoll.lab.disks.registry import disk
 from plimsoll.lab.machine import LocalMachine, Machine
-from plimsoll.lab.names.labels import Label
-from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.names import Label
 from plimsoll.lab.steps.runner import StepRunner
-from plimsoll.lab.steps.step import Step
+from plimsoll.lab.steps.step import Remains, Step
 from tests.support.programs import need
 from tests.support.waiting import LONGEST_S
 

@@ -20,8 +20,7 @@ from plimsoll.lab.observers.registry import OBSERVERS
 from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.registry import SATURATORS
 from plimsoll.lab.saturators.runner import OnEvent, Runner
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Serve, Step
+from plimsoll.lab.steps.step import Command, Remains, Serve, Step
 
 
 class BoatSettings(CloneSettings):

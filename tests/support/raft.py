@@ -12,8 +12,7 @@ from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundi
 from plimsoll.lab.clones.registry import DRIVERS
 from plimsoll.lab.disks.place import DataLocation, Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Serve, Step
+from plimsoll.lab.steps.step import Command, Remains, Serve, Step
 
 
 class RaftSettings(CloneSettings):

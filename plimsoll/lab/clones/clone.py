@@ -7,11 +7,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from plimsoll.lab.clones.golden import Golden, SiteSettings
 from plimsoll.lab.disks.place import DataLocation, Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.model import StrictModel
-from plimsoll.lab.steps.look import Look
-from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.runner import Api
-from plimsoll.lab.steps.step import Command, Step
+from plimsoll.lab.steps.step import Command, Look, Remains, Step
 
 
 @dataclass(frozen=True)

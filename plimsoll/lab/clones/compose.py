@@ -15,10 +15,8 @@ from plimsoll.lab.disks.disk import PlainFolder
 from plimsoll.lab.disks.limits import join_containers
 from plimsoll.lab.disks.place import DataLocation, Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.model import explained_in
-from plimsoll.lab.steps.look import Look, is_file, port_is_free
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Serve, Step, fill
+from plimsoll.lab.names import explained_in
+from plimsoll.lab.steps.step import Command, Look, Remains, Serve, Step, fill, is_file, port_is_free
 
 _SIZE = r"^[1-9][0-9]{0,5}[KMG]$"
 

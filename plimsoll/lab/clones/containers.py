@@ -3,8 +3,7 @@
 import shlex
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Remains
 
 _LABELS = ("plimsoll.site", "plimsoll.backend")
 _PROJECT = "com.docker.compose.project"

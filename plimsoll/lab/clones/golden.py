@@ -10,9 +10,8 @@ from plimsoll.lab.clones.containers import containers
 from plimsoll.lab.clones.sitescripts import site_down, site_up
 from plimsoll.lab.disks.disk import PlainFolder
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.model import StrictModel
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Step
+from plimsoll.lab.names import StrictModel
+from plimsoll.lab.steps.step import Command, Remains, Step
 
 _OF_THE_FILLING = {"size", "seed", "upgrade_zip"}  # a filled folder has them already
 _ABOUT_BYTES = {"small": 1_400_000_000, "medium": 5_500_000_000}  # docs/site.md; large goes by the memory

@@ -8,7 +8,7 @@ from plimsoll.lab.clones.libvirt.driver import LIBVIRT
 from plimsoll.lab.clones.proxmox.driver import PROXMOX
 from plimsoll.lab.clones.qemu.driver import QEMU
 from plimsoll.lab.clones.static import STATIC
-from plimsoll.lab.names.model import OneOf
+from plimsoll.lab.names import OneOf
 
 DRIVERS: list[Driver[Any]] = [
     STATIC,

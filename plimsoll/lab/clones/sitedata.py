@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 from plimsoll.lab.disks.place import DataLocation, Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.storage import DATABASE, WEB
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Room, Step
+from plimsoll.lab.names import DATABASE, WEB
+from plimsoll.lab.steps.step import Command, Remains, Room, Step
 
 _COPY_S = 6 * 3600.0
 _BUSY_S = 30.0

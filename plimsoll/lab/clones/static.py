@@ -8,8 +8,7 @@ from pydantic import AfterValidator, Field
 from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Serve, Step, no_reference
+from plimsoll.lab.steps.step import Command, Remains, Serve, Step, no_reference
 from plimsoll.scenarios.running.settings import BaseUrl, HostPort
 
 Word = Annotated[str, AfterValidator(no_reference)]

@@ -5,9 +5,7 @@ the machine starts anew, and so do they.
 """
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.look import Look
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Look, Remains
 
 _MOST_S = 600.0
 _SHRINKS_S = 60

@@ -10,8 +10,7 @@ from typing import Literal
 from plimsoll.lab.disks import arc
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.disks.propagation import UNMOUNT_COPIES
-from plimsoll.lab.steps.look import Look
-from plimsoll.lab.steps.step import Command, Step
+from plimsoll.lab.steps.step import Command, Look, Step
 
 CacheState = Literal["cold", "warm", "as-is"]
 

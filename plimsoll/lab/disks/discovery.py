@@ -15,7 +15,7 @@ from plimsoll.lab.disks.removal import (
     unmount_dead,
 )
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.step import Remains
 
 _LOOP = re.compile(r"/dev/loop[0-9]+")
 _OCTAL = re.compile(r"\\([0-7]{3})")

@@ -8,12 +8,8 @@ from pydantic import AfterValidator
 
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.labels import Label
-from plimsoll.lab.names.model import StrictModel, explained_in
-from plimsoll.lab.names.storage import Folder
-from plimsoll.lab.steps.look import Look
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Step, no_reference
+from plimsoll.lab.names import Folder, Label, StrictModel, explained_in
+from plimsoll.lab.steps.step import Look, Remains, Step, no_reference
 
 _REFUSED = set(':"$`\\')  # Docker cannot mount such folders
 

@@ -15,9 +15,7 @@ from plimsoll.lab.disks.limits import CAN_LIMIT, find_group, set_limits
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.disks.removal import MARK, destroy_pool, detach, end_shared, remove_files, unmount
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.look import Look
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Room, Step
+from plimsoll.lab.steps.step import Command, Look, Remains, Room, Step
 
 _MOST_S = 600.0
 _MKFS = {

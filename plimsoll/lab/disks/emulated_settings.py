@@ -6,8 +6,7 @@ from pydantic import Field, model_validator
 
 from plimsoll.common.units import Size, significant
 from plimsoll.lab.disks.disk import DiskSettings
-from plimsoll.lab.names.model import StrictModel
-from plimsoll.lab.names.properties import Compression, RecordSize
+from plimsoll.lab.names import Compression, RecordSize, StrictModel
 
 _SMALLEST_BYTES = 512 << 20  # XFS wants 300 MiB
 

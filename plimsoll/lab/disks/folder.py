@@ -8,10 +8,8 @@ from plimsoll.lab.disks import arc
 from plimsoll.lab.disks.disk import DiskKind, DiskSettings, PlainFolder
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.storage import DatasetName, DeviceName
-from plimsoll.lab.steps.look import Look, is_dataset, is_device, is_folder
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Step
+from plimsoll.lab.names import DatasetName, DeviceName
+from plimsoll.lab.steps.step import Command, Look, Remains, Step, is_dataset, is_device, is_folder
 
 COLD = (
     Command("write everything out", ("sync",), timeout_s=600),

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 from plimsoll.lab.disks.disk import Disk, DiskKind, DiskSettings
 from plimsoll.lab.disks.emulated import EMULATED
 from plimsoll.lab.disks.folder import FOLDER
-from plimsoll.lab.names.labels import Label
-from plimsoll.lab.names.model import OneOf
+from plimsoll.lab.names import Label, OneOf
 
 DISKS: list[DiskKind[Any]] = [
     FOLDER,

@@ -12,7 +12,7 @@ from plimsoll.lab.experiment.rig import Rig
 from plimsoll.lab.experiment.rigs import Machines, rig_of
 from plimsoll.lab.experiment.settings import Backend, Lab
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace, put_back
 from plimsoll.lab.tuning.journal import journals_on
 

@@ -12,8 +12,7 @@ from plimsoll.lab.experiment.volume_choice import VolumeChoice
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix
 from plimsoll.lab.fileio.matrix import Cells
 from plimsoll.lab.fileio.settings import Matrix
-from plimsoll.lab.names.labels import LabName
-from plimsoll.lab.names.model import explained_in
+from plimsoll.lab.names import LabName, explained_in
 
 if TYPE_CHECKING:
     from plimsoll.lab.experiment.settings import Lab

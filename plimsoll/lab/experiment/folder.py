@@ -26,7 +26,7 @@ from plimsoll.common.validation import sentence_of
 from plimsoll.lab.experiment.journal import Journal
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.settings import Lab
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace
 from plimsoll.rundir.names import (
     EXPERIMENT_FILE,

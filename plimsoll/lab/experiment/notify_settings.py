@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from plimsoll.common.notify import URL_NAME
-from plimsoll.lab.names.model import StrictModel
+from plimsoll.lab.names import StrictModel
 
 Occasion = Literal["end", "failure", "set-aside"]
 OCCASIONS: tuple[Occasion, ...] = ("end", "failure", "set-aside")

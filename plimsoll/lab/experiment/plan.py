@@ -21,7 +21,7 @@ from plimsoll.lab.experiment.status.forecast import Plan, left_s
 from plimsoll.lab.experiment.status.precondition import precondition_s
 from plimsoll.lab.experiment.volumes import after, before, measured_rigs
 from plimsoll.lab.fileio.matrix import commands
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from plimsoll.lab.saturators import kind_of, saturator
 from plimsoll.lab.steps.step import Command, Step, shown
 from plimsoll.lab.tuning import Plan as TuningSteps

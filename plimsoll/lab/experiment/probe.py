@@ -24,12 +24,10 @@ from plimsoll.lab.experiment.rigs import Machines, rig_of
 from plimsoll.lab.experiment.settings import LOCAL, Backend, Lab
 from plimsoll.lab.experiment.volumes import measured_rigs
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.labels import Label
-from plimsoll.lab.names.storage import PARTS
+from plimsoll.lab.names import PARTS, Label
 from plimsoll.lab.saturators import kind_of as saturator_kind
-from plimsoll.lab.steps.look import Look, is_device, is_file
 from plimsoll.lab.steps.runner import answer_of
-from plimsoll.lab.steps.step import Command, Serve
+from plimsoll.lab.steps.step import Command, Look, Serve, is_device, is_file
 from plimsoll.lab.tuning.apply import left_tuned
 from plimsoll.lab.tuning.apply import planned as planned_tuning
 from plimsoll.lab.tuning.own_disk import resolved, without

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.together.members import Word
-from plimsoll.lab.names.model import StrictModel
+from plimsoll.lab.names import StrictModel
 
 REPLAY = "replay"
 

@@ -20,9 +20,8 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import Probed, ProbePlace
 from plimsoll.lab.saturators import SaturatorSettings, aimed
 from plimsoll.lab.saturators import kind_of as saturator_kind
-from plimsoll.lab.steps.remains import Remains
 from plimsoll.lab.steps.runner import StepRunner
-from plimsoll.lab.steps.step import Step, fill
+from plimsoll.lab.steps.step import Remains, Step, fill
 from plimsoll.lab.tuning import JournalPlace, Plan, Tuning, apply, put_back
 from plimsoll.lab.tuning.own_disk import resolved
 

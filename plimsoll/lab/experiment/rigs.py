@@ -12,7 +12,7 @@ from plimsoll.lab.experiment.settings import LOCAL, Backend, Lab
 from plimsoll.lab.fileio.precondition.filling import Filling
 from plimsoll.lab.fileio.volume import VolumeFiles
 from plimsoll.lab.machine import LocalMachine, Machine
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from plimsoll.lab.observers import ProbePlace
 from plimsoll.lab.tuning.own_disk import created_with
 

@@ -26,7 +26,7 @@ from plimsoll.lab.experiment.together.company import company, gathered
 from plimsoll.lab.experiment.transcript import RecordedMachine
 from plimsoll.lab.facts import read_again, read_facts
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from plimsoll.lab.observers import HostCsv, place, sampler_of
 from plimsoll.lab.saturators import saturator
 from plimsoll.lab.steps.step import Command

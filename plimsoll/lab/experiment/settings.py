@@ -26,10 +26,8 @@ from plimsoll.lab.experiment.together.members import (
     full_name,
     member_problems,
 )
-from plimsoll.lab.hosts.settings import HostSettings, Name
-from plimsoll.lab.names.labels import Label, LabName
-from plimsoll.lab.names.model import StrictModel
-from plimsoll.lab.names.storage import Folder
+from plimsoll.lab.hosts import HostSettings, Name
+from plimsoll.lab.names import Folder, Label, LabName, StrictModel
 from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.saturators import AnySaturator
 from plimsoll.lab.tuning import Tuning

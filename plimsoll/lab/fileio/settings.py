@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from plimsoll.common.units import AS_SIZE, counted
-from plimsoll.lab.names.model import StrictModel
+from plimsoll.lab.names import StrictModel
 
 Test = Literal["rndrd", "seqrd", "rndwr", "seqwr", "rndrw"]
 TESTS: tuple[Test, ...] = ("rndrd", "seqrd", "rndwr", "seqwr", "rndrw")

@@ -6,9 +6,7 @@ from plimsoll.lab.disks.place import Place
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix, FsyncSettings
 from plimsoll.lab.fileio.settings import FileioSettings, Matrix
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.look import Look
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Look, Remains
 
 _MOST_S = 3600.0  # to remove files from a slow disk
 _BUSY_S = 30.0

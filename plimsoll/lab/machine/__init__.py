@@ -1,7 +1,6 @@
 """Machines that run commands: this one, or another over SSH. Callers need not know which."""
 
-from plimsoll.lab.machine.local import LocalMachine
-from plimsoll.lab.machine.machine import Done, Line, Machine, Process
-from plimsoll.lab.machine.ssh import SshMachine
+from plimsoll.lab.machine.machine import LocalMachine, Machine, SshMachine
+from plimsoll.lab.machine.process import Done, Line, Process
 
 __all__ = ["Done", "Line", "LocalMachine", "Machine", "Process", "SshMachine"]

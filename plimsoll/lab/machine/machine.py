@@ -1,43 +1,27 @@
-"""A machine, and what runs on it: the interface that the rest of the lab is written against."""
+"""A machine that runs commands: this one, or another over SSH."""
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+import asyncio
+import contextlib
+import shlex
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
 
+import asyncssh
 
-@dataclass(frozen=True)
-class Done:
-    """A command that ended. `status` is 128 + N where signal N ended it, as in a shell."""
-
-    command: tuple[str, ...]
-    status: int
-    out: str
-    err: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line that a command wrote, without its end, and when it came (monotonic ns of this machine)."""
-
-    stream: Literal["out", "err"]
-    text: str
-    t_ns: int
-
-
-class Process(Protocol):
-    """A command that runs. It has a process group of its own, and no input."""
-
-    def lines(self) -> AsyncIterator[Line]:
-        """Yield what it writes as it comes, until it ends. Asked for again, it goes on where it was left."""
-        ...
-
-    async def wait(self) -> int:
-        """Return its status when it has ended. Output not read by `lines` is thrown away."""
-        ...
-
-    async def stop(self, grace_s: float = 5.0) -> int:
-        """End its whole process group: TERM, and KILL after `grace_s` seconds. Returns its status."""
-        ...
+from plimsoll.common.ssh import Access, connect_options, connect_trouble
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine.process import (
+    Done,
+    GuardedProcess,
+    Process,
+    Reader,
+    begun_or_ended,
+    guarded,
+    run_guarded,
+    text_of,
+)
 
 
 class Machine(Protocol):
@@ -75,3 +59,206 @@ class Machine(Protocol):
     async def close(self) -> None:
         """End the connection, where there is one, and what still runs over it."""
         ...
+
+
+class LocalMachine:
+    """A Machine: this one."""
+
+    def __init__(self, name: str = "local", become: bool = False) -> None:
+        """`become`: run commands as root, by `sudo -n`."""
+        self.name, self._become = name, become
+        self._channels: list[_LocalChannel] = []
+        self._processes: list[GuardedProcess] = []
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        check: bool = True,
+    ) -> Done:
+        """Run `command` to its end. Raises MachineError."""
+        channel = await self._channel(command, None if stdin is None else len(stdin))
+        return await run_guarded(self.name, command, channel, stdin, timeout_s, check)
+
+    async def start(self, command: Sequence[str]) -> Process:
+        """Start `command`. Raises MachineError."""
+        process = GuardedProcess(await self._channel(command, None))
+        self._processes = [one for one in self._processes if one.runs] + [process]
+        return process
+
+    async def read_text(self, path: str) -> str:
+        """Return the content of the file at `path`. Raises MachineError."""
+        if self._become:
+            return (await self.run(["cat", "--", path])).out
+        try:
+            return text_of(await asyncio.to_thread(Path(path).read_bytes))
+        except OSError as error:
+            raise MachineError(self.name, f"{path} cannot be read: {error.strerror}") from None
+
+    async def close(self) -> None:
+        """End what still runs."""
+        await asyncio.gather(*(process.stop() for process in self._processes if process.runs))
+        for channel in self._channels:
+            channel.close()
+        await asyncio.gather(*(channel.status() for channel in self._channels))
+
+    async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
+        channel = await begun_or_ended(self._begun(command, stdin_bytes))
+        self._channels = [one for one in self._channels if one.runs] + [channel]
+        return channel
+
+    async def _begun(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *guarded(command, stdin_bytes, self._become),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+            raise MachineError(self.name, f"cannot be started: {error}", command) from None
+        return _LocalChannel(process)
+
+
+class _LocalChannel:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin and process.stdout and process.stderr  # noqa: S101 all are pipes: for the types
+        self._process, self._input = process, process.stdin
+        self.out: Reader = process.stdout
+        self.err: Reader = process.stderr
+
+    @property
+    def runs(self) -> bool:
+        return self._process.returncode is None
+
+    async def send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._input.write(data)
+            await self._input.drain()
+
+    async def status(self) -> int:
+        status = await self._process.wait()
+        self._input.close()
+        return status if status >= 0 else 128 - status
+
+    def close(self) -> None:
+        self._input.close()
+
+
+class SshMachine:
+    """A Machine: another one. It connects when it is first asked for something, and again after a break."""
+
+    def __init__(
+        self, name: str, access: Access, become: bool = False, connect_timeout_s: float = 30.0
+    ) -> None:
+        """`name` is the host's in lab.yml; with `become` commands run as root, by `sudo -n`."""
+        self.name = name
+        self._access, self._become, self._timeout_s = access, become, connect_timeout_s
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._connecting = asyncio.Lock()
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        check: bool = True,
+    ) -> Done:
+        """Run `command` to its end. Raises MachineError."""
+        channel = await self._channel(command, None if stdin is None else len(stdin))
+        return await run_guarded(self.name, command, channel, stdin, timeout_s, check)
+
+    async def start(self, command: Sequence[str]) -> Process:
+        """Start `command`. Raises MachineError."""
+        return GuardedProcess(await self._channel(command, None))
+
+    async def read_text(self, path: str) -> str:
+        """Return the content of the file at `path`. Raises MachineError."""
+        return (await self.run(["cat", "--", path])).out
+
+    async def close(self) -> None:
+        """End the connection: the guards end what ran over it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+            await connection.wait_closed()
+
+    async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> "_SshChannel":
+        connection = await self._connected()
+        return await begun_or_ended(self._begun(connection, command, stdin_bytes))
+
+    async def _begun(
+        self, connection: asyncssh.SSHClientConnection, command: Sequence[str], stdin_bytes: int | None
+    ) -> "_SshChannel":
+        try:
+            process = await connection.create_process(
+                command_line(command, stdin_bytes, self._become), encoding=None
+            )
+        except (asyncssh.Error, OSError) as error:
+            raise MachineError(self.name, f"cannot be started: {error}", command) from None
+        return _SshChannel(process, self.name, command)
+
+    async def _connected(self) -> asyncssh.SSHClientConnection:
+        async with self._connecting:
+            if self._connection is None or self._connection.is_closed():
+                try:
+                    options = connect_options(self._access, self._timeout_s)
+                    self._connection = await asyncssh.connect(**options)
+                except (asyncssh.Error, OSError, ValueError) as error:
+                    raise MachineError(self.name, connect_trouble(error, self._access).sentence) from None
+            return self._connection
+
+
+def command_line(command: Sequence[str], stdin_bytes: int | None = None, become: bool = False) -> str:
+    """Return `command` under the guard as one line for the account's shell. Pure."""
+    return shlex.join(guarded(command, stdin_bytes, become))
+
+
+class _SshChannel:
+    def __init__(
+        self, process: "asyncssh.SSHClientProcess[bytes]", machine: str, command: Sequence[str]
+    ) -> None:
+        self._process, self._machine, self._command = process, machine, command
+        self.out: Reader = _SshReader(process.stdout)
+        self.err: Reader = _SshReader(process.stderr)
+
+    async def send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError, asyncssh.Error):
+            self._process.stdin.write(data)
+            await self._process.stdin.drain()
+
+    async def status(self) -> int:
+        await self._process.wait_closed()
+        if self._process.exit_signal:
+            return 128 + _number(self._process.exit_signal[0])
+        if self._process.exit_status is None:
+            raise MachineError(self._machine, "the connection broke before the command ended", self._command)
+        return self._process.exit_status
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError, asyncssh.Error):
+            self._process.stdin.write_eof()
+
+
+class _SshReader:
+    """A stream of a channel; a connection that broke is its end."""
+
+    def __init__(self, reader: "asyncssh.SSHReader[bytes]") -> None:
+        self._reader = reader
+
+    async def read(self, n: int = -1, /) -> bytes:
+        try:
+            return await self._reader.read(n)
+        except asyncssh.Error:
+            return b""
+
+
+def _number(name: str) -> int:
+    try:
+        return int(signal.Signals[f"SIG{name}"])
+    except KeyError:
+        return 0

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Remains
 
 _REMOVE_S = 60.0  # a disk that stalls may keep it waiting
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 
-from plimsoll.lab.names.model import NameOf
+from plimsoll.lab.names import NameOf
 from plimsoll.lab.observers import (
     arcstats,
     cpu,

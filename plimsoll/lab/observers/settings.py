@@ -4,8 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from plimsoll.lab.names.model import StrictModel, explained_in
-from plimsoll.lab.names.storage import DeviceName, Folder, PoolName
+from plimsoll.lab.names import DeviceName, Folder, PoolName, StrictModel, explained_in
 from plimsoll.lab.observers.fsync_place import Probed
 
 _PAGE = r"^(/|http://[^/])[^\x00-\x20]*$"

@@ -12,9 +12,7 @@ from plimsoll.lab.saturators.kind import SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.own_files import left_at, own_path, removal
 from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
 from plimsoll.lab.saturators.words import Words, filled, is_plain, needs_folder
-from plimsoll.lab.steps.look import Look, is_program
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Look, Remains, is_program
 
 _CLEANUP_S = 3600.0
 # What is there after a crash of the machine too. A folder in it can be removed by its owner alone.

@@ -8,7 +8,7 @@ from pydantic import Field
 from plimsoll.common.units import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
-from plimsoll.lab.names.storage import Folder
+from plimsoll.lab.names import Folder
 from plimsoll.lab.saturators.amounts import LineFigures
 from plimsoll.lab.saturators.backup_sinks import (
     CLIENT_END,
@@ -32,9 +32,7 @@ from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_file, own_
 from plimsoll.lab.saturators.pace_command import paced_total, written
 from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
 from plimsoll.lab.saturators.sinks import FolderSink, NullSink, folder_looks
-from plimsoll.lab.steps.look import Look, is_file, is_folder, is_program, unless
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Look, Remains, is_file, is_folder, is_program, unless
 
 _SHORTEST_ROUND_S = 1.0
 _RELEASE_S = 300.0

@@ -10,9 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plimsoll.lab.names.model import StrictModel
-from plimsoll.lab.names.snapshots import own_name
-from plimsoll.lab.names.storage import Folder
+from plimsoll.lab.names import Folder, StrictModel, own_name
 from plimsoll.lab.saturators.sinks import FolderSink, NullSink
 
 _NAME = r"^[A-Za-z][A-Za-z0-9._-]{0,98}[A-Za-z0-9]$"

@@ -9,15 +9,14 @@ from pydantic import Field
 from plimsoll.common.units import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
-from plimsoll.lab.names.storage import Folder
+from plimsoll.lab.names import Folder
 from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_file, removal
 from plimsoll.lab.saturators.pace_command import paced_total, written
 from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
 from plimsoll.lab.saturators.sinks import FileSink, FolderSink, folder_looks
 from plimsoll.lab.saturators.words import Words, filled, is_plain
-from plimsoll.lab.steps.look import Look, is_file, is_program
-from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.step import Look, Remains, is_file, is_program
 
 _SHORTEST_ROUND_S = 1.0  # so that a loop over a small database does not spin
 _SUFFIX = "dump.sql"

@@ -9,13 +9,10 @@ from pydantic import AfterValidator, Field
 from plimsoll.common.units import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.snapshots import own_name
-from plimsoll.lab.names.storage import Folder
+from plimsoll.lab.names import Folder, own_name
 from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.runner import OnEvent, Runner
-from plimsoll.lab.steps.look import Look, has_room, is_folder
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Look, Remains, has_room, is_folder
 
 _FOREVER_S = 30 * 86_400
 _LONGEST_LINES = 100_000  # of one document

@@ -8,10 +8,9 @@ from pydantic import Field
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.model import StrictModel, explained_in
+from plimsoll.lab.names import StrictModel, explained_in
 from plimsoll.lab.saturators.runner import OnEvent, Saturator
-from plimsoll.lab.steps.look import Look
-from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.step import Look, Remains
 
 # Stands in settings for the clone's own dataset, subvolume or folder, whatever the backend.
 CLONE: Literal["@clone"] = "@clone"

@@ -1,10 +1,9 @@
 """Files and folders that a saturator makes: named after its label, found and removed by that name."""
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.snapshots import own_name
+from plimsoll.lab.names import own_name
 from plimsoll.lab.saturators.sinks import FolderSink, LocalSink, RemoteSink, at_receiver
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Remains
 
 REMOVAL_S = 3600.0  # a copy of millions of files goes slowly
 _SSH_FAILED = 255

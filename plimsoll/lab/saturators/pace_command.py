@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from plimsoll.lab.names.snapshots import own_name
+from plimsoll.lab.names import own_name
 from plimsoll.lab.saturators.sinks import AnySink, LocalSink, RamDiskSink, RemoteSink, at_receiver
 
 _TOTAL = re.compile(r"(bytes|received) ([0-9]{1,18})", re.ASCII)

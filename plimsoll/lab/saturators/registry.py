@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.model import OneOf
-from plimsoll.lab.names.snapshots import checked_label
+from plimsoll.lab.names import OneOf, checked_label
 from plimsoll.lab.saturators.any_command import COMMAND
 from plimsoll.lab.saturators.backup import BACKUP
 from plimsoll.lab.saturators.btrfs_send import BTRFS_SEND

@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.disks.removal import MARK, MIRROR
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.labels import is_own
+from plimsoll.lab.names import is_own
 from plimsoll.lab.saturators.kind import SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.runner import OnEvent
 from plimsoll.lab.saturators.zpool_scan import SCAN, ScanRunner

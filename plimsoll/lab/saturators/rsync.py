@@ -9,7 +9,7 @@ from pydantic import Field
 from plimsoll.common.units import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
-from plimsoll.lab.names.storage import Folder, checked_folder
+from plimsoll.lab.names import Folder, checked_folder
 from plimsoll.lab.saturators.amounts import LineFigures
 from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_path, removal
@@ -23,8 +23,7 @@ from plimsoll.lab.saturators.sinks import (
     sink_looks,
     ssh_words,
 )
-from plimsoll.lab.steps.look import Look, is_folder, unless
-from plimsoll.lab.steps.remains import Remains
+from plimsoll.lab.steps.step import Look, Remains, is_folder, unless
 
 _SHORTEST_ROUND_S = 1.0  # so that a loop with nothing to copy does not spin
 _LOOK_S = 600.0

@@ -6,13 +6,11 @@ from pydantic import Field
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.storage import PoolName
+from plimsoll.lab.names import PoolName
 from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.runner import OnEvent
 from plimsoll.lab.saturators.zpool_scan import END_S, SCAN, ScanRunner
-from plimsoll.lab.steps.look import Look, is_pool
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Look, Remains, is_pool
 
 MARK = "plimsoll:scrub"  # a property of the pool's first dataset: whose, and since when (Unix time)
 

@@ -9,10 +9,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from plimsoll.common.units import Size
-from plimsoll.lab.names.model import StrictModel
-from plimsoll.lab.names.storage import Folder
+from plimsoll.lab.names import Folder, StrictModel
 from plimsoll.lab.saturators.kind import CLONE, SaturatorSettings
-from plimsoll.lab.steps.look import Look, has_room, is_dataset, is_folder
+from plimsoll.lab.steps.step import Look, has_room, is_dataset, is_folder
 
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*")
 

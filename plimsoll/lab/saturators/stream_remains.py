@@ -1,11 +1,10 @@
 """What a saturator that sends a dataset leaves where it is killed: snapshots, and what was received."""
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.snapshots import own_name
+from plimsoll.lab.names import own_name
 from plimsoll.lab.saturators.sinks import LocalSink, RemoteSink, at_receiver
 from plimsoll.lab.saturators.zfs import ZfsSource, ZfsStream
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Remains
 
 _MOST_S = 600.0
 _SSH_FAILED = 255

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.lab.names.snapshots import own_name
+from plimsoll.lab.names import own_name
 from plimsoll.lab.steps.step import no_reference
 
 _PLACE = re.compile(r"(?<![\w@])@(own|clone)(?!\w)")

@@ -7,8 +7,7 @@ from pydantic import Field, PrivateAttr
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
-from plimsoll.lab.names.snapshots import is_own_snapshot, own_name, snapshot_name
-from plimsoll.lab.names.storage import DatasetName, checked_dataset
+from plimsoll.lab.names import DatasetName, checked_dataset, is_own_snapshot, own_name, snapshot_name
 from plimsoll.lab.saturators.kind import CLONE
 from plimsoll.lab.saturators.runner import OnEvent
 from plimsoll.lab.saturators.send_loop import SendLoop
@@ -19,7 +18,7 @@ from plimsoll.lab.saturators.sinks import (
     StreamSettings,
     sink_looks,
 )
-from plimsoll.lab.steps.look import Look, is_dataset
+from plimsoll.lab.steps.step import Look, is_dataset
 
 # Once a second with -v -P: time, bytes so far, snapshot; at -vv blocks stand behind the bytes.
 _PROGRESS = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}\t([0-9]{1,18})(?:\t[0-9]{1,18})?\t[^\t]+", re.ASCII)

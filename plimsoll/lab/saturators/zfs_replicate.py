@@ -17,7 +17,7 @@ from plimsoll.lab.saturators.zfs import (
     processes,
     stream_looks,
 )
-from plimsoll.lab.steps.look import Look
+from plimsoll.lab.steps.step import Look
 
 # $1: the dataset that is sent; then the command that prints the free bytes where it is received. Where there
 # is no such thing, another look says it.

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, ValidationError
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import sentence_of
-from plimsoll.lab.names.model import StrictModel
+from plimsoll.lab.names import StrictModel
 from plimsoll.lab.schedule import crontab, units
 from plimsoll.lab.schedule.calendar import Calendar, parsed
 

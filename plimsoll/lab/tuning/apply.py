@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.labels import is_own
+from plimsoll.lab.names import is_own
 from plimsoll.lab.tuning.current import absent, has_pool, read_current
 from plimsoll.lab.tuning.errors import TuningError
 from plimsoll.lab.tuning.journal import JournalPlace, journals_on, read_journal, remove_journal, write_journal

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Done, Machine
-from plimsoll.lab.names.model import StrictModel
+from plimsoll.lab.names import StrictModel
 from plimsoll.lab.tuning.errors import TuningError
 from plimsoll.lab.tuning.values import Value
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from plimsoll.lab.names.storage import OWN_DISK, PARTS
+from plimsoll.lab.names import OWN_DISK, PARTS
 from plimsoll.lab.tuning.plan import TunedValue, set_values
 from plimsoll.lab.tuning.settings import AT_ONCE, Tuning
 from plimsoll.lab.tuning.values import PropertyValue, QueueValue, SettingCommand

@@ -5,9 +5,16 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from plimsoll.common.units import Size
-from plimsoll.lab.names.model import StrictModel, explained_in
-from plimsoll.lab.names.properties import Compression, RecordSize, Switch, on_off
-from plimsoll.lab.names.storage import DatasetOrOwn, DeviceOrOwn
+from plimsoll.lab.names import (
+    Compression,
+    DatasetOrOwn,
+    DeviceOrOwn,
+    RecordSize,
+    StrictModel,
+    Switch,
+    explained_in,
+    on_off,
+)
 
 # Of the scheduler mq-deadline, in its own folder: a scheduler that is chosen anew starts with its defaults.
 SCHEDULERS_OWN = ("fifo_batch", "front_merges", "read_expire", "write_expire")

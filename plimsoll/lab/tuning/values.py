@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from plimsoll.lab.names.model import StrictModel
-from plimsoll.lab.names.storage import DatasetName, DeviceName
+from plimsoll.lab.names import DatasetName, DeviceName, StrictModel
 from plimsoll.lab.tuning.settings import SCHEDULERS_OWN, DatasetTuning, DiskTuning, VmTuning, ZfsTuning
 
 

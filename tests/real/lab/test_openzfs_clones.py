@@ -13,7 +13,7 @@ from plimsoll.lab.clones.qemu.disk import QemuDisk
 from plimsoll.lab.clones.qemu.settings import QemuSettings
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.disks.place import Place
-from plimsoll.lab.hosts.settings import HostSettings
+from plimsoll.lab.hosts import HostSettings
 from plimsoll.lab.machine import SshMachine
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import clear

@@ -21,8 +21,8 @@ from plimsoll.lab.clones.qemu.driver import Qemu
 from plimsoll.lab.clones.qemu.settings import QemuSettings
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.steps.remains import Remains
 from plimsoll.lab.steps.runner import StepRunner
+from plimsoll.lab.steps.step import Remains
 from tests.support import tinyguest
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, free_port, need

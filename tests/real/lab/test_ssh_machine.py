@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from plimsoll.common.ssh import Access
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.hosts.command import hosts
+from plimsoll.lab.hosts import hosts
 from plimsoll.lab.machine import SshMachine
 from tests.support.paths import ROOT
 from tests.support.sshd import Sshd
@@ -196,7 +196,7 @@ def test_an_interrupted_fleet_leaves_nothing_running(sshd: Sshd, access: Access,
     entries = [f"- {{name: web-{i}, key: {sshd.key}, {login}}}\n" for i in range(3)]
     (tmp_path / "hosts.yml").write_text("hosts:\n" + "".join(entries))
     (tmp_path / "pids").mkdir()
-    program = "import sys; from plimsoll.lab.hosts.command import hosts; hosts(sys.argv[1:])"
+    program = "import sys; from plimsoll.lab.hosts import hosts; hosts(sys.argv[1:])"
     script = f"touch {tmp_path}/pids/$$; exec sleep 900"
     arguments = ["run", "--hosts", str(tmp_path / "hosts.yml"), "--parallel", "2", "--", "sh", "-c", script]
     us = subprocess.Popen(

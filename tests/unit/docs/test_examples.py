@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.analysis.comparing.gates import read_gates
 from plimsoll.lab.experiment.settings import read_lab
-from plimsoll.lab.hosts.settings import read_hosts
+from plimsoll.lab.hosts import read_hosts
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples"

@@ -18,7 +18,7 @@ from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.disks.registry import disk
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from plimsoll.lab.steps.step import Command, Serve, Step, filled
 from tests.support.scripted_machine import ScriptedMachine
 

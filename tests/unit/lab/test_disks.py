@@ -15,7 +15,7 @@ from plimsoll.lab.disks.limits import FIND_GROUP, SET_LIMITS, joined
 from plimsoll.lab.disks.registry import AnyDisk, disk
 from plimsoll.lab.disks.zfs import START_DAEMON
 from plimsoll.lab.machine import LocalMachine, Machine
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from plimsoll.lab.steps.step import Command, Room, Step, filled, shown
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnyDisk)

@@ -14,11 +14,18 @@ from click.testing import CliRunner, Result
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.ssh import Access
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.hosts.choose import chosen
-from plimsoll.lab.hosts.command import hosts
-from plimsoll.lab.hosts.fleet import HostOutcome, run_everywhere
-from plimsoll.lab.hosts.settings import HostSettings, HostsFile, host_of, read_hosts
-from plimsoll.lab.hosts.show import outcome_lines, summary_lines
+from plimsoll.lab.hosts import (
+    HostOutcome,
+    HostSettings,
+    HostsFile,
+    chosen,
+    host_of,
+    hosts,
+    outcome_lines,
+    read_hosts,
+    run_everywhere,
+    summary_lines,
+)
 from plimsoll.lab.machine import Line, LocalMachine, Process
 from tests.support.paths import ROOT
 
@@ -241,10 +248,10 @@ def test_no_hosts_is_an_error_that_the_command_line_turns_into_2(monkeypatch: py
 def test_interrupted_it_ends_what_runs_and_says_what_was_not_done(tmp_path: Path) -> None:
     program = """
 import sys
-from plimsoll.lab.hosts import command, settings
+from plimsoll.lab.hosts import HostSettings, hosts
 from plimsoll.lab.machine import LocalMachine
-settings.HostSettings.machine = lambda host: LocalMachine(host.name)
-command.hosts(sys.argv[1:])
+HostSettings.machine = lambda host: LocalMachine(host.name)
+hosts(sys.argv[1:])
 """
     # Who runs second holds the pipe open for as long as it lives: opening and its end are what we wait for.
     pipe = tmp_path / "pipe"

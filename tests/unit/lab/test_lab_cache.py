@@ -19,7 +19,7 @@ from plimsoll.lab.disks.caches import CacheState, can_be_cold, with_caches
 from plimsoll.lab.disks.registry import disk
 from plimsoll.lab.experiment.caches import cache_facts
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from tests.support.paths import DOCS
 from tests.support.scripted_machine import ScriptedMachine
 

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import Done, Line, LocalMachine
-from plimsoll.lab.machine.guard import guarded
-from plimsoll.lab.machine.linesplit import LineSplit, text_of
+from plimsoll.lab.machine.process import LineSplit, guarded, text_of
 from tests.support.paths import ROOT
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.checked import read_checked
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
-from plimsoll.lab.hosts.settings import read_hosts
+from plimsoll.lab.hosts import read_hosts
 from plimsoll.scenarios.running.clonelist import read_config
 from tests.support.golden import GOLDEN
 from tests.support.paths import ROOT

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from plimsoll.lab.disks.place import DataLocation
-from plimsoll.lab.names.snapshots import checked_label, is_own_snapshot, snapshot_name
+from plimsoll.lab.names import checked_label, is_own_snapshot, snapshot_name
 from plimsoll.lab.saturators import SATURATORS, AnySaturator, aimed, fio, saturator
 from plimsoll.lab.saturators.backup_sinks import RepositorySink, StorageSink
 from plimsoll.lab.saturators.btrfs_send import BtrfsSend, BtrfsSource

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.names.labels import Label
+from plimsoll.lab.names import Label
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, filled, no_reference, shown
 

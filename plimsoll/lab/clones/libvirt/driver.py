@@ -12,8 +12,7 @@ from plimsoll.lab.clones.libvirt.xml import NAMESPACE, Base, clone_xml, read_bas
 from plimsoll.lab.disks.place import DataLocation, Place
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Room, Step
+from plimsoll.lab.steps.step import Command, Remains, Room, Step
 
 _SLACK_BYTES = 256 << 20
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from plimsoll.lab.clones.address import TargetUrl
 from plimsoll.lab.clones.guest import GuestSettings
-from plimsoll.lab.names.model import explained_in
+from plimsoll.lab.names import explained_in
 
 _DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]{0,99}")
 

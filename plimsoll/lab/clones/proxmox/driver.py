@@ -13,8 +13,7 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.proxmox import ProxmoxApi, connect
 from plimsoll.lab.proxmox.api import NEXT_ID
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Call, Step
+from plimsoll.lab.steps.step import Call, Remains, Step
 
 _PRISTINE = "pristine"  # the snapshot of the clone as it was made
 _SHORT_S = 120.0  # for tasks that move no data

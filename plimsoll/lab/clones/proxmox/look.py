@@ -6,7 +6,7 @@ from typing import Any
 from plimsoll.lab.clones.clone import Seen
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.names.storage import checked_dataset
+from plimsoll.lab.names import checked_dataset
 from plimsoll.lab.proxmox import ProxmoxApi
 from plimsoll.lab.proxmox.storages import dataset_of, folder_of, is_of_node, storage_facts
 from plimsoll.lab.proxmox.volumes import volumes_of

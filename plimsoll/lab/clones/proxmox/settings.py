@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from plimsoll.lab.clones.address import TargetUrl
 from plimsoll.lab.clones.guest import GuestSettings, StopTimeout
 from plimsoll.lab.clones.proxmox.guests import GuestName
-from plimsoll.lab.names.model import StrictModel, explained_in
+from plimsoll.lab.names import StrictModel, explained_in
 from plimsoll.lab.proxmox import ApiSettings
 
 _DISK = re.compile(r"(?:scsi(?:[12]?\d|30)|virtio(?:\d|1[0-5])|sata[0-5]|ide[0-3])")

@@ -7,8 +7,7 @@ from plimsoll.lab.clones.qemu.settings import QemuSettings
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Room, Step
+from plimsoll.lab.steps.step import Command, Remains, Room, Step
 
 _SLACK_BYTES = 256 << 20
 _MOST_S = 600.0

@@ -12,9 +12,7 @@ from plimsoll.lab.clones.qemu.settings import QemuSettings
 from plimsoll.lab.disks.limits import joined
 from plimsoll.lab.disks.place import DataLocation, Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.look import Look, by_step, port_is_free
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command, Serve, Step, fill
+from plimsoll.lab.steps.step import Command, Look, Remains, Serve, Step, by_step, fill, port_is_free
 
 _START_S = 120.0
 

@@ -7,7 +7,7 @@ from plimsoll.lab.disks.emulated_settings import EmulatedDisk
 from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.experiment.factors.settings import EVERY, Value
 from plimsoll.lab.experiment.together.members import full_name
-from plimsoll.lab.names.storage import OWN_DISK, PARTS
+from plimsoll.lab.names import OWN_DISK, PARTS
 from plimsoll.lab.tuning.settings import AT_ONCE
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from plimsoll.lab.clones.registry import DRIVERS
-from plimsoll.lab.hosts.settings import Name
-from plimsoll.lab.names.model import StrictModel
+from plimsoll.lab.hosts import Name
+from plimsoll.lab.names import StrictModel
 from plimsoll.lab.tuning.settings import DatasetTuning, DiskTuning, Tuning, VmTuning, ZfsTuning
 
 BACKEND = "backend"  # the factor that there is without saying so

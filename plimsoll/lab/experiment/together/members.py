@@ -6,8 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from plimsoll.common.validation import Location
-from plimsoll.lab.names.labels import LabName
-from plimsoll.lab.names.model import StrictModel
+from plimsoll.lab.names import LabName, StrictModel
 from plimsoll.lab.steps.step import no_reference
 
 Word = Annotated[str, AfterValidator(no_reference)]

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from plimsoll.lab.disks.place import Place
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.look import Look
-from plimsoll.lab.steps.remains import Remains
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Look, Remains
 
 LEAST_BYTES = 32 << 20  # that are worth being overwritten
 _WHOLE_MIB = 1 << 20

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from plimsoll.common.units import Size
-from plimsoll.lab.names.model import StrictModel
+from plimsoll.lab.names import StrictModel
 
 
 class PreconditionSettings(StrictModel):

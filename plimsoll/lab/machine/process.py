@@ -1,18 +1,58 @@
-"""A command under the guard, on whatever machine: the same for a local process and for one over SSH."""
+"""One command under the guard: started, read line by line, and ended with all that it left running.
+
+It is the same for a process here and for one over SSH.
+"""
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.machine.linesplit import LineSplit, text_of
-from plimsoll.lab.machine.machine import Done, Line
 
 _CHUNK_BYTES = 1 << 16
 _MOST_BYTES = 16 << 20  # that `run` keeps of a stream
 _MOST_LINES = 10_000  # that wait to be read; then the command waits
+_END = re.compile(rb"\r?\n|\r(?=[^\n])")  # at the end of a piece, a carriage return waits for what follows
+_LONGEST_BYTES = 1 << 16  # an endless line must not fill the memory: longer lines come in pieces
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ended. `status` is 128 + N where signal N ended it, as in a shell."""
+
+    command: tuple[str, ...]
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that a command wrote, without its end, and when it came (monotonic ns of this machine)."""
+
+    stream: Literal["out", "err"]
+    text: str
+    t_ns: int
+
+
+class Process(Protocol):
+    """A command that runs. It has a process group of its own, and no input."""
+
+    def lines(self) -> AsyncIterator[Line]:
+        """Yield what it writes as it comes, until it ends. Asked for again, it goes on where it was left."""
+        ...
+
+    async def wait(self) -> int:
+        """Return its status when it has ended. Output not read by `lines` is thrown away."""
+        ...
+
+    async def stop(self, grace_s: float = 5.0) -> int:
+        """End its whole process group: TERM, and KILL after `grace_s` seconds. Returns its status."""
+        ...
 
 
 class Reader(Protocol):
@@ -179,3 +219,89 @@ async def _some(reader: Reader) -> bytes:
         return await reader.read(_CHUNK_BYTES)
     except OSError:
         return b""
+
+
+# Its input is the line to the caller: a signal's name goes to the command's process group; its end (the
+# caller died, the connection broke) ends the group. $1 is the number of bytes that come first, as the
+# command's own input: they are kept in a file without a name, since the line must stay free; if they are
+# cut short, the command is not started.
+# The command is a background job, so it starts with SIGINT ignored: it is ended by TERM.
+# Once the command has ended, what is left of its group gets TERM, and KILL after 5 s.
+_GUARD = r"""_bytes=$1; shift
+exec 3<&0 4</dev/null
+if [ -n "$_bytes" ]; then
+    _file=$(mktemp) || exit 125
+    head -c "$_bytes" <&3 >"$_file"
+    exec 4<"$_file"
+    _came=$(wc -c <"$_file"); rm -f "$_file"
+    [ "$_came" -eq "$_bytes" ] || { echo "its input did not arrive completely" >&2; exit 125; }
+fi
+setsid "$@" <&4 3<&- 4<&- &
+_child=$!
+exec 4<&- >/dev/null 2>&1
+tell() { kill -s "$1" -- "-$_child" || kill -s "$1" "$_child"; } # it may have no group yet
+fade() {
+    _tenths=50
+    while [ "$_tenths" -gt 0 ] && kill -s 0 -- "-$_child"; do sleep 0.1; _tenths=$((_tenths - 1)); done
+    kill -s KILL -- "-$_child"
+}
+{
+    while read -r _signal; do tell "$_signal"; done
+    tell TERM
+    fade
+} <&3 &
+_listener=$!
+exec 3<&-
+wait "$_child"
+_status=$?
+kill -s TERM -- "-$_child" && fade
+kill "$_listener"
+exit "$_status"
+"""
+
+
+def guarded(command: Sequence[str], stdin_bytes: int | None, become: bool) -> list[str]:
+    """Return `command` under the guard; `stdin_bytes` of input come first, `become` makes it root. Pure."""
+    before = ["sudo", "-n", "--"] if become else []
+    return [*before, "sh", "-c", _GUARD, "sh", "" if stdin_bytes is None else str(stdin_bytes), *command]
+
+
+def text_of(data: bytes) -> str:
+    r"""Return `data` as text; what is no UTF-8 is spelled out (`\xff`)."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+class LineSplit:
+    """Takes pieces of bytes, and gives the lines that they complete.
+
+    What stands behind a carriage return, or before one that ends a piece, is given at once: a program writes
+    the end of that line only with its next one. If more of it comes, it is given again, whole.
+    """
+
+    def __init__(self) -> None:
+        self._rest = self._given = b""
+        self._is_progress = False  # the rest stands behind a carriage return
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the lines that `data` completes, without their ends."""
+        data, at, lines = self._rest + data, 0, list[bytes]()
+        for end in _END.finditer(data):
+            lines.append(data[at : end.start()])
+            at, self._is_progress = end.end(), end[0] == b"\r"
+        self._rest = data[at:]
+        if lines:
+            lines = lines[bool(self._given and lines[0] == self._given) :]
+            self._given = b""
+        while len(self._rest) > _LONGEST_BYTES:
+            lines.append(self._rest[:_LONGEST_BYTES])
+            self._rest = self._rest[_LONGEST_BYTES:]
+        begun = self._rest.removesuffix(b"\r")
+        if begun and begun != self._given and (self._is_progress or begun != self._rest):
+            lines.append(begun)
+            self._given = begun
+        return [text_of(line) for line in lines]
+
+    def end(self) -> list[str]:
+        """Return the last line where it had no end."""
+        rest, self._rest = self._rest.removesuffix(b"\r"), b""
+        return [text_of(rest)] if rest and rest != self._given else []

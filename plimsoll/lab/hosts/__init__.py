@@ -1,1 +1,0 @@
-"""A fleet: one command on many hosts at once."""

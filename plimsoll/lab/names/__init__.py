@@ -1,1 +1,0 @@
-"""Names of what the lab makes and touches: checked before they become part of a path or a command. Pure."""
