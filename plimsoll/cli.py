@@ -29,7 +29,7 @@ _COMMANDS = {
     "merge": "plimsoll.analysis.merging.command:merge",
     "run": "plimsoll.lab.experiment.run_command:run",
     "regress": "plimsoll.analysis.regress.regress:regress",
-    "report": "plimsoll.analysis.report.command:report",
+    "report": "plimsoll.analysis.report.report:report",
     "scenario": "plimsoll.scenarios.scenario:scenario",
     "schedule": "plimsoll.lab.schedule.command:schedule",
     "schema": "plimsoll.schema:schema",

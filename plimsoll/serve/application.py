@@ -18,11 +18,15 @@ from starlette.types import ASGIApp
 
 from plimsoll.analysis.report.cautions import cautions_of
 from plimsoll.analysis.report.charts import run_charts
-from plimsoll.analysis.report.differences import differences_table
-from plimsoll.analysis.report.facts import facts_of
-from plimsoll.analysis.report.headline import big_figures, footnote, sentence
-from plimsoll.analysis.report.own_figures import own_bigs, own_sentence
-from plimsoll.analysis.report.tables import measure_table, percentile_table, route_table, status_table
+from plimsoll.analysis.report.sections.headline import big_figures, footnote, own_bigs, own_sentence, sentence
+from plimsoll.analysis.report.sections.single_runs import (
+    facts_of,
+    measure_table,
+    percentile_table,
+    route_table,
+    status_table,
+)
+from plimsoll.analysis.report.sections.storage import differences_table
 from plimsoll.common.errors import PlimsollError, gravest_first
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.status.look import Watch

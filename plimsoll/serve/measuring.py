@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from plimsoll.analysis.evidence.run import Observation, Observer
-from plimsoll.analysis.report.backends import numbered
-from plimsoll.analysis.report.make import make_report
 from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.report import make_report
+from plimsoll.analysis.report.runs import numbered
 from plimsoll.analysis.statistics.run import RunFigures, measure
 from plimsoll.common.errors import DamagedFileError
 from plimsoll.rundir.directory import RunDirectory

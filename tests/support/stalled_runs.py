@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.report.backends import by_scenario, numbered
-from plimsoll.analysis.report.stalls import BackendStalls, stalls_of
+from plimsoll.analysis.report.runs import by_scenario, numbered
+from plimsoll.analysis.report.sections.slow_windows import BackendStalls, stalls_of
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.measured import measured_and_observed
 from tests.support.rundir import records, write_run

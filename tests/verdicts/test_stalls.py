@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from plimsoll.analysis.report.stalls import ALPHA
+from plimsoll.analysis.report.sections.slow_windows import ALPHA
 from tests.support import stalled_hosts
 from tests.verdicts.stalls import FULL, NOTHING, named_first
 

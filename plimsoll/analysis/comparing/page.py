@@ -12,7 +12,7 @@ from plimsoll.analysis.comparing.verdicts import GateVerdict
 from plimsoll.analysis.page.chart import Chart, Repeats, RunPoint, repeats_chart
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.page.shell import rendered
-from plimsoll.analysis.report.differences import TUNING_SAYS
+from plimsoll.analysis.report.sections.storage import TUNING_SAYS
 from plimsoll.common.units import ABSENT, count, significant
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -1,6 +1,11 @@
-"""Cautions about a comparison, over all runs of a report."""
+"""What is doubtful, missing or unfinished among several runs: cautions, each with its remedy."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 from plimsoll.analysis.evidence.agreement import side_findings
 from plimsoll.analysis.evidence.drives import drive_findings
@@ -8,14 +13,26 @@ from plimsoll.analysis.evidence.failedmeasures import Tries, measure_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.identity import identity_findings
 from plimsoll.analysis.evidence.storage import cache_findings, described, precondition_findings
-from plimsoll.analysis.report.backends import ScenarioRuns
 from plimsoll.analysis.report.cautions import Caution
+from plimsoll.analysis.report.host_subjects import ARC_HITS
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.phase_figures import ScenarioFigures
+from plimsoll.analysis.report.runs import BackendRuns, RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing
-from plimsoll.common.errors import Severity, gravest_first
-from plimsoll.common.units import listed
+from plimsoll.common.errors import RunDirectoryError, Severity, gravest_first
+from plimsoll.common.files import read_regular_lines
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import counted, listed, milliseconds, significant
+from plimsoll.rundir.discovery import is_run, is_together, subfolders
+from plimsoll.rundir.names import (
+    EVENTS_FILE,
+    EXPERIMENT_FILE,
+    HOST_FILE,
+    JOURNAL_FILE,
+    REQUESTS_FILE,
+    RUNS_FOLDER,
+)
+from plimsoll.rundir.together import ran_together
 
 _MOST_KEYS, _MOST_NAMED = 5, 8
 _OF_ALL = (  # said of the comparison too
@@ -23,6 +40,12 @@ _OF_ALL = (  # said of the comparison too
     FindingKind.SATURATOR_RETRIED,
     FindingKind.TARGET_DIED,
 )
+_MOST_APART = 1.05
+_MOST_MISSING = 4  # of a kind: more say no more
+_SLACK = timedelta(seconds=1)
+_LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of a journal, and of a line
+_MOST_UNDONE = 8  # failures that are named
+Line = dict[str, Any]
 
 
 def comparison_cautions(
@@ -162,3 +185,275 @@ def _host_files(figures: Sequence[ScenarioFigures]) -> list[Caution]:
         for repeat in backend.repeats
         if repeat.trouble
     ]
+
+
+def control_cautions(runs: Sequence[MeasuredRun]) -> list[Caution]:
+    """Return a caution where the medians of the downloads differ by more than 5 %; names are hostile.
+
+    A download within a crowd is compared with its like only.
+    """
+    by_scenario: dict[str, list[MeasuredRun]] = {}
+    for run in runs:
+        if run.directory.facts.is_control:
+            by_scenario.setdefault(run.directory.facts.scenario, []).append(run)
+    return [caution for scenario, of in by_scenario.items() for caution in _of(scenario, of)]
+
+
+def _of(scenario: str, runs: Sequence[MeasuredRun]) -> Iterator[Caution]:
+    medians_ms = {
+        run.name: median_ms
+        for run in runs
+        if (median_ms := run.statistics.samples["service"].figures_ms()["p50"])
+    }
+    if len(medians_ms) < 2:
+        return
+    fastest, slowest = (
+        min(medians_ms, key=lambda n: medians_ms[n]),
+        max(medians_ms, key=lambda n: medians_ms[n]),
+    )
+    ratio = medians_ms[slowest] / medians_ms[fastest]
+    if ratio <= _MOST_APART:
+        return
+    more = f"{100 * (ratio - 1):.0f} % more"
+    text = (
+        f"The control experiment differs: the {scenario} takes {milliseconds(medians_ms[slowest])} on "
+        f"{slowest} and {milliseconds(medians_ms[fastest])} on {fastest}, {more}. Either the file is read "
+        "from the disks and not from memory, or the network or the processors differ too: find out which "
+        "before you blame the storage for anything else."
+    )
+    yield Caution(Severity.WARN, text)
+
+
+def missing_cautions(
+    scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures], told: bool = False
+) -> list[Caution]:
+    """Return what is missing among all runs together, or cannot be. Texts are hostile.
+
+    `told`: that an experiment has not ended is said already.
+    """
+    runs = [run for scenario in scenarios for run in scenario.runs]
+    if len(runs) < 2:
+        return []
+    found = [*([] if told else _unfinished(runs)), *_uneven(scenarios), *_clocks(runs)]
+    found += [text for each in figures for text in _thinner(each)]
+    return [Caution(Severity.WARN, text) for text in found]
+
+
+def lost_in(folder: Path) -> list[str]:
+    """Return which directories in `folder` look like runs and are none (hostile); none where it is a run."""
+    if is_run(folder) or not folder.is_dir():
+        return []
+    found = []
+    try:
+        for path in (path for path in subfolders(folder) if not is_run(path)):
+            if is_together(path):
+                found += lost_in(path)
+            elif (path / REQUESTS_FILE).exists() or (path / EVENTS_FILE).exists():
+                found.append(f"{path}: run.json is missing, without which nothing of the run is known")
+            elif not any(path.iterdir()):
+                found.append(f"{path}: is empty: its run never began, or was removed")
+    except (OSError, RunDirectoryError):
+        return []
+    return found
+
+
+def _unfinished(runs: Sequence[MeasuredRun]) -> Iterator[str]:
+    planned: dict[str, int] = {}
+    there: dict[str, set[int]] = {}
+    for run in runs:
+        experiment = run.directory.facts.experiment
+        if experiment and experiment.of is not None and experiment.run is not None:
+            planned[experiment.name] = max(planned.get(experiment.name, 0), experiment.of)
+            there.setdefault(experiment.name, set()).add(experiment.run)
+    for name, of in planned.items():
+        if len(there[name]) < of:
+            yield (
+                f"{len(there[name])} of the {of} runs of experiment {name} are here. If it is not finished, "
+                "plimsoll run --resume ends it, and --retry-set-aside what was set aside."
+            )
+
+
+def _uneven(scenarios: Sequence[ScenarioRuns]) -> Iterator[str]:
+    for scenario in scenarios:
+        counts = [(b.name, len(b.runs)) for b in scenario.backends if b.runs[0].directory.facts.backend]
+        if len({count for _, count in counts}) > 1:
+            said = ", ".join(f"{count} of {name}" for name, count in counts)
+            yield f"{scenario.name} has not as many runs of each backend: {said}."
+
+
+def _clocks(runs: Sequence[MeasuredRun]) -> Iterator[str]:
+    timed = [(run, began) for run in runs if (began := run.directory.facts.started_at)]
+    timed.sort(key=lambda pair: pair[1])
+    overlapping = [
+        f"{other.name} began before {one.name} had ended, by the clock: they disturbed each other, or the "
+        "clocks disagree."
+        for (one, _), (other, began) in pairwise(timed)
+        if (ended := one.directory.facts.ended_at) and ended - began > _SLACK
+        if not ran_together(one.directory.facts, other.directory.facts)
+    ]
+    yield from overlapping[:_MOST_MISSING]
+    if len(overlapping) > _MOST_MISSING:
+        yield f"So did {counted(len(overlapping) - _MOST_MISSING, 'further run')}."
+    by_experiment: dict[str, list[int]] = {}
+    for run, _ in timed:
+        experiment = run.directory.facts.experiment
+        if experiment and experiment.run is not None:
+            numbers = by_experiment.setdefault(experiment.name, [])
+            if not (run.directory.facts.together and numbers[-1:] == [experiment.run]):
+                numbers.append(experiment.run)
+    for name, numbers in by_experiment.items():
+        if len(set(numbers)) == len(numbers) and numbers != sorted(numbers):
+            yield (
+                f"The runs of {name} began in another order than the experiment's, by the clock: some were "
+                "tried again later (--retry-set-aside), the clock was set, or clocks of machines disagree."
+            )
+
+
+def _thinner(figures: ScenarioFigures) -> Iterator[str]:
+    repeats = [repeat for each in figures.backends for repeat in each.repeats]
+    rows: list[tuple[Callable[[RepeatFigures], bool], str]] = [
+        (lambda r: bool(r.windows), "too few requests for a point in the scatter"),
+        (lambda r: len(r.disk.value) > 0, "no counters of its disks (host.csv)"),
+        (lambda r: len(r.send.value) > 0, "no throughput of a saturator"),
+    ]
+    if figures.saturated:
+        rows.append((lambda r: r.run.saturation is not None, "no saturator at all"))
+    for there, what in rows:
+        without = [repeat.run.name for repeat in repeats if not there(repeat)]
+        if without and len(without) < len(repeats):
+            shown = ", ".join(without[:_MOST_MISSING])
+            more = f" and {len(without) - _MOST_MISSING} more" if len(without) > _MOST_MISSING else ""
+            have = "has" if len(without) == 1 else "have"
+            yield f"{shown}{more} {have} {what}, unlike the other runs of {figures.scenario.name}."
+
+
+def midway(runs: Sequence[MeasuredRun]) -> list[str]:
+    """Return what the experiments of `runs` have not done, a sentence each (hostile)."""
+    said: list[str] = []
+    for folder in _folders(runs):
+        of = [
+            experiment.of
+            for run in runs
+            if run.directory.path.resolve().is_relative_to(folder / RUNS_FOLDER)
+            and (experiment := run.directory.facts.experiment)
+            and experiment.of is not None
+        ]
+        try:
+            done = {path.name for path in subfolders(folder / RUNS_FOLDER)}
+            journal = list(_lines(folder / JOURNAL_FILE))
+        except (RunDirectoryError, FileNotFoundError):
+            continue
+        said += undone(folder.name, done, max(of, default=None), journal)
+    return said
+
+
+def undone(name: str, done: set[str], total: int | None, journal: Sequence[Line]) -> list[str]:
+    """Return what an experiment has not done: `done` are its finished runs, of `total`. Pure."""
+    has_ended = [line["what"] for line in journal if line.get("what") in ("begun", "ended")][-1:] == ["ended"]
+    if has_ended and (total is None or len(done) >= total):
+        return []
+    of = f"{len(done):,} of {total:,} runs" if total is not None else counted(len(done), "run")
+    first = (
+        f"{name} ended with {of}."
+        if has_ended
+        else f"This is not the end: {name} has finished {of}, and has not ended."
+    )
+    return [first, *(printable(text) for text in (*_aside(journal), *_failed(done, journal)))]
+
+
+def _aside(journal: Sequence[Line]) -> Iterator[str]:
+    found: dict[str, str] = {}
+    for line in journal:
+        if line.get("what") == "tried again":
+            found.clear()
+        elif line.get("what") == "set aside":
+            scenario = f"{line['scenario']} on " if line.get("scenario") else ""
+            found[f"{scenario}{line.get('backend')}"] = _reason(line)
+    yield from (f"Set aside: {name}: {why}." for name, why in found.items())
+
+
+def _failed(done: set[str], journal: Sequence[Line]) -> Iterator[str]:
+    found = {
+        str(line.get("run")): _reason(line)
+        for line in journal
+        if line.get("what") == "run failed" and line.get("run") not in done
+    }
+    for name, why in list(found.items())[:_MOST_UNDONE]:
+        yield f"Failed, and not done since: {name}: {why}."
+    if len(found) > _MOST_UNDONE:
+        yield f"So did {counted(len(found) - _MOST_UNDONE, 'further run')}."
+
+
+def _reason(line: Line) -> str:
+    return str(line.get("why", "")).partition("\n")[0].rstrip(".")
+
+
+def _folders(runs: Sequence[MeasuredRun]) -> list[Path]:
+    """Return the folders of the experiments of `runs`, each once."""
+    inside = [path for run in runs for path in run.directory.path.resolve().parents[:2]]
+    found = dict.fromkeys(path.parent for path in inside if path.name == RUNS_FOLDER)
+    return [folder for folder in found if (folder / EXPERIMENT_FILE).is_file()]
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    for data in read_regular_lines(path, _LARGEST_BYTES, _LONGEST_BYTES):
+        try:
+            value = json.loads(data)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def has_arc(run: MeasuredRun) -> bool:
+    """Return whether the observers know anything of the run's ARC."""
+    hits = run.host.samples.columns.get(ARC_HITS)
+    return hits is not None and bool((hits >= 0).any())
+
+
+def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
+    """Return a note on the backends that lie on ZFS and were observed, but have no figures of their cache."""
+    by_name: dict[str, list[MeasuredRun]] = {}
+    for scenario in scenarios:
+        for backend in scenario.backends:
+            if _is_zfs(backend):
+                by_name.setdefault(backend.name, []).extend(backend.runs)
+    names = [
+        name
+        for name, runs in by_name.items()
+        if any((run.directory.path / HOST_FILE).exists() for run in runs)
+        and not any(has_arc(run) for run in runs)
+    ]
+    if not names:
+        return []
+    lie, their = ("lies", "its cache") if len(names) == 1 else ("lie", "their caches")
+    text = (
+        f"{listed(names)} {lie} on ZFS, but nothing is known of {their} (ARC): zfs-fuse has no arcstats, or "
+        "they were not observed."
+    )
+    return [Caution(Severity.NOTE, text)]
+
+
+def _is_zfs(backend: BackendRuns) -> bool:
+    return any(
+        run.directory.facts.storage and run.directory.facts.storage.facts.get("pools") for run in backend.runs
+    )
+
+
+def compress_ratios(runs: Sequence[MeasuredRun]) -> dict[str, str]:
+    """Return how well each backend's data compress, by its name (hostile).
+
+    `1.4`, or the span of its runs and datasets.
+    """
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        storage = run.directory.facts.storage
+        datasets = storage.facts.get("datasets") if storage and run.directory.facts.backend else None
+        for dataset in datasets if isinstance(datasets, list) else ():
+            ratio = dataset.get("compress_ratio") if isinstance(dataset, dict) else None
+            if isinstance(ratio, int | float) and not isinstance(ratio, bool) and ratio > 0:
+                found.setdefault(run.backend, []).append(float(ratio))
+    return {
+        name: " to ".join(dict.fromkeys(significant(edge) for edge in (min(ratios), max(ratios))))
+        for name, ratios in found.items()
+    }

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.evidence.poolwork import named_facts
-from plimsoll.analysis.report.host_counters import LATENCY
+from plimsoll.analysis.report.host_subjects import LATENCY
 from plimsoll.analysis.report.measured_run import MeasuredRun
 
 # What is beyond was written by no observer of ours.

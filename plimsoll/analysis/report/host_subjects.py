@@ -1,15 +1,67 @@
 """The registry of all that observers know of a host (docs/observers.md): subjects, and their rows.
 
 A line here is drawn in the report, has a limit beyond which it stands out, and may be what slow windows have
-in common: analysis/report/host_rows.py has the type.
+in common: analysis/report/host_rows.py has the type. What it names of host.csv is read once a run.
 """
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 
-from plimsoll.analysis.report.host_pools import GROUPS, INTENT, VDEVS, WAITS, WORK
-from plimsoll.analysis.report.host_rows import Depth, HostRow, Subject
+from plimsoll.analysis.evidence.poolwork import is_pool_work
+from plimsoll.analysis.report.host_rows import GROUPS, INTENT, VDEVS, WAITS, WORK, Depth, HostRow, Subject
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.hostfile import HostSamples, read_samples
+from plimsoll.rundir.names import HOST_FILE
 
 _GIB, _MB = float(1 << 30), 1e6
+_ARC = Subject(
+    "arc",
+    "What ZFS's cache had",
+    "ARC is ZFS's cache in memory, and its target (dotted) the size that it may have. Hits: what share of "
+    "the reads that reached it, it had; the others went to the disks.",
+    (
+        HostRow(
+            "ARC hits (%)",
+            "ARC hits",
+            "%",
+            r"arcstats\.hit_percent",
+            0.05,
+            moves=True,
+            alarm="falls",
+            at=0.1,
+            bad="low",
+            depth=Depth.MEMORY,
+        ),
+        HostRow(
+            "ARC size (GiB)",
+            "ARC size",
+            "GiB",
+            r"arcstats\.size_bytes",
+            0.1,
+            _GIB,
+            moves=True,
+            alarm="falls",
+            at=0.25,
+            beside=r"arcstats\.target_bytes",
+            bad="low",
+            depth=Depth.MEMORY,
+        ),
+        HostRow("misses/s", "ARC misses", "/s", r"arcstats\.misses_per_s", 50, depth=Depth.MEMORY),
+        HostRow(
+            "throttled/s",
+            "reads that ARC throttled",
+            "/s",
+            r"arcstats\.throttled_per_s",
+            0.5,
+            alarm="rises",
+            at=1.0,
+            depth=Depth.MEMORY,
+        ),
+    ),
+)
+LATENCY = re.compile(r"diskstats\.(.+)_read_latency_ms", re.DOTALL)
+ARC_HITS = "arcstats.hit_percent"
 
 
 def _percent(
@@ -48,6 +100,8 @@ _CPU = Subject(
         HostRow("blocked tasks", "blocked tasks", "", r"cpu\.blocked_count", 3, alarm="rises", at=8),
     ),
 )
+
+
 _PRESSURE = Subject(
     "pressure",
     "Pressure: who had to wait",
@@ -62,6 +116,8 @@ _PRESSURE = Subject(
         _percent("CPU, some", "CPU pressure", r"pressure\.cpu_some_percent", 20, 50),
     ),
 )
+
+
 _MEMORY = Subject(
     "memory",
     "The memory",
@@ -117,51 +173,8 @@ _MEMORY = Subject(
         ),
     ),
 )
-_ARC = Subject(
-    "arc",
-    "What ZFS's cache had",
-    "ARC is ZFS's cache in memory, and its target (dotted) the size that it may have. Hits: what share of "
-    "the reads that reached it, it had; the others went to the disks.",
-    (
-        HostRow(
-            "ARC hits (%)",
-            "ARC hits",
-            "%",
-            r"arcstats\.hit_percent",
-            0.05,
-            moves=True,
-            alarm="falls",
-            at=0.1,
-            bad="low",
-            depth=Depth.MEMORY,
-        ),
-        HostRow(
-            "ARC size (GiB)",
-            "ARC size",
-            "GiB",
-            r"arcstats\.size_bytes",
-            0.1,
-            _GIB,
-            moves=True,
-            alarm="falls",
-            at=0.25,
-            beside=r"arcstats\.target_bytes",
-            bad="low",
-            depth=Depth.MEMORY,
-        ),
-        HostRow("misses/s", "ARC misses", "/s", r"arcstats\.misses_per_s", 50, depth=Depth.MEMORY),
-        HostRow(
-            "throttled/s",
-            "reads that ARC throttled",
-            "/s",
-            r"arcstats\.throttled_per_s",
-            0.5,
-            alarm="rises",
-            at=1.0,
-            depth=Depth.MEMORY,
-        ),
-    ),
-)
+
+
 _DISKS = Subject(
     "disks",
     "The disks",
@@ -187,6 +200,8 @@ _DISKS = Subject(
     ),
     "disks",
 )
+
+
 _POOLS = Subject(
     "pools",
     "The pool",
@@ -199,6 +214,8 @@ _POOLS = Subject(
     ),
     "pools",
 )
+
+
 _FSYNC = Subject(
     "fsync",
     "What a database waits for",
@@ -219,6 +236,8 @@ _FSYNC = Subject(
         ),
     ),
 )
+
+
 _MARIADB = Subject(
     "mariadb",
     "MariaDB",
@@ -311,6 +330,8 @@ _MARIADB = Subject(
         ),
     ),
 )
+
+
 _PHP = Subject(
     "php",
     "PHP",
@@ -361,6 +382,7 @@ _PHP = Subject(
     ),
 )
 
+
 SUBJECTS = (
     _CPU,
     _PRESSURE,
@@ -377,3 +399,37 @@ SUBJECTS = (
     _MARIADB,
     _PHP,
 )
+
+
+_DRAWN = [
+    re.compile(pattern, re.DOTALL)
+    for subject in SUBJECTS
+    for row in subject.rows
+    for pattern in (row.column, row.beside)
+    if pattern
+]
+
+
+@dataclass(frozen=True)
+class HostCounters:
+    """What the observers counted, as far as a report shows it; `trouble` says why it cannot be read."""
+
+    samples: HostSamples
+    trouble: str | None = None
+
+
+def counters_of(run: RunDirectory) -> HostCounters:
+    """Read host.csv of `run`; it holds nothing where there is none, or where it is damaged."""
+    try:
+        return HostCounters(read_samples(run.path / HOST_FILE, _is_shown))
+    except RunDirectoryError as error:
+        return HostCounters(HostSamples(), str(error))
+
+
+def _is_shown(name: str) -> bool:
+    return (
+        name == ARC_HITS
+        or bool(LATENCY.fullmatch(name))
+        or is_pool_work(name)
+        or any(each.fullmatch(name) for each in _DRAWN)
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 from plimsoll.analysis.comparing.comparison import Comparison, compare, judged_sides
 from plimsoll.analysis.comparing.gates import read_gates
 from plimsoll.analysis.comparing.sides import open_sides
-from plimsoll.analysis.report.against_log import held_against
+from plimsoll.analysis.report.sections.against_log import held_against
 from plimsoll.analysis.signoff.manifest import (
     DATA,
     EVIDENCE,

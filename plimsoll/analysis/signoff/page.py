@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from plimsoll.analysis.charts.against_log import against_log_chart
 from plimsoll.analysis.comparing.comparison import Comparison
 from plimsoll.analysis.comparing.decision import percent
 from plimsoll.analysis.comparing.page import TEMPLATES as COMPARING
@@ -18,7 +17,11 @@ from plimsoll.analysis.comparing.page import (
 )
 from plimsoll.analysis.comparing.phase_table import phase_table
 from plimsoll.analysis.page.shell import rendered
-from plimsoll.analysis.report.against_log import against_log_cautions, against_log_table
+from plimsoll.analysis.report.sections.against_log import (
+    against_log_cautions,
+    against_log_chart,
+    against_log_table,
+)
 from plimsoll.analysis.signoff.evidence import (
     circumstances_table,
     download_table,

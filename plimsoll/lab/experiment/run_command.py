@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.report import make_report
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.notify import channel_options

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser
 
-from plimsoll.analysis.report.make import Report
+from plimsoll.analysis.report.contents import Report
 from tests.support.chromium import Opened
 from tests.unit.report.test_report_many import many  # noqa: F401 a fixture
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.signoff.evidence import scenarios_table
 from tests.support.comparable import change, judged, runs_of, write_both
 from tests.unit.report.test_comparison import text_of

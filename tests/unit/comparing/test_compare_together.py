@@ -9,7 +9,7 @@ import pytest
 from plimsoll.analysis.comparing.comparison import Comparison, compare
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.regress.intake import select_runs
-from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.signoff.evidence import scenarios_table
 from plimsoll.rundir.discovery import name_of, open_runs, place_of, runs_in
 from tests.support.comparable import STEADY, instant, write_comparable

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.charts.against_log import against_log_chart
-from plimsoll.analysis.report.against_log import against_log_cautions, held_against
+from plimsoll.analysis.report.sections.against_log import (
+    against_log_cautions,
+    against_log_chart,
+    held_against,
+)
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory

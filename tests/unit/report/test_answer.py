@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.report.make import Report, make_report
+from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.report import make_report
 from plimsoll.cli import main
 from tests.support.experiment import FAST, SLOW, rewrite, write_experiment
 from tests.support.rundir import records, write_run

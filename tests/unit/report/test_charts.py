@@ -1,13 +1,14 @@
-"""A chart is one file and one line of analysis/report/charts.py."""
+"""A chart is one file and one line of analysis/report/charts/__init__.py."""
 
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.charts.style import Run, span_shapes
 from plimsoll.analysis.page.chart import TimeUnit, apart, in_lines
 from plimsoll.analysis.report import charts, make_report
+from plimsoll.analysis.report.charts.over_time import span_shapes
+from plimsoll.analysis.report.measured_run import Run
 from plimsoll.rundir.events import Span
 from tests.support.rundir import traffic, write_run
 

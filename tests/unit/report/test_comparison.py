@@ -9,8 +9,9 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from plimsoll.analysis.report.differences import differences_json
-from plimsoll.analysis.report.make import Report, make_report
+from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.report import make_report
+from plimsoll.analysis.report.sections.storage import differences_json
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
 from tests.support.experiment import DISK, FAST, SLOW, rewrite, write_experiment, write_one

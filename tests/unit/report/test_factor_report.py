@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.report.make import Report, make_report
+from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.report import make_report
 from tests.support.experiment import rewrite, write_experiment
 from tests.support.factorial import write_factorial
 from tests.unit.report.test_comparison import figures_of, text_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.analysis.report.factor_sweep import SweepLevel, goal_sentence, in_order, is_rate, number_of
+from plimsoll.analysis.report.factors import SweepLevel, goal_sentence, in_order, is_rate, number_of
 from plimsoll.analysis.statistics.factors import Estimate
 
 GOAL_MS = 800.0

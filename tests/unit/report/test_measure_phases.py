@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from plimsoll.analysis.page.chart import MISSING
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.command import report
-from plimsoll.analysis.report.make import Report
-from plimsoll.analysis.report.measure_medians import medians_of
+from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.report import report
+from plimsoll.analysis.report.sections.phases import medians_of
 from plimsoll.analysis.statistics.measurephases import began_ns, measures_by_phase
 from plimsoll.analysis.statistics.outcome import outcome_lines
 from plimsoll.analysis.statistics.phasewindows import PhaseWindow, line_of

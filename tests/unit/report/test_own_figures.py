@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.charts.bars import Bars, Level, bars_chart
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.own_figures import main_measure, own_bigs, own_line, own_sentence
+from plimsoll.analysis.report.charts.scripted import Bars, Level, bars_chart
+from plimsoll.analysis.report.sections.headline import main_measure, own_bigs, own_line, own_sentence
 from plimsoll.analysis.statistics.outcome import outcome_lines
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.request import Request

@@ -11,8 +11,8 @@ import plotly.graph_objects as go
 import pytest
 
 from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.report.contents import page
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.page import page
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.hostile import plotly_text, printable, script_json
 from plimsoll.rundir.directory import RunDirectory

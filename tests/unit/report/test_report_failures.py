@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.report.headline import sentence
-from plimsoll.analysis.report.make import Report, make_report
+from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.report import make_report
+from plimsoll.analysis.report.sections.headline import sentence
 from plimsoll.cli import main
 from tests.support.rundir import records, write_run
 

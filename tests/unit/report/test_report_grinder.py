@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.grinder import pooled
+from plimsoll.analysis.report.sections.single_runs import pooled
 from plimsoll.analysis.statistics.routes import GrinderRow
 from tests.support.experiment import write_experiment
 from tests.support.rundir import records, write_run

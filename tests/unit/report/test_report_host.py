@@ -12,11 +12,10 @@ import plotly.graph_objects as go
 import pytest
 
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.host_alarms import weight_of
-from plimsoll.analysis.report.host_bins import Binned, PhaseMean, RowFigures, TimeBins
+from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.host_rows import HostRow
 from plimsoll.analysis.report.host_subjects import SUBJECTS
-from plimsoll.analysis.report.make import Report
+from plimsoll.analysis.report.sections.host import Binned, PhaseMean, RowFigures, TimeBins, weight_of
 from plimsoll.common.files import read_regular_lines
 from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment
 from tests.support.hosts import OBSERVER_FAILED_S, arc_reclaim, healthy, write_host

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.report import make_report
 from tests.support.rundir import records, write_run
 
 

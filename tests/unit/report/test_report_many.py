@@ -7,8 +7,7 @@ import pytest
 
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.cautions import Caution
-from plimsoll.analysis.report.groups import said_once
-from plimsoll.analysis.report.make import Report
+from plimsoll.analysis.report.contents import Report, said_once
 from plimsoll.common.errors import Severity
 from tests.support.experiment import rewrite, write_experiment
 from tests.support.rundir import records, write_run

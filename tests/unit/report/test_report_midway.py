@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.report.make import make_report
-from plimsoll.analysis.report.midway import undone
+from plimsoll.analysis.report.comparison_cautions import undone
+from plimsoll.analysis.report.report import make_report
 from tests.support.experiment import FAST, SLOW, write_one
 
 BEGUN, ENDED = {"what": "begun"}, {"what": "ended"}

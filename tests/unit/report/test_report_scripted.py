@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.charts.vitals import VITALS
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.make import Report
-from plimsoll.analysis.report.values import measured
+from plimsoll.analysis.report.charts.scripted import VITALS
+from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.measured_run import measured
 from plimsoll.rundir.events import Event
 from tests.support.scripted_runs import (
     PAGES,

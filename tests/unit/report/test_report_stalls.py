@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.host_rows import HostRow
 from plimsoll.analysis.report.host_subjects import SUBJECTS
-from plimsoll.analysis.report.stall_words import in_words
+from plimsoll.analysis.report.sections.slow_windows import in_words
 from plimsoll.cli import main
 from tests.support import stalled_hosts
 from tests.support.paths import DOCS

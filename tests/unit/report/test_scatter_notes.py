@@ -2,8 +2,8 @@
 
 import pytest
 
-from plimsoll.analysis.charts.scatter import Scatter, Shown, scatter_chart
 from plimsoll.analysis.page.chart import MISSING, Missing
+from plimsoll.analysis.report.charts.scatter import Scatter, Shown, scatter_chart
 from plimsoll.analysis.statistics.phasewindows import PhaseWindow
 
 TOO_FEW = "768 requests a run: too few, a p99.9 takes 1,000"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.report.control import control_cautions
-from plimsoll.analysis.report.make import make_report
+from plimsoll.analysis.report.comparison_cautions import control_cautions
 from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.rundir import records, write_run

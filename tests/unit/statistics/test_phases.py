@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from plimsoll.analysis.report.backends import by_scenario, numbered
 from plimsoll.analysis.report.host_series import disk_latency_of, send_of
-from plimsoll.analysis.report.make import make_report
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.phase_figures import ScenarioFigures, figures_of_scenario
+from plimsoll.analysis.report.report import make_report
+from plimsoll.analysis.report.runs import ScenarioFigures, by_scenario, figures_of_scenario, numbered
 from plimsoll.analysis.statistics.phases import PHASES, PhaseSlices
 from plimsoll.analysis.statistics.phasewindows import line_of, make_phase_windows
 from plimsoll.rundir.directory import RunDirectory

@@ -1,0 +1,78 @@
+"""The charts of a report in the order of the page: to add one, write its function, and name it below.
+
+A function returns a chart, several, or None where it has nothing to show.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.report.charts.over_time import lag_chart, tail_chart, throughput_chart
+from plimsoll.analysis.report.charts.scatter import scatter_of
+from plimsoll.analysis.report.charts.scripted import (
+    is_scripted,
+    measures_by_phase_chart,
+    page_vitals_chart,
+    phases_chart,
+    rates_chart,
+    steps_chart,
+)
+from plimsoll.analysis.report.charts.spread import (
+    curves_of,
+    heat_charts,
+    heat_of,
+    percentile_chart,
+    repeats_of,
+)
+from plimsoll.analysis.report.charts.warming import warming_of
+from plimsoll.analysis.report.measured_run import MeasuredRun, Run
+from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns
+
+Drawn = Chart | Sequence[Chart] | None
+# Of runs, each by itself, over time: drawn where no backend has more than one run.
+RUN_CHARTS: list[Callable[[Sequence[Run]], Drawn]] = [
+    tail_chart,
+    percentile_chart,
+    heat_charts,
+    throughput_chart,
+    lag_chart,
+]
+# Of a scripted scenario, also of one run. The text ends the title, and names the scenario among several.
+STEP_CHARTS: list[Callable[[ScenarioRuns, str], Drawn]] = [
+    measures_by_phase_chart,
+    phases_chart,
+    page_vitals_chart,
+    steps_chart,
+    rates_chart,
+]
+# Of one scenario on its backends, where there are several runs.
+BACKEND_CHARTS: list[Callable[[ScenarioFigures, str], Drawn]] = [
+    scatter_of,
+    curves_of,
+    heat_of,
+    repeats_of,
+    warming_of,
+]
+
+
+def run_charts(runs: Sequence[MeasuredRun]) -> list[Chart]:
+    """Return the charts of single runs."""
+    known = [run.as_chart_run() for run in runs]
+    return _charts(draw(known) for draw in RUN_CHARTS)
+
+
+def step_charts(scenario: ScenarioRuns, of: str) -> list[Chart]:
+    """Return the charts of a scripted scenario; none of a replay. `of` ends the titles."""
+    return _charts(draw(scenario.few, of) for draw in STEP_CHARTS) if is_scripted(scenario) else []
+
+
+def backend_charts(figures: ScenarioFigures, of: str) -> list[Chart]:
+    """Return the charts that compare the backends of a scenario. `of` ends the titles."""
+    return _charts(draw(figures, of) for draw in BACKEND_CHARTS)
+
+
+def _charts(drawn: Iterable[Drawn]) -> list[Chart]:
+    found: list[Chart] = []
+    for each in drawn:
+        if each is not None:
+            found += [each] if isinstance(each, Chart) else each
+    return found

@@ -1,0 +1,186 @@
+"""`plimsoll report`: run directories become one page."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from plimsoll.analysis.evidence.run import Observer
+from plimsoll.analysis.page.shell import FORMATS, draw_pictures, write_page
+from plimsoll.analysis.report.comparison_cautions import lost_in, midway
+from plimsoll.analysis.report.contents import Report, page
+from plimsoll.analysis.report.runs import by_scenario, figures_of_scenario, numbered
+from plimsoll.analysis.report.sections.against_log import held_against
+from plimsoll.analysis.report.sections.slow_windows import ScenarioStalls, stalls_of
+from plimsoll.analysis.report.sections.storage import read_fileio, read_rounds
+from plimsoll.analysis.statistics.run import measure
+from plimsoll.common.errors import OutputError, RunDirectoryError
+from plimsoll.common.hostile import printable
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.units import counted
+from plimsoll.rundir.discovery import OpenedRuns, is_run, is_together, open_runs, place_of, runs_folder
+from plimsoll.rundir.names import FACTS_FILE, REPORT_FILE, ROUNDS_FILE, RUNS_FOLDER
+
+Progress = Callable[[int, int], None]
+_FILEIO = "fileio*.json*"
+
+
+def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[str]:
+    wanted = [] if value is None else [part.strip() for part in value.split(",")]
+    if strange := [part for part in wanted if part not in FORMATS]:
+        raise click.BadParameter(f"{printable(strange[0])!r} is no format; there are {' and '.join(FORMATS)}")
+    return [name for name in FORMATS if name in wanted]
+
+
+@click.command()
+@click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Where to write the report. Default: report.html in the first DIR.",
+)
+@click.option(
+    "--against-log",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Hold replays against their log, which plimsoll import accesslog made DIR of.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON on standard output.")
+@click.option(
+    "--figures",
+    metavar="svg,png",
+    callback=_formats,
+    help="Also save each chart in report-figures/ beside the report, as svg, png or both.",
+)
+@progress_option
+def report(
+    directories: tuple[Path, ...],
+    out: Path | None,
+    against_log: Path | None,
+    as_json: bool,
+    figures: list[str],
+    progress: bool | None,
+) -> None:
+    """Write a report on one or more run directories: one HTML file that needs no network.
+
+    A folder of run directories stands for those in it. DIR can also be a file that plimsoll fileio wrote.
+
+    \b
+    Examples:
+        plimsoll report results/latest
+        plimsoll report results/nvme results/sata --out comparison.html
+        plimsoll report experiments/one-machine
+        plimsoll report results/nvme results/sata results/fileio.jsonl
+        plimsoll report results/latest --figures svg,png
+        plimsoll report results/replay --against-log results/imported
+        plimsoll report results/latest --json | jq '.runs[0].response_ms'
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    with progress_bar("reading", "requests", is_shown(progress)) as advance:
+        made = make_report(directories, out, advance, against_log)
+    if as_json:
+        click.echo(json.dumps(made.as_json(), indent=2, allow_nan=False))
+    else:
+        click.echo("\n".join(made.lines()))
+    if figures:
+        pictures = draw_pictures(made.path, figures)
+        if not as_json:
+            folder = printable(str(pictures[0].parent), 4096)
+            click.echo(f"figures: {folder} ({counted(len(pictures), 'file')})")
+
+
+def make_report(
+    paths: Sequence[Path],
+    out: Path | None = None,
+    progress: Progress = lambda *_: None,
+    against_log: Path | None = None,
+) -> Report:
+    """Read the run directories `paths` and write one report on all of them.
+
+    A folder of run directories stands for those in it, and an experiment's folder for its runs. Results of
+    `plimsoll fileio` are drawn too, where they are among `paths` or lie in such a folder. Written to `out`,
+    by default `report.html` in the first of `paths`, whole or not at all. `progress` is called with the
+    number of records read so far and that of all runs. Replays are held against `against_log`, the imported
+    log that they replay, where it is given. Raises PlimsollError.
+    """
+    subjects = subjects_of(paths)
+    fileio, rounds = read_fileio(subjects.fileio), read_rounds(subjects.rounds)
+    if not subjects.runs and fileio.is_empty:
+        raise RunDirectoryError("\n".join(fileio.troubles))
+    found = open_runs(subjects.runs) if subjects.runs else OpenedRuns([], set(), [])
+    directories, unreadable = found.runs, list(found.unreadable)
+    unreadable += [lost for path in subjects.runs for lost in lost_in(path)]
+    target = out or (paths[0].parent if paths[0].is_file() else paths[0]) / REPORT_FILE
+    if target.is_dir():
+        raise OutputError(f"{target}: is a directory; give the name of a file with --out")
+    total, read = sum(run.requests.count for run in directories), 0
+
+    def advance(records: int) -> None:
+        nonlocal read
+        read += records
+        progress(read, total)
+
+    several = len(directories) > 1
+    measured = []
+    for run in directories:
+        try:
+            observer = Observer(run)
+            figures = measure(run, advance, compared=several, watch=observer.watch).condensed()
+            measured.append((run, figures, observer.observation()))
+        except RunDirectoryError as error:
+            if run.path in found.named or len(directories) == 1:
+                raise
+            unreadable.append(str(error))
+    if subjects.runs and not measured:
+        raise RunDirectoryError("\n".join(unreadable))
+    runs = numbered(measured)
+    compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
+    unfinished = midway(runs)
+    found_stalls = [(each, stalls_of(each)) for each in by_scenario(runs)]
+    stalls = [ScenarioStalls(scenario, backends) for scenario, backends in found_stalls if backends]
+    held = held_against(against_log, directories) if against_log else []
+    write_page(target, page(runs, compared, unreadable, fileio, unfinished, rounds, stalls, held))
+    cells, syncs = fileio.cells, fileio.syncs
+    return Report(target, runs, compared, unreadable, cells, unfinished, rounds, stalls, syncs, held)
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The places to look for runs in, the files of fileio, and those with rounds of preconditioning."""
+
+    runs: list[Path]
+    fileio: list[Path]
+    rounds: list[Path]
+
+
+def subjects_of(paths: Sequence[Path]) -> Subjects:
+    """Tell run directories and folders from files of fileio, and find those that lie in the folders.
+
+    An experiment's folder stands for its `runs`; what `plimsoll fileio` left in it, or in any other folder of
+    runs, counts as named.
+    """
+    runs: list[Path] = []
+    fileio: list[Path] = []
+    rounds: list[Path] = []
+    for path in paths:
+        if path.is_file() and path.suffix in (".json", ".jsonl") and path.name != FACTS_FILE:
+            fileio.append(path)
+            continue
+        runs.append(runs_folder(path))
+        fileio += _lying_in(path, _FILEIO)
+        rounds += _lying_in(path, ROUNDS_FILE)
+    return Subjects(runs, list(dict.fromkeys(fileio)), list(dict.fromkeys(rounds)))
+
+
+def _lying_in(path: Path, named: str) -> list[Path]:
+    if is_run(path) or is_together(path):  # only its experiment's folder may hold any
+        folder = (place_of(path) if is_run(path) else path.absolute()).parent
+        return _files(folder.parent, named) if folder.name == RUNS_FOLDER else []
+    folder = path.absolute()
+    return _files(folder, named) + (_files(folder.parent, named) if folder.name == RUNS_FOLDER else [])
+
+
+def _files(folder: Path, named: str) -> list[Path]:
+    return sorted(path for path in folder.glob(named) if path.is_file())

@@ -1,0 +1,1 @@
+"""The sections of a report, in files: what each shows, in words, tables and figures."""

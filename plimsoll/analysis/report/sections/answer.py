@@ -1,0 +1,406 @@
+"""Which backend is faster, by how much, and how sure that is: what a page on several backends says first."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from plimsoll.analysis.evidence.order import RunPlace, order_of
+from plimsoll.analysis.page.section import Big
+from plimsoll.analysis.report.measured_run import MeasuredRun, MeasuredValues, Values
+from plimsoll.analysis.report.runs import (
+    AMONG,
+    BackendRuns,
+    ScenarioFigures,
+    common_percentile,
+)
+from plimsoll.analysis.report.sections.headline import main_measure
+from plimsoll.analysis.statistics.distance import Distance, distance
+from plimsoll.analysis.statistics.failedmeasures import MS_OF
+from plimsoll.analysis.statistics.phases import WHOLE
+from plimsoll.analysis.statistics.sample import PERCENTILES
+from plimsoll.common.units import at_least, counted, listed, milliseconds, significant
+
+_CAPTION = (
+    "A typical run: the geometric mean of the runs' own figures, each run counting once; below, the requests "
+    "of all repeats are pooled. How sure: a permutation test of all pairs of backends (docs/statistics.md). "
+    "To hold it to limits run plimsoll compare, to have a document to sign plimsoll signoff."
+)
+_P50 = PERCENTILES["p50"]
+_OfRun = dict[int, tuple[float, bool]]  # by the run's number: its figure, and whether it is but a lower bound
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of one scenario, ready to be shown; names of backends in it are hostile."""
+
+    title: str
+    sentence: str
+    big: list[Big]
+    caption: str = _CAPTION
+
+
+def answers(compared: Sequence[ScenarioFigures], doubts: int) -> list[Answer]:
+    """Return the answer of each scenario that ran on several backends.
+
+    `doubts` is how many grave warnings say that the figures are not to be trusted.
+    """
+    found = [each for figures in compared if (each := stand(figures))]
+    return [_answer(each, len(compared) == 1, doubts) for each in found]
+
+
+def answer_lines(compared: Sequence[ScenarioFigures], doubts: int) -> list[str]:
+    """Return the same for the terminal (hostile), a line a scenario."""
+    found = [(each, stands) for each in compared if (stands := stand(each))]
+    several = len(compared) > 1
+    return [(f"{each.scenario.name}: " if several else "") + _in_a_line(one, doubts) for each, one in found]
+
+
+def answers_json(compared: Sequence[ScenarioFigures], doubts: int) -> list[dict[str, object]]:
+    """Return what `--json` prints of the answers."""
+    return [_json(each, doubts) for figures in compared if (each := stand(figures))]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One backend: its runs' figures by number, above 0; `unknown` runs have none that is known.
+
+    `bounds` of the figures are lower bounds, as more than that failed.
+    """
+
+    backend: BackendRuns
+    values: dict[int, float]
+    bounds: int
+    unknown: int
+
+    @property
+    def failed(self) -> int:
+        """Runs whose figure is a failure's."""
+        return self.bounds + self.unknown
+
+    @property
+    def level(self) -> float | None:
+        """The geometric mean of its runs' figures; None without one."""
+        return math.exp(fmean(map(math.log, self.values.values()))) if self.values else None
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The best backend's lead over another: how many times as long that takes, or at least.
+
+    `interleaved`: their runs alternated in time, so that what drifts meanwhile favours neither.
+    """
+
+    other: Standing
+    distance: Distance
+    is_bound: bool
+    interleaved: bool
+
+    @property
+    def outcome(self) -> str:
+        """`clear`, `not clear`, `too few runs` to be either, or `not alternating`, and so not to be told."""
+        outcome = self.distance.outcome
+        return "not alternating" if outcome == "clear" and not self.interleaved else outcome
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the backends are held against one another by, in one phase; `name` is hostile.
+
+    A time in ms where `unit` is that, else a rate in `unit` (hostile), of which more is better.
+    """
+
+    name: str
+    phase: str
+    unit: str
+    is_percentile: bool
+
+    @property
+    def is_time(self) -> bool:
+        """Whether less is better."""
+        return self.unit == "ms"
+
+
+@dataclass(frozen=True)
+class Standings:
+    """The backends of a scenario, the best first; `leads` are over each of those that have a figure."""
+
+    figures: ScenarioFigures
+    subject: Subject
+    standings: list[Standing]
+    leads: list[Lead]
+
+
+def _answer(stands: Standings, alone: bool, doubts: int) -> Answer:
+    nearest = stands.leads[0] if stands.leads else None
+    # The nearest, which decides, and the one that is farthest off: often that which is to be replaced.
+    told = [stands.leads[at] for at in sorted({0, len(stands.leads) - 1})] if stands.leads else []
+    big = [
+        _faster(stands, nearest, doubts),
+        *(_how_much(stands, lead, doubts) for lead in told),
+        _how_sure(stands, nearest, doubts),
+    ]
+    of = "" if alone else f"{stands.figures.scenario.name}: "
+    return Answer(f"Which backend is faster: {of}{_what(stands)}", _sentence(stands, doubts), big)
+
+
+def _faster(stands: Standings, nearest: Lead | None, doubts: int) -> Big:
+    """Return the name of the best backend where that is clear, and else that it is not."""
+    best = stands.standings[0]
+    if nearest and nearest.outcome == "clear" and not doubts:
+        return Big(
+            "faster", best.backend.called, _level(stands, best), first=True, colour=best.backend.colour
+        )
+    unclear = nearest is not None and nearest.outcome == "not clear"
+    value = "in doubt" if doubts else "no clear winner" if unclear else "not known"
+    return Big("faster", value, f"{best.backend.called} is ahead: {_level(stands, best)}", first=True)
+
+
+def _how_much(stands: Standings, lead: Lead, doubts: int) -> Big:
+    first, other = stands.standings[0].backend.called, lead.other.backend.called
+    limits = f"; {_limits(lead)} at 95 %" if _limits(lead) else ""
+    faint = bool(doubts) or lead.outcome != "clear"
+    name, as_much = (
+        (f"{other} takes", "as long") if stands.subject.is_time else (f"{first} has", f"as much as {other}")
+    )
+    return Big(name, _times(lead), f"{as_much}: {_level(stands, lead.other)}{limits}", faint=faint)
+
+
+def _how_sure(stands: Standings, lead: Lead | None, doubts: int) -> Big:
+    """Return how sure it is that the best backend is before the nearest."""
+    if doubts:
+        return Big("how sure", "not at all", f"{counted(doubts, 'grave warning')} below")
+    if lead is None:
+        return Big("how sure", "not at all", "failures have no time")
+    best, other = stands.standings[0].backend.called, lead.other.backend.called
+    name = "how sure" if len(stands.standings) == 2 else f"how sure: {best} over {other}"
+    runs = f"{lead.distance.runs[0]} against {counted(lead.distance.runs[1], 'run')}"
+    if lead.outcome == "too few runs":
+        return Big(name, "too few runs", f"{runs}; it takes {lead.distance.needs} each at least", faint=True)
+    if lead.outcome == "not alternating":
+        return Big(
+            name,
+            "not sure",
+            f"{runs} that did not alternate: what drifted meanwhile may be the gap",
+            faint=True,
+        )
+    clear = lead.outcome == "clear"
+    return Big(name, "clear" if clear else "not sure", f"{_chance(lead)}; {runs}", faint=not clear)
+
+
+def _sentence(stands: Standings, doubts: int) -> str:
+    subject, best = stands.subject, stands.standings[0]
+    parts = [f"{_figure(stands, best)} on {best.backend.called}"]
+    for other in stands.standings[1:]:
+        lead = next((each for each in stands.leads if each.other is other), None)
+        text = f"{_figure(stands, other)} on {other.backend.called}"
+        if lead:
+            limits = f", {_limits(lead)}" if _limits(lead) else ""
+            unclear = "" if lead.outcome == "clear" else f"; {lead.outcome}"
+            text += f" ({_times(lead)}{limits}{unclear})"
+        parts.append(text)
+    took = "took" if subject.is_time else "was"
+    text = f"{_what(stands, as_begin=True)} {took}, in a typical run, {listed(parts)}."
+    if failed := [one for one in stands.standings if one.failed]:
+        named = [f"{one.failed} of {_runs_of(one)} on {one.backend.called}" for one in failed]
+        text += f" It is a failure's in {listed(named)}, and so at least that."
+    if doubts:
+        says = "says" if doubts == 1 else "say"
+        text += f" {counted(doubts, 'grave warning')} below {says} why not to trust it."
+    return text
+
+
+def _in_a_line(stands: Standings, doubts: int) -> str:
+    nearest = stands.leads[0] if stands.leads else None
+    faster, sure = _faster(stands, nearest, doubts), _how_sure(stands, nearest, doubts)
+    return f"Faster: {faster.value} ({sure.value}: {sure.below}). {_sentence(stands, doubts)}"
+
+
+def _what(stands: Standings, as_begin: bool = False) -> str:
+    """Return what the figures are of and when: as a sentence begins, or as a title goes on."""
+    subject = stands.subject
+    name = AMONG[subject.name] if subject.is_percentile else f"“{subject.name.replace('_', ' ')}”"
+    while_ = " and ".join(spoken(saturator) for saturator in stands.figures.scenario.saturators)
+    when = f"while {while_} ran" if subject.phase == "during" else ""
+    if not as_begin:
+        return f"{name} {when}".strip()
+    text = f"{when}, {name}" if when else name
+    return text[0].upper() + text[1:]
+
+
+def _level(stands: Standings, one: Standing) -> str:
+    of = stands.subject.name.replace("_", " ")
+    return f"{of} {_figure(stands, one)}"
+
+
+def _figure(stands: Standings, one: Standing) -> str:
+    if one.level is None or one.unknown:
+        return "unknown (failed)"
+    unit = stands.subject.unit
+    text = milliseconds(one.level) if stands.subject.is_time else f"{significant(one.level)} {unit}"
+    return at_least(text) if one.bounds else text
+
+
+def _times(lead: Lead) -> str:
+    text = f"{_ratio(lead.distance.ratio)} times"
+    return at_least(text) if lead.is_bound else text
+
+
+def _limits(lead: Lead) -> str:
+    if lead.distance.lower is None:
+        return ""
+    if lead.distance.upper is None:
+        return at_least(_ratio(lead.distance.lower))
+    return f"{_ratio(lead.distance.lower)} to {_ratio(lead.distance.upper)}"
+
+
+def _ratio(value: float) -> str:
+    return significant(value, 2) if value >= 2 else f"{value:.2f}"
+
+
+def _chance(lead: Lead) -> str:
+    """Return how often backends that are alike would lie as far apart: p in words."""
+    p = lead.distance.p
+    often = "most" if p > 0.5 else f"1 of {math.floor(1 / p + 1e-9):,}"
+    return f"were both equal, so large a gap would come in {often} experiments"
+
+
+def _runs_of(one: Standing) -> str:
+    return counted(len(one.values) + one.unknown, "run")
+
+
+def _json(stands: Standings, doubts: int) -> dict[str, object]:
+    return {
+        "scenario": stands.figures.scenario.name,
+        "of": stands.subject.name,
+        "phase": stands.subject.phase,
+        "unit": stands.subject.unit,
+        "grave_warnings": doubts,
+        "backends": [
+            {
+                "backend": one.backend.name,
+                "level": None if one.unknown else one.level,
+                "runs": len(one.values) + one.unknown,
+                "failed_runs": one.failed,
+            }
+            for one in stands.standings
+        ],
+        "against_first": [
+            {
+                "backend": lead.other.backend.name,
+                "outcome": lead.outcome,
+                "ratio": lead.distance.ratio,
+                "lower": lead.distance.lower,
+                "upper": lead.distance.upper,
+                "is_bound": lead.is_bound,
+                "p": lead.distance.p,
+            }
+            for lead in stands.leads
+        ],
+    }
+
+
+def stand(figures: ScenarioFigures) -> Standings | None:
+    """Return where the backends stand.
+
+    None of one backend, of more than a figure shows, where fewer than two have a figure, and in an experiment
+    with factors, of which the report tells what each did.
+    """
+    if len(figures.backends) < 2 or figures.scenario.crowded:
+        return None
+    if any(run.directory.facts.factors for run in figures.scenario.runs):
+        return None
+    found = _own_measure(figures) or _percentile(figures)
+    if found is None:
+        return None
+    subject, of_run = found
+    standings = [_standing(each.backend, of_run) for each in figures.backends]
+    if sum(bool(each.values) for each in standings) < 2:
+        return None
+    sign = 1 if subject.is_time else -1
+    # A failure is no figure: whoever has one comes after those who have none.
+    standings.sort(key=lambda one: (one.failed > 0, sign * (one.level or math.inf)))
+    best, others = standings[0], [each for each in standings[1:] if each.values]
+    leads = [] if best.failed else [_lead(best, each, sign, len(standings)) for each in others]
+    return Standings(figures, subject, standings, leads)
+
+
+def _standing(backend: BackendRuns, of_run: _OfRun) -> Standing:
+    found = {run.number: of_run[run.number] for run in backend.runs if run.number in of_run}
+    values = {number: value for number, (value, _) in found.items() if math.isfinite(value)}
+    bounds = sum(is_bound for number, (_, is_bound) in found.items() if number in values)
+    return Standing(backend, values, bounds, len(found) - len(values))
+
+
+def _lead(best: Standing, other: Standing, sign: int, sides: int) -> Lead:
+    runs = [[run for run in one.backend.runs if run.number in one.values] for one in (best, other)]
+    logs = [
+        [sign * math.log(one.values[run.number]) for run in each]
+        for one, each in zip((best, other), runs, strict=True)
+    ]
+    places = [[RunPlace.of(run.name, run.directory.facts) for run in each] for each in runs]
+    order = order_of(places[0], places[1])
+    if order.pairs is not None:
+        logs = [[side[pair[at]] for pair in order.pairs] for at, side in enumerate(logs)]
+    found = distance(logs[0], logs[1], order.pairs is not None, sides)
+    if other.failed:
+        found = replace(found, upper=None)
+    return Lead(other, found, is_bound=other.failed > 0, interleaved=order.interleaved)
+
+
+def _percentile(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
+    phase = "during" if figures.saturated else WHOLE[0]
+    times = {
+        repeat.run.number: repeat.phases[phase].response_ms
+        for each in figures.backends
+        for repeat in each.repeats
+        if phase in repeat.phases and repeat.phases[phase].requests
+    }
+    name = common_percentile(list(times.values()))
+    if name is None:
+        return None
+    found = {}
+    for number, each in times.items():
+        least = each.least_ms(name)
+        if least != 0:
+            found[number] = (math.inf if least is None else least, name in each.censored)
+    return Subject(name, phase, "ms", is_percentile=True), found
+
+
+def _own_measure(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
+    """Return the median of what a scripted scenario is about, of each run; None of other scenarios."""
+    runs = figures.scenario.runs
+    name = main_measure(runs)
+    if name is None:
+        return None
+    for phase in (*(("during",) if figures.saturated else ()), WHOLE[0]):
+        all_of = [run.phase_values.get(phase) if phase == "during" else run.values for run in runs]
+        values = [_values_of(each, name) for each in all_of]
+        if None not in values:
+            break
+    there = [each for each in values if each is not None]
+    units = {"ms" if each.unit in MS_OF else each.unit for each in there}
+    if len(there) < len(runs) or len(units) != 1:
+        return None
+    return Subject(name, phase, units.pop(), is_percentile=False), _medians(runs, there)
+
+
+def _values_of(found: MeasuredValues | None, name: str) -> Values | None:
+    values = found.values.get(name) if found else None
+    return values if values and (values.values or values.failed) else None
+
+
+def _medians(runs: Sequence[MeasuredRun], values: Sequence[Values]) -> _OfRun:
+    found = {}
+    for run, each in zip(runs, values, strict=True):
+        value, least = each.at(_P50)
+        known = least if value is None else value
+        if known is None or known > 0:
+            scale = MS_OF.get(each.unit, 1.0)
+            found[run.number] = (math.inf if known is None else known * scale, value is None)
+    return found
+
+
+def spoken(saturator: str) -> str:
+    """Return a kind of saturator as people say it: `zfs send`."""
+    return saturator.replace("-", " ")

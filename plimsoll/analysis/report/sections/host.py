@@ -1,0 +1,425 @@
+"""The host under test: what stood out, a figure a subject, and the quiet ones apart."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.report.charts.host import HostAxis, HostLine, HostStrip, host_chart
+from plimsoll.analysis.report.host_rows import HostRow, Subject
+from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, zero_ns
+from plimsoll.analysis.report.host_subjects import SUBJECTS
+from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, ScenarioRuns
+from plimsoll.analysis.statistics.measurephases import edges_ns
+from plimsoll.analysis.statistics.phases import PHASES, WHOLE
+from plimsoll.common.units import counted, seconds, significant
+
+_MOST_VALUES, _LEAST_VALUES = 40_000, 8_000  # drawn in a section
+_MOST_BINS, _FEWEST_BINS = 240, 30
+_A_BIN = 3  # values: the line, and the ground's two edges
+_MOST_BACKENDS = 12
+_OF_A_SUBJECT = 3
+_NONE = "nothing stood out"
+_LARGEST, _LATEST_NS = 1e18, float(1 << 61)
+_ONE_MISSED_S = 1.9  # so far apart are neighbours at most; beyond, a sample is missing
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What stood out on one backend's host (its name is hostile; `colour` counts from 1)."""
+
+    backend: str
+    colour: int
+    says: str
+
+
+@dataclass(frozen=True)
+class HostSection:
+    """The host of one scenario's runs: `loud` figures are open, `quiet` ones folded away, and why."""
+
+    title: str
+    caption: str
+    glances: list[Glance]
+    loud: list[Chart]
+    quiet: list[Chart]
+    why_quiet: str
+    folded: bool
+
+
+@dataclass(frozen=True)
+class TimeBins:
+    """Bins of one width from `first_s` on, in seconds since the saturator started."""
+
+    first_s: float
+    width_s: float
+    count: int
+
+    @property
+    def middles_s(self) -> list[float]:
+        """Where the values of each are drawn."""
+        return [self.first_s + (bin_ + 0.5) * self.width_s for bin_ in range(self.count)]
+
+
+class Binned:
+    """Samples by bin: their mean, lowest and highest; NaN where there are none. Arrays of shape (bins,)."""
+
+    def __init__(self, bins: TimeBins) -> None:
+        self.bins = bins
+        self._count = np.zeros(bins.count)
+        self._total = np.zeros(bins.count)
+        self._low = np.full(bins.count, np.inf)
+        self._high = np.full(bins.count, -np.inf)
+
+    def add(self, t_s: Floats, value: Floats) -> None:
+        """Add samples of one run, none of them NaN; a bin between two neighbours has what they have."""
+        slot = np.floor((t_s - self.bins.first_s) / self.bins.width_s).astype(np.int64)
+        # sampled once a second, with a jitter: of two bins one may have both samples
+        over = np.flatnonzero((np.diff(slot) == 2) & (np.diff(t_s) < _ONE_MISSED_S))
+        slot = np.concatenate([slot, slot[over] + 1])
+        value = np.concatenate([value, (value[over] + value[over + 1]) / 2])
+        there = (slot >= 0) & (slot < self.bins.count)
+        slot, value = slot[there], value[there]
+        np.add.at(self._count, slot, 1)
+        np.add.at(self._total, slot, value)
+        np.minimum.at(self._low, slot, value)
+        np.maximum.at(self._high, slot, value)
+
+    @property
+    def any(self) -> bool:
+        """True where any bin has a sample."""
+        return bool(self._count.any())
+
+    @property
+    def low(self) -> Floats:
+        """The lowest of each bin."""
+        return np.where(self._count > 0, self._low, np.nan)
+
+    @property
+    def high(self) -> Floats:
+        """The highest of each bin."""
+        return np.where(self._count > 0, self._high, np.nan)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each bin."""
+        with np.errstate(invalid="ignore"):
+            return self._total / np.where(self._count > 0, self._count, np.nan)
+
+
+@dataclass
+class PhaseMean:
+    """The mean of all samples in a phase, and the highest of them."""
+
+    total: float = 0.0
+    count: int = 0
+    high: float = 0.0
+
+    @property
+    def mean(self) -> float | None:
+        """None without samples."""
+        return self.total / self.count if self.count else None
+
+
+@dataclass
+class RowFigures:
+    """One row of one backend: what is drawn, what beside it, and its means by phase."""
+
+    line: Binned
+    beside: Binned
+    phases: dict[str, PhaseMean] = field(default_factory=dict)
+
+    def mean(self, phase: str) -> float | None:
+        """Return the mean in a phase; None without samples."""
+        return self.phases[phase].mean if phase in self.phases else None
+
+
+@dataclass(frozen=True)
+class BackendHost:
+    """All rows of a backend that any of its runs has."""
+
+    backend: BackendRuns
+    rows: Mapping[HostRow, RowFigures]
+
+    @property
+    def cpus(self) -> int | None:
+        """How many processors the host has, where the lab read it."""
+        found = (
+            storage.facts.get("cpus") for run in self.backend.runs if (storage := run.directory.facts.storage)
+        )
+        return next((one for one in found if isinstance(one, int) and one > 0), None)
+
+
+@dataclass(frozen=True)
+class HostView:
+    """The hosts of one scenario that are drawn, on the time axis of the scatter."""
+
+    scenario: ScenarioRuns
+    drawn: ScenarioRuns
+    hosts: list[BackendHost]
+    time: HostAxis
+
+    def chart(
+        self, key: str, title: str, about: str, rows: Sequence[HostRow], *, mixed: bool = False
+    ) -> Chart:
+        """Return a figure of `rows`, each of which some host has; `mixed`: of several subjects."""
+        strips = [
+            HostStrip(
+                row.title,
+                row.unit,
+                [_line(host.backend, host.rows[row]) for host in self.hosts if row in host.rows],
+                whole=_is_loud(row, self.hosts),
+                heading=row.said if mixed else "",
+            )
+            for row in rows
+        ]
+        return host_chart(key, title, about, self.time, strips)
+
+
+def host_view(scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios: int) -> HostView | None:
+    """Return what is known of a scenario's hosts; None where no observer saw anything.
+
+    The time axis is that of the scatter in `figures`, where there is one. With several `scenarios` each has
+    its share of the page.
+    """
+    drawn = _drawn(scenario)
+    edges_s = _edges_s(scenario, figures)
+    budget = max(_MOST_VALUES // scenarios, _LEAST_VALUES)
+    rows = sum(len(subject.rows) for subject in SUBJECTS)
+    count = min(max(budget // (_A_BIN * rows * len(drawn.backends)), _FEWEST_BINS), _MOST_BINS)
+    width_s = max(1.0, float(np.ceil((edges_s[1] - edges_s[0]) / count)))
+    first_s = float(np.floor(edges_s[0] / width_s)) * width_s
+    bins = TimeBins(first_s, width_s, max(int(np.ceil((edges_s[1] - first_s) / width_s)), 1))
+    hosts = [host for host in hosts_of(drawn, bins) if host.rows]
+    if not hosts:
+        return None
+    saturators = " and ".join(name.replace("-", " ") for name in scenario.saturators)
+    since = f"{saturators} started" if saturators else "the start of the run"
+    time = HostAxis(bins.middles_s, width_s, edges_s, since, scenario.busy_s, saturators)
+    return HostView(scenario, drawn, hosts, time)
+
+
+def host_section(view: HostView, scenarios: int) -> HostSection:
+    """Return what is drawn of a scenario's hosts; it is folded where there are several `scenarios`."""
+    loud, quiet, why = _charts(view)
+    return HostSection(
+        title="The host" if scenarios == 1 else f"The host: {view.scenario.name}",
+        caption=_caption(view.scenario, view.drawn, view.time.width_s, view.time.since),
+        glances=[Glance(host.backend.called, host.backend.colour, alarms_of(host)) for host in view.hosts],
+        loud=loud,
+        quiet=quiet,
+        why_quiet=why,
+        folded=scenarios > 1,
+    )
+
+
+def _drawn(scenario: ScenarioRuns) -> ScenarioRuns:
+    """Return the scenario with some of its backends: a figure of more cannot be read."""
+    return ScenarioRuns(scenario.number, scenario.name, scenario.few.backends[:_MOST_BACKENDS])
+
+
+def _edges_s(scenario: ScenarioRuns, figures: ScenarioFigures | None) -> tuple[float, float]:
+    windows = [
+        window
+        for backend in (figures.backends if figures else ())
+        for repeat in backend.repeats
+        for window in repeat.windows
+    ]
+    if windows:
+        return min(window.start_s for window in windows), max(window.stop_s for window in windows)
+    return (
+        min(-zero_ns(run) / 1e9 for run in scenario.runs),
+        max(max(run.elapsed_s - zero_ns(run) / 1e9 for run in scenario.runs), 1.0),
+    )
+
+
+def _charts(view: HostView) -> tuple[list[Chart], list[Chart], str]:
+    loud: list[Chart] = []
+    quiet: list[Chart] = []
+    why: list[str] = []
+    hosts = view.hosts
+    for subject in SUBJECTS:
+        rows = [row for row in subject.rows if any(row in host.rows for host in hosts)]
+        noisy = [row for row in rows if _is_loud(row, hosts)]
+        calm = [row for row in rows if row not in noisy]
+        why += [f"{row.said} ({_why(row, hosts)})" for row in calm]
+        key = f"host-{subject.key}-{view.scenario.number}"
+        if noisy:
+            loud.append(view.chart(key, subject.title, subject.about, noisy))
+        if calm:
+            quiet.append(view.chart(f"{key}-quiet", subject.title, subject.about, calm))
+    return loud, quiet, ", ".join(why)
+
+
+def _line(backend: BackendRuns, figures: RowFigures) -> HostLine:
+    line = figures.line
+    return HostLine(backend.called, backend.shade, line.mean, line.low, line.high, figures.beside.mean)
+
+
+def _is_loud(row: HostRow, hosts: Sequence[BackendHost]) -> bool:
+    low, high = _span(row, hosts)
+    if row.moves:
+        return high - low > row.quiet * high
+    most = max((host.cpus or 0 for host in hosts), default=0)
+    return high > row.share_of_one(row.quiet, most)
+
+
+def _span(row: HostRow, hosts: Sequence[BackendHost]) -> tuple[float, float]:
+    """Return the lowest and the highest that a row ever was; if it moves, on the host where it moved most."""
+    lines = [host.rows[row].line for host in hosts if row in host.rows]
+    spans = [(float(np.nanmin(line.low)), float(np.nanmax(line.high))) for line in lines]
+    if row.moves:
+        return max(spans, key=lambda span: (span[1] - span[0]) / (span[1] or 1.0))
+    return min(low for low, _ in spans), max(high for _, high in spans)
+
+
+def _why(row: HostRow, hosts: Sequence[BackendHost]) -> str:
+    low, high = _span(row, hosts)
+    if row.moves:
+        return f"{significant(low)} to {significant(high)} {row.unit}".strip()
+    return f"never above {significant(high)} {row.unit}".strip() if high > 0 else "always 0"
+
+
+def _caption(scenario: ScenarioRuns, drawn: ScenarioRuns, width_s: float, since: str) -> str:
+    repeats = "of all repeats " if scenario.repeated else ""
+    text = f"What the observers saw, over the time since {since}. Lines are means {repeats}"
+    text += f"over {seconds(width_s)}, the ground behind them goes from the lowest sample to the highest. "
+    text += "A gap is a time without samples."
+    if len(drawn.backends) < len(scenario.backends):
+        text += f" Drawn are {len(drawn.backends)} of {counted(len(scenario.backends), 'backend')}."
+    return text
+
+
+def alarms_of(host: BackendHost) -> str:
+    """Return what changed most, subject by subject: `system CPU 4 → 92 % (up to 100 %), ARC size …`."""
+    return "; ".join(", ".join(said) for each in SUBJECTS if (said := _alarms(host, each))) or _NONE
+
+
+def _alarms(host: BackendHost, subject: Subject) -> list[str]:
+    """Return the changes of one subject that are worth a word, the gravest first."""
+    found = [
+        (weight, _text(row, host.rows[row]) + _of_one(row, host.cpus))
+        for row in subject.rows
+        if row.alarm and row in host.rows and (weight := weight_of(row, host.rows[row], host.cpus)) >= 1
+    ]
+    return [text for _, text in sorted(found, key=lambda each: -each[0])[:_OF_A_SUBJECT]]
+
+
+def _of_one(row: HostRow, cpus: int | None) -> str:
+    """Return how much a single processor is of a share of many."""
+    return f" (of {cpus} processors: one is {significant(100 / cpus)} %)" if row.of_one and cpus else ""
+
+
+def weight_of(row: HostRow, figures: RowFigures, cpus: int | None = None) -> float:
+    """Return how many times over a row changed by what is worth a word; 0 where that cannot be said."""
+    at = row.share_of_one(row.at, cpus)
+    before, during = figures.mean("before"), figures.mean("during")
+    if before is None and during is None:
+        whole = figures.mean(WHOLE[0])
+        return 0.0 if whole is None or row.alarm != "rises" else whole / at
+    if before is None or during is None:
+        return 0.0
+    if row.alarm == "rises":
+        return (during - before) / at
+    if row.alarm == "falls":
+        return (before - during) / before / at if before > 0 else 0.0
+    if during <= row.quiet:
+        return 0.0
+    return during / max(before, row.quiet / at) / at
+
+
+def _text(row: HostRow, figures: RowFigures) -> str:
+    before, during = figures.mean("before"), figures.mean("during")
+    if during is None:
+        during, before = figures.mean(WHOLE[0]), None
+        high = figures.phases[WHOLE[0]].high
+    else:
+        high = figures.phases["during"].high
+    shown = significant(during or 0.0, 2)
+    text = f"{row.said} {shown}" if before is None else f"{row.said} {significant(before, 2)} → {shown}"
+    text = f"{text} {row.unit}".strip()
+    if row.alarm == "falls" or high <= 1.2 * (during or 0.0):
+        return text
+    return f"{text} (up to {significant(high, 2)})"
+
+
+def hosts_of(scenario: ScenarioRuns, bins: TimeBins) -> list[BackendHost]:
+    """Return what the host of every backend did; damaged files are left out."""
+    return [_host_of(backend, bins) for backend in scenario.backends]
+
+
+def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
+    found: dict[HostRow, RowFigures] = {}
+    for run in backend.runs:
+        for row, t_s, value, beside in rows_of(run):
+            figures = found.setdefault(row, RowFigures(Binned(bins), Binned(bins)))
+            for series, binned in ((value, figures.line), (beside, figures.beside)):
+                known = ~np.isnan(series)
+                binned.add(t_s[known], series[known])
+            _add_phases(figures, run, t_s, value)
+    return BackendHost(backend, {row: figures for row, figures in found.items() if figures.line.any})
+
+
+def _add_phases(figures: RowFigures, run: MeasuredRun, t_s: Floats, value: Floats) -> None:
+    zero_s = zero_ns(run) / 1e9
+    for phase in PHASES if run.saturation else WHOLE:
+        from_ns, to_ns = edges_ns(phase, run.saturation)
+        within = value[(t_s >= from_ns / 1e9 - zero_s) & (t_s < to_ns / 1e9 - zero_s) & ~np.isnan(value)]
+        each = figures.phases.setdefault(phase, PhaseMean())
+        if len(within):
+            each.total += float(within.sum())
+            each.count += len(within)
+            each.high = max(each.high, float(within.max()))
+
+
+def rows_of(run: MeasuredRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]]:
+    """Yield each row that the run's host.csv has: its instants, its values, and those beside it.
+
+    Instants are in order, in seconds since the saturator started; values are NaN where they are not known.
+    """
+    columns = run.host.samples.columns
+    names = list(columns)[1:]
+    chosen = {
+        row: (_columns(subject, run, row.column, names), _columns(subject, run, row.beside, names))
+        for subject in SUBJECTS
+        for row in subject.rows
+    }
+    if not any(own or beside for own, beside in chosen.values()):
+        return
+    t_ns = columns["t_ns"]
+    there = np.abs(t_ns) < _LATEST_NS  # not NaN either
+    order = np.argsort(t_ns[there], kind="stable")
+    t_s = (t_ns[there][order] - zero_ns(run)) / 1e9
+    for row, (own, beside) in chosen.items():
+        value, other = (
+            _joined([columns[name][there][order] for name in each], row, len(t_s)) for each in (own, beside)
+        )
+        if not np.isnan(value).all():
+            yield row, t_s, value, other
+
+
+def _columns(subject: Subject, run: MeasuredRun, pattern: str, names: list[str]) -> list[str]:
+    """Return the columns of a row: of the storage's own devices, where any of those was observed."""
+    if not pattern:
+        return []
+    found = {name: match for name in names if (match := re.fullmatch(pattern, name, re.DOTALL))}
+    own = own_disks(run) if subject.devices == "disks" else own_pools(run) if subject.devices else set()
+    return [name for name, match in found.items() if own and match[1] in own] or list(found)
+
+
+def _joined(columns: list[Floats], row: HostRow, count: int) -> Floats:
+    """Return one value an instant. A sum lacks no part: where one is missing it is NaN, as everywhere."""
+    known = [np.where((each >= 0) & (each < _LARGEST), each, np.nan) for each in columns]
+    known = [each for each in known if not np.isnan(each).all()]
+    if not known:
+        return np.full(count, np.nan)
+    table = np.array(known) / row.scale
+    if row.join == "sum":
+        return np.asarray(table.sum(axis=0))
+    some = ~np.isnan(table)
+    if row.join == "max":
+        return np.asarray(np.where(some.any(axis=0), np.where(some, table, -np.inf).max(axis=0), np.nan))
+    n = some.sum(axis=0)
+    return np.asarray(np.where(some, table, 0.0).sum(axis=0) / np.where(n > 0, n, np.nan))

@@ -1,0 +1,515 @@
+"""Each run by itself: the list of runs or its groups, tables of one run, its facts."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean
+
+from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.report.cautions import Caution
+from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.runs import FAILURES_COUNT, ScenarioRuns
+from plimsoll.analysis.report.together import together_of
+from plimsoll.analysis.statistics.figures import TimeFigures
+from plimsoll.analysis.statistics.routes import GrinderRow, RouteFigures
+from plimsoll.common.units import (
+    ABSENT,
+    at_least,
+    count,
+    counted,
+    decimal,
+    hours_minutes,
+    milliseconds,
+    plain_ms,
+    seconds,
+    share,
+    significant,
+)
+from plimsoll.rundir.runfacts import Clients, ClockState, ExperimentRun, LogPauses, Sender, Storage
+from plimsoll.rundir.summary import Instance
+
+MOST_IN_ONE_TABLE = 12  # runs; more are folded by backend
+_MOST_SAYING = 4  # runs that say the same, each by itself
+_NAMED = 3
+_MOST_FAILED_STEPS = 20
+_SAMPLES = {
+    "response": "response",
+    "service": "service",
+    "ttfb": "first byte",
+    "lag": "lag",
+}
+_ROUTE_PERCENTILES = ("p50", "p99", "p99.9", "max")
+_MEASURE_COLUMNS = ("mean", "min", "p50", "p90", "p99", "max", "sum")
+_CAPTION = (
+    "For comparison with results of The Grinder: service times of the requests without an error. It knows no "
+    "due instant, so the response times above say more of what visitors felt."
+)
+_SHORT_S = 600.0  # hours and minutes would say 0:00 of the shortest
+_GIB = 1 << 30
+_COLUMNS = ["", "machine", "segment", "sent", "unsent", "status", "lag p99.9", "started", "clock"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of one scenario on one backend: places in the list of all runs, and a line on all of them."""
+
+    title: str
+    colour: int
+    emulated: bool
+    sentence: str
+    places: list[int]
+
+
+def groups_of(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) -> list[Group]:
+    """Return the groups; none where all runs fit one table. Runs without a backend are one group."""
+    if len(runs) <= MOST_IN_ONE_TABLE:
+        return []
+    place = {run.number: at for at, run in enumerate(runs)}
+    found = []
+    for scenario in scenarios:
+        alone = [backend for backend in scenario.backends if not backend.runs[0].directory.facts.backend]
+        named = [backend for backend in scenario.backends if backend not in alone]
+        several = [(backend.name, backend.runs) for backend in named]
+        if alone:
+            several.append(("runs without a backend", [run for backend in alone for run in backend.runs]))
+        for name, some in several:
+            found.append(
+                Group(
+                    title=name if len(scenarios) == 1 else f"{scenario.name}: {name}",
+                    colour=some[0].colour,
+                    emulated=any(run.emulated for run in some),
+                    sentence=_sentence(some),
+                    places=[place[run.number] for run in some],
+                )
+            )
+    return found
+
+
+def _sentence(runs: Sequence[MeasuredRun]) -> str:
+    """Return how many runs there are, how far their tails lie apart, and how many are not complete."""
+    text = counted(len(runs), "run")
+    for name in ("p99.9", "p99", "p50"):
+        figures = [run.statistics.samples["response"].figures() for run in runs]
+        values = sorted(_level(each, name) for each in figures if each[name] or name in each.censored)
+        if len(values) * 2 > len(runs):
+            span = f"{_shown(values[0])} to {_shown(values[-1])}"
+            text += f", {name} {_shown(_median(values))} (median; {span})"
+            break
+    amiss = sum(run.status != "complete" for run in runs)
+    return text + (f", {amiss} not complete" if amiss else "")
+
+
+def _level(figures: TimeFigures, name: str) -> tuple[float, bool]:
+    """Return a figure, or its lower bound, and whether it is that; without end where none is known."""
+    least_ms = figures.least_ms(name)
+    return math.inf if least_ms is None else least_ms, name in figures.censored
+
+
+def _median(levels: Sequence[tuple[float, bool]]) -> tuple[float, bool]:
+    """Return the median of sorted `levels`: a lower bound where one in the middle is that."""
+    middle = levels[(len(levels) - 1) // 2 : len(levels) // 2 + 1]
+    return fmean(value for value, _ in middle), any(censored for _, censored in middle)
+
+
+def _shown(level: tuple[float, bool]) -> str:
+    value_ms, censored = level
+    if math.isinf(value_ms):
+        return "unknown (failed)"
+    return at_least(milliseconds(value_ms)) if censored else milliseconds(value_ms)
+
+
+def percentile_table(run: MeasuredRun) -> Table:
+    """Return all percentiles of all four times."""
+    figures = {name: run.statistics.samples[name].figures() for name in _SAMPLES}
+    columns = list(figures["response"].ms)
+    rows = [
+        Row(_SAMPLES[name], [values.shown(column, plain_ms) for column in columns])
+        for name, values in figures.items()
+    ]
+    caption = (
+        "Milliseconds. Response: from the instant a request was due to its last byte. Service: from the "
+        "instant it was sent to its last byte. First byte: from the instant it was sent. Lag: how late it "
+        "was sent, where it did not wait for a connection. Exact order statistics of all requests; of the "
+        f"first byte, of those that were answered well.{_failures(run)}"
+    )
+    return Table("Percentiles", caption, ["", *columns], rows)
+
+
+def _failures(run: MeasuredRun) -> str:
+    """Return how failures count in a table of times; empty where there is none."""
+    return f" {FAILURES_COUNT}" if run.statistics.failures else ""
+
+
+def route_table(run: MeasuredRun) -> Table:
+    """Return response times, errors and mismatches of each route."""
+    routes = sorted(run.statistics.routes.items(), key=lambda item: -item[1].requests)
+    logged = bool(run.directory.facts.logs)
+    rows = [_route(name.partition(" ")[2], figures, logged) for name, figures in routes]
+    rows.append(_route("all", run.statistics.total, logged, "total"))
+    columns = ["", "requests", *_ROUTE_PERCENTILES, "failed"]
+    if not run.directory.facts.logs:
+        caption = f"Response times in milliseconds, the most frequent step first.{_failures(run)}"
+        return Table("By step", caption, columns, rows)
+    caption = (
+        "Kinds of request, the most frequent first; response times in milliseconds. Failed: without a whole "
+        "response, or with a status that is an error where the log has none. Other status, other size: "
+        f"responses that differ from the log's.{_failures(run)}"
+    )
+    return Table("By kind of request", caption, [*columns, "other status", "other size"], rows)
+
+
+def _route(name: str, figures: RouteFigures, logged: bool, look: str = "") -> Row:
+    times = [figures.response_ms.shown(percentile, plain_ms) for percentile in _ROUTE_PERCENTILES]
+    amiss = [
+        f"{count(number)} ({share(number, figures.requests)})" if number else "0"
+        for number in (figures.failures, figures.status_mismatch, figures.bytes_mismatch)[
+            : 3 if logged else 1
+        ]
+    ]
+    return Row(name, [count(figures.requests), *times, *amiss], look or ("amiss" if figures.failures else ""))
+
+
+def measure_table(run: MeasuredRun) -> Table | None:
+    """Return the figures that are no single request, whole and by phase; None where there is none."""
+    rows = []
+    for name, one in run.measures.items():
+        failed = len(run.failed_measures.get(name, ()))
+        rows.append(Row(f"{name} ({one['unit']})", _measured(one, failed), "amiss" if failed else ""))
+        for phase, measures in run.measures_by_phase.items():
+            if name in measures:
+                failed = len(run.phase_values[phase].values[name].failed)
+                rows.append(Row(f"… {phase}", _measured(measures[name], failed), "amiss" if failed else ""))
+    if not rows:
+        return None
+    caption = "What took more than one request, or was said by the site or the browser."
+    if run.failed_measures:
+        caption += " Figures are of what succeeded; n says how often it failed."
+    if run.measures_by_phase:
+        caption += " What took time belongs to the phase in which it began."
+    return Table("Measured beside the requests", caption, ["", "n", *_MEASURE_COLUMNS], rows)
+
+
+def _measured(one: dict[str, object], failed: int) -> list[str]:
+    n = count(_whole(one["count"])) + (f", {failed:,} failed" if failed else "")
+    return [n, *(_figure(one[column]) for column in _MEASURE_COLUMNS)]
+
+
+def failure_table(run: MeasuredRun) -> Table | None:
+    """Return the first steps that failed, with the site's own words; None where none did."""
+    failed = [event for event in run.directory.events if event.name == "error"]
+    if not failed:
+        return None
+    rows = [
+        Row(
+            f"{event.t_ns / 1e9:.3f} s",
+            [str(event.further.get(key, "")) for key in ("step", "kind", "detail")],
+            "amiss",
+        )
+        for event in failed[:_MOST_FAILED_STEPS]
+    ]
+    shown = "" if len(failed) <= len(rows) else f" The first {len(rows)} of {len(failed):,}."
+    return Table(
+        "Steps that failed", f"In the site's own words.{shown}", ["at", "step", "kind", "said"], rows
+    )
+
+
+def _figure(value: object) -> str:
+    return significant(value, 4) if isinstance(value, int | float) and value >= 0 else ABSENT
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def status_table(run: MeasuredRun) -> Table:
+    """Return how often each status came, and each error."""
+    requests = run.statistics.requests
+    rows = [
+        Row(str(status) if status else "no response", [count(number), share(number, requests)])
+        for status, number in sorted(run.statistics.statuses.items(), key=lambda item: -item[1])
+    ]
+    rows += [
+        Row(f"error: {name}", [count(number), share(number, requests)], "amiss")
+        for name, number in sorted(run.statistics.errors.items(), key=lambda item: -item[1])
+    ]
+    return Table("Statuses and errors", "What came back.", ["", "requests", "share"], rows)
+
+
+def grinder_table(run: MeasuredRun) -> Table:
+    """Return The Grinder's table: a row a route, and the total."""
+    heading, spelled = _unit([run.elapsed_s])
+    time = spelled(run.elapsed_s)
+    rows = [Row(name, _cells(figures.grinder, time)) for name, figures in run.statistics.routes.items()]
+    rows.append(Row("Total", _cells(run.statistics.total.grinder, time), "total"))
+    return Table("The Grinder's table", _CAPTION, _columns("Test", heading), rows)
+
+
+def grinder_by_backend(scenarios: Sequence[ScenarioRuns]) -> Table | None:
+    """Return a row a backend of each scenario, its runs together; None of a single run."""
+    backends = [(scenario, backend) for scenario in scenarios for backend in scenario.backends]
+    if sum(len(backend.runs) for _, backend in backends) < 2:
+        return None
+    took_s = [sum(run.elapsed_s for run in backend.runs) for _, backend in backends]
+    heading, spelled = _unit(took_s)
+    rows = [
+        Row(
+            backend.called if len(scenarios) == 1 else f"{scenario.name}: {backend.called}",
+            [
+                count(len(backend.runs)),
+                *_cells(pooled([_row_of(run) for run in backend.runs]), spelled(time_s)),
+            ],
+        )
+        for (scenario, backend), time_s in zip(backends, took_s, strict=True)
+    ]
+    caption = (
+        f"{_CAPTION} All runs of a backend together: the rates are of the time that they took in all, which "
+        "is TT."
+    )
+    return Table("The Grinder's table, by backend", caption, _columns("Backend", heading, "Runs"), rows)
+
+
+def pooled(rows: Sequence[tuple[GrinderRow, float]]) -> GrinderRow:
+    """Return the row of several runs together, each with its elapsed time in seconds. Pure.
+
+    Means are weighted by tests; the deviation is that of all tests around their common mean.
+    """
+    timed = [(row, row.tests, row.mtt_ms, row.ttsd_ms or 0.0) for row, _ in rows if row.mtt_ms is not None]
+    tests = sum(n for _, n, *_ in timed)
+    elapsed_s = sum(s for _, s in rows)
+    mean_ms = sum(n * ms for _, n, ms, _ in timed) / tests if tests else None
+    squares = sum(n * (sd**2 + (ms - (mean_ms or 0.0)) ** 2) for _, n, ms, sd in timed)
+    first = [(row.tests, row.mttfb_ms) for row, _ in rows if row.mttfb_ms is not None]
+    answered = sum(n for n, _ in first)
+    return GrinderRow(
+        tests=sum(row.tests for row, _ in rows),
+        errors=sum(row.errors for row, _ in rows),
+        mtt_ms=mean_ms,
+        ttsd_ms=sqrt(squares / tests) if tests else None,
+        tps=tests / elapsed_s if elapsed_s > 0 else None,
+        rbps=sum((row.rbps or 0.0) * s for row, s in rows) / elapsed_s if elapsed_s > 0 else None,
+        mttfb_ms=sum(n * ms for n, ms in first) / answered if answered else None,
+    )
+
+
+def _row_of(run: MeasuredRun) -> tuple[GrinderRow, float]:
+    """Return the run's total, and The Grinder's elapsed time: from its first start to its last end."""
+    row = run.statistics.total.grinder
+    return row, row.tests / row.tps if row.tps else run.elapsed_s
+
+
+def _unit(took_s: Sequence[float]) -> tuple[str, Callable[[float], str]]:
+    """Return the heading of TT and what spells one: seconds where all are short, else hours and minutes."""
+    if max(took_s, default=0.0) < _SHORT_S:
+        return "TT (s)", lambda value_s: decimal(value_s, 1)
+    return "TT (h:m)", hours_minutes
+
+
+def _columns(first: str, heading: str, *more: str) -> list[str]:
+    return [first, *more, "Tests", "Errors", "MTT (ms)", "TTSD (ms)", "TPS", "RBPS", "MTTFB (ms)", heading]
+
+
+def _cells(row: GrinderRow, time: str) -> list[str]:
+    return [
+        count(row.tests),
+        count(row.errors),
+        decimal(row.mtt_ms, 2),
+        decimal(row.ttsd_ms, 2),
+        decimal(row.tps, 2),
+        decimal(row.rbps, 0),
+        decimal(row.mttfb_ms, 2),
+        time,
+    ]
+
+
+def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
+    """Return (what, value) pairs, absent ones left out. Values are hostile."""
+    facts = run.directory.facts
+    target = facts.target
+    pairs = [
+        ("directory", str(run.directory.path)),
+        ("scenario", facts.scenario),
+        ("backend", facts.backend),
+        ("emulated", run.emulated),
+        ("tuning", _tuning(facts.storage)),
+        ("caches", _caches(facts.storage)),
+        ("volume", _volume(facts.storage)),
+        ("experiment", _experiment(facts.experiment)),
+        ("at the same time", together_of(facts.together)),
+        ("repeat", None if facts.repeat is None else str(facts.repeat)),
+        ("target", target.url if target else None),
+        ("connected to", (target.connect_to or ", ".join(target.addresses)) if target else None),
+        *(("log", _log(run, index)) for index in range(len(facts.logs))),
+        ("pauses of the log", _pauses(facts.log_pauses)),
+        ("clients of the log", _clients(facts.clients)),
+        ("speed", None if facts.from_log else _speed(facts.speed, facts.loop)),
+        ("seed", None if facts.seed is None else str(facts.seed)),
+        ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
+        ("limits", _limits(run)),
+        ("members", _members(run)),
+        ("sent again", _sent_again(run)),
+        ("took", seconds(run.elapsed_s)),
+        ("command", " ".join(facts.command)),
+        ("program", " ".join(filter(None, (facts.program.name, facts.program.version)))),
+        ("generator's machine", _host(run)),
+        ("sent by", _sender(facts.sender)),
+    ]
+    return [(what, value) for what, value in pairs if value]
+
+
+def _sender(sender: Sender | None) -> str | None:
+    if sender is None:
+        return None
+    where = "on the server's machine" if sender.beside_server else "on a machine of its own"
+    return f"{counted(sender.threads, 'thread')}, nice {sender.nice}, {where}"
+
+
+def _tuning(storage: Storage | None) -> str | None:
+    return ", ".join(
+        f"{value.key} {value.set}" + ("" if value.was == value.set else f" (was {value.was or ABSENT})")
+        for value in (storage.tuning if storage else [])
+    )
+
+
+def _caches(storage: Storage | None) -> str | None:
+    if storage is None or storage.cache is None:
+        return None
+    return ": ".join(filter(None, (storage.cache.state, ", ".join(storage.cache.how))))
+
+
+def _volume(storage: Storage | None) -> str | None:
+    if storage is None or (said := storage.precondition) is None:
+        return None
+    how, rounds = "steady" if said.steady else "not steady", counted(said.rounds or 0, "round")
+    return f"{said.fill_percent or ABSENT} % full, {how} after {rounds} of overwrites"
+
+
+def _experiment(experiment: ExperimentRun | None) -> str | None:
+    if experiment is None:
+        return None
+    number = f", run {experiment.run}" if experiment.run is not None else ""
+    return experiment.name + number + (f" of {experiment.of}" if number and experiment.of is not None else "")
+
+
+def _log(run: MeasuredRun, index: int) -> str:
+    log = run.directory.facts.logs[index]
+    parts = [log.path]
+    if log.format:
+        parts.append(f"format {log.format}")
+    if log.valid is not None:
+        parts.append(f"{log.valid:,} valid lines")
+    if log.failed:
+        parts.append(f"{log.failed:,} that did not parse")
+    if log.strays:
+        parts.append(counted(log.strays, "stray time stamp"))
+    if log.set_backs:
+        parts.append(f"clock set back {counted(log.set_backs, 'time')}")
+    if log.ahead_s:
+        parts.append(f"clock {abs(log.ahead_s):,.0f} s {'ahead' if log.ahead_s > 0 else 'behind'}")
+    if log.first and log.last:
+        parts.append(f"{log.first} to {log.last}")
+    return ", ".join(parts)
+
+
+def _pauses(pauses: LogPauses | None) -> str | None:
+    if pauses is None:
+        return None
+    return f"{pauses.shortened:,} shortened, by {seconds(pauses.cut_s)} in all"
+
+
+def _clients(clients: Clients | None) -> str | None:
+    if clients is None:
+        return None
+    said = (
+        f"{clients.counted:,}, the largest with {significant(100 * clients.largest_share)} % of the requests"
+    )
+    if not clients.proxies:
+        return said
+    over = f"spread over {clients.spread_over:,} clients" if clients.spread_over else "not spread"
+    return (
+        f"{said}; {clients.proxies:,} of proxies, with {significant(100 * clients.proxies_share)} %, {over}"
+    )
+
+
+def _speed(speed: str | None, loop: str) -> str | None:
+    if speed is None:
+        return None
+    named = {"1": "1 (recorded pace)", "max": "max (as fast as it goes)"}.get(speed, speed)
+    return named + (", closed loop" if loop == "closed" else ", open loop")
+
+
+def _limits(run: MeasuredRun) -> str | None:
+    facts, summary = run.directory.facts, run.directory.summary
+    outcomes = {one.limit: one.outcome for one in summary.limits} if summary else {}
+    return "; ".join(f"{limit} {outcomes.get(limit, 'not judged')}" for limit in facts.limits or [])
+
+
+def _members(run: MeasuredRun) -> str | None:
+    summary = run.directory.summary
+    if not summary or not (members := summary.members):
+        return None
+    who = "how many is not known"
+    if members.clients is not None and members.accounts is not None:
+        who = f"{counted(members.clients, 'client')} with {counted(members.accounts, 'account')}"
+    requests = run.statistics.requests
+    said = f"{who}: {members.requests:,} of {counted(requests, 'request')}"
+    said += f" ({share(members.requests, requests)})" if requests else ""
+    return said + (f", {members.sent_to_login:,} sent to the login" if members.sent_to_login else "")
+
+
+def _sent_again(run: MeasuredRun) -> str | None:
+    summary = run.directory.summary
+    if not summary or not summary.requests.retried:
+        return None
+    retried = summary.requests.retried
+    part = share(retried, run.directory.requests.count)
+    return f"{counted(retried, 'request')} ({part}), since the server had closed the kept-open connection"
+
+
+def _host(run: MeasuredRun) -> str:
+    host = run.directory.facts.host
+    memory = f"{host.memory_bytes / _GIB:.1f} GiB" if host.memory_bytes else None
+    cpus = counted(host.cpus, "processor") if host.cpus else None
+    return ", ".join(filter(None, (host.hostname, host.cpu, cpus, memory, host.kernel)))
+
+
+def instance_table(run: MeasuredRun) -> Table | None:
+    """Return a row for each instance; None of a run that was not merged."""
+    summary = run.directory.summary
+    if run.directory.facts.merged is None or summary is None or not summary.instances:
+        return None
+    caption = (
+        "What each process or machine did. Lag: how late it sent one request in a thousand, in milliseconds. "
+        "Started and clock: by its own clock, and how far that may be wrong."
+    )
+    return Table("Instances", caption, _COLUMNS, [_row(each) for each in summary.instances])
+
+
+def merge_cautions(run: MeasuredRun) -> list[Caution]:
+    """Return what `plimsoll merge` said of the run. Texts are hostile."""
+    merged = run.directory.facts.merged
+    return [Caution(said.level, said.text) for said in merged.says] if merged else []
+
+
+def _row(one: Instance) -> Row:
+    name = one.name if one.index is None else f"instance {one.index + 1}"
+    cells = [
+        one.host or ABSENT,
+        one.segment or ABSENT,
+        count(one.sent),
+        count(one.unsent),
+        one.status,
+        plain_ms(one.lag_ms.p999),
+        f"{one.started_at:%H:%M:%S.%f}" if one.started_at else ABSENT,
+        _clock(one.clock),
+    ]
+    amiss = one.status != "complete" or one.generator_limited
+    return Row(name, cells, "amiss" if amiss else "")
+
+
+def _clock(clock: ClockState | None) -> str:
+    if clock is None or clock.synchronised is None:
+        return ABSENT
+    if not clock.synchronised:
+        return "not synchronised"
+    return f"within {milliseconds(clock.max_error_ms)}"
