@@ -91,15 +91,17 @@ class RunProcess(_Model):
 class Sender(_Model):
     """What sent the load of a replay: so many threads of that priority, on so many cores at most.
 
-    `server_wait_ms_per_s` is how long the server on the same machine waited for a processor in each second,
-    all of its threads together; `cores_busy` the share of their time that all cores were at work.
+    Beside the server, `ran_ms_per_s` is how long the generator had a processor in each second, and
+    `others_wait_ms_per_s` how long all other threads of the machine waited for one; `cores_busy` is the
+    share of their time that all cores were at work.
     """
 
     beside_server: bool
     cores: int = Field(ge=1)
     threads: int = Field(ge=1)
     nice: int
-    server_wait_ms_per_s: float | None = Field(None, ge=0)
+    ran_ms_per_s: float | None = Field(None, ge=0)
+    others_wait_ms_per_s: float | None = Field(None, ge=0)
     cores_busy: float | None = None
 
 

@@ -66,7 +66,8 @@ type Sender struct {
 	Threads      int  `json:"threads"`       // that sent, at the end
 	Nice         int  `json:"nice"`          // of them
 
-	ServerWaitMSPerS *float64 `json:"server_wait_ms_per_s,omitempty"` // for a processor, beside it; nil: not seen
+	RanMSPerS        *float64 `json:"ran_ms_per_s,omitempty"`         // that it had a processor, where it is beside the target; nil: not seen
+	OthersWaitMSPerS *float64 `json:"others_wait_ms_per_s,omitempty"` // that all others there waited for one; nil: not seen
 	CoresBusy        *float64 `json:"cores_busy,omitempty"`           // all of the machine, a share of their time
 }
 

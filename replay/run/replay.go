@@ -153,9 +153,9 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		garbagePercent = punctual.SmallHeap
 	}
 	defer punctual.Runtime(engine.Cores(r.target), garbagePercent)()
-	var server *serverBeside
+	var beside *contention
 	if r.target.Local {
-		server = findServerBeside("", r.target.Addresses[0])
+		beside = watchContention("")
 	}
 	outcome := r.send(stop, abort)
 	r.Dir.Unsent(outcome.Unsent)
@@ -170,8 +170,8 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		run.Sender = &record.Sender{
 			BesideServer: r.target.Local, Cores: engine.Cores(r.target), Threads: outcome.Drivers, Nice: outcome.Nice,
 		}
-		if server != nil {
-			server.tell(run.Sender)
+		if beside != nil {
+			beside.tell(run.Sender)
 		}
 	})
 	return r.status(outcome)

@@ -18,7 +18,7 @@ from plimsoll.common.units import counted, milliseconds, significant
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
 _LOGS = ("at_most_ratio", "at_most_ms")
-_ALONE = ("at_most_ms", "at_most_share", "at_most_share_of_runs")
+ALONE = ("at_most_ms", "at_most_share", "at_most_share_of_runs")
 _ROUNDED = 1e-12
 
 
@@ -27,7 +27,8 @@ class Question:
     """Does the candidate keep one limit? Values are one a run; `blocked` says why nothing can be decided.
 
     `in_pairs`: the n-th values of both sides are of one repeat. `notes` say how the values came about.
-    `doubts` are reasons for which no PASS is given; they prevent no FAIL.
+    `doubts` are reasons for which no PASS is given; they prevent no FAIL. `excuses` are reasons for which no
+    FAIL is given; they prevent no PASS.
     """
 
     limit: Limit
@@ -38,6 +39,7 @@ class Question:
     blocked: Sequence[str] = ()
     notes: Sequence[str] = ()
     doubts: Sequence[str] = ()
+    excuses: Sequence[str] = ()
 
     @property
     def logs(self) -> bool:
@@ -47,7 +49,7 @@ class Question:
     @property
     def alone(self) -> bool:
         """True where the candidate's own values are held to the limit."""
-        return self.limit in _ALONE
+        return self.limit in ALONE
 
     @property
     def threshold(self) -> float:
@@ -117,10 +119,7 @@ def decide(questions: Sequence[Question], confidence: float, look: int | None = 
     asked = [_GateTest(question, now / gates) for question in questions]
     passes = holm([each.p_pass for each in asked])
     fails = holm([each.p_fail for each in asked])
-    outcomes = [
-        _outcome(p, f, now, doubted=bool(each.question.doubts))
-        for each, p, f in zip(asked, passes, fails, strict=True)
-    ]
+    outcomes = [_outcome(p, f, now, each.question) for each, p, f in zip(asked, passes, fails, strict=True)]
     undecided = max(outcomes.count("INCONCLUSIVE"), 1)
     ahead = Ahead(first=then / gates, asked=then / undecided)
     return [
@@ -136,10 +135,10 @@ def overall(outcomes: Sequence[Outcome]) -> Outcome:
     return "PASS" if outcomes and set(outcomes) == {"PASS"} else "INCONCLUSIVE"
 
 
-def _outcome(p_pass: float, p_fail: float, alpha: float, *, doubted: bool) -> Outcome:
+def _outcome(p_pass: float, p_fail: float, alpha: float, question: Question) -> Outcome:
     if p_pass <= alpha + _ROUNDED:
-        return "INCONCLUSIVE" if doubted else "PASS"
-    return "FAIL" if p_fail <= alpha + _ROUNDED else "INCONCLUSIVE"
+        return "INCONCLUSIVE" if question.doubts else "PASS"
+    return "FAIL" if p_fail <= alpha + _ROUNDED and not question.excuses else "INCONCLUSIVE"
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,9 @@ class _GateTest:
     def _more(
         self, compared: GateValues | ShareOfRuns, evidence: Evidence | ShareOfRuns, ahead: Ahead
     ) -> int | None:
-        if self.question.doubts and self.p_pass <= self.first:
+        if (self.question.doubts and self.p_pass <= self.first) or (
+            self.question.excuses and self.p_fail <= self.first
+        ):
             return None
         away = abs(self.question.threshold - evidence.estimate)
         runs = replace(compared, alpha=ahead.first).runs_to_decide(away, ahead.asked)
@@ -229,6 +230,8 @@ class _GateTest:
     ) -> list[str]:
         if self.question.doubts:
             return list(self.question.doubts)
+        if self.question.excuses and self.p_fail <= alpha:
+            return list(self.question.excuses)
         where = "keeps" if evidence.estimate <= self.question.threshold else "breaks"
         gates = round(alpha / self.first)
         side = "" if self.question.alone else " a side"

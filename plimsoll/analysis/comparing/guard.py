@@ -1,6 +1,7 @@
-"""The guard over a PASS: runs of the candidate that are far worse than what the baseline's lead to expect."""
+"""The guard over verdicts: what a PASS would look past, and what a FAIL would blame the candidate for."""
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from plimsoll.analysis.comparing.gates import Gate
 from plimsoll.analysis.comparing.levels import StepLevel
@@ -9,6 +10,7 @@ from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.comparing.stalls import IN_A_ROW, far_worse
 from plimsoll.analysis.evidence.failedmeasures import Tries, measure_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.run import MUCH_TAKEN_MS, taken_ms_per_s
 from plimsoll.common.units import milliseconds
 
 _Runs = Sequence[ComparedRun]
@@ -32,6 +34,36 @@ def stalled(
         if [len(side) for side in worst] == [len(side) for side in runs]:
             what = f"median of the slowest {IN_A_ROW} requests in a row"
             yield from _found(runs, (worst[0], worst[1]), gate, what)
+
+
+def shared(
+    sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate, unit: str, *, alone: bool
+) -> tuple[Finding | None, bool]:
+    """Return that one side may be slower by the generator's doing, and whether that is the candidate.
+
+    The generator only ever slows the server that it shares a machine with. So where the candidate had to wait
+    for it more, its FAIL may be the generator's doing, and where the baseline had to, the candidate's PASS.
+    What is held to a limit `alone` is not held against the baseline.
+    """
+    if gate.kind.is_share or unit != "ms":
+        return None, False
+    taken_ms = [_median([taken_ms_per_s(run.directory) for run in each]) for each in runs]
+    baseline_ms, candidate_ms = 0 if alone else taken_ms[0], taken_ms[1]
+    if baseline_ms is None or candidate_ms is None or abs(candidate_ms - baseline_ms) < MUCH_TAKEN_MS:
+        return None, False
+    slower = candidate_ms > baseline_ms
+    text = (
+        f"{sides[slower]} may be slower by the load generator's doing: on the machine that they share, it "
+        f"kept other programs from a processor for {max(baseline_ms, candidate_ms):,.0f} ms of each second"
+        + ("." if alone else f", and for {min(baseline_ms, candidate_ms):,.0f} ms on {sides[not slower]}.")
+    )
+    names = tuple(run.name for run in runs[slower])
+    return Finding(FindingKind.SHARED_MACHINE, text, names, gate.scenario), slower
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def failing(sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate) -> tuple[Finding | None, bool]:

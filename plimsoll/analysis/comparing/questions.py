@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.comparing.decision import Question
+from plimsoll.analysis.comparing.decision import ALONE, Question
 from plimsoll.analysis.comparing.gates import LIMITS, Gate, Gates
-from plimsoll.analysis.comparing.guard import failing, stalled
+from plimsoll.analysis.comparing.guard import failing, shared, stalled
 from plimsoll.analysis.comparing.levels import PhaseLevels
 from plimsoll.analysis.comparing.metrics.metric import CensoredError, Limit, NoFigureError, Reading
 from plimsoll.analysis.comparing.runs import ComparedRun
@@ -153,6 +153,10 @@ def _asked(
     failures, bars = failing((baseline.name, candidate.name), runs, gate)
     found_out = [*doubts, *([failures] if failures else [])]
     doubts += [failures] if failures and bars else []
+    contention, excuses = shared((baseline.name, candidate.name), runs, gate, unit, alone=limit in ALONE)
+    if contention:
+        found_out.append(contention)
+        doubts += [] if excuses else [contention]
     question = Question(
         limit=limit,
         at_most=getattr(gate, limit),
@@ -162,6 +166,7 @@ def _asked(
         blocked=problems,
         notes=notes,
         doubts=[each.sentence for each in doubts],
+        excuses=[contention.sentence] if contention and excuses else [],
     )
     return GateQuestion(gate, question, unit, tuple(found_out))
 

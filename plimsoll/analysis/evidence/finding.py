@@ -57,6 +57,13 @@ class FindingKind(Enum):
         "At some percentile, the load generator's own lag is over 1 ms and over 5 % of the response time.",
         "Use a lower speed or rate, or give the load generator a machine of its own.",
     )
+    SHARED_MACHINE = Rule(
+        "shared-machine",
+        Severity.WARN,
+        "Generator and server shared a machine, and took its processor from each other for 100 ms of each "
+        "second or more, or all cores were busy for 90 % of the time.",
+        "Take a lower rate or another machine, or give each its own cores (taskset).",
+    )
     LAG_DIFFERS = Rule(
         "lag-differs",
         Severity.WARN,

@@ -22,6 +22,9 @@ from plimsoll.rundir.silence import Silence
 JUDGED = tuple(name for name, parts in PERCENTILES.items() if parts <= P999)  # no gate can limit those above
 _UNREAD_FRACTION = 0.01
 _RETRIED_FRACTION = 0.01
+# Of all cores' time, and of each second: with more, who is slow is not known.
+_MUCH_BUSY = 0.9
+MUCH_TAKEN_MS = 100
 _WAITED = 1.05  # times the p99.9 without waiting for one's own client, past which that wait is a doubt
 
 Times = Mapping[str, float | None]
@@ -113,6 +116,7 @@ def run_findings(run: RunEvidence) -> Iterator[Finding]:
         *_ending(run),
         *_records(run),
         *_generator(run),
+        *_shared(run),
         *_saturator(run),
         *_target(run),
         *_connections(run),
@@ -185,6 +189,36 @@ def _generator(run: RunEvidence) -> _Found:
                 return
     if facts.generator_limited:
         yield FindingKind.GENERATOR_LIMITED, "was limited by the load generator.", remedy
+
+
+def taken_ms_per_s(run: RunDirectory) -> float | None:
+    """Return for how many ms of each second the generator may have kept other programs from a processor.
+
+    They cannot have waited for it longer than it had one, nor longer than they waited at all. None where the
+    server has another machine, or none of this is known. Pure.
+    """
+    sender = run.facts.sender
+    if sender is None or sender.ran_ms_per_s is None or sender.others_wait_ms_per_s is None:
+        return None
+    return min(sender.ran_ms_per_s, sender.others_wait_ms_per_s)
+
+
+def _shared(run: RunEvidence) -> _Found:
+    sender, cpus = run.directory.facts.sender, run.directory.facts.host.cpus
+    if sender is None or not sender.beside_server:
+        return
+    taken_ms, busy = taken_ms_per_s(run.directory), sender.cores_busy or 0
+    if (taken_ms or 0) < MUCH_TAKEN_MS and busy < _MUCH_BUSY:
+        return
+    text = f"had generator and server share {counted(cpus, 'core') if cpus else 'a machine'}"
+    if taken_ms is not None:
+        text += (
+            f", of which the generator had one for {sender.ran_ms_per_s:,.0f} ms of each second, and other "
+            f"programs waited for one for {sender.others_wait_ms_per_s:,.0f} ms"
+        )
+    text += f"; the cores were busy for {share(round(1000 * busy), 1000)} of the time" if busy else ""
+    text += ". Part of what was measured may be the generator's doing."
+    yield FindingKind.SHARED_MACHINE, text, None
 
 
 def _saturator(run: RunEvidence) -> _Found:

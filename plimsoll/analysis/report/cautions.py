@@ -11,9 +11,6 @@ from plimsoll.common.units import counted, milliseconds, share, significant
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4
-# Of all cores' time, and of each second for all threads of the server: with more, who is slow is not known.
-_MUCH_BUSY = 0.9
-_MUCH_WAITED_MS = 100
 BOUND_NEEDS = 3_688  # requests for an upper bound of p99.9 at 95 %: ⌈ln 0.025 / ln 0.999⌉
 
 
@@ -29,7 +26,6 @@ def cautions_of(run: MeasuredRun) -> list[Caution]:
     """Return the run's cautions, the gravest first. Texts are hostile."""
     found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
     found += _as_logged(run) + _judged(run) + _proxies(run)
-    found += _shared(run)
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)
 
@@ -96,24 +92,6 @@ def _sample_size(run: MeasuredRun) -> list[Caution]:
         text = f"{counted(requests, 'request')} give a p99.9, but not how far to trust it; that takes 3,688."
         return [Caution(Severity.NOTE, text)]
     return []
-
-
-def _shared(run: MeasuredRun) -> list[Caution]:
-    """Return that generator and server took the processor from each other, where that was seen."""
-    sender, cpus = run.directory.facts.sender, run.directory.facts.host.cpus
-    if sender is None or not sender.beside_server:
-        return []
-    waited_ms, busy = sender.server_wait_ms_per_s or 0, sender.cores_busy or 0
-    if waited_ms < _MUCH_WAITED_MS and busy < _MUCH_BUSY:
-        return []
-    seen = [f"the cores were busy for {share(round(1000 * busy), 1000)} of the time"] * bool(busy)
-    seen += [f"the server waited {waited_ms:,.0f} ms of each second for one"] * bool(waited_ms)
-    what = counted(cpus, "core") if cpus else "a machine"
-    text = (
-        f"Generator and server share {what}: {', and '.join(seen)}. Part of what was measured may be the "
-        "generator's doing: take a lower rate or another machine, or give each its own cores (taskset)."
-    )
-    return [Caution(Severity.WARN, text)]
 
 
 def _failures(run: MeasuredRun) -> list[Caution]:

@@ -21,7 +21,7 @@ from plimsoll.analysis.statistics.sample import P999
 from plimsoll.analysis.statistics.student import cdf, quantile
 from plimsoll.cli import main
 from plimsoll.rundir.requestfile import Records
-from tests.support.comparable import instant, write_both
+from tests.support.comparable import change, instant, runs_of, write_both
 from tests.support.rundir import records, write_run
 
 Shape = Callable[[np.random.Generator, str, int], Records]
@@ -168,6 +168,53 @@ def test_a_stall_keeps_no_broken_limit_from_failing(tmp_path: Path) -> None:
 
     folder = experiment(tmp_path, slower, 6)
     assert compared(folder, *gates_of(folder, "metric: p99, at_most_ratio: 1.1"))[1]["verdict"] == "FAIL"
+
+
+def on_one_machine(ran_ms: float, waited_ms: float) -> dict[str, Any]:
+    return {
+        "beside_server": True,
+        "cores": 1,
+        "threads": 1,
+        "nice": 0,
+        "ran_ms_per_s": ran_ms,
+        "others_wait_ms_per_s": waited_ms,
+        "cores_busy": 0.5,
+    }
+
+
+MUCH, LITTLE = on_one_machine(600, 450), on_one_machine(600, 20)
+RATIO, ALONE = "metric: p99.9, at_most_ratio: 1.1", "metric: p99.9, at_most_ms: 60"
+SHARED_MACHINES: list[tuple[str, str, float, Any, Any, str]] = [
+    ("a slow candidate kept waiting may be the generator's doing", RATIO, 1.5, LITTLE, MUCH, "INCONCLUSIVE"),
+    ("a candidate that is no slower though kept waiting", RATIO, 1.0, LITTLE, MUCH, "PASS"),
+    ("a baseline kept waiting makes the candidate look good", RATIO, 1.0, MUCH, LITTLE, "INCONCLUSIVE"),
+    ("a candidate slower than a baseline kept waiting", RATIO, 1.5, MUCH, LITTLE, "FAIL"),
+    ("both kept waiting alike", RATIO, 1.5, MUCH, MUCH, "FAIL"),
+    ("a busy machine, where the generator took little", RATIO, 1.5, LITTLE, on_one_machine(20, 900), "FAIL"),
+    ("another machine", RATIO, 1.5, LITTLE, None, "FAIL"),
+    ("too slow by itself, and kept waiting", ALONE, 1.5, MUCH, MUCH, "INCONCLUSIVE"),
+    ("fast enough by itself, though kept waiting", ALONE, 1.0, MUCH, MUCH, "PASS"),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "gate", "ratio", "baseline", "candidate", "verdict"),
+    SHARED_MACHINES,
+    ids=[row[0] for row in SHARED_MACHINES],
+)
+def test_the_generator_only_ever_slows_the_server_beside_it(
+    tmp_path: Path, what: str, gate: str, ratio: float, baseline: Any, candidate: Any, verdict: str
+) -> None:
+    write_both(tmp_path, ratio, repeats=5)
+    for name, sender in (("sata", baseline), ("nvme", candidate)):
+        for run in runs_of(tmp_path, name):
+            change(run, sender=sender)
+    _, found = compared(tmp_path, *gates_of(tmp_path, gate))
+    assert found["verdict"] == verdict, what
+    assert ("by the load generator's doing" in found["gates"][0]["says"]) == (verdict == "INCONCLUSIVE")
+    told = {run for each in found["findings"] if each["name"] == "shared-machine" for run in each["runs"]}
+    much = [name for name, sender in (("sata", baseline), ("nvme", candidate)) if sender is MUCH]
+    assert told == {run.name for name in much for run in runs_of(tmp_path, name)}
 
 
 def test_a_pass_says_what_it_does_not_exclude(tmp_path: Path) -> None:
