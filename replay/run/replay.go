@@ -152,7 +152,11 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 	if r.command.Users > 0 {
 		garbagePercent = punctual.SmallHeap
 	}
-	defer punctual.Runtime(engine.Cores(r.target), garbagePercent)()
+	spare := 2
+	if r.target.Local && r.command.Speed == "max" {
+		spare = 1 // nothing is due, and a thread more would take the server's processor
+	}
+	defer punctual.Runtime(engine.Cores(r.target), spare, garbagePercent)()
 	var beside *contention
 	if r.target.Local {
 		beside = watchContention("")

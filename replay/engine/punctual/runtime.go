@@ -19,9 +19,9 @@ const (
 // Runtime sets Go's runtime up for sending on time, until it is restored.
 //
 // The thread that sends must not wait until one that reads the log pauses: the system's scheduler, which knows
-// priorities, should choose between them, not Go's. So there are two threads more than cores.
-func Runtime(cores, garbagePercent int) (restore func()) {
-	threads := runtime.GOMAXPROCS(cores + 2)
+// priorities, should choose between them, not Go's. So there are spare threads, more than cores.
+func Runtime(cores, spare, garbagePercent int) (restore func()) {
+	threads := runtime.GOMAXPROCS(cores + spare)
 	percent := debug.SetGCPercent(garbagePercent)
 	return func() {
 		runtime.GOMAXPROCS(threads)
