@@ -18,9 +18,15 @@ from starlette.types import ASGIApp
 
 from plimsoll.analysis.report.cautions import cautions_of
 from plimsoll.analysis.report.charts import run_charts
-from plimsoll.analysis.report.sections.headline import big_figures, footnote, own_bigs, own_sentence, sentence
+from plimsoll.analysis.report.sections.headline import (
+    big_figures,
+    footnote,
+    scripted_figures,
+    scripted_sentence,
+    sentence,
+)
 from plimsoll.analysis.report.sections.single_runs import (
-    facts_of,
+    list_facts,
     measure_table,
     percentile_table,
     route_table,
@@ -125,7 +131,7 @@ class Application:
             run = self.measuring.measured([self.catalogue.path(item)])[0]
         except PlimsollError as error:
             return page("run.html", run=None, trouble=str(error), **shared)
-        bigs = own_bigs(run)
+        bigs = scripted_figures(run)
         tables = [percentile_table(run), route_table(run), measure_table(run), status_table(run)]
         return page(
             "run.html",
@@ -133,11 +139,11 @@ class Application:
             run=run,
             trouble=None,
             bigs=bigs or big_figures(run),
-            sentence=own_sentence(run) or sentence(run),
+            sentence=scripted_sentence(run) or sentence(run),
             footnote="" if bigs else footnote(run),
             cautions=gravest_first(cautions_of(run)),
             tables=[table for table in tables if table],
-            facts=facts_of(run),
+            facts=list_facts(run),
             **shared,
         )
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from plimsoll.analysis.evidence.run import Observation, Observer
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.report import make_report
-from plimsoll.analysis.report.runs import numbered
+from plimsoll.analysis.report.runs import number_runs
 from plimsoll.analysis.statistics.run import RunFigures, measure
 from plimsoll.common.errors import DamagedFileError
 from plimsoll.rundir.directory import RunDirectory
@@ -33,7 +33,7 @@ class Measuring:
     def measured(self, paths: Sequence[Path]) -> list[MeasuredRun]:
         """Return the runs, numbered, as a report has them. Raises RunDirectoryError."""
         with self._lock:
-            return numbered(
+            return number_runs(
                 [_kept(self._runs, self._stamp(path), lambda: _measure(path), _MOST_RUNS) for path in paths]  # noqa: B023
             )
 

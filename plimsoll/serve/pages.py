@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from plimsoll import __version__
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.shell import TEMPLATES as PAGE_TEMPLATES
-from plimsoll.analysis.page.shell import environment
+from plimsoll.analysis.page.shell import template_environment
 from plimsoll.common.hostile import script_json
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -72,7 +72,7 @@ def page(
     nonce = secrets.token_urlsafe(18)
     drawn = ["plotly.js", "report.js"] if figures else []
     text = (
-        environment(TEMPLATES)
+        template_environment(TEMPLATES)
         .get_template(template)
         .render(
             nonce=nonce,

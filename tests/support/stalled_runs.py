@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.report.runs import by_scenario, numbered
-from plimsoll.analysis.report.sections.slow_windows import BackendStalls, stalls_of
+from plimsoll.analysis.report.runs import group_by_scenario, number_runs
+from plimsoll.analysis.report.sections.slow_windows import SlowWindows, find_slow_windows
 from plimsoll.rundir.directory import RunDirectory
 from tests.support.measured import measured_and_observed
 from tests.support.rundir import records, write_run
@@ -44,12 +44,12 @@ def write_stalled(path: Path, world: World, backend: str | None = "rust", repeat
 _STORAGE = {"facts": {"disks": [{"device": "nvme0n1"}], "pools": [{"pool": "tank"}]}, "clone": {}}
 
 
-def stalls_of_runs(paths: Sequence[Path]) -> list[BackendStalls]:
+def stalls_of_runs(paths: Sequence[Path]) -> list[SlowWindows]:
     """What a report finds of these runs of one scenario."""
     measured = []
     for path in paths:
         run = RunDirectory.open(path)
         statistics, observation = measured_and_observed(run, compared=len(paths) > 1)
         measured.append((run, statistics.condensed(), observation))
-    (scenario,) = by_scenario(numbered(measured))
-    return stalls_of(scenario)
+    (scenario,) = group_by_scenario(number_runs(measured))
+    return find_slow_windows(scenario)

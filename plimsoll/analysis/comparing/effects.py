@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from plimsoll.analysis.comparing.text import effect, interval
 from plimsoll.analysis.comparing.verdicts import GateVerdict
-from plimsoll.analysis.page.chart import Chart, Json, apart, axis, in_lines, layout, rounded
+from plimsoll.analysis.page.chart import Chart, Json, axis, layout, rounded, spaced_ticks, wrap_label
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import significant
 
@@ -36,7 +36,7 @@ def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | N
             data += _traces(outcome, colour, at)
     ends = [end for each in shown for end in (*_ends(each), each.question.at_most, 1.0)]
     low, high = min(ends) / 1.05, max(ends) * 1.05
-    ticks = apart(_ROUND if high / low < 9 else _DECADES, low, high)
+    ticks = spaced_ticks(_ROUND if high / low < 9 else _DECADES, low, high)
     x_axis = axis("candidate ÷ baseline", "log") | {
         "range": [math.log10(low), math.log10(high)],
         "rangemode": "normal",
@@ -49,7 +49,7 @@ def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | N
     y_axis = axis("") | {
         "tickmode": "array",
         "tickvals": [str(row) for row in range(rows)],
-        "ticktext": [in_lines(each.gate.name, letters, lines) for each in reversed(shown)],
+        "ticktext": [wrap_label(each.gate.name, letters, lines) for each in reversed(shown)],
         "tickfont": {"size": 12 if rows <= _LOOSE else 10},
         "type": "category",
         "categoryorder": "array",

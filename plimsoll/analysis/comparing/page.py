@@ -11,7 +11,7 @@ from plimsoll.analysis.comparing.text import effect, figure, interval, interval_
 from plimsoll.analysis.comparing.verdicts import GateVerdict
 from plimsoll.analysis.page.chart import Chart, Repeats, RunPoint, repeats_chart
 from plimsoll.analysis.page.section import Row, Table
-from plimsoll.analysis.page.shell import rendered
+from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.report.sections.storage import TUNING_SAYS
 from plimsoll.common.units import ABSENT, count, significant
 
@@ -21,7 +21,7 @@ _MOST_PLACES = 8
 
 def comparison_page(comparison: Comparison) -> str:
     """Return the HTML."""
-    return rendered(
+    return render_page(
         "compare.html",
         comparison_charts(comparison),
         TEMPLATES,

@@ -124,7 +124,7 @@ def log_ticks(values_ms: Sequence[float]) -> Json:
     }
 
 
-def apart(ticks: Sequence[float], low: float, high: float) -> list[float]:
+def spaced_ticks(ticks: Sequence[float], low: float, high: float) -> list[float]:
     """Return those of `ticks`, the most wanted first, that a log scale has room for."""
     kept: list[float] = []
     least = (math.log(high) - math.log(low)) * _APART
@@ -134,7 +134,7 @@ def apart(ticks: Sequence[float], low: float, high: float) -> list[float]:
     return sorted(kept)
 
 
-def in_lines(text: str, columns: int, most: int = 3) -> str:
+def wrap_label(text: str, columns: int, most: int = 3) -> str:
     """Return a label (hostile) as plotly may have it, in lines of so many characters, `most` at most."""
     lines = textwrap.wrap(text, columns, max_lines=most, placeholder=" …")
     return "<br>".join(plotly_text(line, columns) for line in lines)
@@ -200,7 +200,7 @@ def missing_notes(missing: Sequence[Missing], at: Callable[[str], float], top: f
                 "y": max(round(top - row * _STEP, 4), 0.1),
                 "yref": "paper",
                 "yanchor": "top",
-                "text": in_lines(each.says, _LETTERS),
+                "text": wrap_label(each.says, _LETTERS),
                 "showarrow": False,
                 "font": {"size": 12, "color": "var(--text)"},
                 "bgcolor": "var(--card)",
@@ -299,7 +299,9 @@ def _places_axis(places: list[str]) -> Json:
     return axis("") | {
         "tickmode": "array",
         "tickvals": list(range(len(places))),
-        "ticktext": [in_lines(place, max(_LETTERS_BESIDE // max(len(places), 1), 10), 4) for place in places],
+        "ticktext": [
+            wrap_label(place, max(_LETTERS_BESIDE // max(len(places), 1), 10), 4) for place in places
+        ],
         "tickangle": 0,
         "tickfont": {"size": 10},
         "range": [-0.5, len(places) - 0.5],

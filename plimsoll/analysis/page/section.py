@@ -24,7 +24,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Big:
+class HeadlineFigure:
     """A large figure, its name, and a small line below it.
 
     `colour` is the number of a backend's, from 1; a `faint` figure is none to build on.

@@ -35,7 +35,7 @@ _SVG, _PNG = "data:image/svg+xml,", "data:image/png;base64,"
 
 
 @cache
-def environment(*further: Path) -> Environment:
+def template_environment(*further: Path) -> Environment:
     """Return what renders the templates of every page and of the folders `further`; all text is escaped."""
     return Environment(
         loader=FileSystemLoader([TEMPLATES, *further]),
@@ -52,7 +52,7 @@ def environment(*further: Path) -> Environment:
     )
 
 
-def rendered(
+def render_page(
     template: str, figures: Sequence[Chart], *folders: Path, styles: Sequence[str] = (), **values: object
 ) -> str:
     """Return a page: a template that extends `frame.html`, with `values` in it and `figures` to be drawn.
@@ -64,7 +64,7 @@ def rendered(
         script((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("report.js", "contents.js")
     )
     plotly = _plotly()
-    pages = environment(*folders)
+    pages = template_environment(*folders)
     css = "".join(_source(pages, name) for name in ("report.css", *styles))
     return pages.get_template(template).render(
         policy=policy([plotly, behaviour, contents]),
@@ -143,7 +143,7 @@ def draw_pictures(page: Path, formats: Sequence[str]) -> list[Path]:
             code, dom, said = run_browser(arguments, _PATIENCE_S)
         except BrowserError as error:
             raise OutputError(f"--figures: {written}: {error}") from None
-    pictures = pictures_in(dom, formats)
+    pictures = parse_pictures(dom, formats)
     if code or not pictures:
         raise OutputError(f"--figures: {written}: {failure(browser, code, said)}")
     folder = page.with_name(f"{page.stem}-figures")
@@ -171,7 +171,7 @@ def picture_command(
     ]
 
 
-def pictures_in(dom: str, formats: Sequence[str]) -> dict[str, bytes]:
+def parse_pictures(dom: str, formats: Sequence[str]) -> dict[str, bytes]:
     """Return what a page left in itself, by the name of its file; none if that is no such page. Pure.
 
     The page shows names that came from logs, so nothing of it is trusted: a name is that of a chart of ours,

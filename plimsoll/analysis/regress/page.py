@@ -9,7 +9,7 @@ from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE
 from plimsoll.analysis.comparing.page import TEMPLATES as COMPARING
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, rounded
 from plimsoll.analysis.page.section import Row, Table
-from plimsoll.analysis.page.shell import rendered
+from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.regress.judgement import (
     DECIDED,
     Judgement,
@@ -46,7 +46,7 @@ def history_page(judgements: Sequence[Judgement]) -> str:
         )
         for number, each in enumerate(judgements)
     ]
-    return rendered(
+    return render_page(
         "history.html",
         [figure for part in parts for figure in part[4]],
         _OWN,

@@ -48,7 +48,7 @@ _MOST_UNDONE = 8  # failures that are named
 Line = dict[str, Any]
 
 
-def comparison_cautions(
+def find_comparison_cautions(
     scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures], unreadable: Sequence[str]
 ) -> list[Caution]:
     """Return the cautions on all runs together, the gravest first. Texts are hostile."""
@@ -63,7 +63,7 @@ def comparison_cautions(
     return gravest_first(found)
 
 
-def doubts(scenarios: Sequence[ScenarioRuns], cautions: Sequence[Caution]) -> int:
+def count_doubts(scenarios: Sequence[ScenarioRuns], cautions: Sequence[Caution]) -> int:
     """Return how many grave reasons there are not to trust what the runs say beside one another.
 
     `cautions` are those on all of them. A limit that a run did not keep is none.
@@ -239,7 +239,7 @@ def missing_cautions(
     return [Caution(Severity.WARN, text) for text in found]
 
 
-def lost_in(folder: Path) -> list[str]:
+def find_lost_runs(folder: Path) -> list[str]:
     """Return which directories in `folder` look like runs and are none (hostile); none where it is a run."""
     if is_run(folder) or not folder.is_dir():
         return []
@@ -247,7 +247,7 @@ def lost_in(folder: Path) -> list[str]:
     try:
         for path in (path for path in subfolders(folder) if not is_run(path)):
             if is_together(path):
-                found += lost_in(path)
+                found += find_lost_runs(path)
             elif (path / REQUESTS_FILE).exists() or (path / EVENTS_FILE).exists():
                 found.append(f"{path}: run.json is missing, without which nothing of the run is known")
             elif not any(path.iterdir()):
@@ -327,7 +327,7 @@ def _thinner(figures: ScenarioFigures) -> Iterator[str]:
             yield f"{shown}{more} {have} {what}, unlike the other runs of {figures.scenario.name}."
 
 
-def midway(runs: Sequence[MeasuredRun]) -> list[str]:
+def find_unfinished(runs: Sequence[MeasuredRun]) -> list[str]:
     """Return what the experiments of `runs` have not done, a sentence each (hostile)."""
     said: list[str] = []
     for folder in _folders(runs):

@@ -8,14 +8,14 @@ from typing import Any
 
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Table
-from plimsoll.analysis.page.shell import rendered
+from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.report.cautions import Caution, cautions_of
 from plimsoll.analysis.report.charts import backend_charts, run_charts, step_charts
 from plimsoll.analysis.report.comparison_cautions import (
     cache_notes,
-    comparison_cautions,
     control_cautions,
-    doubts,
+    count_doubts,
+    find_comparison_cautions,
     missing_cautions,
 )
 from plimsoll.analysis.report.damage import damage_cautions
@@ -23,7 +23,7 @@ from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.runs import (
     ScenarioFigures,
     ScenarioRuns,
-    by_scenario,
+    group_by_scenario,
 )
 from plimsoll.analysis.report.sections.against_log import (
     against_log_cautions,
@@ -36,28 +36,28 @@ from plimsoll.analysis.report.sections.factors import factor_parts, factors_json
 from plimsoll.analysis.report.sections.headline import (
     big_figures,
     footnote,
-    own_bigs,
-    own_line,
-    own_sentence,
+    scripted_figures,
+    scripted_line,
+    scripted_sentence,
     sentence,
 )
 from plimsoll.analysis.report.sections.host import HostView, host_section, host_view
 from plimsoll.analysis.report.sections.phases import (
+    measure_lines,
     measure_phase_table,
     measure_sentence,
     phase_sentence,
     phase_table,
-    said_of,
 )
 from plimsoll.analysis.report.sections.single_runs import (
     _MOST_SAYING,
     _NAMED,
-    facts_of,
     failure_table,
     grinder_by_backend,
     grinder_table,
     groups_of,
     instance_table,
+    list_facts,
     measure_table,
     merge_cautions,
     percentile_table,
@@ -66,8 +66,8 @@ from plimsoll.analysis.report.sections.single_runs import (
 )
 from plimsoll.analysis.report.sections.slow_windows import (
     ScenarioStalls,
-    lines_of,
     moved_chart,
+    slow_window_lines,
     stall_section,
 )
 from plimsoll.analysis.report.sections.storage import (
@@ -110,8 +110,8 @@ class Report:
     @cached_property
     def doubts(self) -> int:
         """Grave reasons not to trust what the runs say beside one another."""
-        scenarios = by_scenario(self.runs)
-        return doubts(scenarios, comparison_cautions(scenarios, self.compared, self.unreadable))
+        scenarios = group_by_scenario(self.runs)
+        return count_doubts(scenarios, find_comparison_cautions(scenarios, self.compared, self.unreadable))
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -135,9 +135,9 @@ class Report:
 
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
-        said = [line for run in self.runs for line in (run.one_line(), *_own(run), *said_of(run))]
+        said = [line for run in self.runs for line in (run.one_line(), *_own(run), *measure_lines(run))]
         said += answer_lines(self.compared, self.doubts)
-        said += [*self.sentences(), *lines_of(self.stalls), *map(against_log_sentence, self.held)]
+        said += [*self.sentences(), *slow_window_lines(self.stalls), *map(against_log_sentence, self.held)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
 
     def sentences(self) -> list[str]:
@@ -153,10 +153,10 @@ class Report:
 
 def _own(run: MeasuredRun) -> list[str]:
     """Return a line on what a scripted run is about; none of any other."""
-    return [f"  {line}"] if (line := own_line(run)) else []
+    return [f"  {line}"] if (line := scripted_line(run)) else []
 
 
-def page(
+def render_report(
     runs: Sequence[MeasuredRun],
     compared: Sequence[ScenarioFigures] = (),
     unreadable: Sequence[str] = (),
@@ -173,7 +173,7 @@ def page(
     of preconditioning; `stalls` are the slow windows of the scenarios whose hosts were observed; `held` are
     replays that are held against their log.
     """
-    scenarios = by_scenario(runs)
+    scenarios = group_by_scenario(runs)
     views = _views(scenarios, compared)
     moved = _moved(stalls, views, len(scenarios))
     comparing = _below("scatter-", _comparing(runs, compared), moved)
@@ -189,9 +189,9 @@ def page(
     if volumes:
         own.append(volumes)
     shown = [_run(run) for run in runs]
-    compares = comparison_cautions(scenarios, compared, unreadable)
+    compares = find_comparison_cautions(scenarios, compared, unreadable)
     hosts = [host_section(view, len(scenarios)) for view in views.values()]
-    return rendered(
+    return render_page(
         "report.html",
         [
             *(chart for part in factors for chart in part.charts),
@@ -202,7 +202,7 @@ def page(
         _TEMPLATES,
         title=_title(runs, fileio),
         unfinished=unfinished,
-        answers=answers(compared, doubts(scenarios, compares)),
+        answers=answers(compared, count_doubts(scenarios, compares)),
         factors=factors,
         comparing=comparing,
         own=own,
@@ -220,10 +220,10 @@ def page(
         groups=groups_of(scenarios, runs),
         picked=lambda places: [shown[place] for place in places],
         runs=shown,
-        said=said_once(
+        said=merge_repeats(
             said for said in _said(shown) if said[1].level == Severity.BAD or len(runs) <= _MOST_OPEN
         ),
-        folded_away=said_once(said for said in _said(shown) if said[1].level == Severity.WARN),
+        folded_away=merge_repeats(said for said in _said(shown) if said[1].level == Severity.WARN),
         warned=sum(caution.level == Severity.WARN for _, caution in _said(shown)),
         cautions=gravest_first(
             [
@@ -324,7 +324,7 @@ def _run(run: MeasuredRun) -> dict[str, Any]:
     cautions = gravest_first(found)
     response = run.statistics.samples["response"].figures()
     target = run.directory.facts.target
-    bigs = own_bigs(run)
+    bigs = scripted_figures(run)
     return {
         "name": run.name,
         "colour": run.colour,
@@ -336,18 +336,18 @@ def _run(run: MeasuredRun) -> dict[str, Any]:
         "requests": run.statistics.requests,
         "failures": run.statistics.failures,
         "times": [response.shown(name) for name in ("p50", "p99", "p99.9", "max")],
-        "own": own_line(run),
+        "own": scripted_line(run),
         "big": bigs or big_figures(run),
-        "sentence": own_sentence(run) or sentence(run),
+        "sentence": scripted_sentence(run) or sentence(run),
         "footnote": "" if bigs else footnote(run),
         "cautions": [caution for caution in cautions if caution.level != Severity.NOTE],
         "notes": [caution for caution in cautions if caution.level == Severity.NOTE],
         "tables": [table for table in _tables(run) if table],
-        "facts": facts_of(run),
+        "facts": list_facts(run),
     }
 
 
-def said_once(said: Iterable[tuple[str, Caution]]) -> list[tuple[str, Caution]]:
+def merge_repeats(said: Iterable[tuple[str, Caution]]) -> list[tuple[str, Caution]]:
     """Return (whose, caution) pairs; what more than four runs say in the same words is said once. Pure."""
     by_text: dict[Caution, list[str]] = {}
     for name, caution in said:

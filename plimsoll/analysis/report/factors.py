@@ -61,7 +61,7 @@ def number_of(label: str) -> float | None:
     return float(found[1]) * (1024.0 if binary else 1000.0) ** power
 
 
-def in_order(labels: Sequence[str]) -> list[str] | None:
+def sort_levels(labels: Sequence[str]) -> list[str] | None:
     """Return levels from the lowest to the highest, no limit last; None where they are no numbers."""
     numbers = {label: number_of(label) for label in labels if label != NO_LIMIT}
     if None in numbers.values() or len(numbers) < 2:
@@ -71,7 +71,9 @@ def in_order(labels: Sequence[str]) -> list[str] | None:
 
 def is_rate(labels: Sequence[str]) -> bool:
     """Return whether levels are rates, of which more is harder."""
-    return in_order(labels) is not None and all(label.endswith("/s") for label in labels if label != NO_LIMIT)
+    return sort_levels(labels) is not None and all(
+        label.endswith("/s") for label in labels if label != NO_LIMIT
+    )
 
 
 def goal_sentence(levels: Sequence[SweepLevel], goal_ms: float, where: str) -> str:
@@ -213,7 +215,7 @@ class FactorFigures:
             return []
         found = []
         for factor, labels in self.levels.items():
-            ordered = in_order(labels)
+            ordered = sort_levels(labels)
             if ordered is None or not is_rate(labels) or len(ordered) < 3:
                 continue
             if self.percentile != "p99.9":

@@ -63,7 +63,7 @@ class HostRow:
 
 
 @dataclass(frozen=True)
-class Subject:
+class HostSubject:
     """One figure. `devices` says what the group in its columns is: of the storage only its own are drawn."""
 
     key: str
@@ -90,7 +90,7 @@ def _runs(said: str, column: str, near: str, saturator: str = "") -> HostRow:
     )
 
 
-WORK = Subject(
+WORK = HostSubject(
     "work",
     "What ran on the pool",
     "1 while it ran, 0 otherwise; TRIM: on how many disks. From zpool status, every five seconds.",
@@ -117,7 +117,7 @@ def _wait(title: str, said: str, column: str, quiet: float) -> HostRow:
     )
 
 
-GROUPS = Subject(
+GROUPS = HostSubject(
     "groups",
     "ZFS's transaction groups",
     "What is written is synced to the disks in groups. While one takes long, whoever writes fills the next, "
@@ -150,7 +150,7 @@ GROUPS = Subject(
     ),
     "pools",
 )
-INTENT = Subject(
+INTENT = HostSubject(
     "intent",
     "Writes that wait: ZFS's intent log",
     "An fsync waits for a write of the log, to a log device (SLOG) if there is one, else to the pool. "
@@ -200,7 +200,7 @@ INTENT = Subject(
         ),
     ),
 )
-WAITS = Subject(
+WAITS = HostSubject(
     "waits",
     "What the pool's slowest reads and writes took",
     "The slowest of a hundred in each second, and the slowest of all, with ZFS's own queues; upper bounds, "
@@ -213,7 +213,7 @@ WAITS = Subject(
     ),
     "pools",
 )
-VDEVS = Subject(
+VDEVS = HostSubject(
     "vdevs",
     "A disk behind its mirror",
     "By how much the slowest disk of a mirror or RAID took longer than the others at the same time.",

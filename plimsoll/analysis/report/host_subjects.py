@@ -8,14 +8,14 @@ import re
 from dataclasses import dataclass, replace
 
 from plimsoll.analysis.evidence.poolwork import is_pool_work
-from plimsoll.analysis.report.host_rows import GROUPS, INTENT, VDEVS, WAITS, WORK, Depth, HostRow, Subject
+from plimsoll.analysis.report.host_rows import GROUPS, INTENT, VDEVS, WAITS, WORK, Depth, HostRow, HostSubject
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.hostfile import HostSamples, read_samples
 from plimsoll.rundir.names import HOST_FILE
 
 _GIB, _MB = float(1 << 30), 1e6
-_ARC = Subject(
+_ARC = HostSubject(
     "arc",
     "What ZFS's cache had",
     "ARC is ZFS's cache in memory, and its target (dotted) the size that it may have. Hits: what share of "
@@ -88,7 +88,7 @@ def _rate(title: str, said: str, column: str, quiet: float, at: float = 3.0) -> 
     return HostRow(f"{title}/s", said, "/s", column, quiet, alarm="times", at=at, depth=Depth.DATABASE)
 
 
-_CPU = Subject(
+_CPU = HostSubject(
     "cpu",
     "The processors",
     "All processors together. System is the kernel: file system, ZFS, and what reclaims memory.",
@@ -102,7 +102,7 @@ _CPU = Subject(
 )
 
 
-_PRESSURE = Subject(
+_PRESSURE = HostSubject(
     "pressure",
     "Pressure: who had to wait",
     "The share of each second in which some tasks waited, or all of them (full).",
@@ -118,7 +118,7 @@ _PRESSURE = Subject(
 )
 
 
-_MEMORY = Subject(
+_MEMORY = HostSubject(
     "memory",
     "The memory",
     "Available is what programs could still have; dirty waits to be written. Near the kernel's limit "
@@ -175,7 +175,7 @@ _MEMORY = Subject(
 )
 
 
-_DISKS = Subject(
+_DISKS = HostSubject(
     "disks",
     "The disks",
     "Those of the storage, together, where it is known which they are; else all. Times are means of what "
@@ -202,7 +202,7 @@ _DISKS = Subject(
 )
 
 
-_POOLS = Subject(
+_POOLS = HostSubject(
     "pools",
     "The pool",
     "As zpool iostat has it: what the pool was asked for, and how long that took with its own queues.",
@@ -216,7 +216,7 @@ _POOLS = Subject(
 )
 
 
-_FSYNC = Subject(
+_FSYNC = HostSubject(
     "fsync",
     "What a database waits for",
     "Once a second 4 KiB are written beside the site's data, and an fdatasync waits until the disk has them. "
@@ -238,7 +238,7 @@ _FSYNC = Subject(
 )
 
 
-_MARIADB = Subject(
+_MARIADB = HostSubject(
     "mariadb",
     "MariaDB",
     "Misses are pages that its buffer pool had to read; waits are for a free page or the log; row locks, "
@@ -332,7 +332,7 @@ _MARIADB = Subject(
 )
 
 
-_PHP = Subject(
+_PHP = HostSubject(
     "php",
     "PHP",
     "Who waits for one of its workers, how many of them work, and what PHP had to compile anew.",

@@ -9,11 +9,11 @@ import click
 
 from plimsoll.analysis.evidence.run import Observer
 from plimsoll.analysis.page.shell import FORMATS, draw_pictures, write_page
-from plimsoll.analysis.report.comparison_cautions import lost_in, midway
-from plimsoll.analysis.report.contents import Report, page
-from plimsoll.analysis.report.runs import by_scenario, figures_of_scenario, numbered
-from plimsoll.analysis.report.sections.against_log import held_against
-from plimsoll.analysis.report.sections.slow_windows import ScenarioStalls, stalls_of
+from plimsoll.analysis.report.comparison_cautions import find_lost_runs, find_unfinished
+from plimsoll.analysis.report.contents import Report, render_report
+from plimsoll.analysis.report.runs import group_by_scenario, number_runs, scenario_figures
+from plimsoll.analysis.report.sections.against_log import hold_against_log
+from plimsoll.analysis.report.sections.slow_windows import ScenarioStalls, find_slow_windows
 from plimsoll.analysis.report.sections.storage import read_fileio, read_rounds
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import OutputError, RunDirectoryError
@@ -105,13 +105,13 @@ def make_report(
     number of records read so far and that of all runs. Replays are held against `against_log`, the imported
     log that they replay, where it is given. Raises PlimsollError.
     """
-    subjects = subjects_of(paths)
+    subjects = find_inputs(paths)
     fileio, rounds = read_fileio(subjects.fileio), read_rounds(subjects.rounds)
     if not subjects.runs and fileio.is_empty:
         raise RunDirectoryError("\n".join(fileio.troubles))
     found = open_runs(subjects.runs) if subjects.runs else OpenedRuns([], set(), [])
     directories, unreadable = found.runs, list(found.unreadable)
-    unreadable += [lost for path in subjects.runs for lost in lost_in(path)]
+    unreadable += [lost for path in subjects.runs for lost in find_lost_runs(path)]
     target = out or (paths[0].parent if paths[0].is_file() else paths[0]) / REPORT_FILE
     if target.is_dir():
         raise OutputError(f"{target}: is a directory; give the name of a file with --out")
@@ -135,19 +135,19 @@ def make_report(
             unreadable.append(str(error))
     if subjects.runs and not measured:
         raise RunDirectoryError("\n".join(unreadable))
-    runs = numbered(measured)
-    compared = [each for scenario in by_scenario(runs) if (each := figures_of_scenario(scenario))]
-    unfinished = midway(runs)
-    found_stalls = [(each, stalls_of(each)) for each in by_scenario(runs)]
+    runs = number_runs(measured)
+    compared = [each for scenario in group_by_scenario(runs) if (each := scenario_figures(scenario))]
+    unfinished = find_unfinished(runs)
+    found_stalls = [(each, find_slow_windows(each)) for each in group_by_scenario(runs)]
     stalls = [ScenarioStalls(scenario, backends) for scenario, backends in found_stalls if backends]
-    held = held_against(against_log, directories) if against_log else []
-    write_page(target, page(runs, compared, unreadable, fileio, unfinished, rounds, stalls, held))
+    held = hold_against_log(against_log, directories) if against_log else []
+    write_page(target, render_report(runs, compared, unreadable, fileio, unfinished, rounds, stalls, held))
     cells, syncs = fileio.cells, fileio.syncs
     return Report(target, runs, compared, unreadable, cells, unfinished, rounds, stalls, syncs, held)
 
 
 @dataclass(frozen=True)
-class Subjects:
+class ReportInputs:
     """The places to look for runs in, the files of fileio, and those with rounds of preconditioning."""
 
     runs: list[Path]
@@ -155,7 +155,7 @@ class Subjects:
     rounds: list[Path]
 
 
-def subjects_of(paths: Sequence[Path]) -> Subjects:
+def find_inputs(paths: Sequence[Path]) -> ReportInputs:
     """Tell run directories and folders from files of fileio, and find those that lie in the folders.
 
     An experiment's folder stands for its `runs`; what `plimsoll fileio` left in it, or in any other folder of
@@ -171,7 +171,7 @@ def subjects_of(paths: Sequence[Path]) -> Subjects:
         runs.append(runs_folder(path))
         fileio += _lying_in(path, _FILEIO)
         rounds += _lying_in(path, ROUNDS_FILE)
-    return Subjects(runs, list(dict.fromkeys(fileio)), list(dict.fromkeys(rounds)))
+    return ReportInputs(runs, list(dict.fromkeys(fileio)), list(dict.fromkeys(rounds)))
 
 
 def _lying_in(path: Path, named: str) -> list[Path]:

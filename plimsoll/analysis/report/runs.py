@@ -37,7 +37,7 @@ AMONG = {
 }
 
 
-def in_order(runs: Mapping[str, Sequence[MeasuredRun]]) -> list[str]:
+def order_for_figures(runs: Mapping[str, Sequence[MeasuredRun]]) -> list[str]:
     """Return the keys of `runs`, by backend: as they came; of many, those first that figures are to show.
 
     Those are the base, the two fastest and the two slowest. So each of them has a colour of its own. The base
@@ -151,7 +151,7 @@ class ScenarioRuns:
         return any(len(backend.runs) > 1 for backend in self.backends)
 
 
-def numbered(measured: Sequence[tuple[RunDirectory, RunFigures, Observation]]) -> list[MeasuredRun]:
+def number_runs(measured: Sequence[tuple[RunDirectory, RunFigures, Observation]]) -> list[MeasuredRun]:
     """Return the runs of a report, numbered, with the colours of their backends."""
     runs = [
         MeasuredRun(directory, statistics, number, observation=seen)
@@ -160,12 +160,12 @@ def numbered(measured: Sequence[tuple[RunDirectory, RunFigures, Observation]]) -
     by_backend: dict[str, list[MeasuredRun]] = {}
     for run in runs:
         by_backend.setdefault(_key(run), []).append(run)
-    shades = {key: shade for shade, key in enumerate(in_order(by_backend))}
+    shades = {key: shade for shade, key in enumerate(order_for_figures(by_backend))}
     several = len({run.directory.facts.scenario for run in runs}) > 1
     return [replace(run, shade=shades[_key(run)], among_scenarios=several) for run in runs]
 
 
-def by_scenario(runs: Sequence[MeasuredRun]) -> list[ScenarioRuns]:
+def group_by_scenario(runs: Sequence[MeasuredRun]) -> list[ScenarioRuns]:
     """Group runs by scenario and, within, by backend."""
     found: dict[str, dict[str, BackendRuns]] = {}
     for run in runs:
@@ -273,7 +273,7 @@ class ScenarioFigures:
         }
 
 
-def figures_of_scenario(scenario: ScenarioRuns) -> ScenarioFigures | None:
+def scenario_figures(scenario: ScenarioRuns) -> ScenarioFigures | None:
     """Return the figures of a scenario; None where its runs' phases were not measured."""
     runs = [run for run in scenario.runs if run.statistics.phases is not None]
     slices = [run.statistics.phases for run in runs if run.statistics.phases is not None]

@@ -13,7 +13,7 @@ from pathlib import Path
 from plimsoll.analysis.comparing.comparison import Comparison, compare, judged_sides
 from plimsoll.analysis.comparing.gates import read_gates
 from plimsoll.analysis.comparing.sides import open_sides
-from plimsoll.analysis.report.sections.against_log import held_against
+from plimsoll.analysis.report.sections.against_log import hold_against_log
 from plimsoll.analysis.signoff.manifest import (
     DATA,
     EVIDENCE,
@@ -95,7 +95,7 @@ def sign_off(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *
     opened = open_sides(options.paths, options.baseline, options.candidate)
     same = None if options.same is None else read_same(options.same)
     replays = [run for side in opened for run in side.runs]
-    held = held_against(options.against_log, replays) if options.against_log else []
+    held = hold_against_log(options.against_log, replays) if options.against_log else []
     beside = [each for each in (options.same, options.against_log) if each is not None]
     files = raw_files([*(run.path for run in replays), *beside])
     with _folder(options.out) as (folder, scratch):

@@ -16,7 +16,7 @@ from plimsoll.analysis.comparing.page import (
     runs_table,
 )
 from plimsoll.analysis.comparing.phase_table import phase_table
-from plimsoll.analysis.page.shell import rendered
+from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.report.sections.against_log import (
     against_log_cautions,
     against_log_chart,
@@ -58,7 +58,7 @@ def signoff_page(found: Comparison, document: Document, held: Sequence[HeldRun] 
     evidence = f"{counted(document.files, 'file')} of raw data, {counted(document.bytes, 'byte')}"
     pages = f" By a comparison of pages, {document.same.sentence}." if document.same else ""
     first = first_page(found, document.signers, f"{evidence}; every page bears their sum at its foot.{pages}")
-    return rendered(
+    return render_page(
         "signoff.html",
         [*comparison_charts(found), *([chart] if chart else [])],
         _OWN,

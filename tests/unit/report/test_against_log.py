@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from plimsoll.analysis.report.sections.against_log import (
     against_log_cautions,
     against_log_chart,
-    held_against,
+    hold_against_log,
 )
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
@@ -44,7 +44,7 @@ def times(factor: float = 1.0, count: int = REQUESTS, seed: int = 1) -> np.ndarr
 
 
 def held(log: Path, *replays: Path) -> Any:
-    return held_against(log, [RunDirectory.open(path) for path in replays])
+    return hold_against_log(log, [RunDirectory.open(path) for path in replays])
 
 
 def test_a_replay_that_took_twice_as_long_is_twice_the_log_at_each_quantile(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.page.chart import TimeUnit, apart, in_lines
+from plimsoll.analysis.page.chart import TimeUnit, spaced_ticks, wrap_label
 from plimsoll.analysis.report import charts, make_report
 from plimsoll.analysis.report.charts.over_time import span_shapes
 from plimsoll.analysis.report.measured_run import Run
@@ -51,7 +51,7 @@ TICKS = [
 
 @pytest.mark.parametrize(("what", "ticks", "low", "high", "kept"), TICKS, ids=[row[0] for row in TICKS])
 def test_ticks_have_room(what: str, ticks: list[float], low: float, high: float, kept: list[float]) -> None:
-    assert apart(ticks, low, high) == kept, what
+    assert spaced_ticks(ticks, low, high) == kept, what
 
 
 LABELS = [
@@ -64,7 +64,7 @@ LABELS = [
 
 @pytest.mark.parametrize(("what", "text", "columns", "lines"), LABELS, ids=[row[0] for row in LABELS])
 def test_labels_in_lines(what: str, text: str, columns: int, lines: str) -> None:
-    assert in_lines(text, columns) == lines, what
+    assert wrap_label(text, columns) == lines, what
 
 
 SPAN_LABELS: list[tuple[str, list[Span], list[tuple[str, float]]]] = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.analysis.report.factors import SweepLevel, goal_sentence, in_order, is_rate, number_of
+from plimsoll.analysis.report.factors import SweepLevel, goal_sentence, is_rate, number_of, sort_levels
 from plimsoll.analysis.statistics.factors import Estimate
 
 GOAL_MS = 800.0
@@ -110,8 +110,8 @@ def test_the_number_of_a_level(label: str, number: float | None) -> None:
 
 
 def test_levels_in_order() -> None:
-    assert in_order(["no limit", "100 MB/s", "50 MiB/s"]) == ["50 MiB/s", "100 MB/s", "no limit"]
-    assert in_order(["128K", "16K"]) == ["16K", "128K"]
-    assert in_order(["none", "bfq"]) is None
+    assert sort_levels(["no limit", "100 MB/s", "50 MiB/s"]) == ["50 MiB/s", "100 MB/s", "no limit"]
+    assert sort_levels(["128K", "16K"]) == ["16K", "128K"]
+    assert sort_levels(["none", "bfq"]) is None
     assert is_rate(["50 MB/s", "no limit", "60 MB/s"])
     assert not is_rate(["128K", "16K"])

@@ -8,7 +8,12 @@ import pytest
 
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.charts.scripted import Bars, Level, bars_chart
-from plimsoll.analysis.report.sections.headline import main_measure, own_bigs, own_line, own_sentence
+from plimsoll.analysis.report.sections.headline import (
+    main_measure,
+    scripted_figures,
+    scripted_line,
+    scripted_sentence,
+)
 from plimsoll.analysis.statistics.outcome import outcome_lines
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.request import Request
@@ -119,9 +124,9 @@ def test_the_headline_is_the_scenarios_own(
     sentence: str,
 ) -> None:
     run = _run(tmp_path, scenario, measures, failed, events)
-    assert {big.name: big.value for big in own_bigs(run)} == bigs, what
-    assert own_sentence(run) == sentence, what
-    assert sum(big.first for big in own_bigs(run)) == 1
+    assert {big.name: big.value for big in scripted_figures(run)} == bigs, what
+    assert scripted_sentence(run) == sentence, what
+    assert sum(big.first for big in scripted_figures(run)) == 1
     assert sentence.split(",")[0].split(" (")[0] in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -129,7 +134,7 @@ def test_an_upgrade_whose_phases_are_unknown_says_why(tmp_path: Path) -> None:
     unknown = {"event": "phases unknown", "detail": "set fastcgi_buffering off", "t_ns": 2}
     run = _run(tmp_path, "upgrade-wordpress", [("upgrade", 20_000.0, "ms")], events=(VERSIONS, unknown))
     said = "WordPress 6.1.9 to 6.8.12 took 20 s. Its phases are unknown: set fastcgi_buffering off."
-    assert own_sentence(run) == said
+    assert scripted_sentence(run) == said
     assert "phases unknown: set fastcgi_buffering off" in outcome_lines(run.directory.path)
 
 
@@ -154,7 +159,7 @@ def test_the_scenario_is_known_by_what_ran(
 ) -> None:
     run = _run(tmp_path, called, SAVES, **facts)
     assert main_measure([run]) == (measure or None), what
-    assert own_line(run) == (measure and f"{measure} 129 ms (median of 60 saves)")
+    assert scripted_line(run) == (measure and f"{measure} 129 ms (median of 60 saves)")
 
 
 FAILURES = [
@@ -192,14 +197,14 @@ def test_a_failure_is_never_fast_in_a_headline(
     tmp_path: Path, what: str, good: int, failed: int, values: list[str], sentence: str
 ) -> None:
     run = _run(tmp_path, "save-article", SAVES[:good], failed=failed)
-    assert own_sentence(run) == sentence, what
-    assert [big.value for big in own_bigs(run)] == values, what
-    assert not good or f"{failed} failed" in own_line(run)
+    assert scripted_sentence(run) == sentence, what
+    assert [big.value for big in scripted_figures(run)] == values, what
+    assert not good or f"{failed} failed" in scripted_line(run)
 
 
 def test_what_measured_nothing_of_its_own_keeps_its_percentiles(tmp_path: Path) -> None:
     run = _run(tmp_path, "save-article", [])
-    assert (own_bigs(run), own_sentence(run), own_line(run)) == ([], "", "")
+    assert (scripted_figures(run), scripted_sentence(run), scripted_line(run)) == ([], "", "")
     assert ">p99.9<" in (tmp_path / "run" / "report.html").read_text()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.cautions import Caution
-from plimsoll.analysis.report.contents import Report, said_once
+from plimsoll.analysis.report.contents import Report, merge_repeats
 from plimsoll.common.errors import Severity
 from tests.support.experiment import rewrite, write_experiment
 from tests.support.rundir import records, write_run
@@ -62,8 +62,8 @@ def test_what_many_runs_say_is_said_once(many: Report) -> None:
 def test_only_the_same_words_are_said_once() -> None:
     same, other = Caution(Severity.BAD, "late"), Caution(Severity.BAD, "later")
     said = [("a", same), ("b", other), *((f"r{n}", same) for n in range(5))]
-    assert said_once(said) == [("a, r0, r1 and 3 more", same), ("b", other)]
-    assert said_once(said[:3]) == [("a", same), ("r0", same), ("b", other)]
+    assert merge_repeats(said) == [("a, r0, r1 and 3 more", same), ("b", other)]
+    assert merge_repeats(said[:3]) == [("a", same), ("r0", same), ("b", other)]
 
 
 def test_a_dozen_runs_stand_in_one_table(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.page.shell import draw_pictures, picture_command, pictures_in
+from plimsoll.analysis.page.shell import draw_pictures, parse_pictures, picture_command
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError
 
@@ -38,7 +38,7 @@ LEFT = [
 
 @pytest.mark.parametrize(("what", "dom", "names"), LEFT, ids=[row[0] for row in LEFT])
 def test_only_pictures_of_our_own_figures_become_files(what: str, dom: str, names: set[str]) -> None:
-    found = pictures_in(dom, ["svg", "png"])
+    found = parse_pictures(dom, ["svg", "png"])
     assert found.keys() == names, what
     assert found.get("tail.svg", b"<svg/>") == b"<svg/>"
 

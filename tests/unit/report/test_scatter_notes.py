@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.analysis.page.chart import MISSING, Missing
-from plimsoll.analysis.report.charts.scatter import Scatter, Shown, scatter_chart
+from plimsoll.analysis.report.charts.scatter import Scatter, ScatterBackend, scatter_chart
 from plimsoll.analysis.statistics.phasewindows import PhaseWindow
 
 TOO_FEW = "768 requests a run: too few, a p99.9 takes 1,000"
@@ -25,7 +25,7 @@ def test_notes_stand_in_phases_that_are_drawn(
         Scatter(
             key="scatter",
             of="",
-            backends=[Shown("nvme", 0, [("one", windows)], [])],
+            backends=[ScatterBackend("nvme", 0, [("one", windows)], [])],
             shown="p99.9",
             width_s=25.0,
             left_out=0,

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 from plimsoll.analysis.report.host_series import disk_latency_of, send_of
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.report import make_report
-from plimsoll.analysis.report.runs import ScenarioFigures, by_scenario, figures_of_scenario, numbered
+from plimsoll.analysis.report.runs import ScenarioFigures, group_by_scenario, number_runs, scenario_figures
 from plimsoll.analysis.statistics.phases import PHASES, PhaseSlices
 from plimsoll.analysis.statistics.phasewindows import line_of, make_phase_windows
 from plimsoll.rundir.directory import RunDirectory
@@ -38,8 +38,8 @@ START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
 
 def compared(*paths: Path) -> list[ScenarioFigures]:
     opened = [RunDirectory.open(path) for path in paths]
-    runs = numbered([(run, *measured_and_observed(run, len(paths) > 1)) for run in opened])
-    return [found for scenario in by_scenario(runs) if (found := figures_of_scenario(scenario))]
+    runs = number_runs([(run, *measured_and_observed(run, len(paths) > 1)) for run in opened])
+    return [found for scenario in group_by_scenario(runs) if (found := scenario_figures(scenario))]
 
 
 def brute(paths: list[Path], phase: str, q: float) -> float | None:

@@ -27,9 +27,9 @@ from plimsoll.analysis.report.charts.warming import warming_of
 from plimsoll.analysis.report.measured_run import MeasuredRun, Run
 from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns
 
-Drawn = Chart | Sequence[Chart] | None
+Charts = Chart | Sequence[Chart] | None
 # Of runs, each by itself, over time: drawn where no backend has more than one run.
-RUN_CHARTS: list[Callable[[Sequence[Run]], Drawn]] = [
+RUN_CHARTS: list[Callable[[Sequence[Run]], Charts]] = [
     tail_chart,
     percentile_chart,
     heat_charts,
@@ -37,7 +37,7 @@ RUN_CHARTS: list[Callable[[Sequence[Run]], Drawn]] = [
     lag_chart,
 ]
 # Of a scripted scenario, also of one run. The text ends the title, and names the scenario among several.
-STEP_CHARTS: list[Callable[[ScenarioRuns, str], Drawn]] = [
+STEP_CHARTS: list[Callable[[ScenarioRuns, str], Charts]] = [
     measures_by_phase_chart,
     phases_chart,
     page_vitals_chart,
@@ -45,7 +45,7 @@ STEP_CHARTS: list[Callable[[ScenarioRuns, str], Drawn]] = [
     rates_chart,
 ]
 # Of one scenario on its backends, where there are several runs.
-BACKEND_CHARTS: list[Callable[[ScenarioFigures, str], Drawn]] = [
+BACKEND_CHARTS: list[Callable[[ScenarioFigures, str], Charts]] = [
     scatter_of,
     curves_of,
     heat_of,
@@ -70,7 +70,7 @@ def backend_charts(figures: ScenarioFigures, of: str) -> list[Chart]:
     return _charts(draw(figures, of) for draw in BACKEND_CHARTS)
 
 
-def _charts(drawn: Iterable[Drawn]) -> list[Chart]:
+def _charts(drawn: Iterable[Charts]) -> list[Chart]:
     found: list[Chart] = []
     for each in drawn:
         if each is not None:

@@ -44,7 +44,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Strip:
+class StripRow:
     """A quantity below the scatter: its axis, and for each run of a backend instants (s) and values."""
 
     title: str
@@ -53,13 +53,13 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ScatterBackend:
     """A backend as the chart knows it: name (hostile), colour, the windows of each repeat by its name."""
 
     name: str
     shade: int
     repeats: list[tuple[str, list[PhaseWindow]]]
-    rows: list[Strip]
+    rows: list[StripRow]
 
     @property
     def windows(self) -> list[PhaseWindow]:
@@ -76,7 +76,7 @@ class Scatter:
 
     key: str
     of: str
-    backends: Sequence[Shown]
+    backends: Sequence[ScatterBackend]
     shown: str
     width_s: float
     left_out: int
@@ -114,16 +114,16 @@ def _choices(figures: ScenarioFigures) -> list[Choice]:
     return [Choice(one.called, one.shade, one.shade in shown) for one in each]
 
 
-def _shown(each: BackendFigures, saturators: Sequence[str]) -> Shown:
+def _shown(each: BackendFigures, saturators: Sequence[str]) -> ScatterBackend:
     saturator = saturators[0].replace("-", " ") if len(saturators) == 1 else "saturator"
-    return Shown(
+    return ScatterBackend(
         name=each.backend.called,
         shade=each.backend.shade,
         repeats=[(repeat.run.name, repeat.windows) for repeat in each.repeats],
         rows=[
-            Strip("requests/s", "requests/s", [(r.done.t_s, r.done.value) for r in each.repeats]),
-            Strip(f"{saturator} (MB/s)", "MB/s", [(r.send.t_s, r.send.value / 1e6) for r in each.repeats]),
-            Strip("disk read (ms)", "ms a read", [(r.disk.t_s, r.disk.value) for r in each.repeats]),
+            StripRow("requests/s", "requests/s", [(r.done.t_s, r.done.value) for r in each.repeats]),
+            StripRow(f"{saturator} (MB/s)", "MB/s", [(r.send.t_s, r.send.value / 1e6) for r in each.repeats]),
+            StripRow("disk read (ms)", "ms a read", [(r.disk.t_s, r.disk.value) for r in each.repeats]),
         ],
     )
 
@@ -159,7 +159,7 @@ def scatter_chart(scatter: Scatter) -> Chart:
     )
 
 
-def _points(backend: Shown, scatter: Scatter, unit: TimeUnit, aside_s: float) -> list[Json]:
+def _points(backend: ScatterBackend, scatter: Scatter, unit: TimeUnit, aside_s: float) -> list[Json]:
     found: list[Json] = []
     symbol = _SYMBOLS[backend.shade % len(_SYMBOLS)]
     size = 9 if len(backend.windows) <= 150 else 6 if len(backend.windows) <= 600 else 4
@@ -191,14 +191,14 @@ def _points(backend: Shown, scatter: Scatter, unit: TimeUnit, aside_s: float) ->
     return found or [_absent(backend, {"size": size, "color": colour_of(backend.shade), "symbol": symbol})]
 
 
-def _absent(backend: Shown, look: Json) -> Json:
+def _absent(backend: ScatterBackend, look: Json) -> Json:
     """Return a trace of nothing: its backend stands in the legend all the same."""
     group = {"legendgroup": f"backend {backend.shade}", "hoverinfo": "skip"}
     nowhere: Json = {"x": [None], "y": [None]}
     return points(plotly_text(backend.name), [], [], mode="markers", marker=look, **group) | nowhere
 
 
-def _line(backend: Shown, scatter: Scatter, unit: TimeUnit) -> list[Json]:
+def _line(backend: ScatterBackend, scatter: Scatter, unit: TimeUnit) -> list[Json]:
     """Return the average line of the time that matters: while the saturator ran, or of the whole run."""
     some = [window for window in backend.windows if window.phase in ("during", "whole run")]
     line = line_of(some)
@@ -226,7 +226,7 @@ def _line(backend: Shown, scatter: Scatter, unit: TimeUnit) -> list[Json]:
 
 
 def row_traces(
-    backend: Shown, row: Strip, place: int, edges_s: tuple[float, float], unit: TimeUnit
+    backend: ScatterBackend, row: StripRow, place: int, edges_s: tuple[float, float], unit: TimeUnit
 ) -> list[Json]:
     """Return the mean of all repeats in each bin of time: a line; absent where no repeat has a value."""
     from_s, to_s = edges_s

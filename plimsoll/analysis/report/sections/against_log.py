@@ -15,7 +15,7 @@ from plimsoll.rundir.directory import RunDirectory
 _MOST_ROUTES = 5
 
 
-def held_against(log: Path, runs: Iterable[RunDirectory]) -> list[HeldRun]:
+def hold_against_log(log: Path, runs: Iterable[RunDirectory]) -> list[HeldRun]:
     """Hold those of `runs` that replay it against the imported log at `log`.
 
     Raises RunDirectoryError where `log` is no imported access log, or none of them replays it.

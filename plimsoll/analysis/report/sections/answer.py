@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from plimsoll.analysis.evidence.order import RunPlace, order_of
-from plimsoll.analysis.page.section import Big
+from plimsoll.analysis.page.section import HeadlineFigure
 from plimsoll.analysis.report.measured_run import MeasuredRun, MeasuredValues, Values
 from plimsoll.analysis.report.runs import (
     AMONG,
@@ -36,7 +36,7 @@ class Answer:
 
     title: str
     sentence: str
-    big: list[Big]
+    big: list[HeadlineFigure]
     caption: str = _CAPTION
 
 
@@ -45,24 +45,24 @@ def answers(compared: Sequence[ScenarioFigures], doubts: int) -> list[Answer]:
 
     `doubts` is how many grave warnings say that the figures are not to be trusted.
     """
-    found = [each for figures in compared if (each := stand(figures))]
+    found = [each for figures in compared if (each := rank_backends(figures))]
     return [_answer(each, len(compared) == 1, doubts) for each in found]
 
 
 def answer_lines(compared: Sequence[ScenarioFigures], doubts: int) -> list[str]:
     """Return the same for the terminal (hostile), a line a scenario."""
-    found = [(each, stands) for each in compared if (stands := stand(each))]
+    found = [(each, stands) for each in compared if (stands := rank_backends(each))]
     several = len(compared) > 1
     return [(f"{each.scenario.name}: " if several else "") + _in_a_line(one, doubts) for each, one in found]
 
 
 def answers_json(compared: Sequence[ScenarioFigures], doubts: int) -> list[dict[str, object]]:
     """Return what `--json` prints of the answers."""
-    return [_json(each, doubts) for figures in compared if (each := stand(figures))]
+    return [_json(each, doubts) for figures in compared if (each := rank_backends(figures))]
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankedBackend:
     """One backend: its runs' figures by number, above 0; `unknown` runs have none that is known.
 
     `bounds` of the figures are lower bounds, as more than that failed.
@@ -91,7 +91,7 @@ class Lead:
     `interleaved`: their runs alternated in time, so that what drifts meanwhile favours neither.
     """
 
-    other: Standing
+    other: RankedBackend
     distance: Distance
     is_bound: bool
     interleaved: bool
@@ -122,16 +122,16 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Standings:
+class Ranking:
     """The backends of a scenario, the best first; `leads` are over each of those that have a figure."""
 
     figures: ScenarioFigures
     subject: Subject
-    standings: list[Standing]
+    standings: list[RankedBackend]
     leads: list[Lead]
 
 
-def _answer(stands: Standings, alone: bool, doubts: int) -> Answer:
+def _answer(stands: Ranking, alone: bool, doubts: int) -> Answer:
     nearest = stands.leads[0] if stands.leads else None
     # The nearest, which decides, and the one that is farthest off: often that which is to be replaced.
     told = [stands.leads[at] for at in sorted({0, len(stands.leads) - 1})] if stands.leads else []
@@ -144,51 +144,55 @@ def _answer(stands: Standings, alone: bool, doubts: int) -> Answer:
     return Answer(f"Which backend is faster: {of}{_what(stands)}", _sentence(stands, doubts), big)
 
 
-def _faster(stands: Standings, nearest: Lead | None, doubts: int) -> Big:
+def _faster(stands: Ranking, nearest: Lead | None, doubts: int) -> HeadlineFigure:
     """Return the name of the best backend where that is clear, and else that it is not."""
     best = stands.standings[0]
     if nearest and nearest.outcome == "clear" and not doubts:
-        return Big(
+        return HeadlineFigure(
             "faster", best.backend.called, _level(stands, best), first=True, colour=best.backend.colour
         )
     unclear = nearest is not None and nearest.outcome == "not clear"
     value = "in doubt" if doubts else "no clear winner" if unclear else "not known"
-    return Big("faster", value, f"{best.backend.called} is ahead: {_level(stands, best)}", first=True)
+    return HeadlineFigure(
+        "faster", value, f"{best.backend.called} is ahead: {_level(stands, best)}", first=True
+    )
 
 
-def _how_much(stands: Standings, lead: Lead, doubts: int) -> Big:
+def _how_much(stands: Ranking, lead: Lead, doubts: int) -> HeadlineFigure:
     first, other = stands.standings[0].backend.called, lead.other.backend.called
     limits = f"; {_limits(lead)} at 95 %" if _limits(lead) else ""
     faint = bool(doubts) or lead.outcome != "clear"
     name, as_much = (
         (f"{other} takes", "as long") if stands.subject.is_time else (f"{first} has", f"as much as {other}")
     )
-    return Big(name, _times(lead), f"{as_much}: {_level(stands, lead.other)}{limits}", faint=faint)
+    return HeadlineFigure(name, _times(lead), f"{as_much}: {_level(stands, lead.other)}{limits}", faint=faint)
 
 
-def _how_sure(stands: Standings, lead: Lead | None, doubts: int) -> Big:
+def _how_sure(stands: Ranking, lead: Lead | None, doubts: int) -> HeadlineFigure:
     """Return how sure it is that the best backend is before the nearest."""
     if doubts:
-        return Big("how sure", "not at all", f"{counted(doubts, 'grave warning')} below")
+        return HeadlineFigure("how sure", "not at all", f"{counted(doubts, 'grave warning')} below")
     if lead is None:
-        return Big("how sure", "not at all", "failures have no time")
+        return HeadlineFigure("how sure", "not at all", "failures have no time")
     best, other = stands.standings[0].backend.called, lead.other.backend.called
     name = "how sure" if len(stands.standings) == 2 else f"how sure: {best} over {other}"
     runs = f"{lead.distance.runs[0]} against {counted(lead.distance.runs[1], 'run')}"
     if lead.outcome == "too few runs":
-        return Big(name, "too few runs", f"{runs}; it takes {lead.distance.needs} each at least", faint=True)
+        return HeadlineFigure(
+            name, "too few runs", f"{runs}; it takes {lead.distance.needs} each at least", faint=True
+        )
     if lead.outcome == "not alternating":
-        return Big(
+        return HeadlineFigure(
             name,
             "not sure",
             f"{runs} that did not alternate: what drifted meanwhile may be the gap",
             faint=True,
         )
     clear = lead.outcome == "clear"
-    return Big(name, "clear" if clear else "not sure", f"{_chance(lead)}; {runs}", faint=not clear)
+    return HeadlineFigure(name, "clear" if clear else "not sure", f"{_chance(lead)}; {runs}", faint=not clear)
 
 
-def _sentence(stands: Standings, doubts: int) -> str:
+def _sentence(stands: Ranking, doubts: int) -> str:
     subject, best = stands.subject, stands.standings[0]
     parts = [f"{_figure(stands, best)} on {best.backend.called}"]
     for other in stands.standings[1:]:
@@ -210,13 +214,13 @@ def _sentence(stands: Standings, doubts: int) -> str:
     return text
 
 
-def _in_a_line(stands: Standings, doubts: int) -> str:
+def _in_a_line(stands: Ranking, doubts: int) -> str:
     nearest = stands.leads[0] if stands.leads else None
     faster, sure = _faster(stands, nearest, doubts), _how_sure(stands, nearest, doubts)
     return f"Faster: {faster.value} ({sure.value}: {sure.below}). {_sentence(stands, doubts)}"
 
 
-def _what(stands: Standings, as_begin: bool = False) -> str:
+def _what(stands: Ranking, as_begin: bool = False) -> str:
     """Return what the figures are of and when: as a sentence begins, or as a title goes on."""
     subject = stands.subject
     name = AMONG[subject.name] if subject.is_percentile else f"“{subject.name.replace('_', ' ')}”"
@@ -228,12 +232,12 @@ def _what(stands: Standings, as_begin: bool = False) -> str:
     return text[0].upper() + text[1:]
 
 
-def _level(stands: Standings, one: Standing) -> str:
+def _level(stands: Ranking, one: RankedBackend) -> str:
     of = stands.subject.name.replace("_", " ")
     return f"{of} {_figure(stands, one)}"
 
 
-def _figure(stands: Standings, one: Standing) -> str:
+def _figure(stands: Ranking, one: RankedBackend) -> str:
     if one.level is None or one.unknown:
         return "unknown (failed)"
     unit = stands.subject.unit
@@ -265,11 +269,11 @@ def _chance(lead: Lead) -> str:
     return f"were both equal, so large a gap would come in {often} experiments"
 
 
-def _runs_of(one: Standing) -> str:
+def _runs_of(one: RankedBackend) -> str:
     return counted(len(one.values) + one.unknown, "run")
 
 
-def _json(stands: Standings, doubts: int) -> dict[str, object]:
+def _json(stands: Ranking, doubts: int) -> dict[str, object]:
     return {
         "scenario": stands.figures.scenario.name,
         "of": stands.subject.name,
@@ -300,7 +304,7 @@ def _json(stands: Standings, doubts: int) -> dict[str, object]:
     }
 
 
-def stand(figures: ScenarioFigures) -> Standings | None:
+def rank_backends(figures: ScenarioFigures) -> Ranking | None:
     """Return where the backends stand.
 
     None of one backend, of more than a figure shows, where fewer than two have a figure, and in an experiment
@@ -322,17 +326,17 @@ def stand(figures: ScenarioFigures) -> Standings | None:
     standings.sort(key=lambda one: (one.failed > 0, sign * (one.level or math.inf)))
     best, others = standings[0], [each for each in standings[1:] if each.values]
     leads = [] if best.failed else [_lead(best, each, sign, len(standings)) for each in others]
-    return Standings(figures, subject, standings, leads)
+    return Ranking(figures, subject, standings, leads)
 
 
-def _standing(backend: BackendRuns, of_run: _OfRun) -> Standing:
+def _standing(backend: BackendRuns, of_run: _OfRun) -> RankedBackend:
     found = {run.number: of_run[run.number] for run in backend.runs if run.number in of_run}
     values = {number: value for number, (value, _) in found.items() if math.isfinite(value)}
     bounds = sum(is_bound for number, (_, is_bound) in found.items() if number in values)
-    return Standing(backend, values, bounds, len(found) - len(values))
+    return RankedBackend(backend, values, bounds, len(found) - len(values))
 
 
-def _lead(best: Standing, other: Standing, sign: int, sides: int) -> Lead:
+def _lead(best: RankedBackend, other: RankedBackend, sign: int, sides: int) -> Lead:
     runs = [[run for run in one.backend.runs if run.number in one.values] for one in (best, other)]
     logs = [
         [sign * math.log(one.values[run.number]) for run in each]

@@ -8,11 +8,11 @@ from plimsoll.analysis.page.chart import (
     Json,
     axis,
     colour_of,
-    in_lines,
     layout,
     log_ticks,
     points,
     rounded,
+    wrap_label,
 )
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.factors import (
@@ -20,9 +20,9 @@ from plimsoll.analysis.report.factors import (
     NO_LIMIT,
     FactorFigures,
     factor_figures,
-    in_order,
     is_rate,
     number_of,
+    sort_levels,
 )
 from plimsoll.analysis.report.runs import ScenarioFigures
 from plimsoll.analysis.statistics.factors import Change, Estimate, FactorEffect, Ranked
@@ -280,7 +280,7 @@ def _chart(figures: FactorFigures, factor: str, number: int, of: str) -> Chart:
 
 def _placed(labels: Sequence[str]) -> list[tuple[str, float]]:
     """Return levels with their places: a rate stands at its number, anything else beside the one before."""
-    ordered = in_order(labels)
+    ordered = sort_levels(labels)
     if ordered is None:
         return [(label, float(at)) for at, label in enumerate(labels)]
     if not is_rate(labels):
@@ -337,7 +337,7 @@ def levels_chart(
     x_axis = axis(axis_title) | {
         "tickmode": "array",
         "tickvals": [rounded(x) for x in xs],
-        "ticktext": [in_lines(label, max(_LETTERS // max(len(xs), 1), _FEWEST), 3) for label, _ in levels],
+        "ticktext": [wrap_label(label, max(_LETTERS // max(len(xs), 1), _FEWEST), 3) for label, _ in levels],
         "tickangle": 0,
         "tickfont": {"size": 11},
         "range": [rounded(min(xs) - margin), rounded(max(xs) + margin)],

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.page.section import Big
+from plimsoll.analysis.page.section import HeadlineFigure
 from plimsoll.analysis.report.cautions import BOUND_NEEDS
 from plimsoll.analysis.report.measured_run import MeasuredRun, Values
 from plimsoll.analysis.statistics.figures import TimeFigures
@@ -33,7 +33,7 @@ _IN_A_BROWSER = {
 }
 
 
-def big_figures(run: MeasuredRun) -> list[Big]:
+def big_figures(run: MeasuredRun) -> list[HeadlineFigure]:
     """Return p50, p99, p99.9 and the slowest response time."""
     response = run.statistics.samples["response"].figures()
     median, upper = response["p50"], run.statistics.p999_upper_ms
@@ -45,7 +45,7 @@ def big_figures(run: MeasuredRun) -> list[Big]:
         "max": _times(response["max"], median),
     }
     return [
-        Big(
+        HeadlineFigure(
             "slowest" if name == "max" else name,
             response.shown(name),
             _failure(response, name) or text,
@@ -124,7 +124,7 @@ def _times(value_ms: float | None, median_ms: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class Own:
+class ScenarioMeasure:
     """The measure that a scenario is about: what one of its values is, and what one stands for."""
 
     measure: str
@@ -133,18 +133,20 @@ class Own:
     whole: str | None = None  # a measure of all of it together
 
 
-_OWN = {
-    "save-article": Own("article saved", "An article was saved in", "save"),
-    "upload-images": Own("image ready", "An image was ready in", "image", whole="all images ready"),
-    "download": Own("throughput", "A download came with", "download"),
-    "upgrade-wordpress": Own("upgrade", "The upgrade took", "upgrade"),
-    "upgrade-xenforo": Own("upgrade_total", "The upgrade took", "upgrade"),
+SCENARIO_MEASURES = {
+    "save-article": ScenarioMeasure("article saved", "An article was saved in", "save"),
+    "upload-images": ScenarioMeasure(
+        "image ready", "An image was ready in", "image", whole="all images ready"
+    ),
+    "download": ScenarioMeasure("throughput", "A download came with", "download"),
+    "upgrade-wordpress": ScenarioMeasure("upgrade", "The upgrade took", "upgrade"),
+    "upgrade-xenforo": ScenarioMeasure("upgrade_total", "The upgrade took", "upgrade"),
 }
 
 
-def own_of(run: MeasuredRun) -> tuple[Own, Values] | None:
+def main_values(run: MeasuredRun) -> tuple[ScenarioMeasure, Values] | None:
     """Return what the run is about, with its values and failures; None where it has none of them."""
-    own = _OWN.get(run.directory.facts.own_scenario)
+    own = SCENARIO_MEASURES.get(run.directory.facts.own_scenario)
     values = run.values.values.get(own.measure) if own else None
     return (own, values) if own and values and (values.values or values.failed) else None
 
@@ -152,36 +154,42 @@ def own_of(run: MeasuredRun) -> tuple[Own, Values] | None:
 def main_measure(runs: Sequence[MeasuredRun]) -> str | None:
     """Return the measure that `runs` of a scripted scenario are about; None where not all have one."""
     scenario = runs[0].directory.facts.own_scenario
-    names = [_OWN[scenario].measure] if scenario in _OWN else []
+    names = [SCENARIO_MEASURES[scenario].measure] if scenario in SCENARIO_MEASURES else []
     names += _IN_A_BROWSER if scenario == "browser" else []
     return next((name for name in names if all(name in run.values.values for run in runs)), None)
 
 
-def own_bigs(run: MeasuredRun) -> list[Big]:
+def scripted_figures(run: MeasuredRun) -> list[HeadlineFigure]:
     """Return the large figures of a scripted scenario; none where it has no measure of its own."""
     if run.directory.facts.own_scenario == "browser":
         return _of_browser(run)
-    found = own_of(run)
+    found = main_values(run)
     if found is None:
         return []
     own, values = found
     if own.measure.startswith("upgrade"):
         return [_upgrade(run, values), *_phases(run, values), *_outages(run)]
-    bigs = [Big(own.measure.replace("_", " "), _shown(values, "p50"), _median_of(own, values), first=True)]
+    bigs = [
+        HeadlineFigure(
+            own.measure.replace("_", " "), _shown(values, "p50"), _median_of(own, values), first=True
+        )
+    ]
     rate = values.unit not in _MS
     if not rate and (tail := _tail(values)):
-        bigs.append(Big(tail, _shown(values, tail), f"{_IN_TEN[tail]} took that or more"))
+        bigs.append(HeadlineFigure(tail, _shown(values, tail), f"{_IN_TEN[tail]} took that or more"))
     if values.values:
-        bigs.append(Big("slowest", _shown(values, "min" if rate else "max"), _failed(values)))
+        bigs.append(HeadlineFigure("slowest", _shown(values, "min" if rate else "max"), _failed(values)))
     if own.whole and (whole := run.values.values.get(own.whole)) and whole.values:
         each = counted(len(values.values), own.counts)
-        bigs.append(Big(own.whole, _said(whole.values[-1], whole.unit), f"{each}, from the first upload"))
+        bigs.append(
+            HeadlineFigure(own.whole, _said(whole.values[-1], whole.unit), f"{each}, from the first upload")
+        )
     return bigs
 
 
-def own_sentence(run: MeasuredRun) -> str:
+def scripted_sentence(run: MeasuredRun) -> str:
     """Return what those figures mean; empty where there are none. What failed stands first."""
-    found = own_of(run)
+    found = main_values(run)
     if found is None:
         return ""
     own, values = found
@@ -201,16 +209,16 @@ def own_sentence(run: MeasuredRun) -> str:
     return text + "."
 
 
-def own_line(run: MeasuredRun) -> str:
+def scripted_line(run: MeasuredRun) -> str:
     """Return the same for a table or the terminal: `article saved 640 ms (median of 60 saves)`."""
-    found = own_of(run)
+    found = main_values(run)
     if found is None:
         return ""
     own, values = found
     return f"{own.measure.replace('_', ' ')} {_shown(values, 'p50')} ({_median_of(own, values)})"
 
 
-def _median_of(own: Own, values: Values) -> str:
+def _median_of(own: ScenarioMeasure, values: Values) -> str:
     tries = len(values.values) + len(values.failed)
     if tries == 1:
         return "one " + own.counts + (", failed" if values.failed else "")
@@ -254,10 +262,10 @@ def _upgraded(run: MeasuredRun) -> str:
     return "The upgrade"
 
 
-def _upgrade(run: MeasuredRun, values: Values) -> Big:
+def _upgrade(run: MeasuredRun, values: Values) -> HeadlineFigure:
     what = _upgraded(run)
     below = what.removeprefix("WordPress ") if what != "The upgrade" else _failed(values)
-    return Big("upgrade", _shown(values, "p50"), below, first=True)
+    return HeadlineFigure("upgrade", _shown(values, "p50"), below, first=True)
 
 
 def _phase_times(run: MeasuredRun) -> list[tuple[str, float]]:
@@ -270,10 +278,10 @@ def _phase_times(run: MeasuredRun) -> list[tuple[str, float]]:
     return sorted(times, key=lambda pair: -pair[1])
 
 
-def _phases(run: MeasuredRun, values: Values) -> list[Big]:
+def _phases(run: MeasuredRun, values: Values) -> list[HeadlineFigure]:
     whole_ms = sum(values.values) * _MS.get(values.unit, 1.0)
     return [
-        Big(
+        HeadlineFigure(
             name, milliseconds(took_ms), f"{share(round(took_ms), round(whole_ms))} of it" if whole_ms else ""
         )
         for name, took_ms in _phase_times(run)[:_MOST_PHASES]
@@ -294,8 +302,10 @@ def _outage_times(run: MeasuredRun) -> list[tuple[str, float]]:
     ]
 
 
-def _outages(run: MeasuredRun) -> list[Big]:
-    return [Big(f"{who} without the site", _gone(gone_ms), "") for who, gone_ms in _outage_times(run)]
+def _outages(run: MeasuredRun) -> list[HeadlineFigure]:
+    return [
+        HeadlineFigure(f"{who} without the site", _gone(gone_ms), "") for who, gone_ms in _outage_times(run)
+    ]
 
 
 def _without_site(run: MeasuredRun) -> str:
@@ -312,12 +322,12 @@ def _gone(gone_ms: float) -> str:
     return seconds(max(gone_ms, 0.0) / 1000)
 
 
-def _of_browser(run: MeasuredRun) -> list[Big]:
+def _of_browser(run: MeasuredRun) -> list[HeadlineFigure]:
     """Return the medians of what a person waited for, and of the largest paint of the front page."""
-    found: list[Big] = []
+    found: list[HeadlineFigure] = []
     names = {**_IN_A_BROWSER, "lcp: front page": "front page painted"}
     for name, called in names.items():
         if (values := run.values.values.get(name)) and (values.values or values.failed):
             below = f"median of {len(values.values) + len(values.failed):,}"
-            found.append(Big(called, _shown(values, "p50"), below, first=not found))
+            found.append(HeadlineFigure(called, _shown(values, "p50"), below, first=not found))
     return found

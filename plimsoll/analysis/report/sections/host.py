@@ -8,7 +8,7 @@ import numpy as np
 
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.charts.host import HostAxis, HostLine, HostStrip, host_chart
-from plimsoll.analysis.report.host_rows import HostRow, Subject
+from plimsoll.analysis.report.host_rows import HostRow, HostSubject
 from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, zero_ns
 from plimsoll.analysis.report.host_subjects import SUBJECTS
 from plimsoll.analysis.report.measured_run import MeasuredRun
@@ -297,7 +297,7 @@ def alarms_of(host: BackendHost) -> str:
     return "; ".join(", ".join(said) for each in SUBJECTS if (said := _alarms(host, each))) or _NONE
 
 
-def _alarms(host: BackendHost, subject: Subject) -> list[str]:
+def _alarms(host: BackendHost, subject: HostSubject) -> list[str]:
     """Return the changes of one subject that are worth a word, the gravest first."""
     found = [
         (weight, _text(row, host.rows[row]) + _of_one(row, host.cpus))
@@ -400,7 +400,7 @@ def rows_of(run: MeasuredRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]
             yield row, t_s, value, other
 
 
-def _columns(subject: Subject, run: MeasuredRun, pattern: str, names: list[str]) -> list[str]:
+def _columns(subject: HostSubject, run: MeasuredRun, pattern: str, names: list[str]) -> list[str]:
     """Return the columns of a row: of the storage's own devices, where any of those was observed."""
     if not pattern:
         return []

@@ -287,7 +287,7 @@ def _took(during: PhaseMedian, before: PhaseMedian | None, backend: BackendRuns)
     return f"{during.shown} on {backend.called}{against}{failed}"
 
 
-def said_of(run: MeasuredRun) -> list[str]:
+def measure_lines(run: MeasuredRun) -> list[str]:
     """Return a line for the terminal on each of the longest measures of a run (hostile)."""
     return [
         f"  {name}: " + ", ".join(f"{one.shown} {phase} ({one.counts})" for phase, one in by_phase.items())

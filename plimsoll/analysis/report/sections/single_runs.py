@@ -322,7 +322,7 @@ def _cells(row: GrinderRow, time: str) -> list[str]:
     ]
 
 
-def facts_of(run: MeasuredRun) -> list[tuple[str, str]]:
+def list_facts(run: MeasuredRun) -> list[tuple[str, str]]:
     """Return (what, value) pairs, absent ones left out. Values are hostile."""
     facts = run.directory.facts
     target = facts.target

@@ -121,7 +121,7 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class BackendStalls:
+class SlowWindows:
     """The slow windows of one backend, of at least `limit_ms` (None: there are none), and all its sources.
 
     `slow` of `windows` with requests are slow. `signs` are ranked, those that stand out first. `too_few`: so
@@ -146,7 +146,7 @@ class ScenarioStalls:
     """One scenario (its name is hostile) and the slow windows of its backends."""
 
     scenario: ScenarioRuns
-    backends: list[BackendStalls]
+    backends: list[SlowWindows]
 
     @property
     def said(self) -> list[Said]:
@@ -208,7 +208,7 @@ def moved_chart(stalls: ScenarioStalls, view: HostView, scenarios: int) -> Chart
     )
 
 
-def _table(stalls: BackendStalls) -> Table:
+def _table(stalls: SlowWindows) -> Table:
     signs = stalls.signs[: max(_MOST_ROWS_TOLD, len(stalls.standing_out))]
     caption = (
         f"{stalls.slow:,} of {stalls.windows:,} windows on {stalls.backend.called} took over "
@@ -237,7 +237,7 @@ def _row(sign: Sign) -> Row:
     return Row(sign.row.said, [usual, slow, slowest, limit, *shares, chance], look)
 
 
-def _backend_json(stalls: BackendStalls, said: Said) -> dict[str, object]:
+def _backend_json(stalls: SlowWindows, said: Said) -> dict[str, object]:
     return {
         "backend": stalls.backend.name,
         "sentence": said.line,
@@ -264,7 +264,7 @@ def _backend_json(stalls: BackendStalls, said: Said) -> dict[str, object]:
     }
 
 
-def lines_of(stalls: Sequence[ScenarioStalls]) -> list[str]:
+def slow_window_lines(stalls: Sequence[ScenarioStalls]) -> list[str]:
     """Return what the command prints (hostile)."""
     several = len(stalls) > 1
     return [
@@ -274,10 +274,10 @@ def lines_of(stalls: Sequence[ScenarioStalls]) -> list[str]:
     ]
 
 
-def stalls_of(scenario: ScenarioRuns) -> list[BackendStalls]:
+def find_slow_windows(scenario: ScenarioRuns) -> list[SlowWindows]:
     """Return the stalls of every backend that a figure shows, of those whose hosts were observed."""
     found = (
-        stalls_in(backend, [windows_of(run) for run in backend.runs]) for backend in scenario.few.backends
+        stalls_in(backend, [cut_windows(run) for run in backend.runs]) for backend in scenario.few.backends
     )
     return [each for each in found if each]
 
@@ -295,7 +295,7 @@ class RunWindows:
     sources: dict[HostRow, Floats]
 
 
-def stalls_in(backend: BackendRuns, runs: Sequence[RunWindows]) -> BackendStalls | None:
+def stalls_in(backend: BackendRuns, runs: Sequence[RunWindows]) -> SlowWindows | None:
     """Return the stalls of a backend's runs; None where no source of their hosts is known. Pure."""
     if not any(row.column for run in runs for row in run.sources):
         return None
@@ -303,13 +303,11 @@ def stalls_in(backend: BackendRuns, runs: Sequence[RunWindows]) -> BackendStalls
     limit_ms = slow_limit_ms(every)
     slow = 0 if limit_ms is None else int((every >= limit_ms).sum())
     if limit_ms is None or slow < FEWEST_SLOW:
-        return BackendStalls(backend, None, 0, len(every), [])
+        return SlowWindows(backend, None, 0, len(every), [])
     aligned = [_aligned(run, limit_ms) for run in runs]
     found = coincidences(aligned)
     signs = [_sign(row, each, runs, aligned) for row, each in found.items()]
-    return BackendStalls(
-        backend, limit_ms, slow, len(every), _ranked(_judged(signs)), least_p(aligned) > ALPHA
-    )
+    return SlowWindows(backend, limit_ms, slow, len(every), _ranked(_judged(signs)), least_p(aligned) > ALPHA)
 
 
 def _aligned(run: RunWindows, limit_ms: float) -> Aligned[HostRow]:
@@ -406,7 +404,7 @@ def _ranked(signs: Sequence[Sign]) -> list[Sign]:
     return [*ranked, *sorted(rest, key=lambda sign: -sign.superiority)]
 
 
-def windows_of(run: MeasuredRun) -> RunWindows:
+def cut_windows(run: MeasuredRun) -> RunWindows:
     """Return the windows of a run, of a second each where it is no longer than a quarter of an hour."""
     timeline = run.statistics.timeline
     each = max(round(1 / timeline.width_s), 1)
@@ -471,7 +469,7 @@ def _row_of_event(name: str) -> HostRow:
     return HostRow(name, said, "", "", 0.5, depth=Depth.WORK, near=said, on_off=True)
 
 
-def in_words(stalls: BackendStalls) -> str:
+def in_words(stalls: SlowWindows) -> str:
     """Return what is said of a backend's slow windows, as the rest of a sentence that began with its name."""
     if stalls.limit_ms is None:
         windows = counted(stalls.windows, "window")
