@@ -1,1 +1,1 @@
-"""The tools that every part uses: errors, hostile text, files, validation, progress, units, defaults, news."""
+"""Tools that every part uses: errors, hostile text, files, validation, progress, units, defaults, news."""

@@ -24,7 +24,7 @@ from plimsoll.scenarios.running.clonelist import (
     require_ready,
 )
 from plimsoll.scenarios.running.session import build_facts, run_directory, run_name
-from plimsoll.scenarios.running.settings import WordpressSettings, origin
+from plimsoll.scenarios.running.settings import NoLoad, WordpressSettings, origin
 from plimsoll.scenarios.wordpress.content import small_photograph
 
 ABOUT = {
@@ -74,7 +74,9 @@ class Settings(WordpressSettings):
     think_s: float = Field(
         0.0, ge=0, le=3600, description="Seconds of writing on before publishing and before saving again."
     )
-    chromium: Path | None = Field(None, description="Path of the browser; default: the system's Chromium.")
+    chromium: Annotated[Path | None, NoLoad("where the program is; its version shapes load")] = Field(
+        None, description="Path of the browser; default: the system's Chromium."
+    )
     no_screenshots: bool = Field(False, description="Take no screenshots of the first day's steps.")
 
     @model_validator(mode="after")

@@ -25,7 +25,7 @@ from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.scenarios.running.client import Reply, SentRequest, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, on_locust
-from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, refuse_duration
+from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, NoLoad, refuse_duration
 from plimsoll.scenarios.running.visits import ProbedSettings, Visits
 from plimsoll.scenarios.xenforo.installer import (
     STAND_IN,
@@ -64,6 +64,9 @@ def _readable(path: Path) -> Path:
     return path
 
 
+Remote = Annotated[str, AfterValidator(lambda text: str(Access.parse(text)))]
+
+
 class Settings(ProbedSettings, ChangingSettings):
     """Settings of the upgrade of a forum."""
 
@@ -83,17 +86,17 @@ class Settings(ProbedSettings, ChangingSettings):
     installer: Annotated[Path, AfterValidator(_readable)] = Field(
         STAND_IN, description="YAML file of the installer's pages; default: scenarios/xenforo/stand-in.yml."
     )
-    ssh: Annotated[str, AfterValidator(lambda text: str(Access.parse(text)))] | None = Field(
+    ssh: Annotated[Remote | None, NoLoad("where the load goes")] = Field(
         None, description="USER@HOST[:PORT] on which to run the upgrade's command, in place of the pages."
     )
     ssh_command: str | None = Field(
         None,
         description="The command, such as 'cd /var/www/forum && php cmd.php xf:upgrade --no-interaction'.",
     )
-    ssh_key: Path | None = Field(
+    ssh_key: Annotated[Path | None, NoLoad("who sends it")] = Field(
         None, description="Private key; default: the agent's keys, then those of ~/.ssh."
     )
-    ssh_known_hosts: Path | None = Field(
+    ssh_known_hosts: Annotated[Path | None, NoLoad("what proves where it goes")] = Field(
         None, description="File of known host keys; default: ~/.ssh/known_hosts."
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from mimetypes import guess_type
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 from urllib.parse import urljoin
 from uuid import uuid4
 
@@ -27,7 +27,7 @@ from plimsoll.scenarios.running.client import (
 )
 from plimsoll.scenarios.running.clonelist import Credentials, credentials
 from plimsoll.scenarios.running.locustfile import Say, locustfile, on_locust
-from plimsoll.scenarios.running.settings import IdleKeys, origin
+from plimsoll.scenarios.running.settings import IdleKeys, NoLoad, origin
 from plimsoll.scenarios.wordpress.account import (
     Rest,
     attachment_number,
@@ -76,7 +76,7 @@ class Settings(AuthorSettings):
         60.0, ge=0, le=86400, description="Seconds after its upload until an image must have all its sizes."
     )
     images: Path | None = Field(None, description="Folder of your own photographs, uploaded in turn.")
-    cache: Path | None = Field(
+    cache: Annotated[Path | None, NoLoad("where what is sent is kept")] = Field(
         None, description="Folder for generated photographs; default: plimsoll/images in the user's cache."
     )
 

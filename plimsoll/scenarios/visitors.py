@@ -13,7 +13,7 @@ from plimsoll.scenarios.k6.build import k6_program
 from plimsoll.scenarios.k6.run import Job, Progress, Say, k6_hosts, run_k6
 from plimsoll.scenarios.running.access import ACCESS_FILES, read_access, script_access
 from plimsoll.scenarios.running.session import build_facts, run_directory
-from plimsoll.scenarios.running.settings import HostPort, IdleKeys, ScenarioSettings, origin
+from plimsoll.scenarios.running.settings import HostPort, IdleKeys, NoLoad, ScenarioSettings, origin
 
 ABOUT = {
     "does": "lets up to thousands of visitors read pages with all their files, at a rate or ramping up (k6)",
@@ -124,10 +124,12 @@ class Settings(ScenarioSettings):
         le=100_000,
         description="Largest number of visitors at a time. Default: derived from the rate.",
     )
-    max_p999_ms: float | None = Field(
+    max_p999_ms: Annotated[float | None, NoLoad("what the run is held against")] = Field(
         None, gt=0, description="Exit with 1 unless p99.9 of the pages' response time is below this."
     )
-    dashboard: HostPort | None = Field(None, description="HOST:PORT for k6's web dashboard during the run.")
+    dashboard: Annotated[HostPort | None, NoLoad("what is shown")] = Field(
+        None, description="HOST:PORT for k6's web dashboard during the run."
+    )
     timeout_s: float = Field(
         60.0, gt=0, le=86400, description="Seconds of silence after which a request fails."
     )

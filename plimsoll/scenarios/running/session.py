@@ -27,9 +27,13 @@ from plimsoll.rundir.load import digest_of, load_of
 from plimsoll.rundir.request import Request
 from plimsoll.rundir.runfacts import Load, Program, RunFacts, RunTarget
 from plimsoll.rundir.writer import RunWriter, Status
-from plimsoll.scenarios.running.access import ACCESS_FILES
 from plimsoll.scenarios.running.client import SentRequest, StepFailedError
-from plimsoll.scenarios.running.settings import BEGIN_VARIABLE, IteratedSettings, ScenarioSettings
+from plimsoll.scenarios.running.settings import (
+    BEGIN_VARIABLE,
+    IteratedSettings,
+    ScenarioSettings,
+    shapes_no_load,
+)
 
 # After this many failed iterations in a row the run ends.
 HOPELESS_IN_A_ROW = 10
@@ -43,28 +47,6 @@ PREFIX = "plimsoll-run-"
 # Lower case, digits and hyphens alone: a site keeps that in titles, addresses and file names alike.
 NAME = re.compile(PREFIX + r"\d{8}t\d{6}z-[0-9a-f]{8}")
 
-# Settings that shape no load, and why. All others do: tests/unit/scenarios/test_load.py names them.
-SHAPELESS = {
-    "target": "where the load goes",
-    "connect_to": "where the load goes",
-    "insecure": "what proves where it goes",
-    "ssh": "where the load goes",
-    "ssh_key": "who sends it",
-    "ssh_known_hosts": "what proves where it goes",
-    "user": "who sends it",
-    "password_file": "who sends it",
-    **dict.fromkeys(ACCESS_FILES, "what lets it in"),
-    "login_path": "where it logs in",
-    "site_config": "whether it may be sent",
-    "i_may_change_this_site": "whether it may be sent",
-    "backend": "a name",
-    "repeat": "a name",
-    "out": "where it is written",
-    "cache": "where what is sent is kept",
-    "chromium": "where the program is; its version shapes load",
-    "max_p999_ms": "what the run is held against",
-    "dashboard": "what is shown",
-}
 _SECRET = ("ssh_command",)  # it may hold a password
 
 
@@ -316,7 +298,8 @@ def load_of_scenario(scenario: str, settings: ScenarioSettings, versions: dict[s
 
     Files count by what is in them: they are read.
     """
-    shaping = {name: getattr(settings, name) for name in type(settings).model_fields if name not in SHAPELESS}
+    left_out = shapes_no_load(type(settings))
+    shaping = {name: getattr(settings, name) for name in type(settings).model_fields if name not in left_out}
     for name, value in shaping.items():
         if isinstance(value, Path):
             shaping[name] = _content(value)

@@ -5,6 +5,7 @@ Options, Locust's form and `run.json` are all made from these models.
 
 import types
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
 from urllib.parse import urlsplit
@@ -83,6 +84,17 @@ HostPort = Annotated[str, AfterValidator(_host_port)]
 SitePath = Annotated[str, AfterValidator(_relative)]
 
 
+@dataclass(frozen=True)
+class NoLoad:
+    """Marks a setting that shapes no load, as part of its type: `instead` is what it says. All others do."""
+
+    instead: str
+
+
+_WHERE, _WHO, _ENTRY = NoLoad("where the load goes"), NoLoad("who sends it"), NoLoad("what lets it in")
+_LEAVE = NoLoad("whether it may be sent")
+
+
 class SiteSettings(BaseModel):
     """Settings that lead to a site, and in. A field's description is its help text."""
 
@@ -95,33 +107,37 @@ class SiteSettings(BaseModel):
         ),
     ]
 
-    target: BaseUrl = Field(description="Base URL of the site, such as http://127.0.0.1:8080.")
-    connect_to: HostPort | None = Field(
+    target: Annotated[BaseUrl, _WHERE] = Field(
+        description="Base URL of the site, such as http://127.0.0.1:8080."
+    )
+    connect_to: Annotated[HostPort | None, _WHERE] = Field(
         None,
         description="HOST:PORT to connect to instead; requests keep the target's name.",
     )
     timeout_s: float = Field(
         300.0, gt=0, le=86400, description="Seconds of silence after which a request fails."
     )
-    insecure: bool = Field(False, description="Accept any certificate.")
-    header_file: Path | None = Field(
+    insecure: Annotated[bool, NoLoad("what proves where it goes")] = Field(
+        False, description="Accept any certificate."
+    )
+    header_file: Annotated[Path | None, _ENTRY] = Field(
         None,
         description="File of headers for every request, one Name: value a line; only its owner may read it.",
     )
-    basic_auth_file: Path | None = Field(
+    basic_auth_file: Annotated[Path | None, _ENTRY] = Field(
         None,
         description="File whose first line is the user:password that the web server asks for; only its "
         "owner may read it.",
     )
-    cookie_file: Path | None = Field(
+    cookie_file: Annotated[Path | None, _ENTRY] = Field(
         None,
         description="File of cookies that each user begins with: name=value a line, or a cookies.txt; "
         "only its owner may read it.",
     )
-    client_cert: Path | None = Field(
+    client_cert: Annotated[Path | None, _ENTRY] = Field(
         None, description="Certificate that the site asks for, in PEM; with its key, or with --client-key."
     )
-    client_key: Path | None = Field(
+    client_key: Annotated[Path | None, _ENTRY] = Field(
         None,
         validate_default=True,
         description="Key of --client-cert, in PEM, without a passphrase; only its owner may read it.",
@@ -149,11 +165,15 @@ class ScenarioSettings(SiteSettings):
     """Settings that all scenarios share."""
 
     seed: int = Field(1, ge=0, description="Seed of articles and images; the same seed makes the same ones.")
-    out: Path = Field(Path("results"), description="Folder for run directories.")
-    backend: str | None = Field(
+    out: Annotated[Path, NoLoad("where it is written")] = Field(
+        Path("results"), description="Folder for run directories."
+    )
+    backend: Annotated[str | None, NoLoad("a name")] = Field(
         None, max_length=80, description="Name of the storage under the site, for reports."
     )
-    repeat: int | None = Field(None, ge=1, description="Which repeat of an experiment this run is.")
+    repeat: Annotated[int | None, NoLoad("a name")] = Field(
+        None, ge=1, description="Which repeat of an experiment this run is."
+    )
 
     def recorded_settings(self) -> dict[str, Any]:
         """Return the settings for `run.json`: all but paths of this machine."""
@@ -191,11 +211,11 @@ class IteratedSettings(ScenarioSettings):
 class AccountSettings(IteratedSettings):
     """Settings of a scenario that logs in."""
 
-    user: str | None = Field(
+    user: Annotated[str | None, _WHO] = Field(
         None,
         description="Account on the site. Default: PLIMSOLL_USER. Set its password in PLIMSOLL_PASSWORD.",
     )
-    password_file: Path | None = Field(
+    password_file: Annotated[Path | None, _WHO] = Field(
         None, description="File whose first line is the password; only its owner may read it."
     )
 
@@ -218,16 +238,18 @@ class ChangingSettings(AccountSettings):
         ),
     ]
 
-    site_config: Path | None = Field(
+    site_config: Annotated[Path | None, _LEAVE] = Field(
         None, description="YAML file that lists the clones; default: plimsoll.yml, if it exists."
     )
-    i_may_change_this_site: bool = Field(False, description="Allow this run to change the target.")
+    i_may_change_this_site: Annotated[bool, _LEAVE] = Field(
+        False, description="Allow this run to change the target."
+    )
 
 
 class WordpressSettings(ChangingSettings):
     """Settings of a scenario that logs in to WordPress, and changes it."""
 
-    login_path: SitePath | None = Field(
+    login_path: Annotated[SitePath | None, NoLoad("where it logs in")] = Field(
         None, description="Path of the login, where a plugin moved it; default: wp-login.php."
     )
 
@@ -236,6 +258,17 @@ def origin(url: str) -> tuple[str, str, int]:
     """Return scheme, host and port of `url`."""
     parts = urlsplit(url)
     return parts.scheme, (parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def shapes_no_load(model: type[BaseModel]) -> set[str]:
+    """Return the names of the settings that `model`, or a model under it, marks as `NoLoad`."""
+    return {
+        name
+        for kind in model.__mro__
+        if issubclass(kind, BaseModel)
+        for name, field in kind.model_fields.items()
+        if any(isinstance(mark, NoLoad) for mark in field.metadata)
+    }
 
 
 def refuse_duration(value: float | None) -> None:
