@@ -36,7 +36,8 @@ def run_case(plan: BenchmarkPlan) -> Result:
         f"nginx with one worker beside the client, nothing pinned, everything over loopback, as {user}. "
         "Times are as in the case open. The busy server has "
         f"{_WORKERS} processes that take one request at a time and {1000 * _WORK_S:.0f} ms of processor time "
-        f"for each, as PHP does, behind nginx, and gets {_SHARE:.0%} of what all cores could do.",
+        f"for each, as PHP does, behind nginx, and gets {_SHARE:.0%} of what all cores could do; wrk2 sends "
+        "in bursts of its own timer, which queue there, so that its times are an upper bound.",
     )
     open_names = plan.taking_part(_OPEN)
     missing = {name: why for name in plan.taking_part(NEEDS) if (why := plan.missing(name))}
@@ -76,10 +77,6 @@ def _open(
     why = [whys[name] for name in ("replay", "wrk2") if name in whys]
     most = _MOST_OF_WRK2 if load in _LOADS else _APART
     result.goals.append(ratio_at_most(what, p999_ms, "replay", "wrk2", most, why))
-    if load not in _LOADS:
-        result.goals.append(
-            ratio_at_most(f"{load}: the other way round", p999_ms, "wrk2", "replay", most, why)
-        )
     tabulate(result, load, names, rounds, whys)
 
 
