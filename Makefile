@@ -109,7 +109,7 @@ test-lab-full: test-lab audit mutants ## Run also what takes long: kills, studie
 	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 -m "slow or hypothesis" tests
 	@PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -m hypothesis tests/unit/scenarios
 
-BASE  ?= $(wildcard tools/mutants.csv)
+BASE  ?= tools/mutants.csv
 GIVEN += BASE
 mutants: build $(VENV)/.dev bin/gomutants ## Tell whether the tests kill fewer of 300 mutants than before: [OUT=results BASE=tools/mutants.csv]
 	@$(VENV)/bin/python tools/mutants.py run "$$OUT" "$$BASE"
