@@ -16,8 +16,8 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from plimsoll.analysis.report.cautions import cautions_of
 from plimsoll.analysis.report.charts import run_charts
+from plimsoll.analysis.report.run_cautions import find_run_cautions
 from plimsoll.analysis.report.sections.headline import (
     big_figures,
     footnote,
@@ -141,7 +141,7 @@ class Application:
             bigs=bigs or big_figures(run),
             sentence=scripted_sentence(run) or sentence(run),
             footnote="" if bigs else footnote(run),
-            cautions=gravest_first(cautions_of(run)),
+            cautions=gravest_first(find_run_cautions(run)),
             tables=[table for table in tables if table],
             facts=list_facts(run),
             **shared,

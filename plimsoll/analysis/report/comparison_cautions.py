@@ -13,9 +13,9 @@ from plimsoll.analysis.evidence.failedmeasures import Tries, measure_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.identity import identity_findings
 from plimsoll.analysis.evidence.storage import cache_findings, described, precondition_findings
-from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.host_subjects import ARC_HITS
 from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.run_cautions import Caution
 from plimsoll.analysis.report.runs import BackendRuns, RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing

@@ -9,7 +9,6 @@ from typing import Any
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Table
 from plimsoll.analysis.page.shell import render_page
-from plimsoll.analysis.report.cautions import Caution, cautions_of
 from plimsoll.analysis.report.charts import backend_charts, run_charts, step_charts
 from plimsoll.analysis.report.comparison_cautions import (
     cache_notes,
@@ -18,8 +17,14 @@ from plimsoll.analysis.report.comparison_cautions import (
     find_comparison_cautions,
     missing_cautions,
 )
-from plimsoll.analysis.report.damage import damage_cautions
 from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.run_cautions import (
+    Caution,
+    damage_cautions,
+    find_run_cautions,
+    merge_cautions,
+    together_cautions,
+)
 from plimsoll.analysis.report.runs import (
     ScenarioFigures,
     ScenarioRuns,
@@ -59,7 +64,6 @@ from plimsoll.analysis.report.sections.single_runs import (
     instance_table,
     list_facts,
     measure_table,
-    merge_cautions,
     percentile_table,
     route_table,
     status_table,
@@ -79,7 +83,6 @@ from plimsoll.analysis.report.sections.storage import (
     fsync_table,
     rounds_table,
 )
-from plimsoll.analysis.report.together import together_cautions
 from plimsoll.analysis.statistics.against_log import HeldRun
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.hostile import printable
@@ -320,7 +323,7 @@ def _tables(run: MeasuredRun) -> list[Table | None]:
 
 
 def _run(run: MeasuredRun) -> dict[str, Any]:
-    found = [*cautions_of(run), *merge_cautions(run), *damage_cautions(run), *together_cautions(run)]
+    found = [*find_run_cautions(run), *merge_cautions(run), *damage_cautions(run), *together_cautions(run)]
     cautions = gravest_first(found)
     response = run.statistics.samples["response"].figures()
     target = run.directory.facts.target

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.contents import Report, merge_repeats
+from plimsoll.analysis.report.run_cautions import Caution
 from plimsoll.common.errors import Severity
 from tests.support.experiment import rewrite, write_experiment
 from tests.support.rundir import records, write_run

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
 from plimsoll.analysis.page.section import Row, Table
-from plimsoll.analysis.report.cautions import Caution
+from plimsoll.analysis.report.run_cautions import Caution
 from plimsoll.analysis.statistics.against_log import QUANTILES, Held, HeldRun, LoggedTimes
 from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.hostile import plotly_text

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plimsoll.analysis.page.section import HeadlineFigure
-from plimsoll.analysis.report.cautions import BOUND_NEEDS
 from plimsoll.analysis.report.measured_run import MeasuredRun, Values
+from plimsoll.analysis.report.run_cautions import BOUND_NEEDS
 from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.sample import MILLION, P999, PERCENTILES, fewest, rank
 from plimsoll.common.units import (

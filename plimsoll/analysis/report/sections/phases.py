@@ -7,6 +7,7 @@ from statistics import median
 
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.measured_run import MeasuredRun, Values
+from plimsoll.analysis.report.run_cautions import company_of
 from plimsoll.analysis.report.runs import (
     AMONG,
     FAILURES_COUNT,
@@ -19,7 +20,6 @@ from plimsoll.analysis.report.runs import (
     ScenarioRuns,
 )
 from plimsoll.analysis.report.sections.answer import spoken
-from plimsoll.analysis.report.together import company_of
 from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, significant

@@ -7,10 +7,9 @@ from math import sqrt
 from statistics import fmean
 
 from plimsoll.analysis.page.section import Row, Table
-from plimsoll.analysis.report.cautions import Caution
 from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.run_cautions import together_of
 from plimsoll.analysis.report.runs import FAILURES_COUNT, ScenarioRuns
-from plimsoll.analysis.report.together import together_of
 from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.routes import GrinderRow, RouteFigures
 from plimsoll.common.units import (
@@ -483,12 +482,6 @@ def instance_table(run: MeasuredRun) -> Table | None:
         "Started and clock: by its own clock, and how far that may be wrong."
     )
     return Table("Instances", caption, _COLUMNS, [_row(each) for each in summary.instances])
-
-
-def merge_cautions(run: MeasuredRun) -> list[Caution]:
-    """Return what `plimsoll merge` said of the run. Texts are hostile."""
-    merged = run.directory.facts.merged
-    return [Caution(said.level, said.text) for said in merged.says] if merged else []
 
 
 def _row(one: Instance) -> Row:

@@ -1,17 +1,27 @@
-"""Cautions about one run, each with its remedy: shown before any figure."""
+"""What is doubtful about one run: cautions, each with its remedy, shown before any figure.
 
+They are of what it sent and got, of damage in its directory, and of those that ran together with it.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from plimsoll.analysis.evidence.agreement import log_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.sample import P999, fewest
 from plimsoll.common.errors import Severity, gravest_first
-from plimsoll.common.units import counted, milliseconds, share, significant
+from plimsoll.common.units import counted, milliseconds, seconds, share, significant
+from plimsoll.rundir.runfacts import Companion, Together
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4
 BOUND_NEEDS = 3_688  # requests for an upper bound of p99.9 at 95 %: ⌈ln 0.025 / ln 0.999⌉
+_MOST_NAMES = 4
+_CLOCK_SLACK_S = 1.0
+_SLACK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -22,7 +32,7 @@ class Caution:
     text: str
 
 
-def cautions_of(run: MeasuredRun) -> list[Caution]:
+def find_run_cautions(run: MeasuredRun) -> list[Caution]:
     """Return the run's cautions, the gravest first. Texts are hostile."""
     found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
     found += _as_logged(run) + _judged(run) + _proxies(run)
@@ -186,3 +196,141 @@ def _limits(run: MeasuredRun) -> list[Caution]:
 
 def _was(number: int) -> str:
     return "was" if number == 1 else "were"
+
+
+def damage_cautions(run: MeasuredRun) -> list[Caution]:
+    """Return what is wrong with the files of `run`, each with what it means. Texts are hostile."""
+    found = (*_events(run), *_host(run), *_clock(run), *_names(run))
+    return [Caution(level, text) for level, text in found]
+
+
+def _events(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+    damaged = run.values.damaged
+    if damaged:
+        names = ", ".join(damaged[:_MOST_NAMES]) + (" and others" if len(damaged) > _MOST_NAMES else "")
+        yield (
+            Severity.WARN,
+            f"Values of {names} in events.jsonl are no figures (NaN, beyond all measure, a word, or of a "
+            "second unit) and are left out of all figures.",
+        )
+    lost = run.directory.unreadable_events
+    if lost:
+        yield Severity.WARN, f"{counted(lost, 'line')} of events.jsonl cannot be read: events may be missing."
+
+
+def _host(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+    found = run.host.samples
+    if found.no_numbers:
+        what = "field is no number" if found.no_numbers == 1 else "fields are no numbers"
+        yield (
+            Severity.WARN,
+            f"host.csv: {found.no_numbers:,} {what} (such as NaN) and left out of the counters.",
+        )
+    if found.damaged:
+        yield (
+            Severity.WARN,
+            f"host.csv: {counted(found.damaged, 'line')} with more or fewer fields than the first: left out.",
+        )
+    t_ns = found.columns.get("t_ns", np.empty(0))
+    samples = int((~np.isnan(t_ns)).sum())
+    latest_ns = (run.elapsed_s + _CLOCK_SLACK_S) * 1e9
+    within = int(((t_ns >= -_CLOCK_SLACK_S * 1e9) & (t_ns <= latest_ns)).sum())
+    if within * 2 < samples:
+        yield (
+            Severity.WARN,
+            f"host.csv: only {within:,} of {counted(samples, 'sample')} lie within the run's "
+            "own time: the clocks of the load generator and of the host disagree, so what the counters show "
+            "did not happen when it seems. Keep both in step (NTP).",
+        )
+
+
+def _clock(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+    facts = run.directory.facts
+    if facts.started_at is None or facts.ended_at is None:
+        return
+    lasted_s = (facts.ended_at - facts.started_at).total_seconds()
+    if lasted_s < run.elapsed_s - _CLOCK_SLACK_S:
+        says = "that it ended before it began" if lasted_s < 0 else f"{seconds(lasted_s)}"
+        yield (
+            Severity.WARN,
+            f"By the clock's instants the run took {says}, by its requests {seconds(run.elapsed_s)}: the "
+            "clock was set meanwhile. Times are right (they come from another clock), the date and the place "
+            "among other runs may not be.",
+        )
+
+
+def _names(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+    known = len(run.directory.routes)
+    nameless = sum(int(name.partition(" ")[0]) > known for name in run.statistics.routes)
+    if nameless:
+        yield (
+            Severity.NOTE,
+            f"routes.json has no name for {counted(nameless, 'route')}: they are called by their numbers.",
+        )
+
+
+def together_of(together: Together | None) -> str | None:
+    """Return the others, and from when to when they were there by this run's own clock (hostile)."""
+    if together is None:
+        return None
+    ended = ["this one was stopped when the others had ended"] if together.stopped else []
+    return "; ".join([*_began(together), *map(_shown, together.others), *ended])
+
+
+def company_of(runs: Sequence[MeasuredRun]) -> str:
+    """Return what else loaded the clone, in a sentence (hostile); empty where nothing did."""
+    known = [together for run in runs if (together := run.directory.facts.together) and together.others]
+    others = dict.fromkeys(together.company for together in known)
+    if not others:
+        return ""
+    begins = dict.fromkeys(f"at {each.begins_s:g} s" for each in known if each.begins_s is not None)
+    when = f" It was to begin {' or '.join(begins)} of the run." if begins else ""
+    return f"At the same time on the same clone: {'; or '.join(others)}.{when}"
+
+
+def together_cautions(run: MeasuredRun) -> list[Caution]:
+    """Return when a run was without what it was to be together with."""
+    together = run.directory.facts.together
+    return list(_of_companions(run, together)) if together else []
+
+
+def _of_companions(run: MeasuredRun, together: Together) -> Iterator[Caution]:
+    crowd = [(each, each.to_s) for each in together.others if each.crowd and each.to_s is not None]
+    if crowd:
+        last, left_s = max(crowd, key=lambda each: each[1])
+        if run.elapsed_s > left_s + _SLACK_S:
+            text = (
+                f"It went on for {seconds(run.elapsed_s - left_s)} after {last.member}, its crowd, had left, "
+                "and was without it then. Make its phases longer, or set during_s: null."
+            )
+            yield Caution(Severity.WARN, text)
+    busy = run.saturation
+    if busy is None:
+        return
+    if run.elapsed_s < busy.start_ns / 1e9:
+        text = (
+            f"It had ended before {busy.name} began, so nothing of it met that: give it a later begin_s, or "
+            "make before_s shorter."
+        )
+        yield Caution(Severity.WARN, text)
+    elif busy.stop_ns is not None and run.elapsed_s + _SLACK_S < busy.stop_ns / 1e9:
+        early = seconds(busy.stop_ns / 1e9 - run.elapsed_s)
+        text = f"It ended by itself {early} before {busy.name} did: there was no more for it to do."
+        yield Caution(Severity.NOTE, text)
+
+
+def _began(together: Together) -> list[str]:
+    return [] if together.began_s is None else [f"this one began at {together.began_s:.1f} s"]
+
+
+def _shown(other: Companion) -> str:
+    what = f"{other.member}{' (the crowd)' if other.crowd else ''}{f', {other.speed}' if other.speed else ''}"
+    if other.from_s is None or other.to_s is None:
+        return what
+    return f"{what}, from {other.from_s:.1f} to {other.to_s:.1f} s"
+
+
+def merge_cautions(run: MeasuredRun) -> list[Caution]:
+    """Return what `plimsoll merge` said of the run. Texts are hostile."""
+    merged = run.directory.facts.merged
+    return [Caution(said.level, said.text) for said in merged.says] if merged else []
