@@ -31,7 +31,7 @@ _COMMANDS = {
     "regress": "plimsoll.analysis.regress.regress:regress",
     "report": "plimsoll.analysis.report.report:report",
     "scenario": "plimsoll.scenarios.scenario:scenario",
-    "schedule": "plimsoll.lab.schedule.command:schedule",
+    "schedule": "plimsoll.lab.schedule:schedule",
     "schema": "plimsoll.schema:schema",
     "serve": "plimsoll.serve.command:serve",
     "signoff": "plimsoll.analysis.signoff.command:signoff",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.lab.experiment.settings import read_lab
-from plimsoll.lab.schedule.definition import Timer, TimerFolders
+from plimsoll.lab.schedule.installation import Schedule, ScheduleFolders
 
 LAB = """\
 name: quiet
@@ -121,9 +121,9 @@ def fakes(folder: Path) -> dict[str, str]:
     return {"PATH": f"{folder}:/usr/bin:/bin", "FAKES": str(folder), "HOME": str(folder)}
 
 
-def scheduled(folder: Path, **further: Any) -> tuple[Timer, TimerFolders]:
+def scheduled(folder: Path, **further: Any) -> tuple[Schedule, ScheduleFolders]:
     """Return a schedule of the `plimsoll` in `folder`, at 03:00 UTC since 2026-11-01, and its places."""
-    place = TimerFolders(folder / "state", folder / "system", folder / "user")
+    place = ScheduleFolders(folder / "state", folder / "system", folder / "user")
     out = folder / "nights" / "quiet"
     values: dict[str, Any] = {
         "name": "quiet",
@@ -138,7 +138,7 @@ def scheduled(folder: Path, **further: Any) -> tuple[Timer, TimerFolders]:
         "program": (str(folder / "plimsoll"),),
         "installed_at": datetime(2026, 11, 1, 12, tzinfo=UTC),
     }
-    schedule = Timer(**(values | further))
+    schedule = Schedule(**(values | further))
     (place.state / "quiet").mkdir(parents=True, exist_ok=True)
     (place.state / "quiet" / "schedule.json").write_text(schedule.model_dump_json())
     return schedule, place

@@ -1,10 +1,18 @@
-"""A night: the experiment, new or resumed, then the judgement, then one exit code."""
+"""One night: the experiment, new or resumed, then the judgement, then one exit code.
 
+The programs that it runs are stopped when the night is, also when the night is killed.
+"""
+
+import ctypes
 import os
-from collections.abc import Callable
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 
 from pydantic import ValidationError
 
@@ -13,25 +21,22 @@ from plimsoll.common.hostile import redact
 from plimsoll.lab.experiment.folder import ExperimentFolder, folders
 from plimsoll.lab.experiment.result import RunResult
 from plimsoll.lab.experiment.settings import Lab, read_lab
-from plimsoll.lab.schedule.calendar import dues
-from plimsoll.lab.schedule.child import Children
-from plimsoll.lab.schedule.definition import Timer, TimerFolders
-from plimsoll.lab.schedule.environment import environment, read_environment
+from plimsoll.lab.schedule.installation import Schedule, ScheduleFolders, environment, read_environment
 from plimsoll.lab.schedule.nights import (
-    AGAIN,
+    TO_RESUME,
     Night,
     NightOutcome,
     Nights,
-    held,
-    missed,
-    nobody_runs,
-    still,
+    find_missed,
+    hold_lock,
+    mark_killed,
+    skip_note,
     still_running,
 )
+from plimsoll.lab.schedule.timers import due_instants
 
 Clock = Callable[[], datetime]
-
-YOUNG = timedelta(days=1)  # an older interrupted experiment is not resumed
+_YOUNG = timedelta(days=1)  # an older interrupted experiment is not resumed
 PATIENCE_S = 3600.0  # to wait for another experiment on the same machines
 _EACH_S = 60.0
 _LONGEST = 2000
@@ -53,8 +58,12 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def carry_out(
-    schedule: Timer, place: TimerFolders, by_timer: bool, clock: Clock = now, patience_s: float = PATIENCE_S
+def run_night(
+    schedule: Schedule,
+    place: ScheduleFolders,
+    by_timer: bool,
+    clock: Clock = now,
+    patience_s: float = PATIENCE_S,
 ) -> Night | None:
     """Run a night and record it. None: by the timer, and no night is due that was not done.
 
@@ -62,20 +71,22 @@ def carry_out(
     """
     nights = Nights(place.folder(schedule.name))
     began = clock()
-    with held(place.folder(schedule.name)) as lock:
+    with hold_lock(place.folder(schedule.name)) as lock:
         if lock is None:
             return _overlaps(schedule, nights, by_timer, began)
-        nights.change(nobody_runs)
+        nights.change(mark_killed)
         due = _due(schedule, nights.read(), began) if by_timer else None
         if by_timer and due is None:
             return None
         known = nights.read()
         calendar = schedule.nights
         until = due - timedelta(microseconds=1) if due else began
-        late = missed(known, calendar, calendar.tzinfo(), schedule.installed_at, until)
+        late = find_missed(known, calendar, calendar.tzinfo(), schedule.installed_at, until)
         before = still_running(known, due) if due else None
         if before is not None:
-            skipped = Night(due=due, began=began, ended=began, outcome="skipped", exit=0, said=still(before))
+            skipped = Night(
+                due=due, began=began, ended=began, outcome="skipped", exit=0, said=skip_note(before)
+            )
             nights.add(*late, skipped)
             return skipped
         night = Night(due=due, began=began, outcome="running")
@@ -107,12 +118,73 @@ def outcome(experiment: int, regress: int | None) -> NightOutcome:
     return ("passed", "regression", "wrong")[code]
 
 
-def _run(schedule: Timer, place: TimerFolders, night: Night, lock: int, patience_s: float) -> Night:
+_PR_SET_PDEATHSIG = 1
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class ChildPrograms:
+    """Runs programs one after the other. `stopped` is set once this process is to end."""
+
+    def __init__(self, environment: Mapping[str, str], folder: str, lock: int) -> None:
+        """`lock`: a descriptor that they inherit; `folder`: where they work."""
+        self.stopped = Event()
+        self._environment, self._folder, self._lock = dict(environment), folder, lock
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, words: Sequence[str], out: Path, err: Path) -> int:
+        """Run `words` to the end; return how it ended, 128 + the signal that killed it. Raises OSError.
+
+        Its output goes to files, not through this process, so it can go on writing, and tidy up, without it.
+        """
+        if self.stopped.is_set():
+            return 128 + signal.SIGINT
+        parent = os.getpid()
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            self._process = subprocess.Popen(  # noqa: S603 words of our own, by a list
+                words,
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,  # Ctrl-C at a terminal reaches it once, from this process
+                pass_fds=(self._lock,),
+                preexec_fn=lambda: _end_with(parent),
+            )
+            status = self._process.wait()
+        self._process = None
+        return 128 - status if status < 0 else status
+
+    def stop(self, *_: object) -> None:
+        """Tell the one that runs to end, as Ctrl-C does."""
+        self.stopped.set()
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Let Ctrl-C, TERM and a closed terminal stop what runs in the block."""
+        before: list[Callable[..., object] | int | None] = [signal.signal(one, self.stop) for one in _SIGNALS]
+        try:
+            yield
+        finally:
+            for one, handler in zip(_SIGNALS, before, strict=True):
+                signal.signal(one, handler)
+
+
+def _end_with(parent: int) -> None:
+    """Be sent SIGINT when `parent` dies, also by kill -9."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT))
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def _run(schedule: Schedule, place: ScheduleFolders, night: Night, lock: int, patience_s: float) -> Night:
     out = Path(schedule.out)
     try:
         further = read_environment(place.folder(schedule.name) / "environment")
         out.mkdir(parents=True, exist_ok=True)
-        children = Children(environment(os.environ, further), schedule.folder, lock)
+        children = ChildPrograms(environment(os.environ, further), schedule.folder, lock)
         begins = not any(one.regress in _JUDGED for one in Nights(place.folder(schedule.name)).read())
         with children.stoppable():
             return _nightly(schedule, night, children, patience_s, begins)
@@ -123,7 +195,9 @@ def _run(schedule: Timer, place: TimerFolders, night: Night, lock: int, patience
         return night.model_copy(update={"outcome": "wrong", "exit": 2, "said": _short(said)})
 
 
-def _nightly(schedule: Timer, night: Night, children: Children, patience_s: float, begins: bool) -> Night:
+def _nightly(
+    schedule: Schedule, night: Night, children: ChildPrograms, patience_s: float, begins: bool
+) -> Night:
     waited_s = 0.0
     while True:
         begun = _begun(schedule, night.began or now())
@@ -165,7 +239,7 @@ def _nightly(schedule: Timer, night: Night, children: Children, patience_s: floa
     )
 
 
-def _begun(schedule: Timer, at: datetime) -> Path | None:
+def _begun(schedule: Schedule, at: datetime) -> Path | None:
     """Return the experiment of this lab.yml that was cut off, if it is young and the file is the same."""
     lab = read_lab(Path(schedule.lab))
     for folder in folders(Path(schedule.folder) / lab.out, lab.name):
@@ -173,7 +247,7 @@ def _begun(schedule: Timer, at: datetime) -> Path | None:
             stamp = folder.path.name.rpartition("-")[2]
             began = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
             same = folder.settings() == Lab.model_validate_json(lab.model_dump_json())
-            if folder.journal.ended or at - began > YOUNG or not same:
+            if folder.journal.ended or at - began > _YOUNG or not same:
                 return None
         except (PlimsollError, ValueError):
             return None
@@ -181,7 +255,7 @@ def _begun(schedule: Timer, at: datetime) -> Path | None:
     return None
 
 
-def _experiment(schedule: Timer, children: Children, begun: Path | None) -> ExperimentEnd:
+def _experiment(schedule: Schedule, children: ChildPrograms, begun: Path | None) -> ExperimentEnd:
     out, err = (Path(schedule.out) / name for name in ("experiment.json", "experiment.log"))
     what = ["--resume", str(begun)] if begun else [schedule.lab]
     before = _experiments(schedule)
@@ -197,7 +271,7 @@ def _experiment(schedule: Timer, children: Children, begun: Path | None) -> Expe
     return ExperimentEnd(status, folder, _short(result.error or ""), result.exit_reason == "busy")
 
 
-def _experiments(schedule: Timer) -> list[Path]:
+def _experiments(schedule: Schedule) -> list[Path]:
     """Return the experiments of this lab.yml that have begun, the last one first."""
     lab = read_lab(Path(schedule.lab))
     there = folders(Path(schedule.folder) / lab.out, lab.name)
@@ -212,7 +286,7 @@ def _result(path: Path) -> RunResult | None:
         return None
 
 
-def _regress(schedule: Timer, children: Children, folder: Path, begins: bool) -> tuple[int, str]:
+def _regress(schedule: Schedule, children: ChildPrograms, folder: Path, begins: bool) -> tuple[int, str]:
     """Judge the night in `folder`. The history `begins` with the first one; later it has to be there."""
     place = Path(schedule.out)
     new = ["--new"] if begins and not Path(schedule.history).exists() else []
@@ -241,22 +315,22 @@ def _regress(schedule: Timer, children: Children, folder: Path, begins: bool) ->
     return status, _short(said)
 
 
-def _due(schedule: Timer, nights: list[Night], at: datetime) -> datetime | None:
+def _due(schedule: Schedule, nights: list[Night], at: datetime) -> datetime | None:
     """Return the last night that is due and was not done. Pure, but for the machine's zone."""
     calendar = schedule.nights
     since = max(schedule.installed_at, at - timedelta(days=400))
-    due = max(dues(calendar, calendar.tzinfo(), since, at), default=None)
-    done = {night.due for night in nights if night.outcome not in AGAIN}
+    due = max(due_instants(calendar, calendar.tzinfo(), since, at), default=None)
+    done = {night.due for night in nights if night.outcome not in TO_RESUME}
     return None if due in done else due
 
 
-def _overlaps(schedule: Timer, nights: Nights, by_timer: bool, at: datetime) -> Night | None:
+def _overlaps(schedule: Schedule, nights: Nights, by_timer: bool, at: datetime) -> Night | None:
     known = nights.read()
     due = _due(schedule, known, at) if by_timer else None
     if by_timer and due is None:
         return None
     running = next((night for night in reversed(known) if night.outcome == "running"), None)
-    said = still(running) if running else "skipped: another night is still running"
+    said = skip_note(running) if running else "skipped: another night is still running"
     night = Night(due=due, began=at, ended=at, outcome="skipped", exit=0, said=said)
     nights.add(night)
     return night

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.schedule.calendar import local_zone
+from plimsoll.lab.schedule.timers import local_zone
 from tests.support.paths import ROOT
 from tests.support.timed import program
 from tests.support.waiting import LONGEST_S, wait_for

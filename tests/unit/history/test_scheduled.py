@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 
 from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.schedule.night import carry_out
+from plimsoll.lab.schedule.night import run_night
 from tests.support.nights import FIRST, OLD_IS_FINE, folder_of, regress, write_night
 from tests.support.paths import ROOT
 from tests.support.timed import LAB, python_program, scheduled
@@ -60,7 +60,7 @@ def test_a_planted_regression_is_red_in_exit_codes_and_junit_files_and_one_messa
     exits, junit = [], []
     for number in range(BEFORE, NIGHTS):
         at = FIRST + timedelta(days=number, seconds=1)
-        night = carry_out(schedule, place, True, lambda at=at: at)  # type: ignore[misc]
+        night = run_night(schedule, place, True, lambda at=at: at)  # type: ignore[misc]
         assert night is not None
         exits.append(night.exit)
         junit.append(etree.parse(Path(schedule.out) / "junit.xml").getroot())

@@ -12,7 +12,7 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment import probe_here, scenario_kinds
 from plimsoll.lab.experiment.scenario_kinds import prepare, traits_of
 from plimsoll.lab.experiment.settings import Lab
-from plimsoll.lab.schedule import discovery
+from plimsoll.lab.schedule import installation
 
 _SLOW = ["sleep", "600"]
 _answer = scenario_kinds._answer
@@ -76,7 +76,7 @@ def _never(*_: object, **__: object) -> None:
 def test_a_crontab_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", _never)
     with pytest.raises(LabError, match="crontab -l: did not end within 60 s: try it by hand"):
-        discovery.read_crontab()
+        installation.read_crontab()
 
 
 def test_a_replay_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plimsoll.lab.schedule.calendar import DAYS, Calendar, dues, gaps, next_due, parsed
+from plimsoll.lab.schedule.timers import (
+    DAYS,
+    Calendar,
+    due_instants,
+    next_due,
+    parse_calendar,
+    skipped_by_clocks,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -39,19 +46,19 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "means", "why"), FORMS, ids=[row[2] for row in FORMS])
 def test_forms(text: str, means: str, why: str) -> None:
-    assert str(parsed(text)) == means, why
-    assert parsed(means) == parsed(text)
+    assert str(parse_calendar(text)) == means, why
+    assert parse_calendar(means) == parse_calendar(text)
 
 
 @pytest.mark.parametrize(("text", "why"), REFUSED, ids=[row[1] for row in REFUSED])
 def test_what_is_no_night_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"must be|there is no|is not a day"):
-        parsed(text)
+        parse_calendar(text)
 
 
 def _dues(text: str, zone: ZoneInfo, first: str, last: str) -> list[str]:
     after, until = (datetime.fromisoformat(f"{day}T12:00:00+00:00") for day in (first, last))
-    return [f"{due:%m-%d %H:%M}" for due in dues(parsed(text), zone, after, until)]
+    return [f"{due:%m-%d %H:%M}" for due in due_instants(parse_calendar(text), zone, after, until)]
 
 
 CLOCKS = [
@@ -103,7 +110,7 @@ CALENDARS = st.builds(
 
 @given(CALENDARS)
 def test_a_calendar_reads_back(calendar: Calendar) -> None:
-    assert parsed(str(calendar)) == calendar
+    assert parse_calendar(str(calendar)) == calendar
 
 
 @given(st.integers(0, 23), st.integers(0, 59), st.sampled_from(ZONES), st.integers(0, 700))
@@ -111,7 +118,7 @@ def test_each_day_has_one_night_whatever_the_clocks_do(hour: int, minute: int, z
     calendar = Calendar(tuple(range(7)), (hour,), minute, zone)
     here = calendar.tzinfo()
     after = datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(days=day)
-    found = list(dues(calendar, here, after, after + timedelta(days=60)))
+    found = list(due_instants(calendar, here, after, after + timedelta(days=60)))
     days = [due.astimezone(here).date() for due in found]
     # In a gap at midnight the night begins on the same date, so each date is there, once
     assert days == [days[0] + timedelta(days=i) for i in range(len(days))]
@@ -121,10 +128,12 @@ def test_each_day_has_one_night_whatever_the_clocks_do(hour: int, minute: int, z
 
 
 def test_nights_that_the_clocks_leave_out_are_named() -> None:
-    found = gaps(parsed("02:30"), BERLIN, date(2026, 11, 1), 3)
+    found = skipped_by_clocks(parse_calendar("02:30"), BERLIN, date(2026, 11, 1), 3)
     assert [f"{local:%Y-%m-%d %H:%M}" for local in found] == ["2027-03-28 03:00", "2028-03-26 03:00"]
-    assert gaps(parsed("03:00"), BERLIN, date(2026, 11, 1), 10) == []
-    assert gaps(parsed("Mon..Sat 02:30"), BERLIN, date(2026, 11, 1), 10) == []  # clocks change on Sundays
+    assert skipped_by_clocks(parse_calendar("03:00"), BERLIN, date(2026, 11, 1), 10) == []
+    assert (
+        skipped_by_clocks(parse_calendar("Mon..Sat 02:30"), BERLIN, date(2026, 11, 1), 10) == []
+    )  # clocks change on Sundays
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd is installed here")
@@ -139,7 +148,7 @@ def test_systemd_means_the_same(calendar: Calendar) -> None:
         [*command, str(calendar)], capture_output=True, text=True, check=True, env={"TZ": "UTC"}
     )
     theirs = re.findall(r"(?:Next elapse|Iter. #\d+): \w{3} (\S+ \S+) UTC", said.stdout)
-    ours = list(dues(calendar, here, after, after + timedelta(days=50)))  # later than that, as theirs
+    ours = list(due_instants(calendar, here, after, after + timedelta(days=50)))  # later than that, as theirs
     assert len(theirs) == 5
     assert theirs == [f"{due:%Y-%m-%d %H:%M:%S}" for due in ours[:5]]
 

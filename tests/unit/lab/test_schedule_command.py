@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
+from plimsoll.lab import schedule
 from plimsoll.lab.experiment import checked
-from plimsoll.lab.schedule import command, needs, plan, steps
-from plimsoll.lab.schedule.definition import Kind
+from plimsoll.lab.schedule import installation
+from plimsoll.lab.schedule.installation import Kind
 from plimsoll.lab.steps.step import Command
 from tests.support.timed import fakes, program, scheduled
 
@@ -26,10 +27,10 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    monkeypatch.setattr(command, "_program", lambda: (str(program(tmp_path)),))
+    monkeypatch.setattr(schedule, "_program", lambda: (str(program(tmp_path)),))
     # Asks every scenario for its settings, in a process of its own: one test does
     monkeypatch.setattr(checked, "traits_of", lambda *_: {})
-    monkeypatch.setattr(needs, "_PROCESSES", tmp_path / "proc")
+    monkeypatch.setattr(installation, "_PROCESSES", tmp_path / "proc")
     (tmp_path / "proc" / "7").mkdir(parents=True)
     (tmp_path / "proc" / "7" / "comm").write_text("cron\n")
     program(tmp_path)
@@ -307,8 +308,8 @@ def test_the_system_s_timer_is_root_s_affair(
 def test_the_system_s_timer(at: Path) -> None:
     schedule, place = scheduled(at, kind="system")
     none: dict[Kind, list[Path]] = {"system": [], "user": []}
-    todo = plan.install(schedule, place, plan.InstalledTimer(none, [], "", None))
-    written = {step.path: step.text for step in todo if isinstance(step, steps.Write)}
+    todo = installation.plan_install(schedule, place, installation.InstalledSchedule(none, [], "", None))
+    written = {step.path: step.text for step in todo if isinstance(step, installation.Write)}
     service, timer = place.unit_files("system", "quiet")
     assert "After=network-online.target" in written[service]
     assert "NoNewPrivileges=yes" in written[service]
@@ -320,14 +321,16 @@ def test_the_system_s_timer(at: Path) -> None:
         ("systemctl", "restart", "plimsoll-quiet.timer"),
     ]
     there: dict[Kind, list[Path]] = {"system": [service, timer], "user": []}
-    gone = plan.remove("quiet", place, plan.InstalledTimer(there, [], "", schedule), False)
+    gone = installation.plan_removal(
+        "quiet", place, installation.InstalledSchedule(there, [], "", schedule), False
+    )
     assert [step.words[1:] for step in gone if isinstance(step, Command)] == [
         ("disable", "--now", "plimsoll-quiet.timer"),
         ("stop", "plimsoll-quiet.service"),
         ("daemon-reload",),
         ("reset-failed", "plimsoll-quiet.service", "plimsoll-quiet.timer"),
     ]
-    assert {service, timer} < {step.path for step in gone if isinstance(step, steps.Remove)}
+    assert {service, timer} < {step.path for step in gone if isinstance(step, installation.Remove)}
 
 
 def test_what_a_night_needs_is_looked_for_at_once(

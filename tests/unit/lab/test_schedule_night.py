@@ -11,13 +11,24 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.schedule import night as nightly
-from plimsoll.lab.schedule.calendar import parsed
-from plimsoll.lab.schedule.definition import Timer, TimerFolders
-from plimsoll.lab.schedule.environment import environment, read_environment
-from plimsoll.lab.schedule.night import carry_out, exit_code, outcome
-from plimsoll.lab.schedule.nights import Night, Nights, held, missed, still_running
-from plimsoll.lab.schedule.plan import InstalledTimer
-from plimsoll.lab.schedule.status import Status, status
+from plimsoll.lab.schedule.installation import (
+    InstalledSchedule,
+    Schedule,
+    ScheduleFolders,
+    environment,
+    read_environment,
+)
+from plimsoll.lab.schedule.night import exit_code, outcome, run_night
+from plimsoll.lab.schedule.nights import (
+    Night,
+    Nights,
+    ScheduleStatus,
+    find_missed,
+    find_status,
+    hold_lock,
+    still_running,
+)
+from plimsoll.lab.schedule.timers import parse_calendar
 from tests.support.paths import ROOT
 from tests.support.timed import called, program, scheduled, tell
 from tests.support.waiting import LONGEST_S, wait_for
@@ -54,18 +65,18 @@ def _at(text: str) -> datetime:
     return datetime.fromisoformat(f"{text}+00:00")
 
 
-def _outcomes(place: TimerFolders) -> list[str]:
+def _outcomes(place: ScheduleFolders) -> list[str]:
     return [night.outcome for night in Nights(place.folder("quiet")).read()]
 
 
-def _status(schedule: Timer, place: TimerFolders, at: str) -> Status:
-    return status("quiet", place, InstalledTimer({}, [], None, schedule), _at(at))
+def _status(schedule: Schedule, place: ScheduleFolders, at: str) -> ScheduleStatus:
+    return find_status("quiet", place, InstalledSchedule({}, [], None, schedule), _at(at))
 
 
 def test_a_night(tmp_path: Path) -> None:
     program(tmp_path, says="× 1.01: nothing is worse")
     schedule, place = scheduled(tmp_path, options=("--keep-raw-days", "30"))
-    done = carry_out(schedule, place, True, _clock("2026-11-02T03:00:01", "2026-11-02T03:20:00"))
+    done = run_night(schedule, place, True, _clock("2026-11-02T03:00:01", "2026-11-02T03:20:00"))
     assert done is not None
     assert (done.outcome, done.exit, done.said) == ("passed", 0, "× 1.01: nothing is worse")
     assert done.due == _at("2026-11-02T03:00:00")
@@ -85,10 +96,10 @@ def test_a_night(tmp_path: Path) -> None:
 def test_only_the_first_night_that_is_judged_begins_the_history(tmp_path: Path) -> None:
     program(tmp_path, run=2)
     schedule, place = scheduled(tmp_path)
-    assert carry_out(schedule, place, True, _clock("2026-11-02T03:00:00")) is not None  # nothing to judge
+    assert run_night(schedule, place, True, _clock("2026-11-02T03:00:00")) is not None  # nothing to judge
     for regress, day in ((2, 3), (0, 4), (0, 5)):  # it could not be judged; it was; its history is gone
         program(tmp_path, regress=regress)
-        assert carry_out(schedule, place, True, _clock(f"2026-11-{day:02}T03:00:00")) is not None
+        assert run_night(schedule, place, True, _clock(f"2026-11-{day:02}T03:00:00")) is not None
     judged = [words for words in called(tmp_path) if words[0] == "regress"]
     assert ["--new" in words for words in judged] == [True, True, False]
 
@@ -96,10 +107,10 @@ def test_only_the_first_night_that_is_judged_begins_the_history(tmp_path: Path) 
 def test_a_night_that_was_done_is_not_done_again_but_by_hand(tmp_path: Path) -> None:
     program(tmp_path)
     schedule, place = scheduled(tmp_path)
-    assert carry_out(schedule, place, True, _clock("2026-11-01T13:00:00")) is None  # none is due yet
-    assert carry_out(schedule, place, True, _clock("2026-11-02T03:00:00")) is not None
-    assert carry_out(schedule, place, True, _clock("2026-11-02T03:30:00")) is None
-    by_hand = carry_out(schedule, place, False, _clock("2026-11-02T12:00:00"))
+    assert run_night(schedule, place, True, _clock("2026-11-01T13:00:00")) is None  # none is due yet
+    assert run_night(schedule, place, True, _clock("2026-11-02T03:00:00")) is not None
+    assert run_night(schedule, place, True, _clock("2026-11-02T03:30:00")) is None
+    by_hand = run_night(schedule, place, False, _clock("2026-11-02T12:00:00"))
     assert by_hand is not None
     assert by_hand.due is None
     assert _outcomes(place) == ["passed", "passed"]
@@ -119,7 +130,7 @@ def test_bad_nights(
 ) -> None:
     program(tmp_path, **told)
     schedule, place = scheduled(tmp_path)
-    done = carry_out(schedule, place, True, _clock("2026-11-02T03:00:00"))
+    done = run_night(schedule, place, True, _clock("2026-11-02T03:00:00"))
     assert done is not None
     assert (done.exit, done.outcome) == (code, called_)
     assert [words[0] for words in called(tmp_path)] == ["run", "regress"][: 1 + judged]
@@ -130,15 +141,15 @@ def test_bad_nights(
 def test_missed_nights_are_recorded_and_told(tmp_path: Path) -> None:
     program(tmp_path)
     schedule, place = scheduled(tmp_path)
-    carry_out(schedule, place, True, _clock("2026-11-02T03:00:00"))
+    run_night(schedule, place, True, _clock("2026-11-02T03:00:00"))
     before = _status(schedule, place, "2026-11-05T02:00:00")
     assert [night.due for night in before.missed] == [_at("2026-11-03T03:00:00"), _at("2026-11-04T03:00:00")]
     assert any(problem.startswith("2 nights missed, since the last night") for problem in before.problems)
     # The machine is on again at noon: the last of the missed nights is made up for, once
-    done = carry_out(schedule, place, True, _clock("2026-11-05T12:00:00"))
+    done = run_night(schedule, place, True, _clock("2026-11-05T12:00:00"))
     assert done is not None
     assert done.due == _at("2026-11-05T03:00:00")
-    assert carry_out(schedule, place, True, _clock("2026-11-05T12:30:00")) is None
+    assert run_night(schedule, place, True, _clock("2026-11-05T12:30:00")) is None
     assert _outcomes(place) == ["passed", "missed", "missed", "passed"]
     after = _status(schedule, place, "2026-11-05T13:00:00")
     assert not any("nights missed" in problem for problem in after.problems)
@@ -156,9 +167,9 @@ def test_a_night_that_begins_in_these_minutes_is_not_missed_yet(tmp_path: Path) 
 def test_a_night_that_lasts_past_the_next_one_skips_it(tmp_path: Path) -> None:
     program(tmp_path)
     schedule, place = scheduled(tmp_path)
-    carry_out(schedule, place, True, _clock("2026-11-02T03:00:00", "2026-11-03T04:00:00"))
+    run_night(schedule, place, True, _clock("2026-11-02T03:00:00", "2026-11-03T04:00:00"))
     # systemd holds the timer back while the service runs, and lets it go when it ends
-    done = carry_out(schedule, place, True, _clock("2026-11-03T04:00:01"))
+    done = run_night(schedule, place, True, _clock("2026-11-03T04:00:01"))
     assert done is not None
     assert (done.outcome, done.exit) == ("skipped", 0)
     assert done.said == "skipped: still running since 2026-11-02 03:00:00 UTC"
@@ -167,7 +178,7 @@ def test_a_night_that_lasts_past_the_next_one_skips_it(tmp_path: Path) -> None:
     assert told.last is not None
     assert told.last.outcome == "passed"
     # Nor does it matter any more once a night was done
-    carry_out(schedule, place, True, _clock("2026-11-04T03:00:00"))
+    run_night(schedule, place, True, _clock("2026-11-04T03:00:00"))
     assert not any(
         "skipped" in problem for problem in _status(schedule, place, "2026-11-04T05:00:00").problems
     )
@@ -178,9 +189,9 @@ def test_two_at_once_and_one_is_skipped(tmp_path: Path) -> None:
     schedule, place = scheduled(tmp_path)
     nights = Nights(place.folder("quiet"))
     nights.add(Night(due=_at("2026-11-02T03:00:00"), began=_at("2026-11-02T03:00:00"), outcome="running"))
-    with held(place.folder("quiet")) as lock:
+    with hold_lock(place.folder("quiet")) as lock:
         assert lock is not None
-        done = carry_out(schedule, place, True, _clock("2026-11-03T03:00:00"))
+        done = run_night(schedule, place, True, _clock("2026-11-03T03:00:00"))
         running = _status(schedule, place, "2026-11-03T03:01:00").running
     assert done is not None
     assert done.said == "skipped: still running since 2026-11-02 03:00:00 UTC"
@@ -194,23 +205,23 @@ def test_another_experiment_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(nightly, "_EACH_S", 0.01)
     schedule, place = scheduled(tmp_path)
     (tmp_path / "busy").touch()
-    done = carry_out(schedule, place, True, _clock("2026-11-02T03:00:00"))
+    done = run_night(schedule, place, True, _clock("2026-11-02T03:00:00"))
     assert done is not None
     assert done.outcome == "passed"
     assert [words[0] for words in called(tmp_path)] == ["run", "run", "regress"]
     (tmp_path / "busy").touch()
-    skipped = carry_out(schedule, place, True, _clock("2026-11-03T03:00:00"), patience_s=0)
+    skipped = run_night(schedule, place, True, _clock("2026-11-03T03:00:00"), patience_s=0)
     assert skipped is not None
     assert (skipped.outcome, skipped.exit) == ("skipped", 0)
     assert skipped.said == "skipped: others"
 
 
-def _command(place: TimerFolders, tmp_path: Path) -> list[str]:
+def _command(place: ScheduleFolders, tmp_path: Path) -> list[str]:
     state = ["--state", str(place.state)]
     return [sys.executable, "-m", "plimsoll", "schedule", "run", "quiet", *state]
 
 
-def _begun(tmp_path: Path, place: TimerFolders) -> "subprocess.Popen[str]":
+def _begun(tmp_path: Path, place: ScheduleFolders) -> "subprocess.Popen[str]":
     """A night whose experiment hangs."""
     started = subprocess.Popen(
         _command(place, tmp_path), cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -219,8 +230,8 @@ def _begun(tmp_path: Path, place: TimerFolders) -> "subprocess.Popen[str]":
     return started
 
 
-def _is_free(place: TimerFolders) -> bool:
-    with held(place.folder("quiet")) as lock:
+def _is_free(place: ScheduleFolders) -> bool:
+    with hold_lock(place.folder("quiet")) as lock:
         return lock is not None
 
 
@@ -246,18 +257,18 @@ def test_a_night_that_is_cut_off_is_gone_on_with(tmp_path: Path, number: signal.
     assert started.returncode == (3 if said == "interrupted" else -signal.SIGKILL)
     wait_for("nobody holds the lock", lambda: _is_free(place))
     assert _tidied(tmp_path)  # it was told to end, also by kill -9 of its parent
-    seen = status("quiet", place, InstalledTimer({}, [], None, schedule), datetime.now(UTC))
+    seen = find_status("quiet", place, InstalledSchedule({}, [], None, schedule), datetime.now(UTC))
     assert seen.last is not None
     assert seen.last.outcome == said
     tell(tmp_path)
-    done = carry_out(schedule, place, False)
+    done = run_night(schedule, place, False)
     assert done is not None
     assert done.resumed
     assert done.outcome == "passed"
     assert done.folder == called(tmp_path)[1][-1]
     assert [one for one in _outcomes(place) if one != "missed"] == [said, "skipped", "passed"]
     assert len(list((tmp_path / "results").iterdir())) == 1
-    again = carry_out(schedule, place, False)
+    again = run_night(schedule, place, False)
     assert again is not None
     assert not again.resumed  # it came to its end
 
@@ -277,7 +288,7 @@ def test_what_is_not_gone_on_with(tmp_path: Path, why: str) -> None:
         clock = datetime.now(UTC)
     else:
         clock = datetime.now(UTC) + timedelta(days=1, minutes=5)
-    done = carry_out(schedule, place, False, lambda: clock)
+    done = run_night(schedule, place, False, lambda: clock)
     assert done is not None
     assert not done.resumed
 
@@ -291,7 +302,7 @@ def test_a_killed_night_is_told(tmp_path: Path) -> None:
     assert told.running is None
     assert any("killed" in problem for problem in told.problems)
     # cron's @reboot: the same night goes on
-    done = carry_out(schedule, place, True, _clock("2026-11-02T10:00:00"))
+    done = run_night(schedule, place, True, _clock("2026-11-02T10:00:00"))
     assert done is not None
     assert done.due == _at("2026-11-02T03:00:00")
     assert _outcomes(place) == ["killed", "passed"]
@@ -303,7 +314,7 @@ def test_what_a_night_may_not_read(tmp_path: Path) -> None:
     secrets = place.folder("quiet") / "environment"
     secrets.write_text("PLIMSOLL_PASSWORD=hush\n")
     secrets.chmod(0o644)
-    done = carry_out(schedule, place, True, _clock("2026-11-02T03:00:00"))
+    done = run_night(schedule, place, True, _clock("2026-11-02T03:00:00"))
     assert done is not None
     assert (done.outcome, done.exit) == ("wrong", 2)
     assert "chmod 600" in done.said
@@ -334,7 +345,9 @@ def test_lines_of_the_environment(tmp_path: Path) -> None:
 def test_overlaps_are_not_missed() -> None:
     ran = Night(due=_at("2026-11-02T03:00:00"), began=_at("2026-11-02T03:00:00"), outcome="passed")
     ran.ended = _at("2026-11-04T01:00:00")
-    found = missed([ran], parsed("03:00"), UTC, _at("2026-11-01T12:00:00"), _at("2026-11-05T12:00:00"))
+    found = find_missed(
+        [ran], parse_calendar("03:00"), UTC, _at("2026-11-01T12:00:00"), _at("2026-11-05T12:00:00")
+    )
     assert [night.outcome for night in found] == ["skipped", "missed", "missed"]
     assert still_running([ran], _at("2026-11-04T01:00:00")) is None
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.schedule import crontab, units
-from plimsoll.lab.schedule.calendar import dues, parsed
+from plimsoll.lab.schedule import timers
+from plimsoll.lab.schedule.timers import due_instants, parse_calendar
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "systemd"
@@ -22,18 +22,18 @@ COMMAND = [
     "/srv/plimsoll/.venv/bin/plimsoll",
     *("schedule", "run", "quiet", "--state", "/var/lib/plimsoll/schedules", "--timer"),
 ]
-NIGHTS = parsed("Mon..Fri 03:30")
+NIGHTS = parse_calendar("Mon..Fri 03:30")
 HARD = '/srv/50% off/$HOME/it\'s "here" ${A} \\n ; # &'
 # What a word of a command can be; no control characters: those are refused
 WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=30)
 
 
 def _examples() -> dict[str, str]:
-    timer = units.timer("quiet", NIGHTS, ZoneInfo("Europe/Berlin"), date(2026, 11, 22), True)
+    timer = timers.timer_unit("quiet", NIGHTS, ZoneInfo("Europe/Berlin"), date(2026, 11, 22), True)
     return {
-        "plimsoll-quiet.service": units.service("quiet", COMMAND, True),
+        "plimsoll-quiet.service": timers.service_unit("quiet", COMMAND, True),
         "plimsoll-quiet.timer": timer,
-        "crontab": "\n".join(crontab.lines(NIGHTS, [*COMMAND, "--quiet"], True)) + "\n",
+        "crontab": "\n".join(timers.crontab_lines(NIGHTS, [*COMMAND, "--quiet"], True)) + "\n",
     }
 
 
@@ -71,17 +71,19 @@ def test_systemd_takes_the_units(tmp_path: Path, system: bool, hard: str) -> Non
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     command = [str(program), "schedule", "run", "quiet", "--state", str(tmp_path / HARD.replace("/", "_"))]
-    assert _verified(tmp_path, "plimsoll-quiet.service", units.service("quiet", command, system)) == ""
-    timer = units.timer("quiet", parsed("02:30"), ZoneInfo("Europe/Berlin"), date(2026, 11, 22), True)
+    assert _verified(tmp_path, "plimsoll-quiet.service", timers.service_unit("quiet", command, system)) == ""
+    timer = timers.timer_unit(
+        "quiet", parse_calendar("02:30"), ZoneInfo("Europe/Berlin"), date(2026, 11, 22), True
+    )
     assert "OnCalendar=2027-03-28 03:00:00\n" in timer
     assert _verified(tmp_path, "plimsoll-quiet.timer", timer) == ""
 
 
 @needs_systemd
 def test_systemd_would_find_what_is_wrong(tmp_path: Path) -> None:
-    service = units.service("quiet", ["/nowhere/plimsoll"], True)
+    service = timers.service_unit("quiet", ["/nowhere/plimsoll"], True)
     assert "not executable" in _verified(tmp_path, "plimsoll-quiet.service", service)
-    timer = units.timer("quiet", NIGHTS, ZoneInfo("UTC"), date(2026, 11, 22), True)
+    timer = timers.timer_unit("quiet", NIGHTS, ZoneInfo("UTC"), date(2026, 11, 22), True)
     assert _verified(tmp_path, "plimsoll-quiet.timer", timer.replace("03:30", "33:30")) != ""
 
 
@@ -114,7 +116,7 @@ def _as_systemd_reads(text: str) -> list[str]:
 
 @given(st.lists(WORDS, min_size=1, max_size=5))
 def test_each_word_of_a_unit_arrives_as_it_is(further: list[str]) -> None:
-    line = units.exec_start(["/usr/bin/plimsoll", *further])
+    line = timers.exec_start(["/usr/bin/plimsoll", *further])
     assert "\n" not in line
     read = _as_systemd_reads(line)
     assert read == [":/usr/bin/plimsoll", *further]
@@ -122,7 +124,7 @@ def test_each_word_of_a_unit_arrives_as_it_is(further: list[str]) -> None:
 
 @given(st.lists(WORDS, min_size=1, max_size=4))
 def test_each_word_of_a_cron_line_arrives_as_it_is(further: list[str]) -> None:
-    line = crontab.lines(NIGHTS, ["printf", "%s\\0", *further], False)[0]
+    line = timers.crontab_lines(NIGHTS, ["printf", "%s\\0", *further], False)[0]
     text = line.split(" ", 5)[5]
     # crontab(5): a % that is not behind a backslash is a new line, and the backslash before one is taken away
     assert "%" not in text.replace("\\%", "")
@@ -134,21 +136,26 @@ def test_each_word_of_a_cron_line_arrives_as_it_is(further: list[str]) -> None:
 @pytest.mark.parametrize("hard", ["a\nExecStart=/bin/sh", "a\x00", "\x1b[0m", "\x7f"])
 def test_control_characters_are_refused(hard: str) -> None:
     with pytest.raises(ValueError, match="control characters"):
-        units.exec_start(["/usr/bin/plimsoll", hard])
+        timers.exec_start(["/usr/bin/plimsoll", hard])
     with pytest.raises(ValueError, match="control characters"):
-        crontab.lines(NIGHTS, ["plimsoll", hard], True)
+        timers.crontab_lines(NIGHTS, ["plimsoll", hard], True)
 
 
 def test_what_cron_cannot_do_is_refused() -> None:
     with pytest.raises(ValueError, match="no time zones"):
-        crontab.lines(parsed("03:00 Europe/Berlin"), COMMAND, True)
+        timers.crontab_lines(parse_calendar("03:00 Europe/Berlin"), COMMAND, True)
     with pytest.raises(ValueError, match="998 characters"):
-        crontab.lines(NIGHTS, ["x" * 1000], True)
+        timers.crontab_lines(NIGHTS, ["x" * 1000], True)
 
 
 def test_days_for_cron() -> None:
-    assert crontab.lines(parsed("Sat,Sun 1,13:05"), ["plimsoll"], False) == ["5 1,13 * * 0,6 plimsoll"]
-    assert crontab.lines(parsed("03:00"), ["plimsoll"], True) == ["0 3 * * * plimsoll", "@reboot plimsoll"]
+    assert timers.crontab_lines(parse_calendar("Sat,Sun 1,13:05"), ["plimsoll"], False) == [
+        "5 1,13 * * 0,6 plimsoll"
+    ]
+    assert timers.crontab_lines(parse_calendar("03:00"), ["plimsoll"], True) == [
+        "0 3 * * * plimsoll",
+        "@reboot plimsoll",
+    ]
 
 
 LINES = st.lists(st.text(st.characters(exclude_characters="\n")), max_size=5).map(
@@ -158,38 +165,38 @@ LINES = st.lists(st.text(st.characters(exclude_characters="\n")), max_size=5).ma
 
 @given(LINES, LINES)
 def test_the_rest_of_a_crontab_stays(before: str, after: str) -> None:
-    first = crontab.with_lines(before, "quiet", ["0 3 * * * plimsoll"]) + after
-    assert crontab.block(first, "quiet") == ["0 3 * * * plimsoll"]
-    other = crontab.with_lines(first, "other", ["0 4 * * * plimsoll"])
-    again = crontab.with_lines(other, "quiet", ["0 5 * * * plimsoll"])
+    first = timers.with_lines(before, "quiet", ["0 3 * * * plimsoll"]) + after
+    assert timers.crontab_block(first, "quiet") == ["0 3 * * * plimsoll"]
+    other = timers.with_lines(first, "other", ["0 4 * * * plimsoll"])
+    again = timers.with_lines(other, "quiet", ["0 5 * * * plimsoll"])
     assert again.startswith(before)
-    assert crontab.block(again, "quiet") == ["0 5 * * * plimsoll"]
-    assert {"quiet", "other"} <= set(crontab.names(again))
-    assert crontab.without(crontab.without(again, "quiet"), "other") == before + after
+    assert timers.crontab_block(again, "quiet") == ["0 5 * * * plimsoll"]
+    assert {"quiet", "other"} <= set(timers.crontab_names(again))
+    assert timers.without_lines(timers.without_lines(again, "quiet"), "other") == before + after
 
 
 def test_a_crontab_without_an_end_of_line() -> None:
-    assert crontab.with_lines("A=1", "q", []).startswith("A=1\n# BEGIN")
+    assert timers.with_lines("A=1", "q", []).startswith("A=1\n# BEGIN")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        crontab.begin("q") + "\n0 3 * * * plimsoll\n",
-        "0 3 * * * plimsoll\n" + crontab.end("q") + "\n",
-        crontab.end("q") + "\n" + crontab.begin("q") + "\n",
-        2 * (crontab.begin("q") + "\n" + crontab.end("q") + "\n"),
+        timers.begin_mark("q") + "\n0 3 * * * plimsoll\n",
+        "0 3 * * * plimsoll\n" + timers.end_mark("q") + "\n",
+        timers.end_mark("q") + "\n" + timers.begin_mark("q") + "\n",
+        2 * (timers.begin_mark("q") + "\n" + timers.end_mark("q") + "\n"),
     ],
 )
 def test_damaged_marks_are_told_and_nothing_is_guessed(text: str) -> None:
     with pytest.raises(LabError, match="crontab -e"):
-        crontab.without(text, "q")
+        timers.without_lines(text, "q")
 
 
 def test_names_do_not_run_into_each_other() -> None:
-    text = crontab.with_lines("", "a.b", ["1"])
-    assert crontab.without(text, "axb") == text
-    assert crontab.without(text, "a") == text
+    text = timers.with_lines("", "a.b", ["1"])
+    assert timers.without_lines(text, "axb") == text
+    assert timers.without_lines(text, "a") == text
 
 
 @needs_systemd
@@ -207,8 +214,8 @@ def test_names_do_not_run_into_each_other() -> None:
 def test_systemd_runs_each_night_once_where_the_clocks_change(
     zone: str, text: str, day: str, why: str
 ) -> None:
-    nights = parsed(f"{text} {zone}")
-    timer = units.timer("quiet", nights, ZoneInfo(zone), date(2026, 11, 22), True)
+    nights = parse_calendar(f"{text} {zone}")
+    timer = timers.timer_unit("quiet", nights, ZoneInfo(zone), date(2026, 11, 22), True)
     after = datetime.fromisoformat(f"{day}T12:00:00+00:00") - timedelta(days=3)
     until = after + timedelta(days=5)
     theirs: list[str] = []
@@ -223,6 +230,6 @@ def test_systemd_runs_each_night_once_where_the_clocks_change(
         said = subprocess.run(command, capture_output=True, text=True, check=True, env={"TZ": "UTC"}).stdout
         theirs += re.findall(r"(?:Next elapse|Iter. #\d+): \w{3} (\S+ \S+) UTC", said)
     last = f"{until:%Y-%m-%d %H:%M:%S}"
-    ours = [f"{due:%Y-%m-%d %H:%M:%S}" for due in dues(nights, ZoneInfo(zone), after, until)]
+    ours = [f"{due:%Y-%m-%d %H:%M:%S}" for due in due_instants(nights, ZoneInfo(zone), after, until)]
     assert sorted(instant for instant in theirs if instant <= last) == ours, why
     assert len(ours) == 5
