@@ -17,9 +17,8 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.counters import Reading, gauge
 from plimsoll.lab.observers.observer import file_observer
 from plimsoll.lab.observers.registry import OBSERVERS
-from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
-from plimsoll.lab.saturators.registry import SATURATORS
-from plimsoll.lab.saturators.runner import OnEvent, Runner
+from plimsoll.lab.saturators import SATURATORS
+from plimsoll.lab.saturators.saturator import CLONE, OnEvent, Runner, SaturatorKind, SaturatorSettings
 from plimsoll.lab.steps.step import Command, Remains, Serve, Step
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.settings import Phases
-from plimsoll.lab.saturators import Saturator
+from plimsoll.lab.saturators.saturator import Saturator
 from plimsoll.rundir.discovery import runs_in
 from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE

@@ -22,7 +22,7 @@ from plimsoll.lab.experiment.status.precondition import precondition_s
 from plimsoll.lab.experiment.volumes import after, before, measured_rigs
 from plimsoll.lab.fileio.matrix import commands
 from plimsoll.lab.names import Label
-from plimsoll.lab.saturators import kind_of, saturator
+from plimsoll.lab.saturators import find_saturator_kind, make_saturator
 from plimsoll.lab.steps.step import Command, Step, shown
 from plimsoll.lab.tuning import Plan as TuningSteps
 from plimsoll.lab.tuning import Tuning
@@ -244,12 +244,12 @@ async def _saturating(lab: Lab, rig: Rig) -> StepGroup:
     if settings is None:
         return StepGroup("saturate", ())
     steps: list[Step] = []
-    kind = kind_of(settings)
+    kind = find_saturator_kind(settings)
     statuses = {words: (await rig.machine.run(words, check=False)).status for words in kind.questions}
     dry = DryMachine(rig.machine.name, steps.append, statuses, kind.rounds(kind.brief(settings)))
     machine = rig.saturated_on(dry, _Unknown())
     label = Label(lab.name).saturator(rig.name)
-    busy = saturator(machine, kind.brief(settings), label, lambda _event: None)
+    busy = make_saturator(machine, kind.brief(settings), label, lambda _event: None)
     await busy.start()
     await dry.started.wait()
     await busy.stop()

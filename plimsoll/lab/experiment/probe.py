@@ -25,7 +25,7 @@ from plimsoll.lab.experiment.settings import LOCAL, Backend, Lab
 from plimsoll.lab.experiment.volumes import measured_rigs
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import PARTS, Label
-from plimsoll.lab.saturators import kind_of as saturator_kind
+from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
 from plimsoll.lab.steps.runner import answer_of
 from plimsoll.lab.steps.step import Command, Look, Serve, is_device, is_file
 from plimsoll.lab.tuning.apply import left_tuned

@@ -18,8 +18,9 @@ from plimsoll.lab.fileio.precondition.filling import Filling
 from plimsoll.lab.fileio.volume import VolumeFiles
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import Probed, ProbePlace
-from plimsoll.lab.saturators import SaturatorSettings, aimed
-from plimsoll.lab.saturators import kind_of as saturator_kind
+from plimsoll.lab.saturators import aim_saturator
+from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
+from plimsoll.lab.saturators.saturator import SaturatorSettings
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains, Step, fill
 from plimsoll.lab.tuning import JournalPlace, Plan, Tuning, apply, put_back
@@ -206,7 +207,7 @@ class Rig:
             return []
         settings = busy.settings
         with contextlib.suppress(ValueError):  # what cannot be aimed says so elsewhere
-            settings = aimed(settings, self.clone.data())
+            settings = aim_saturator(settings, self.clone.data())
         return await saturator_kind(settings).find(self.machine, settings, busy.label, self.name)
 
     async def clear(self, say: Callable[[str], None] = lambda _: None, filling: bool = True) -> None:
@@ -244,7 +245,7 @@ class Rig:
         if settings is None:
             return None
         try:
-            return aimed(settings, self.clone.data())
+            return aim_saturator(settings, self.clone.data())
         except ValueError as error:
             raise LabError(f"{self.name}: saturator: {error}") from None
 

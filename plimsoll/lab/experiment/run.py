@@ -28,7 +28,7 @@ from plimsoll.lab.facts import read_again, read_facts
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.observers import HostCsv, place, sampler_of
-from plimsoll.lab.saturators import saturator
+from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.tuning import Plan
 from plimsoll.lab.tuning.own_disk import in_words
@@ -153,7 +153,7 @@ class RigRun:
             return
         label = Label(self._lab.name).saturator(self._rig.name)
         machine = self._rig.saturated_on(self._recorded, self._rig.runner.captured)
-        busy = saturator(machine, settings, label, events.note)
+        busy = make_saturator(machine, settings, label, events.note)
         phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
         await saturate(busy, clock, self._lab.warmup_s, phases)
 

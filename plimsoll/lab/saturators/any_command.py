@@ -7,11 +7,19 @@ from pydantic import AfterValidator, Field, PrivateAttr
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.saturators.amounts import LineFigures
-from plimsoll.lab.saturators.kind import SaturatorKind, SaturatorSettings
-from plimsoll.lab.saturators.own_files import left_at, own_path, removal
-from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
-from plimsoll.lab.saturators.words import Words, filled, is_plain, needs_folder
+from plimsoll.lab.saturators.saturator import (
+    LineProgress,
+    OnEvent,
+    Runner,
+    SaturatorKind,
+    SaturatorSettings,
+    Words,
+    fill_words,
+    has_no_placeholder,
+    last_at_least,
+    needs_folder,
+)
+from plimsoll.lab.saturators.sinks import find_left, own_path, removal_command
 from plimsoll.lab.steps.step import Command, Look, Remains, is_program
 
 _CLEANUP_S = 3600.0
@@ -61,12 +69,12 @@ class AnyCommand(SaturatorSettings):
 
 def command(settings: AnyCommand, label: str) -> list[str]:
     """Return the command."""
-    return filled(settings.start, label, settings._folder)
+    return fill_words(settings.start, label, settings._folder)
 
 
 def cleanup(settings: AnyCommand, label: str) -> list[str]:
     """Return the command that removes what it made; none if there is nothing to remove."""
-    return filled(settings.cleanup or (), label, settings._folder)
+    return fill_words(settings.cleanup or (), label, settings._folder)
 
 
 def mark(label: str) -> str:
@@ -86,13 +94,13 @@ class _Running(Runner):
 
     async def _once(self) -> None:
         said = self._settings
-        figures = LineFigures(re.compile(said.progress), said.counts == "each")
-        await at_least(said.interval_s, self._follow(command(said, self._label), figures.read))
+        figures = LineProgress(re.compile(said.progress), said.counts == "each")
+        await last_at_least(said.interval_s, self._follow(command(said, self._label), figures.read))
 
     async def _clean(self) -> None:
         if words := cleanup(self._settings, self._label):
             await self.machine.run(words, timeout_s=_CLEANUP_S)
-            await self.machine.run(removal(mark(self._label)))
+            await self.machine.run(removal_command(mark(self._label)))
 
 
 def _aimed(settings: AnyCommand, at: DataLocation) -> AnyCommand:
@@ -109,7 +117,7 @@ def _aimed(settings: AnyCommand, at: DataLocation) -> AnyCommand:
 
 def _looks(settings: AnyCommand) -> list[Look]:
     first = {"start": settings.start[0], "cleanup": settings.cleanup[0] if settings.cleanup else "true"}
-    return [is_program(f"saturator.{key}", word) for key, word in first.items() if is_plain(word)]
+    return [is_program(f"saturator.{key}", word) for key, word in first.items() if has_no_placeholder(word)]
 
 
 async def _find(machine: Machine, settings: AnyCommand, label: str, backend: str) -> list[Remains]:
@@ -120,7 +128,7 @@ async def _find(machine: Machine, settings: AnyCommand, label: str, backend: str
     step = Command("clean up after it", tuple(words), timeout_s=_CLEANUP_S)
     return [
         Remains(f"what the saturator's command left, marked by {one.what}", backend, (step, *one.remove))
-        for one in await left_at(machine, mark(label), backend)
+        for one in await find_left(machine, mark(label), backend)
     ]
 
 

@@ -1,38 +1,105 @@
 """Saturator `backup`: vzdump of a guest, or proxmox-backup-client of a folder, again and again."""
 
+import json
+import re
 from collections.abc import Callable
-from typing import Annotated, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from plimsoll.common.units import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
-from plimsoll.lab.names import Folder
-from plimsoll.lab.saturators.amounts import LineFigures
-from plimsoll.lab.saturators.backup_sinks import (
-    CLIENT_END,
-    CLIENT_PROGRESS,
-    PROGRESS,
-    BackupSink,
-    RepositorySink,
-    StorageSink,
-    backup_folder,
-    client,
-    group,
-    own_note,
-    own_snapshots,
-    own_stored,
-    release,
-    stored,
-    vzdump,
+from plimsoll.lab.names import Folder, StrictModel, own_name
+from plimsoll.lab.saturators.saturator import (
+    CLONE,
+    LineProgress,
+    OnEvent,
+    Runner,
+    SaturatorKind,
+    SaturatorSettings,
+    last_at_least,
 )
-from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
-from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_file, own_path, removal
-from plimsoll.lab.saturators.pace_command import paced_total, written
-from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
-from plimsoll.lab.saturators.sinks import FolderSink, NullSink, folder_looks
+from plimsoll.lab.saturators.sinks import (
+    REMOVAL_S,
+    FolderSink,
+    NullSink,
+    copied_bytes,
+    copy_to_file_command,
+    find_left,
+    folder_looks,
+    own_file,
+    own_path,
+    removal_command,
+)
 from plimsoll.lab.steps.step import Command, Look, Remains, is_file, is_folder, is_program, unless
+
+_NAME = r"^[A-Za-z][A-Za-z0-9._-]{0,98}[A-Za-z0-9]$"
+_REPOSITORY = r"^[A-Za-z0-9_.@!:\[\]%-]{1,300}$"
+_FINGERPRINT = r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}$"
+# vzdump prints `INFO:  20% (4.2 GiB of 20.0 GiB) in 3s, read: …`, and `status: 1% (558.5 MiB of 32.0 GiB), …`
+# until 6.2; for containers its client's lines, of which it has one a minute.
+PROGRESS = re.compile(
+    r"(?:^|\bINFO: +(?:status: )?)[0-9]{1,3}% \((?P<bytes>[0-9.]{1,20}) (?P<unit>[KMGTP]?i?B|bytes) of "
+)
+CLIENT_PROGRESS = re.compile(r"(?:^|INFO: +)processed (?P<bytes>[0-9.]{1,20}) (?P<unit>[KMGTP]?i?B) in ")
+CLIENT_END = re.compile(
+    r"(?:^ *|INFO: +)[\w.-]+\.(?:pxar|ppxar|img): had to backup [0-9.]{1,20} \w{1,3} of "
+    r"(?P<bytes>[0-9.]{1,20}) (?P<unit>[KMGTP]?i?B) "
+)
+
+
+class StorageSink(StrictModel):
+    """vzdump writes to a storage of the node, of the type of Proxmox Backup Server."""
+
+    to: Literal["storage"] = Field(description="`storage`.")
+    storage: str = Field(
+        pattern=_NAME, description="Storage of Proxmox Backup Server, by its name on the node."
+    )
+
+
+class RepositorySink(StrictModel):
+    """proxmox-backup-client writes to a Proxmox Backup Server."""
+
+    to: Literal["repository"] = Field(description="`repository`.")
+    repository: str = Field(pattern=_REPOSITORY, description="Repository: user@pbs!token@server:datastore.")
+    password_file: Folder = Field(
+        description="File on that machine with the password, or the token's secret."
+    )
+    fingerprint: str | None = Field(
+        None,
+        pattern=_FINGERPRINT,
+        description="Fingerprint of the server's certificate, if no CA vouches for it.",
+    )
+
+
+BackupSink = NullSink | FolderSink | StorageSink | RepositorySink
+# $1: the guest; $2: a folder of the lab's own, for temporary files; $3: empty, or setsid; then the options.
+_VZDUMP = """# vzdump
+guest=$1 own=$2 apart=$3
+shift 3
+rm -rf --one-file-system -- "$own" && mkdir -m 700 -- "$own" || exit
+! vzdump help 2>&1 | grep -q -e -notification-mode || set -- "$@" --notification-mode legacy-sendmail
+exec $apart vzdump "$guest" --tmpdir "$own" --remove 0 --lockwait 1 "$@" """
+# $1: the guest; $2: the folder, which is there as long as a backup of the lab may be under way or left. What
+# vzdump has begun is ended; what it did not come to put in order is put in order.
+_RELEASE = """# end what is left of vzdump
+[ -e "$2" ] || [ -L "$2" ] || exit 0
+workers() { pgrep -f "^task UPID:[^:]*:[^:]*:[^:]*:[^:]*:vzdump:$1:"; }
+! pids=$(workers "$1") || kill -TERM $pids
+for _ in $(seq 120); do
+    workers "$1" >/dev/null || break
+    sleep 1
+done
+! workers "$1" >/dev/null || { echo "vzdump of $1 does not end" >&2; exit 1; }
+for tool in qm pct; do
+    config=$("$tool" config "$1" 2>/dev/null) || continue
+    ! printf '%s\n' "$config" | grep -qx 'lock: backup' || "$tool" unlock "$1" || exit
+done
+! pct listsnapshot "$1" 2>/dev/null | grep -qE '(^|[ >])vzdump( |$)' ||
+    pct delsnapshot "$1" vzdump --force || exit
+rm -rf --one-file-system -- "$2" """
 
 _SHORTEST_ROUND_S = 1.0
 _RELEASE_S = 300.0
@@ -43,7 +110,6 @@ _TEMPORARY = "/var/tmp"  # noqa: S108 where vzdump has its own; a folder that on
 _IS_GUEST = 'qm config "$1" >/dev/null 2>&1 || pct config "$1" >/dev/null 2>&1'
 _IS_BACKUP_SERVER = """pvesm status --storage "$1" 2>/dev/null |
     awk 'NR == 2 && $2 == "pbs" { found = 1 } END { exit !found }'"""
-
 Guest = Annotated[int, Field(ge=100, le=999_999_999)]
 
 
@@ -94,7 +160,7 @@ class _BackingUp(Runner):
         await self._clean()
 
     async def _once(self) -> None:
-        await at_least(
+        await last_at_least(
             _SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), reader(self._settings))
         )
         if not isinstance(self._settings.sink, NullSink | FolderSink):
@@ -103,9 +169,9 @@ class _BackingUp(Runner):
     async def _clean(self) -> None:
         said = self._settings
         if isinstance(said.guest, int) and not said.of_folder:
-            await self.machine.run(release(said.guest, _own(self._label)), timeout_s=_RELEASE_S)
+            await self.machine.run(release_command(said.guest, _own(self._label)), timeout_s=_RELEASE_S)
         if file := own_file(said.sink, self._label, _SUFFIX):
-            await self.machine.run(removal(file), timeout_s=REMOVAL_S)
+            await self.machine.run(removal_command(file), timeout_s=REMOVAL_S)
         await self._forget()
 
     async def _forget(self) -> None:
@@ -135,20 +201,20 @@ def command(settings: Backup, label: str) -> list[str]:
     options += ["--compress", compress, "--stdout", "1"]
     # vzdump keeps to the rate by itself: a full pipe would hold up the guest's writes.
     dump = vzdump(settings.guest, _own(label), options, rate, copied=True)
-    return written(dump, own_file(sink, label, _SUFFIX))
+    return copy_to_file_command(dump, own_file(sink, label, _SUFFIX))
 
 
 def reader(settings: Backup) -> Callable[[Line], int | None]:
     """Return what reads the bytes so far from the lines of `command`."""
     forms = (PROGRESS, CLIENT_PROGRESS, CLIENT_END)
     figures, is_copied = (
-        [LineFigures(form) for form in forms],
+        [LineProgress(form) for form in forms],
         isinstance(settings.sink, NullSink | FolderSink),
     )
 
     def read(line: Line) -> int | None:
         if is_copied:
-            found = paced_total(line.text) if line.stream == "out" else None
+            found = copied_bytes(line.text) if line.stream == "out" else None
         else:
             found = next((bytes_ for one in figures if (bytes_ := one.read(line)) is not None), None)
         # What vzdump merely reports goes to its errors too.
@@ -161,7 +227,7 @@ def _listing(settings: Backup, label: str) -> list[str]:
     """Return the command that lists backups on a server; none if they go to none."""
     sink = settings.sink
     if isinstance(sink, StorageSink) and isinstance(settings.guest, int):
-        return stored(sink.storage, settings.guest)
+        return stored_command(sink.storage, settings.guest)
     if isinstance(sink, RepositorySink):
         return client(sink, "snapshot", "list", group(label), "--output-format", "json")
     return []
@@ -222,13 +288,13 @@ async def _find(machine: Machine, settings: Backup, label: str, backend: str) ->
     """Return what is still under way or locked, the archive, and backups on a server."""
     found: list[Remains] = []
     if not settings.of_folder and isinstance(settings.guest, int):
-        step = Command("end it", tuple(release(settings.guest, _own(label))), timeout_s=_RELEASE_S)
+        step = Command("end it", tuple(release_command(settings.guest, _own(label))), timeout_s=_RELEASE_S)
         found += [
             Remains(f"a backup of the guest {settings.guest}, marked by {one.what}", backend, (step,))
-            for one in await left_at(machine, _own(label), backend)
+            for one in await find_left(machine, _own(label), backend)
         ]
     if file := own_file(settings.sink, label, _SUFFIX):
-        found += await left_at(machine, file, backend)
+        found += await find_left(machine, file, backend)
     return found + await _on_server(machine, settings, label, backend)
 
 
@@ -246,6 +312,88 @@ async def _on_server(machine: Machine, settings: Backup, label: str, backend: st
         Remains(f"the backup {words[-1]}", backend, (Command("remove it", tuple(words), timeout_s=_ASK_S),))
         for words in _forgetting(settings, label, listed.out)
     ]
+
+
+def vzdump(
+    guest: int, own: str, options: list[str], rate_bytes_per_s: int | None, copied: bool = False
+) -> list[str]:
+    """Return the command that backs a guest up; `own`: the folder for its temporary files.
+
+    `copied`: its output goes to a copier, which tells it to end. In the copier's process group it would be
+    told twice, and the second time in the middle of calling the backup off.
+    """
+    rate = ["--bwlimit", str(rate_bytes_per_s // 1024)] if rate_bytes_per_s else []
+    return ["sh", "-c", _VZDUMP, "sh", str(guest), own, "setsid" if copied else "", *rate, *options]
+
+
+def release_command(guest: int, own: str) -> list[str]:
+    """Return the command that ends such a backup, and unlocks the guest."""
+    return ["sh", "-c", _RELEASE, "sh", str(guest), own]
+
+
+def own_note(label: str) -> str:
+    """Return the note by which a backup on a storage is known."""
+    return own_name(label)
+
+
+def stored_command(storage: str, guest: int) -> list[str]:
+    """Return the command that lists a guest's backups on a storage, as JSON."""
+    path = f"/nodes/localhost/storage/{storage}/content"
+    return ["pvesh", "get", path, "--content", "backup", "--vmid", str(guest), "--output-format", "json"]
+
+
+def own_stored(listed: str, storage: str, label: str) -> list[str]:
+    """Return the volumes among those `stored` lists that bear the label's note, and no others."""
+    start = f"{storage}:backup/"
+    return [
+        one["volid"]
+        for one in _rows(listed)
+        if isinstance(one.get("volid"), str)
+        and one["volid"].startswith(start)
+        and str(one.get("notes", "")).strip() == own_note(label)
+    ]
+
+
+def client(sink: RepositorySink, *words: str) -> list[str]:
+    """Return how proxmox-backup-client is called: it reads its password from a file."""
+    named = [f"PBS_PASSWORD_FILE={sink.password_file}", f"PBS_REPOSITORY={sink.repository}"]
+    named += [f"PBS_FINGERPRINT={sink.fingerprint}"] if sink.fingerprint else []
+    return ["env", *named, "proxmox-backup-client", *words]
+
+
+def backup_folder(sink: RepositorySink, folder: str, label: str, rate_bytes_per_s: int | None) -> list[str]:
+    """Return the command that backs a folder up, as a host of the lab's own name."""
+    rate = ["--rate", f"{rate_bytes_per_s}B"] if rate_bytes_per_s else []
+    named = ["--backup-type", "host", "--backup-id", own_name(label)]
+    return client(sink, "backup", f"clone.pxar:{folder}", *named, *rate)
+
+
+def group(label: str) -> str:
+    """Return the group of the label's backups on a server."""
+    return f"host/{own_name(label)}"
+
+
+def own_snapshots(listed: str, label: str) -> list[str]:
+    """Return the snapshots of the label in what `snapshot list --output-format json` printed."""
+    found = []
+    for one in _rows(listed):
+        time_s = one.get("backup-time")
+        if (
+            one.get("backup-type") == "host"
+            and one.get("backup-id") == own_name(label)
+            and type(time_s) is int
+        ):
+            at = datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            found.append(f"{group(label)}/{at}")
+    return found
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 BACKUP = SaturatorKind(

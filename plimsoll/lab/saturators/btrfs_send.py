@@ -7,10 +7,9 @@ from pydantic import Field
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Folder, checked_folder, is_own_snapshot, own_name, snapshot_name
-from plimsoll.lab.saturators.kind import CLONE, SaturatorKind
-from plimsoll.lab.saturators.runner import OnEvent
-from plimsoll.lab.saturators.send_loop import SendLoop
-from plimsoll.lab.saturators.sinks import LocalSink, Receiver, RemoteSink, SendSettings, sink_looks
+from plimsoll.lab.saturators.saturator import CLONE, OnEvent, SaturatorKind
+from plimsoll.lab.saturators.send import SendLoop, SendSettings
+from plimsoll.lab.saturators.sinks import LocalSink, Receiver, RemoteSink, sink_looks
 from plimsoll.lab.steps.step import Look, is_folder
 
 

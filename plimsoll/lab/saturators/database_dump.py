@@ -10,12 +10,28 @@ from plimsoll.common.units import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import Folder
-from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
-from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_file, removal
-from plimsoll.lab.saturators.pace_command import paced_total, written
-from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
-from plimsoll.lab.saturators.sinks import FileSink, FolderSink, folder_looks
-from plimsoll.lab.saturators.words import Words, filled, is_plain
+from plimsoll.lab.saturators.saturator import (
+    CLONE,
+    OnEvent,
+    Runner,
+    SaturatorKind,
+    SaturatorSettings,
+    Words,
+    fill_words,
+    has_no_placeholder,
+    last_at_least,
+)
+from plimsoll.lab.saturators.sinks import (
+    REMOVAL_S,
+    FileSink,
+    FolderSink,
+    copied_bytes,
+    copy_to_file_command,
+    find_left,
+    folder_looks,
+    own_file,
+    removal_command,
+)
 from plimsoll.lab.steps.step import Look, Remains, is_file, is_program
 
 _SHORTEST_ROUND_S = 1.0  # so that a loop over a small database does not spin
@@ -93,7 +109,7 @@ def _logged_in(settings: DatabaseDump, program: Sequence[str], label: str = "") 
     # Both programs want their option file before anything else.
     login = [f"--defaults-file={settings.defaults_file}"] if settings.defaults_file else []
     words = [*inside, *program]
-    return [*(filled(words, label) if label else words), *login]
+    return [*(fill_words(words, label) if label else words), *login]
 
 
 def command(settings: DatabaseDump, label: str) -> list[str]:
@@ -101,7 +117,7 @@ def command(settings: DatabaseDump, label: str) -> list[str]:
     what = ["--databases", *settings.databases] if settings.databases else ["--all-databases"]
     how = ["--lock-tables"] if settings.lock_tables else ["--single-transaction"]
     dump = [*_logged_in(settings, settings.program, label), *how, "--quick", "--no-tablespaces", *what]
-    return written(dump, own_file(settings.sink, label, _SUFFIX), settings.rate_bytes_per_s)
+    return copy_to_file_command(dump, own_file(settings.sink, label, _SUFFIX), settings.rate_bytes_per_s)
 
 
 class _Dumping(Runner):
@@ -114,13 +130,13 @@ class _Dumping(Runner):
 
     async def _once(self) -> None:
         def read(line: Line) -> int | None:
-            return paced_total(line.text) if line.stream == "out" else None
+            return copied_bytes(line.text) if line.stream == "out" else None
 
-        await at_least(_SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), read))
+        await last_at_least(_SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), read))
 
     async def _clean(self) -> None:
         if file := own_file(self._settings.sink, self._label, _SUFFIX):
-            await self.machine.run(removal(file), timeout_s=REMOVAL_S)
+            await self.machine.run(removal_command(file), timeout_s=REMOVAL_S)
 
 
 def _aimed(settings: DatabaseDump, at: DataLocation) -> DatabaseDump:
@@ -149,12 +165,12 @@ def _looks(settings: DatabaseDump) -> list[Look]:
     first, found = settings.program[0], folder_looks(settings.sink)
     if settings.container:
         found += [is_program("saturator.container", "docker"), is_program("saturator.container", "nsenter")]
-    elif is_plain(first):
+    elif has_no_placeholder(first):
         found.append(is_program("saturator.program", first))
         if settings.defaults_file and len(settings.program) == 1:
             found.append(is_file("saturator.defaults_file", settings.defaults_file))
     client = _CLIENT.fullmatch(settings.program[-1])
-    if client and all(map(is_plain, [*settings.program, settings.container or ""])):
+    if client and all(map(has_no_placeholder, [*settings.program, settings.container or ""])):
         folder = settings.sink.folder if isinstance(settings.sink, FolderSink) else ""
         asked = f"--execute={size_query(settings.databases)}"
         query = ["--batch", "--skip-column-names", "--connect-timeout=5", asked]
@@ -167,7 +183,7 @@ def _looks(settings: DatabaseDump) -> list[Look]:
 async def _find(machine: Machine, settings: DatabaseDump, label: str, backend: str) -> list[Remains]:
     """Return the file that it writes."""
     file = own_file(settings.sink, label, _SUFFIX)
-    return await left_at(machine, file, backend) if file else []
+    return await find_left(machine, file, backend) if file else []
 
 
 DATABASE_DUMP = SaturatorKind(

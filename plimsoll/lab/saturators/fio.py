@@ -10,8 +10,7 @@ from plimsoll.common.units import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Folder, own_name
-from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
-from plimsoll.lab.saturators.runner import OnEvent, Runner
+from plimsoll.lab.saturators.saturator import CLONE, OnEvent, Runner, SaturatorKind, SaturatorSettings
 from plimsoll.lab.steps.step import Command, Look, Remains, has_room, is_folder
 
 _FOREVER_S = 30 * 86_400
@@ -88,7 +87,7 @@ def files(settings: Fio, label: str) -> list[str]:
     return [f"{folder}/{own_name(label)}.{job}" for job in range(settings.jobs)]
 
 
-class Documents:
+class FioProgress:
     """Takes fio's lines, and gives the bytes read and written so far at the end of each document."""
 
     def __init__(self) -> None:
@@ -128,7 +127,7 @@ class _FioRunner(Runner):
         await self._clean()
 
     async def _once(self) -> None:
-        documents = Documents()
+        documents = FioProgress()
         await self._follow(
             command(self._settings, self._label),
             lambda line: documents.feed(line.text) if line.stream == "out" else None,

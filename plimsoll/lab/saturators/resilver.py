@@ -9,12 +9,10 @@ from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.disks.removal import MARK, MIRROR
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import is_own
-from plimsoll.lab.saturators.kind import SaturatorKind, SaturatorSettings
-from plimsoll.lab.saturators.runner import OnEvent
-from plimsoll.lab.saturators.zpool_scan import SCAN, ScanRunner
+from plimsoll.lab.saturators.saturator import OnEvent, SaturatorKind, SaturatorSettings
+from plimsoll.lab.saturators.scrub import SCAN, ScanRunner
 
 _SLACK_BYTES = 16 << 20  # a side must not be smaller than the other
-
 # Takes the second side off the pool $1 of the disk in $2, whatever ZFS calls it by now, and removes it.
 _DETACH = f"""# zpool detach the second side, and remove it
 file=$2/{MIRROR}
@@ -25,7 +23,6 @@ side=$(zpool status "$1" 2>/dev/null | awk -v file="$file" '{{
 }}')
 [ -z "$side" ] || zpool detach "$1" "$side" || exit
 rm -f -- "$file" """
-
 # The pool's only device must be the one that the lab linked when it made the disk: then it is the lab's.
 _RESILVER = f"""# zpool attach a second side, wait for the end of the resilver, zpool detach
 {SCAN}
@@ -63,12 +60,12 @@ class Resilver(SaturatorSettings):
     _folder: str = PrivateAttr("")
 
 
-def resilver(pool: str, folder: str) -> list[str]:
+def resilver_command(pool: str, folder: str) -> list[str]:
     """Return the command that resilvers the pool of the emulated disk in `folder` once."""
     return ["sh", "-c", _RESILVER, "sh", pool, folder]
 
 
-def detach(pool: str, folder: str) -> list[str]:
+def detach_command(pool: str, folder: str) -> list[str]:
     """Return the command that puts that disk back as it was."""
     return ["sh", "-c", _DETACH, "sh", pool, folder]
 
@@ -79,10 +76,10 @@ class _Resilvering(ScanRunner):
         self._where = settings._pool, settings._folder
 
     def _scan(self) -> list[str]:
-        return resilver(*self._where)
+        return resilver_command(*self._where)
 
     def _end(self) -> list[str]:
-        return detach(*self._where)
+        return detach_command(*self._where)
 
 
 def _aimed(settings: Resilver, at: DataLocation) -> Resilver:

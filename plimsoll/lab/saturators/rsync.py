@@ -10,16 +10,25 @@ from plimsoll.common.units import Size
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import Folder, checked_folder
-from plimsoll.lab.saturators.amounts import LineFigures
-from plimsoll.lab.saturators.kind import CLONE, SaturatorKind, SaturatorSettings
-from plimsoll.lab.saturators.own_files import REMOVAL_S, left_at, own_path, removal
-from plimsoll.lab.saturators.runner import OnEvent, Runner, at_least
+from plimsoll.lab.saturators.saturator import (
+    CLONE,
+    LineProgress,
+    OnEvent,
+    Runner,
+    SaturatorKind,
+    SaturatorSettings,
+    last_at_least,
+)
 from plimsoll.lab.saturators.sinks import (
+    REMOVAL_S,
     LocalSink,
     Receiver,
     RemoteSink,
     at_receiver,
+    find_left,
     over_ssh,
+    own_path,
+    removal_command,
     sink_looks,
     ssh_words,
 )
@@ -30,12 +39,10 @@ _LOOK_S = 600.0
 _SSH_FAILED = 255  # which the look at the sink's host tells
 # As --info=progress2 prints it without separators: `  22183936  36%   19.45MB/s    0:00:01 (xfr#1, …)`.
 _PROGRESS = re.compile(r"^ *(?P<bytes>[0-9]{1,18}) +[0-9]{1,3}% ", re.ASCII)
-
 # Files that vanish while they are copied (24) are what a site at work is like.
 _RSYNC = """rsync "$@"
 status=$?
 [ "$status" = 24 ] || exit "$status" """
-
 # $1: the folder that is copied; then the command that says how much is free where it goes. Where there is no
 # such thing, another look says it.
 _FITS = """need=$(du -s -B1 -- "$1" 2>/dev/null | cut -f 1)
@@ -79,7 +86,7 @@ def _see_outside(settings: Rsync) -> None:
         )
 
 
-def copy_of(settings: Rsync, label: str) -> str:
+def _copy_of(settings: Rsync, label: str) -> str:
     """Return the folder of the copy, on whatever machine."""
     return own_path(settings.sink.into, label, "rsync")
 
@@ -87,7 +94,7 @@ def copy_of(settings: Rsync, label: str) -> str:
 def command(settings: Rsync, label: str) -> list[str]:
     """Return the command that makes the copy, or brings it up to date."""
     sink, rate, over = settings.sink, settings.rate_bytes_per_s, list[str]()
-    to = f"{copy_of(settings, label)}/"
+    to = f"{_copy_of(settings, label)}/"
     if isinstance(sink, RemoteSink):
         over, to = ["-e", shlex.join(ssh_words(sink))], f"{sink.host}:{to}"
     return [
@@ -100,9 +107,9 @@ def command(settings: Rsync, label: str) -> list[str]:
     ]
 
 
-def remove(settings: Rsync, label: str) -> list[str]:
+def remove_command(settings: Rsync, label: str) -> list[str]:
     """Return the command that removes the copy."""
-    return at_receiver(settings.sink, removal(copy_of(settings, label)))
+    return at_receiver(settings.sink, removal_command(_copy_of(settings, label)))
 
 
 class _Copying(Runner):
@@ -113,19 +120,19 @@ class _Copying(Runner):
     async def _prepare(self) -> None:
         await self._clean()
         # Not through a link that somebody put there meanwhile, in a folder where everybody may write.
-        make = ["mkdir", "-m", "700", "--", copy_of(self._settings, self._label)]
+        make = ["mkdir", "-m", "700", "--", _copy_of(self._settings, self._label)]
         await self.machine.run(at_receiver(self._settings.sink, make))
 
     async def _once(self) -> None:
-        figures = LineFigures(_PROGRESS)
+        figures = LineProgress(_PROGRESS)
 
         def read(line: Line) -> int | None:
             return figures.read(line) if line.stream == "out" else None
 
-        await at_least(_SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), read))
+        await last_at_least(_SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), read))
 
     async def _clean(self) -> None:
-        await self.machine.run(remove(self._settings, self._label), timeout_s=REMOVAL_S)
+        await self.machine.run(remove_command(self._settings, self._label), timeout_s=REMOVAL_S)
 
 
 def _aimed(settings: Rsync, at: DataLocation) -> Rsync:
@@ -166,7 +173,7 @@ def _looks(settings: Rsync) -> list[Look]:
 
 async def _find(machine: Machine, settings: Rsync, label: str, backend: str) -> list[Remains]:
     """Return the copy, whole or half."""
-    return await left_at(machine, copy_of(settings, label), backend, settings.sink)
+    return await find_left(machine, _copy_of(settings, label), backend, settings.sink)
 
 
 RSYNC = SaturatorKind(

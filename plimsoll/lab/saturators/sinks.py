@@ -1,17 +1,20 @@
-"""The sinks of a stream, and the settings of every saturator that sends one."""
+"""Where a saturator's bytes go: sinks, how one is reached and written to, looked at, found again."""
 
+import json
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from plimsoll.common.units import Size
-from plimsoll.lab.names import Folder, StrictModel
-from plimsoll.lab.saturators.kind import CLONE, SaturatorSettings
-from plimsoll.lab.steps.step import Look, has_room, is_dataset, is_folder
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.names import Folder, StrictModel, own_name
+from plimsoll.lab.saturators.saturator import CLONE
+from plimsoll.lab.steps.step import Command, Look, Remains, has_room, is_dataset, is_folder
 
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*")
 
@@ -69,52 +72,6 @@ Sink = Annotated[AnySink, Field(discriminator="to")]
 Receiver = LocalSink | RemoteSink  # what has a dataset, a subvolume or a folder of it again
 
 
-@dataclass(frozen=True)
-class Rhythm:
-    """When to send, and what: all of a snapshot each time, or what is new in it.
-
-    `every_s`: seconds from the start of a round to the start of the next, if it is over by then.
-    `keep`: snapshots that stay after a round, on both ends; an increment needs 1 to begin from.
-    """
-
-    incremental: bool
-    every_s: float
-    keep: int
-
-    @property
-    def rounds(self) -> int:
-        """Sends until every kind of command was run: the oldest snapshot goes once there are too many."""
-        return self.keep + 1
-
-
-class StreamSettings(SaturatorSettings):
-    """The settings of all that send snapshots."""
-
-    sink: Sink = Field(NullSink(), description="Where the stream goes.")
-    rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
-        None, description="Limit for the stream, in bytes a second. Default: none."
-    )
-
-    @property
-    def rhythm(self) -> Rhythm:
-        """When to send, and what."""
-        return Rhythm(incremental=False, every_s=0, keep=0)
-
-
-class SendSettings(StreamSettings):
-    """The settings that `zfs send` and `btrfs send` share."""
-
-    mode: Literal["full", "incremental"] = Field(
-        "full",
-        description="`full`, or `incremental`: one full send, then only the changes since the last one.",
-    )
-
-    @property
-    def rhythm(self) -> Rhythm:
-        """Again and again; a round of a quiet dataset takes a second, so that it does not spin."""
-        return super().rhythm if self.mode == "full" else Rhythm(incremental=True, every_s=1, keep=1)
-
-
 def ssh_words(sink: RemoteSink) -> list[str]:
     """Return how ssh is called: the host must be known, and nobody is asked for a password."""
     port = ["-p", str(sink.port)] if sink.port else []
@@ -157,3 +114,106 @@ def sink_looks(sink: AnySink, of_zfs: bool) -> list[Look]:
     if isinstance(sink, LocalSink):
         return [(is_dataset if of_zfs else is_folder)("saturator.sink.into", sink.into)]
     return []
+
+
+_TOTAL = re.compile(r"(bytes|received) ([0-9]{1,18})", re.ASCII)
+
+
+@cache
+def _source() -> str:
+    return Path(__file__).with_name("copier.py").read_text(encoding="utf-8")
+
+
+def copy_to_sink_command(
+    command: Sequence[str],
+    sink: AnySink,
+    rate_bytes_per_s: int | None,
+    label: str,
+    receive: Sequence[str] | None,
+) -> list[str]:
+    """Return `command` with its output copied to `sink`; `receive` is what one that receives runs."""
+    words = _copier(rate_bytes_per_s)
+    if isinstance(sink, RamDiskSink):
+        words += [f"--to={ram_file(sink, label)}", f"--wrap={sink.size_bytes}"]
+    elif isinstance(sink, LocalSink | RemoteSink) and receive:
+        words.append(f"--into={json.dumps(at_receiver(sink, receive))}")
+    return [*words, "--", *command]
+
+
+def copy_to_file_command(
+    command: Sequence[str], file: str | None, rate_bytes_per_s: int | None = None
+) -> list[str]:
+    """Return `command` with its output written to `file`, or thrown away, and counted on the way."""
+    to = [f"--to={file}"] if file else []
+    return [*_copier(rate_bytes_per_s), *to, "--", *command]
+
+
+def _copier(rate_bytes_per_s: int | None) -> list[str]:
+    rate = [f"--rate={rate_bytes_per_s}"] if rate_bytes_per_s else []
+    return ["python3", "-c", _source(), *rate]
+
+
+def count_received_command(receive: Sequence[str]) -> list[str]:
+    """Return `receive` behind a copier that counts what it took, where it runs: as `received N`."""
+    return ["python3", "-c", _source(), "--word=received", f"--into={json.dumps(list(receive))}", "--", "cat"]
+
+
+def ram_file(sink: RamDiskSink, label: str) -> str:
+    """Return the file on the RAM disk."""
+    return f"{sink.folder.rstrip('/')}/{own_name(label)}.stream"
+
+
+def copied_bytes(line: str, word: str = "bytes") -> int | None:
+    """Return the bytes so far, from a line of the copier with that word; None if it is another line."""
+    found = _TOTAL.fullmatch(line)
+    return int(found[2]) if found and found[1] == word else None
+
+
+REMOVAL_S = 3600.0  # a copy of millions of files goes slowly
+_SSH_FAILED = 255
+_IS_THERE = '[ -e "$1" ] || [ -L "$1" ] || exit 1'
+# What wrote there may be about to end, and write a last time. A link goes without what it leads to.
+_REMOVE = """# rm -rf
+for _ in $(seq 20); do
+    [ -e "$1" ] || [ -L "$1" ] || exit 0
+    ! rm -rf --one-file-system -- "$1" || exit 0
+    sleep 1
+done
+exit 1"""
+
+
+def own_path(folder: str, label: str, kind: str) -> str:
+    """Return the path in `folder` that a saturator of this kind and label may make and remove."""
+    # Without the kind it would be the name of the clone's own folder.
+    return f"{folder.rstrip('/')}/{own_name(label)}.{kind}"
+
+
+def own_file(sink: object, label: str, kind: str) -> str | None:
+    """Return the file that is written for `sink`; None where none is, or where its folder is still open."""
+    if not isinstance(sink, FolderSink) or not sink.folder.startswith("/"):
+        return None
+    return own_path(sink.folder, label, kind)
+
+
+def removal_command(path: str) -> list[str]:
+    """Return the command that removes a file or a folder of the lab, whether it is there or not."""
+    return ["sh", "-c", _REMOVE, "sh", path]
+
+
+async def find_left(
+    machine: Machine, path: str, backend: str, sink: LocalSink | RemoteSink | None = None
+) -> list[Remains]:
+    """Return what is at `path`, on the host of `sink` where it has one. Looks only. Raises MachineError.
+
+    A host that cannot be asked counts: what it has is found when it can be.
+    """
+    look, remove = ["sh", "-c", _IS_THERE, "sh", path], removal_command(path)
+    if sink is not None:
+        look, remove = at_receiver(sink, look), at_receiver(sink, remove)
+    status = (await machine.run(look, check=False)).status
+    asked = not (isinstance(sink, RemoteSink) and status == _SSH_FAILED)
+    if status and asked:
+        return []
+    where = f" on {sink.host}" if isinstance(sink, RemoteSink) else ""
+    what = path + where + ("" if asked else ", or not: it cannot be asked")
+    return [Remains(what, backend, (Command("remove it", tuple(remove), timeout_s=REMOVAL_S),))]

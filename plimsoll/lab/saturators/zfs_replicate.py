@@ -5,15 +5,15 @@ from typing import Literal
 from pydantic import Field
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.saturators.kind import SaturatorKind
-from plimsoll.lab.saturators.runner import Meter, OnEvent
-from plimsoll.lab.saturators.sinks import Receiver, RemoteSink, Rhythm, at_receiver, over_ssh
-from plimsoll.lab.saturators.stream_remains import stream_remains
-from plimsoll.lab.saturators.zfs import (
+from plimsoll.lab.saturators.saturator import Meter, OnEvent, SaturatorKind
+from plimsoll.lab.saturators.send import Rhythm
+from plimsoll.lab.saturators.sinks import Receiver, RemoteSink, at_receiver, over_ssh
+from plimsoll.lab.saturators.zfs_send import (
     IS_OPENZFS,
     ZfsLoop,
     ZfsStream,
     aimed_at_clone,
+    find_stream_remains,
     processes,
     stream_looks,
 )
@@ -85,5 +85,5 @@ ZFS_REPLICATE = SaturatorKind(
     rounds=processes,
     looks=_looks,
     brief=_in_brief,
-    find=stream_remains,
+    find=find_stream_remains,
 )

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aimed, saturator
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
 from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_experiment_kills import PLIMSOLL
 from tests.real.lab.test_saturators_real import FILE_BYTES, fill, is_whole_story, snapshots, until_bytes
@@ -75,8 +75,8 @@ def test_all_of_a_clone_is_sent_and_none_of_the_snapshots_stays(
         owner = (Path(site.folder) / "mysql").stat()
         assert (owner.st_uid, owner.st_gid, owner.st_mode & 0o777) == (101, 102, 0o700)
         events: list[dict[str, Any]] = []
-        said = aimed(SETTINGS.validate_python({"kind": "zfs-send", **settings}), site.data)
-        sender = saturator(machine, said, LABEL.saturator("zfs"), events.append)
+        said = aim_saturator(SETTINGS.validate_python({"kind": "zfs-send", **settings}), site.data)
+        sender = make_saturator(machine, said, LABEL.saturator("zfs"), events.append)
         await sender.start()
         try:
             await until_bytes(events, FILE_BYTES * 5 // 6 * 9 // 10)

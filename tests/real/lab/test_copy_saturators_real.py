@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aimed, kind_of, saturator
-from plimsoll.lab.saturators.runner import Runner
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
+from plimsoll.lab.saturators.saturator import Runner
 from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_pool_work_real import BY, LAB_YML, killed, until
 from tests.real.lab.test_saturators_real import fill, is_whole_story, until_bytes
@@ -74,16 +74,16 @@ def option_file(folder: Path, database: MariaDB, password: str = SECRET) -> Path
 
 async def driven(machine: LocalMachine, settings: Any, events: list[dict[str, Any]], condition: Any) -> None:
     """The saturator at work until `condition` is awaited, then stopped."""
-    for look in kind_of(settings).looks(settings):
+    for look in find_saturator_kind(settings).looks(settings):
         await machine.run(look.words)
-    busy = saturator(machine, settings, BY, events.append)
+    busy = make_saturator(machine, settings, BY, events.append)
     await busy.start()
     try:
         await condition()
     finally:
         await busy.stop()
     assert busy.failure is None
-    assert await kind_of(settings).find(machine, settings, BY, "zfs") == []
+    assert await find_saturator_kind(settings).find(machine, settings, BY, "zfs") == []
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_disk_is_copied_with_the_clone_on_it(work: Path, backup: Path) -> None
         fill(Path(disk.place().folder) / "file", FILE_BYTES)
         await StepRunner(machine).do(disk.limit())
         settings = SETTINGS.validate_python({"kind": "rsync", "sink": {"to": "local", "into": str(backup)}})
-        pointed = aimed(settings, DataLocation(disk.place().folder))
+        pointed = aim_saturator(settings, DataLocation(disk.place().folder))
         await driven(machine, pointed, events, lambda: until_bytes(events, FILE_BYTES * 3 // 2))
         await clear(machine, disk.find)
 
@@ -201,10 +201,10 @@ def test_what_keeps_a_database_from_being_dumped_is_said_before(
     option_file(tmp_path, database, password)
 
     async def life(machine: LocalMachine) -> None:
-        look = kind_of(settings).looks(settings)[-1]
+        look = find_saturator_kind(settings).looks(settings)[-1]
         answer = await machine.run(look.words, check=False)
         assert answer.status == 1 and problem in answer.err
-        busy = saturator(machine, settings, BY, lambda event: None)
+        busy = make_saturator(machine, settings, BY, lambda event: None)
         assert isinstance(busy, Runner)
         await busy.start()
         await until(lambda: busy.failure)
@@ -325,7 +325,7 @@ def test_a_copy_on_a_host_is_found_there(site: Path, backup: Path, host: dict[st
     async def life(machine: LocalMachine) -> None:
         async with killed(settings.model_dump_json(), DataLocation("/", "no"), copy.exists):
             pass
-        found = await kind_of(settings).find(machine, settings, BY, "zfs")
+        found = await find_saturator_kind(settings).find(machine, settings, BY, "zfs")
         assert [one.what for one in found] == [f"{copy} on root@127.0.0.1"]
         await asyncio.sleep(0)
         for one in found * 2:

@@ -17,8 +17,8 @@ from plimsoll.lab.disks.disk import Disk
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.disks.removal import MIRROR
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, Saturator, aimed, kind_of, saturator
-from plimsoll.lab.saturators.runner import Runner
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
+from plimsoll.lab.saturators.saturator import Runner, Saturator
 from plimsoll.lab.saturators.scrub import MARK
 from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_saturators_real import fill, is_whole_story, snapshots, until_bytes
@@ -84,7 +84,7 @@ async def made(machine: LocalMachine, disk: Disk, file_bytes: int = FILE_BYTES) 
 def begun(
     machine: LocalMachine, settings: dict[str, Any], at: DataLocation, events: list[dict[str, Any]]
 ) -> Saturator:
-    return saturator(machine, aimed(SETTINGS.validate_python(settings), at), BY, events.append)
+    return make_saturator(machine, aim_saturator(SETTINGS.validate_python(settings), at), BY, events.append)
 
 
 def test_a_pool_is_scrubbed_until_it_is_stopped(work: Path) -> None:
@@ -119,15 +119,15 @@ def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
     async def life(machine: LocalMachine) -> None:
         pool, at = await made(machine, disk)
         zfs("pool", "scrub", pool)
-        settings = aimed(SETTINGS.validate_python({"kind": "scrub", "retries": 0}), at)
-        busy = saturator(machine, settings, BY, lambda event: None)
+        settings = aim_saturator(SETTINGS.validate_python({"kind": "scrub", "retries": 0}), at)
+        busy = make_saturator(machine, settings, BY, lambda event: None)
         assert isinstance(busy, Runner)
         await busy.start()
         await until(lambda: busy.failure)
         await busy.stop()
         assert busy.failure and "let it end" in busy.failure
         assert "in progress" in scan(pool)
-        looks = kind_of(settings).looks(settings)
+        looks = find_saturator_kind(settings).looks(settings)
         answers = [(await machine.run(look.words, check=False)).status for look in looks]
         assert answers == [0, 1], "lab check says it too"
         await clear(machine, disk.find)
@@ -186,11 +186,11 @@ def test_what_is_new_goes_to_another_pool(
         zfs("fs", "snapshot", f"{at.dataset}@mine")
         sink = (host if to == "remote" else {"to": "local"}) | {"into": f"{second}/backup"}
         settings = {"kind": "zfs-replicate", "interval_s": 1, "keep": 2, "sink": sink}
-        for look in kind_of(named := SETTINGS.validate_python(settings | {"dataset": at.dataset})).looks(
-            named
-        ):
+        for look in find_saturator_kind(
+            named := SETTINGS.validate_python(settings | {"dataset": at.dataset})
+        ).looks(named):
             await machine.run(look.words)
-        busy = saturator(machine, aimed(SETTINGS.validate_python(settings), at), BY, note)
+        busy = make_saturator(machine, aim_saturator(SETTINGS.validate_python(settings), at), BY, note)
         await busy.start()
         try:
             await until_bytes(events, FILE_BYTES * 9 // 10)
@@ -252,8 +252,8 @@ def test_a_scrub_whose_lab_was_killed_is_found_and_stopped(work: Path) -> None:
         async with killed('{"kind": "scrub"}', at, lambda: "in progress" in scan(pool)):
             pass
         assert "in progress" in scan(pool), "ZFS goes on with it"
-        settings = aimed(SETTINGS.validate_python({"kind": "scrub"}), at)
-        find = kind_of(settings).find
+        settings = aim_saturator(SETTINGS.validate_python({"kind": "scrub"}), at)
+        find = find_saturator_kind(settings).find
         assert await find(machine, settings, "another", "zfs") == []
         remains = await find(machine, settings, BY, "zfs")
         assert [one.what for one in remains] == [f"the scrub of {pool}, or its mark there"]
@@ -318,7 +318,7 @@ def test_a_replication_whose_lab_was_killed_is_found_on_both_ends(
             pass
         assert own in str(snapshots(f"{second}/mine"))
         settings = SETTINGS.validate_json(text)
-        find = kind_of(settings).find
+        find = find_saturator_kind(settings).find
         assert await find(machine, settings, "another", "zfs") == []
         remains = await find(machine, settings, BY, "zfs")
         assert remains[-1].what == f"the dataset {received}"

@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, saturator
+from plimsoll.lab.saturators import AnySaturator, make_saturator
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import LABEL, clear, emulated, need_disks, run
 from tests.support.programs import need
@@ -80,7 +80,9 @@ def test_zfs_send(settings: dict[str, Any], says: str, work: Path) -> None:
 async def sent(machine: LocalMachine, settings: dict[str, Any], backend: str, folder: str) -> None:
     """Sends until the file was sent once and, where increments are, what came later too."""
     events: list[dict[str, Any]] = []
-    sender = saturator(machine, SETTINGS.validate_python(settings), LABEL.saturator(backend), events.append)
+    sender = make_saturator(
+        machine, SETTINGS.validate_python(settings), LABEL.saturator(backend), events.append
+    )
     await sender.start()
     try:
         await until_bytes(events, FILE_BYTES * 9 // 10)
@@ -152,7 +154,7 @@ def test_a_send_is_as_slow_as_the_disk_that_it_reads(work: Path) -> None:
         await runner.do(disk.limit())
         events: list[dict[str, Any]] = []
         settings = SETTINGS.validate_python({"kind": "zfs-send", "dataset": place.dataset})
-        sender = saturator(machine, settings, LABEL.saturator("zfs"), events.append)
+        sender = make_saturator(machine, settings, LABEL.saturator("zfs"), events.append)
         await sender.start()
         try:
             await until_bytes(events, FILE_BYTES // 2)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import kind_of
+from plimsoll.lab.saturators import find_saturator_kind
 from tests.real.lab.test_copy_saturators_real import SETTINGS, command_lines, driven
 from tests.real.lab.test_saturators_real import is_whole_story, until_bytes
 from tests.support.disks import run
@@ -41,7 +41,7 @@ def test_a_database_that_the_container_does_not_have_is_told(site_block: Site) -
     )
 
     async def life(machine: LocalMachine) -> None:
-        look = kind_of(settings).looks(settings)[-1]
+        look = find_saturator_kind(settings).looks(settings)[-1]
         answer = await machine.run(look.words, check=False)
         assert answer.status == 1
         assert "it finds 0 of these 1 databases" in answer.err

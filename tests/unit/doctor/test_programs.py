@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.doctor.programs import Lack, is_here, lacks, table, too_old
 from plimsoll.doctor.uses import CONTRIBUTORS, USES
-from plimsoll.lab.saturators.registry import SATURATORS
+from plimsoll.lab.saturators import SATURATORS
 from tests.support.paths import ROOT
 
 ALL = table()

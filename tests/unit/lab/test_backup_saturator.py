@@ -14,10 +14,9 @@ from plimsoll.lab.clones.proxmox.driver import Proxmox
 from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
-from plimsoll.lab.saturators import AnySaturator, Saturator, aimed, saturator
-from plimsoll.lab.saturators.backup import BACKUP, command, reader
-from plimsoll.lab.saturators.backup_sinks import own_snapshots, own_stored, release
-from plimsoll.lab.saturators.runner import Runner
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
+from plimsoll.lab.saturators.backup import BACKUP, command, own_snapshots, own_stored, reader, release_command
+from plimsoll.lab.saturators.saturator import Runner, Saturator
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.proxmox_backups import RECORDED, ProxmoxNode
 from tests.support.scripted_machine import ScriptedMachine
@@ -137,17 +136,17 @@ def test_settings_that_are_refused(given_: dict[str, Any], says: str) -> None:
 def test_it_is_aimed_at_the_clone() -> None:
     guest = settings_of({"kind": "backup", "sink": {"to": "folder"}})
     at = DataLocation(folder="/srv/lab", guest=9001)
-    pointed: Any = aimed(guest, at)
+    pointed: Any = aim_saturator(guest, at)
     assert (pointed.guest, pointed.sink.folder) == (9001, "/srv/lab")
     with pytest.raises(ValueError, match="vmid_range of one number"):
-        aimed(guest, DataLocation(folder="/srv/lab"))
+        aim_saturator(guest, DataLocation(folder="/srv/lab"))
     with pytest.raises(ValueError, match=r"sink\.folder: is missing"):
-        aimed(guest, DataLocation(guest=9001))
+        aim_saturator(guest, DataLocation(guest=9001))
     host = settings_of({"kind": "backup", "sink": SERVER})
-    pointed = aimed(host, at)
+    pointed = aim_saturator(host, at)
     assert pointed.folder == "/srv/lab"
     with pytest.raises(ValueError, match="folder: is missing"):
-        aimed(host, DataLocation(guest=9001))
+        aim_saturator(host, DataLocation(guest=9001))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +196,7 @@ def driven(given_: dict[str, Any], condition: Any) -> tuple[Saturator, list[dict
 
     async def drive() -> Saturator:
         machine = LocalMachine()
-        one = saturator(machine, settings_of(given_), BY, events.append)
+        one = make_saturator(machine, settings_of(given_), BY, events.append)
         assert isinstance(one, Runner)
         one.retry_s = 0.01
         await one.start()
@@ -283,12 +282,12 @@ def test_a_guest_that_a_killed_backup_left_locked(
     if lock:
         node.has("lock", lock)
     for _ in range(2):
-        done = node.run(release(9001, str(own)))
+        done = node.run(release_command(9001, str(own)))
         assert done.returncode == 0, done.stderr
     assert node.is_there("lock") == after, says
     assert not own.exists()
     node.has("lock", "backup")
-    node.run(release(9001, str(own)))
+    node.run(release_command(9001, str(own)))
     assert node.is_there("lock"), "without the lab's folder it is somebody else's backup"
 
 

@@ -9,16 +9,14 @@ import pytest
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
-from plimsoll.lab.saturators import aimed, any_command, kind_of, saturator
-from plimsoll.lab.saturators.amounts import LineFigures
-from plimsoll.lab.saturators.runner import Runner
-from plimsoll.lab.saturators.words import filled
+from plimsoll.lab.saturators import aim_saturator, any_command, find_saturator_kind, make_saturator
+from plimsoll.lab.saturators.saturator import LineProgress, Runner, fill_words
 from plimsoll.lab.steps.runner import StepRunner
 from tests.unit.lab.test_copy_saturators import BY, COMMAND, HOME, settings_of
 
 
 def test_a_command_gets_its_names() -> None:
-    assert filled(["@own", "of=@clone/@own.x", "a@own", "@@own", "@owner", "@clone"], "l", "/d") == [
+    assert fill_words(["@own", "of=@clone/@own.x", "a@own", "@@own", "@owner", "@clone"], "l", "/d") == [
         "plimsoll-l",
         "of=/d/plimsoll-l.x",
         "a@own",
@@ -27,10 +25,10 @@ def test_a_command_gets_its_names() -> None:
         "/d",
     ]
     given_ = COMMAND | {"start": ["dd", "of=@clone/@own"], "cleanup": ["rm", "-f", "--", "@clone/@own"]}
-    settings = aimed(settings_of(given_), HOME)
+    settings = aim_saturator(settings_of(given_), HOME)
     assert any_command.command(settings, "l") == ["dd", "of=/srv/lab/plimsoll-l"]  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="@clone: is missing"):
-        aimed(settings_of(given_), DataLocation())
+        aim_saturator(settings_of(given_), DataLocation())
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def test_a_command_gets_its_names() -> None:
     ],
 )
 def test_a_line_format(form: str, counts: str, lines: list[str], said: list[int | None]) -> None:
-    figures = LineFigures(re.compile(form), counts == "each")
+    figures = LineProgress(re.compile(form), counts == "each")
     assert [figures.read(Line("err", line, 0)) for line in lines] == said
 
 
@@ -63,7 +61,7 @@ def test_a_command_is_started_again_and_cleaned_up_after(
     async def drive() -> None:
         machine = LocalMachine()
         settings = settings_of(given_)
-        one = saturator(machine, settings, BY, events.append)
+        one = make_saturator(machine, settings, BY, events.append)
         log.write_text("of a crash\n")
         await one.start()
         async with asyncio.timeout(30):
@@ -71,13 +69,13 @@ def test_a_command_is_started_again_and_cleaned_up_after(
                 await asyncio.sleep(0.02)
         assert "crash" not in log.read_text()
         assert marked.is_dir()
-        found = await kind_of(settings).find(machine, settings, BY, "ssd")
+        found = await find_saturator_kind(settings).find(machine, settings, BY, "ssd")
         assert [one.what for one in found] == [f"what the saturator's command left, marked by {marked}"]
         await one.stop()
-        assert await kind_of(settings).find(machine, settings, BY, "ssd") == []
+        assert await find_saturator_kind(settings).find(machine, settings, BY, "ssd") == []
         marked.mkdir()
         log.touch()
-        for left in await kind_of(settings).find(machine, settings, BY, "ssd"):
+        for left in await find_saturator_kind(settings).find(machine, settings, BY, "ssd"):
             await StepRunner(machine).do(left.remove)
         await machine.close()
 
@@ -94,13 +92,13 @@ def test_a_clean_up_that_fails_is_tried_again_by_lab_clean(
 
     async def drive() -> list[Any]:
         machine = LocalMachine()
-        one = saturator(machine, settings, BY, lambda event: None)
+        one = make_saturator(machine, settings, BY, lambda event: None)
         assert isinstance(one, Runner)
         await one.start()
         (tmp_path / "stuck").touch()
         with pytest.raises(Exception, match="ended with status 1"):
             await one.stop()
-        found = await kind_of(settings).find(machine, settings, BY, "ssd")
+        found = await find_saturator_kind(settings).find(machine, settings, BY, "ssd")
         await machine.close()
         return found
 

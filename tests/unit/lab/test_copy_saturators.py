@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aimed, database_dump, rsync, saturator
-from plimsoll.lab.saturators.amounts import LineFigures, amount_bytes
-from plimsoll.lab.saturators.own_files import left_at, removal
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, database_dump, make_saturator, rsync
+from plimsoll.lab.saturators.saturator import LineProgress, amount_bytes
+from plimsoll.lab.saturators.sinks import find_left, removal_command
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 
@@ -71,7 +71,7 @@ def test_any_amount_is_read_or_left(number: str, unit: str | None) -> None:
     ],
 )
 def test_progress_of_rsync(line: str, bytes_: int | None, says: str) -> None:
-    assert LineFigures(rsync._PROGRESS).read(Line("out", line, 0)) == bytes_, says
+    assert LineProgress(rsync._PROGRESS).read(Line("out", line, 0)) == bytes_, says
 
 
 def test_the_commands_of_rsync() -> None:
@@ -84,12 +84,12 @@ def test_the_commands_of_rsync() -> None:
     assert words[-4].endswith("-p 2222")
     assert words[-1] == f"root@backup:/b b/plimsoll-{BY}.rsync/"
     assert not {"--ignore-times", "--whole-file"} & set(words), "only what changed"
-    assert rsync.remove(settings_of(REMOTE), BY)[-2:][0] == "root@backup"
+    assert rsync.remove_command(settings_of(REMOTE), BY)[-2:][0] == "root@backup"
 
 
 def test_the_commands_of_a_dump() -> None:
     given_: dict[str, Any] = {"kind": "database-dump"}
-    named: Any = aimed(
+    named: Any = aim_saturator(
         settings_of(given_ | {"defaults_file": "/root/lab.cnf", "databases": ["wordpress"]}), HOME
     )
     words = database_dump.command(named, BY)
@@ -153,8 +153,8 @@ def test_a_copy_beside_a_folder_whose_name_begins_alike_is_none_in_itself() -> N
     assert settings_of(LOCAL | {"sink": {"to": "local", "into": "/srv/site2"}})
     clone = settings_of({"kind": "rsync", "sink": {"to": "local", "into": "/srv/lab/b"}})
     with pytest.raises(ValueError, match="lies in what is copied, /srv/lab"):
-        aimed(clone, HOME)
-    assert aimed(clone, DataLocation(folder="/srv/la")).folder == "/srv/la"  # type: ignore[attr-defined]
+        aim_saturator(clone, HOME)
+    assert aim_saturator(clone, DataLocation(folder="/srv/la")).folder == "/srv/la"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_copy_beside_a_folder_whose_name_begins_alike_is_none_in_itself() -> N
 )
 def test_what_is_left_open_must_be_known(given_: dict[str, Any], key: str) -> None:
     with pytest.raises(ValueError, match=key):
-        aimed(settings_of(given_), DataLocation())
+        aim_saturator(settings_of(given_), DataLocation())
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_only_what_bears_the_name_is_found_and_removed(tmp_path: Path) -> None:
 def test_a_link_of_that_name_goes_without_what_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
-    subprocess.run(removal(str(tmp_path / "link")), check=True)
+    subprocess.run(removal_command(str(tmp_path / "link")), check=True)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
@@ -269,8 +269,8 @@ def test_a_host_that_cannot_be_asked_counts_as_not_clean() -> None:
     sink = settings_of(REMOTE).sink
     for status, found in ((255, 1), (1, 0), (0, 1)):
         machine = ScriptedMachine(lambda command, status=status: (status, "", ""))  # type: ignore[misc]
-        assert len(asyncio.run(left_at(machine, "/b/x", "ssd", sink))) == found
-    assert asyncio.run(left_at(ScriptedMachine(lambda command: (255, "", "")), "/b/x", "ssd")) == []
+        assert len(asyncio.run(find_left(machine, "/b/x", "ssd", sink))) == found
+    assert asyncio.run(find_left(ScriptedMachine(lambda command: (255, "", "")), "/b/x", "ssd")) == []
 
 
 def test_rsync_that_lost_files_on_its_way_did_not_fail(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_more_time_to_end_for_what_needs_it() -> None:
 
     async def drive(given_: dict[str, Any]) -> None:
         machine = ScriptedMachine(begun=lambda command: Patient([], None))
-        one = saturator(machine, settings_of(given_), BY, lambda event: None)
+        one = make_saturator(machine, settings_of(given_), BY, lambda event: None)
         await one.start()
         while not machine.processes:
             await asyncio.sleep(0)

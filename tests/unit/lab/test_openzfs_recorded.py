@@ -7,9 +7,9 @@ import pytest
 
 from plimsoll.lab.facts import parse
 from plimsoll.lab.observers import arcstats, zpool
-from plimsoll.lab.saturators.send_loop import thrown_away
-from plimsoll.lab.saturators.zfs import estimated_bytes, progress_bytes
-from plimsoll.lab.saturators.zpool_scan import SCAN, percent_done
+from plimsoll.lab.saturators.scrub import SCAN, percent_done
+from plimsoll.lab.saturators.send import discard_command
+from plimsoll.lab.saturators.zfs_send import estimated_bytes, progress_bytes
 from tests.support.paths import ROOT
 
 RECORDED = ROOT / "tests" / "fixtures" / "openzfs"
@@ -56,7 +56,7 @@ def test_the_first_version_refuses_to_send_to_dev_null() -> None:
     ids=["it is not /dev/null", "what it says is heard", "its status counts", "its end counts"],
 )
 def test_a_stream_is_thrown_away_and_its_sender_is_heard(script: str, status: int, says: str) -> None:
-    done = subprocess.run(thrown_away(["sh", "-c", script]), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(discard_command(["sh", "-c", script]), capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (status, "")
     assert says in done.stderr
 

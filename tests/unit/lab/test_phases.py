@@ -9,7 +9,7 @@ import pytest
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.phases import Events, RunClock, saturate
 from plimsoll.lab.experiment.settings import Phases
-from plimsoll.lab.saturators.runner import OnEvent
+from plimsoll.lab.saturators.saturator import OnEvent
 
 
 class SlowToStart:

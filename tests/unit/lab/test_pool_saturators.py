@@ -19,10 +19,9 @@ from plimsoll.lab.experiment.clean import clean
 from plimsoll.lab.experiment.rigs import rig_of
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.lab.machine import Line
-from plimsoll.lab.saturators import AnySaturator, aimed, kind_of, saturator
-from plimsoll.lab.saturators.resilver import RESILVER, detach, resilver
-from plimsoll.lab.saturators.scrub import SCRUB, scrub, stop
-from plimsoll.lab.saturators.zpool_scan import ScanFigures, percent_done
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
+from plimsoll.lab.saturators.resilver import RESILVER, detach_command, resilver_command
+from plimsoll.lab.saturators.scrub import SCRUB, ScanProgress, percent_done, scrub_command, stop_command
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 from tests.support.zfs_programs import STATUS, Zfs
@@ -68,14 +67,14 @@ def test_the_share_of_something_else_is_not_taken(line: str) -> None:
 
 @given(st.text())
 def test_any_line_is_read_or_left(line: str) -> None:
-    figures = ScanFigures()
+    figures = ScanProgress()
     figures.total_bytes = 1 << 60
     found = figures.read(Line("out", line, 0))
     assert found is None or found >= 0
 
 
 def test_bytes_are_the_share_of_what_the_pool_holds() -> None:
-    figures = ScanFigures()
+    figures = ScanProgress()
     said = ["total 2000", "\t0B repaired, 7.04% done, 03:20:22 to go", "config:"]
     assert [figures.read(Line("out", line, 0)) for line in said] == [0, 141, None]
     assert figures.read(Line("err", "total 5000", 0)) is None
@@ -92,9 +91,9 @@ def zfs(tmp_path: Path) -> Zfs:
 @pytest.mark.parametrize("version", ["2.1", "2.3"])
 def test_a_scrub_is_followed_to_its_end(version: str, zfs: Zfs) -> None:
     zfs.after(f"openzfs-{version}-scrub")
-    done = zfs.run(scrub("tank", "move--hdd"))
+    done = zfs.run(scrub_command("tank", "move--hdd"))
     assert done.returncode == 0, done.stderr
-    figures = ScanFigures()
+    figures = ScanProgress()
     read = [figures.read(Line("out", line, 0)) for line in done.stdout.splitlines()]
     assert read == [0, 70 if version == "2.1" else 185]
     assert figures.total_bytes == 1000, "all of it at the end"
@@ -108,7 +107,7 @@ def test_a_scrub_is_followed_to_its_end(version: str, zfs: Zfs) -> None:
 )
 def test_what_somebody_else_began_is_left_alone(theirs: str, zfs: Zfs) -> None:
     zfs.status(theirs)
-    done = zfs.run(scrub("tank", "move--hdd"))
+    done = zfs.run(scrub_command("tank", "move--hdd"))
     assert done.returncode == 1
     assert "under way or paused: let it end, or stop it: zpool scrub -s tank" in done.stderr
     assert zfs.changes == []
@@ -119,7 +118,7 @@ def test_what_somebody_else_began_is_left_alone(theirs: str, zfs: Zfs) -> None:
 def test_a_scrub_that_somebody_stops_is_a_failure(zfs: Zfs) -> None:
     zfs.after("openzfs-2.3-scrub")
     zfs.next("openzfs-2.3-canceled")
-    done = zfs.run(scrub("tank", "move--hdd"))
+    done = zfs.run(scrub_command("tank", "move--hdd"))
     assert (done.returncode, done.stderr) == (1, "tank: somebody stopped it\n")
 
 
@@ -157,7 +156,7 @@ def test_only_the_labs_own_scrub_is_stopped(
     zfs.status(status)
     if mark:
         zfs.mark(mark)
-    done = zfs.run(stop("tank", "move--hdd"))
+    done = zfs.run(stop_command("tank", "move--hdd"))
     assert done.returncode == 0, done.stderr
     assert zfs.changes == [line.replace("inherit", "inherit plimsoll:scrub tank") for line in changes], says
 
@@ -186,8 +185,8 @@ def test_it_works_again_and_again_and_puts_back(kind: str) -> None:
 
     async def drive() -> ScriptedMachine:
         machine = ScriptedMachine(begun=begin)
-        one = saturator(
-            machine, aimed(SETTINGS.validate_python({"kind": kind}), EMULATED), "l", events.append
+        one = make_saturator(
+            machine, aim_saturator(SETTINGS.validate_python({"kind": kind}), EMULATED), "l", events.append
         )
         await one.start()
         async with asyncio.timeout(30):
@@ -200,8 +199,8 @@ def test_it_works_again_and_again_and_puts_back(kind: str) -> None:
     assert begun[1].stopped
     assert (events[0]["event"], events[-1]["bytes"]) == (kind, 1000 + 500)
     pool, folder = "plimsoll-move--hdd", "/srv/plimsoll-move--hdd"
-    put_back = stop(pool, "l") if kind == "scrub" else detach(pool, folder)
-    work = scrub(pool, "l") if kind == "scrub" else resilver(pool, folder)
+    put_back = stop_command(pool, "l") if kind == "scrub" else detach_command(pool, folder)
+    work = scrub_command(pool, "l") if kind == "scrub" else resilver_command(pool, folder)
     assert machine.commands == [tuple(one) for one in (put_back, work, work, put_back)]
 
 
@@ -217,7 +216,7 @@ def test_it_works_again_and_again_and_puts_back(kind: str) -> None:
 )
 def test_only_a_pool_of_the_lab_is_resilvered(at: DataLocation, says: str) -> None:
     with pytest.raises(ValueError, match=r"kind: resilver works only on a pool that the lab makes") as error:
-        aimed(SETTINGS.validate_python({"kind": "resilver"}), at)
+        aim_saturator(SETTINGS.validate_python({"kind": "resilver"}), at)
     assert says in str(error.value)
 
 
@@ -239,7 +238,7 @@ def test_a_pool_that_only_bears_such_a_name_is_refused(
     if mark:
         (folder / ".plimsoll-disk").touch()
     zfs.status("openzfs-2.1-scrub")  # a mirror
-    done = zfs.run(resilver("plimsoll-a--b", str(folder)))
+    done = zfs.run(resilver_command("plimsoll-a--b", str(folder)))
     assert done.returncode == 1
     assert says in done.stderr
     assert zfs.changes == []
@@ -263,7 +262,7 @@ def test_a_second_side_is_taken_off(
     file.touch()
     (tmp_path / "status").write_text(f"  pool: p\nconfig:\n{line.replace('FILE', str(file))}\n")
     for _ in range(2):
-        done = zfs.run(detach("p", str(folder)))
+        done = zfs.run(detach_command("p", str(folder)))
         assert done.returncode == 0, done.stderr
         assert not file.exists()
     name = (detached or "").replace("FILE", str(file))
@@ -354,10 +353,12 @@ def test_the_example_is_right() -> None:
 
 def test_the_pool_of_the_clone_is_scrubbed_unless_another_is_named() -> None:
     at = DataLocation(dataset="tank/lab/site")
-    assert aimed(SETTINGS.validate_python({"kind": "scrub"}), at).pool == "tank"  # type: ignore[attr-defined]
+    assert aim_saturator(SETTINGS.validate_python({"kind": "scrub"}), at).pool == "tank"  # type: ignore[attr-defined]
     named = SETTINGS.validate_python({"kind": "scrub", "pool": "rust"})
-    assert aimed(named, at) == named
-    assert [look.problem.split(":")[0] for look in kind_of(named).looks(named)] == ["saturator.pool"] * 2
+    assert aim_saturator(named, at) == named
+    assert [look.problem.split(":")[0] for look in find_saturator_kind(named).looks(named)] == [
+        "saturator.pool"
+    ] * 2
     assert RESILVER.looks(SETTINGS.validate_python({"kind": "resilver"})) == []
     with pytest.raises(ValueError, match="pool: is missing"):
-        aimed(SETTINGS.validate_python({"kind": "scrub"}), DataLocation())
+        aim_saturator(SETTINGS.validate_python({"kind": "scrub"}), DataLocation())

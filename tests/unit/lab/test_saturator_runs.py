@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from plimsoll.lab.machine import Line
-from plimsoll.lab.saturators import Saturator, saturator
+from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.saturators.btrfs_send import BtrfsSend
 from plimsoll.lab.saturators.fio import Fio
-from plimsoll.lab.saturators.runner import Runner
+from plimsoll.lab.saturators.saturator import Runner, Saturator
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 from tests.unit.lab.test_saturators import BTRFS, FIO, OWN, ZFS
 
@@ -64,7 +64,7 @@ def test_it_sends_again_and_again_and_leaves_only_what_was_there() -> None:
         return begun[-1]
 
     async def drive() -> None:
-        one = saturator(ScriptedMachine(pool.answer, begin), ZFS, "nightly", events.append)
+        one = make_saturator(ScriptedMachine(pool.answer, begin), ZFS, "nightly", events.append)
         await _quick(one).start()
         await _until(lambda: len(begun) == 3)
         assert pool.snapshots == [*theirs, "tank/site@plimsoll-nightly-000003"]
@@ -111,7 +111,7 @@ def test_it_stopped_at_its_last_byte_however_long_its_program_takes_to_end() -> 
 
     async def drive() -> None:
         settings = ZFS.model_copy(update={"rate_bytes_per_s": 1000})
-        one = saturator(ScriptedMachine(Pool(openzfs=False).answer, begin), settings, "n", events.append)
+        one = make_saturator(ScriptedMachine(Pool(openzfs=False).answer, begin), settings, "n", events.append)
         await one.start()
         await _until(lambda: begun)
         await asyncio.sleep(0.1)  # long enough for a throughput
@@ -134,7 +134,7 @@ def test_the_last_throughput_is_over_the_time_since_the_line_before_it() -> None
 
     async def drive() -> None:
         settings = ZFS.model_copy(update={"rate_bytes_per_s": 1000})
-        one = saturator(ScriptedMachine(Pool(openzfs=False).answer, begin), settings, "n", events.append)
+        one = make_saturator(ScriptedMachine(Pool(openzfs=False).answer, begin), settings, "n", events.append)
         await one.start()
         await _until(lambda: any("bytes_per_s" in event for event in events))
         await asyncio.sleep(0.1)
@@ -147,8 +147,8 @@ def test_the_last_throughput_is_over_the_time_since_the_line_before_it() -> None
 
 
 def test_reports_that_are_overdue_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.lab.saturators.runner._PERIOD_NS", 20_000_000)
-    monkeypatch.setattr("plimsoll.lab.saturators.runner._SHORTEST_NS", 5_000_000)
+    monkeypatch.setattr("plimsoll.lab.saturators.make_saturator._PERIOD_NS", 20_000_000)
+    monkeypatch.setattr("plimsoll.lab.saturators.make_saturator._SHORTEST_NS", 5_000_000)
     reported_ns: list[int] = []
 
     def note(event: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ def test_reports_that_are_overdue_are_one(monkeypatch: pytest.MonkeyPatch) -> No
             reported_ns.append(event["at_ns"])
 
     async def drive() -> None:
-        one = saturator(ScriptedMachine(Pool(openzfs=False).answer), ZFS, "n", note)
+        one = make_saturator(ScriptedMachine(Pool(openzfs=False).answer), ZFS, "n", note)
         await one.start()
         await _until(lambda: reported_ns)
         time.sleep(0.1)  # the machine stands still, and five reports become due
@@ -177,7 +177,7 @@ def test_increments_follow_each_other() -> None:
 
     async def drive() -> None:
         settings = ZFS.model_copy(update={"mode": "incremental"})
-        one = saturator(ScriptedMachine(pool.answer, begin), settings, "nightly", lambda event: None)
+        one = make_saturator(ScriptedMachine(pool.answer, begin), settings, "nightly", lambda event: None)
         await one.start()
         await _until(lambda: len(sent) == 2)
         await one.stop()
@@ -195,7 +195,7 @@ def test_it_gives_up_after_so_many_failures_and_says_why() -> None:
 
     async def drive() -> Saturator:
         machine = ScriptedMachine(pool.answer, lambda command: ScriptedProcess(failed, 1))
-        one = _quick(saturator(machine, ZFS, "nightly", events.append))
+        one = _quick(make_saturator(machine, ZFS, "nightly", events.append))
         await one.start()
         await _until(lambda: one.failure)
         await one.stop()
@@ -219,7 +219,7 @@ def test_the_others_start_and_stop_alike(settings: BtrfsSend | Fio) -> None:
 
     async def drive() -> ScriptedMachine:
         machine = ScriptedMachine()
-        one = saturator(machine, settings, "nightly", events.append)
+        one = make_saturator(machine, settings, "nightly", events.append)
         await one.start()
         await _until(lambda: machine.processes)
         await one.stop()

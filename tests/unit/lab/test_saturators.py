@@ -16,17 +16,30 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.names import checked_label, is_own_snapshot, snapshot_name
-from plimsoll.lab.saturators import SATURATORS, AnySaturator, aimed, fio, saturator
-from plimsoll.lab.saturators.backup_sinks import RepositorySink, StorageSink
+from plimsoll.lab.saturators import SATURATORS, AnySaturator, aim_saturator, fio, make_saturator
+from plimsoll.lab.saturators.backup import RepositorySink, StorageSink
 from plimsoll.lab.saturators.btrfs_send import BtrfsSend, BtrfsSource
 from plimsoll.lab.saturators.btrfs_send import leftovers as btrfs_leftovers
 from plimsoll.lab.saturators.copier import chunk_bytes, copy, pause_s
 from plimsoll.lab.saturators.fio import Fio
-from plimsoll.lab.saturators.pace_command import counted, paced, paced_total
-from plimsoll.lab.saturators.runner import Meter
-from plimsoll.lab.saturators.sinks import NullSink, RamDiskSink, RemoteSink, over_ssh
-from plimsoll.lab.saturators.zfs import ZfsSource, estimated_bytes, leftovers, progress_bytes
-from plimsoll.lab.saturators.zfs_send import ZFS_SEND, ZfsSend
+from plimsoll.lab.saturators.saturator import Meter
+from plimsoll.lab.saturators.sinks import (
+    NullSink,
+    RamDiskSink,
+    RemoteSink,
+    copied_bytes,
+    copy_to_sink_command,
+    count_received_command,
+    over_ssh,
+)
+from plimsoll.lab.saturators.zfs_send import (
+    ZFS_SEND,
+    ZfsSend,
+    ZfsSource,
+    estimated_bytes,
+    leftovers,
+    progress_bytes,
+)
 from plimsoll.rundir import events
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
@@ -64,14 +77,14 @@ def test_progress_of_zfs(line: str, bytes_: int | None, says: str) -> None:
 def test_estimates_and_totals() -> None:
     assert estimated_bytes("size\t300") == 300
     assert estimated_bytes("full\ttank@a\t300") is None
-    assert paced_total("bytes 12") == 12
-    assert paced_total("bytes -1") is None
-    assert (paced_total("received 12"), paced_total("received 12", "received")) == (None, 12)
+    assert copied_bytes("bytes 12") == 12
+    assert copied_bytes("bytes -1") is None
+    assert (copied_bytes("received 12"), copied_bytes("received 12", "received")) == (None, 12)
 
 
 @given(st.text())
 def test_any_line_is_read_or_left(line: str) -> None:
-    for read in (progress_bytes, estimated_bytes, paced_total, fio.Documents().feed):
+    for read in (progress_bytes, estimated_bytes, copied_bytes, fio.FioProgress().feed):
         found = read(line)
         assert found is None or found >= 0
 
@@ -128,7 +141,7 @@ def test_a_name_belongs_to_one_label(label: str, number: int, other: str) -> Non
 )
 def test_labels_that_are_refused(label: str) -> None:
     with pytest.raises(ValueError, match="a label has"):
-        saturator(ScriptedMachine(), ZFS, label, print)
+        make_saturator(ScriptedMachine(), ZFS, label, print)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +206,9 @@ def test_the_commands_of_zfs() -> None:
 
 def test_all_datasets_of_a_clone_are_sent_of_one_snapshot() -> None:
     at = DataLocation(dataset="tank/site", parts={"@web": ("tank/site/wordpress", "tank/site/static")})
-    settings: Any = aimed(SETTINGS.validate_python({"kind": "zfs-send", "sink": REMOTE.model_dump()}), at)
+    settings: Any = aim_saturator(
+        SETTINGS.validate_python({"kind": "zfs-send", "sink": REMOTE.model_dump()}), at
+    )
     source = ZfsSource(settings, "nightly", True)
     assert source.snapshot(1) == ["zfs", "snapshot", "-r", OWN]
     sources = [source, *source.below]
@@ -210,7 +225,7 @@ def test_all_datasets_of_a_clone_are_sent_of_one_snapshot() -> None:
     ]
     assert ZFS_SEND.rounds(settings) == 3
     named = SETTINGS.validate_python({"kind": "zfs-send", "dataset": "tank/b"})
-    assert aimed(named, at) == named, "what is named is sent alone"
+    assert aim_saturator(named, at) == named, "what is named is sent alone"
 
 
 def test_the_commands_of_btrfs() -> None:
@@ -225,7 +240,7 @@ def test_the_commands_of_btrfs() -> None:
 
 
 def test_the_commands_around_a_send() -> None:
-    command = paced(["zfs", "send", OWN], RAM, 5, "nightly", None)
+    command = copy_to_sink_command(["zfs", "send", OWN], RAM, 5, "nightly", None)
     assert command[:2] == ["python3", "-c"]
     assert command[3:] == [
         "--rate=5",
@@ -250,12 +265,12 @@ def test_the_commands_of_fio() -> None:
 
 def test_documents_of_a_real_fio() -> None:
     text = (ROOT / "tests" / "fixtures" / "saturators" / "fio-status.json").read_text(encoding="utf-8")
-    documents = fio.Documents()
+    documents = fio.FioProgress()
     totals = [total for line in text.splitlines() if (total := documents.feed(line)) is not None]
     assert totals[0] == 418021376 + 421920768, "what it read and wrote in the first second"
     assert len(totals) == 4
     assert totals == sorted(totals), "it counts from its start"
-    cut = fio.Documents()
+    cut = fio.FioProgress()
     lines = ["fio: a warning", "}", "{", ' "jobs" : 3', "{", ' "jobs" : []', "}"]
     assert [cut.feed(line) for line in lines] == [None] * 6 + [0]
 
@@ -305,27 +320,30 @@ def test_a_copy_goes_round_and_round(tmp_path: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_pace_as_a_program(words: list[str], status: int, says: str) -> None:
-    command = paced(["true"], NullSink(), None, "n", None)[:3]
+    command = copy_to_sink_command(["true"], NullSink(), None, "n", None)[:3]
     done = subprocess.run([sys.executable, *command[1:], *words], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (status, "bytes 3\n"), says + done.stderr
 
 
 def test_both_ends_are_counted_apart() -> None:
-    receive = counted(["sh", "-c", "cat >/dev/null"])
-    command = [*paced(["true"], NullSink(), None, "n", None)[:3], f"--into={json.dumps(receive)}"]
+    receive = count_received_command(["sh", "-c", "cat >/dev/null"])
+    command = [
+        *copy_to_sink_command(["true"], NullSink(), None, "n", None)[:3],
+        f"--into={json.dumps(receive)}",
+    ]
     words = [sys.executable, *command[1:], "--", "printf", "abc"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.returncode, sorted(done.stdout.splitlines())) == (0, ["bytes 3", "received 3"]), done.stderr
 
 
 def test_pace_says_what_it_copied_when_it_is_told_to_end() -> None:
-    command = paced(["true"], NullSink(), None, "n", None)[:3]
+    command = copy_to_sink_command(["true"], NullSink(), None, "n", None)[:3]
     words = [sys.executable, *command[1:], "--rate=100000", "--", "yes"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        first = paced_total(process.stdout.readline().strip())
+        first = copied_bytes(process.stdout.readline().strip())
         process.terminate()
-        *_, last = [paced_total(line.strip()) for line in process.stdout]
+        *_, last = [copied_bytes(line.strip()) for line in process.stdout]
     assert process.returncode == 1
     assert first is not None
     assert last is not None
@@ -364,8 +382,8 @@ def test_what_is_left_open_is_the_clones(
     given_: dict[str, Any], pointed_at: dict[str, str], says: str
 ) -> None:
     settings: Any = TypeAdapter(AnySaturator).validate_python(given_)
-    found = aimed(settings, _CLONE).model_dump()
+    found = aim_saturator(settings, _CLONE).model_dump()
     assert {key: found[key] for key in pointed_at} == pointed_at
     if set(given_) == {"kind"}:
         with pytest.raises(ValueError, match="missing: the lab knows no"):
-            aimed(settings, DataLocation())
+            aim_saturator(settings, DataLocation())

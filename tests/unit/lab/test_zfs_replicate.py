@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Line
-from plimsoll.lab.saturators import AnySaturator, aimed, saturator
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
 from plimsoll.lab.saturators.zfs_replicate import ZFS_REPLICATE
 from plimsoll.lab.saturators.zfs_send import ZFS_SEND
 from plimsoll.lab.steps.step import Command
@@ -77,7 +77,7 @@ def test_what_is_new_is_sent_and_the_old_goes_on_both_ends(sink: dict[str, str])
     async def drive() -> ScriptedMachine:
         settings = replicate(keep=2, sink=sink).model_copy(update={"interval_s": 0.01})
         machine = ScriptedMachine(pools.answer, begin)
-        one = saturator(machine, settings, "nightly", events.append)
+        one = make_saturator(machine, settings, "nightly", events.append)
         await one.start()
         async with asyncio.timeout(30):
             while len(sends) < 4:
@@ -115,7 +115,9 @@ def test_a_failed_round_begins_anew_with_all_of_it() -> None:
 
     async def drive() -> None:
         settings = replicate().model_copy(update={"interval_s": 0.01})
-        one: Any = saturator(ScriptedMachine(pools.answer, begin), settings, "nightly", lambda event: None)
+        one: Any = make_saturator(
+            ScriptedMachine(pools.answer, begin), settings, "nightly", lambda event: None
+        )
         one.retry_s = 0.001
         await one.start()
         async with asyncio.timeout(30):
@@ -143,8 +145,8 @@ def test_a_clone_is_not_received_into_itself() -> None:
     with pytest.raises(
         ValueError, match=r"sink.into: tank/lab/x lies in what is sent, tank/lab: name a dataset"
     ):
-        aimed(settings, DataLocation(dataset="tank/lab"))
-    assert aimed(settings, DataLocation(dataset="tank/la")).dataset == "tank/la"  # type: ignore[attr-defined]
+        aim_saturator(settings, DataLocation(dataset="tank/lab"))
+    assert aim_saturator(settings, DataLocation(dataset="tank/la")).dataset == "tank/la"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,42 @@
-"""Starts and stops a saturator, and tells what it does: start, bytes each second, retries, stop."""
+"""What every saturator is: its settings, its kind, the loop that runs it, how its progress is read.
+
+A kind of saturator is a file of this package that ends with its `SaturatorKind`, and a line in `SATURATORS`.
+"""
 
 import asyncio
 import contextlib
+import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
+from pydantic import AfterValidator, Field
+
+from plimsoll.lab.disks.place import DataLocation
 from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import Line, Machine
-
-_SECOND_NS = 10**9
-_PERIOD_NS = _SECOND_NS  # of reports
-_SHORTEST_NS = 50_000_000  # of a throughput that is told
-_LAST_LINES_S = 1.0
+from plimsoll.lab.names import StrictModel, explained_in, own_name
+from plimsoll.lab.steps.step import Look, Remains, no_reference
 
 # Gets each event; `at_ns` is when it was, by the monotonic clock, where that is known better than by now.
 OnEvent = Callable[[dict[str, Any]], None]
 Read = Callable[[Line], int | None]  # the bytes so far, from a line
+# Stands in settings for the clone's own dataset, subvolume or folder, whatever the backend.
+CLONE: Literal["@clone"] = "@clone"
+
+
+class SaturatorSettings(StrictModel):
+    """The settings that every saturator has. A field's description is its help text."""
+
+    model_config = explained_in("docs/saturators.md")
+
+    kind: str
+    retries: int = Field(3, ge=0, le=1000, description="Failures in a row before the saturator gives up.")
+
+
+Settings = TypeVar("Settings", bound=SaturatorSettings)
 
 
 class Saturator(Protocol):
@@ -34,29 +53,47 @@ class Saturator(Protocol):
         ...
 
 
-class Meter:
-    """Bytes so far, over processes that each begin at 0."""
+async def _nothing(_machine: Machine, _settings: SaturatorSettings, _label: str, _of: str) -> list[Remains]:
+    return []
 
-    def __init__(self) -> None:
-        self._before = self._now = self._reported = 0
 
-    @property
-    def total(self) -> int:
-        """All bytes."""
-        return self._before + self._now
+@dataclass(frozen=True)
+class SaturatorKind(Generic[Settings]):
+    """An entry of the registry.
 
-    def now(self, process_bytes: int) -> None:
-        """Note what the present process has done so far; less than before is no news."""
-        self._now = max(self._now, process_bytes)
+    `name`: the value of `kind` in lab.yml.
+    `settings`: the model of its keys.
+    `make`: returns the saturator for a machine, settings, a label and what is called with each event.
+    `aim`: returns the settings with what they leave open (`@clone`) taken from where a clone's data lie;
+    raises ValueError, which names the key, where the clone has no such thing.
+    `programs`: what it runs, which `plimsoll lab check` looks for.
+    `questions`: commands that change nothing and whose status decides what it does: `plimsoll lab plan` asks
+    the machine itself.
+    `rounds`: how many processes it starts, one after the other, until every kind of command was run.
+    `looks`: what is to be looked at before, for settings that are not aimed.
+    `brief`: the settings as `lab plan` shows what it does: without waiting.
+    `find`: returns what one that was killed left, for a machine, settings, label and backend: only what does
+    not go with the clone or its disk. Looks only, by name. The settings are aimed if they can be.
+    `mirrors_disk`: it needs as much room again as an emulated disk, beside that.
+    """
 
-    def next_process(self) -> None:
-        """Begin with another process."""
-        self._before, self._now = self.total, 0
+    name: str
+    settings: type[Settings]
+    make: Callable[[Machine, Settings, str, OnEvent], Saturator]
+    aim: Callable[[Settings, DataLocation], Settings]
+    programs: frozenset[str]
+    questions: tuple[tuple[str, ...], ...] = ()
+    rounds: Callable[[Settings], int] = lambda _: 0
+    looks: Callable[[Settings], list[Look]] = lambda _: []
+    brief: Callable[[Settings], Settings] = lambda settings: settings
+    find: Callable[[Machine, Settings, str, str], Coroutine[Any, Any, list[Remains]]] = _nothing
+    mirrors_disk: bool = False
 
-    def per_second(self, elapsed_s: float) -> int:
-        """Return the bytes a second since it was asked the last time, `elapsed_s` seconds ago."""
-        new, self._reported = self.total - self._reported, self.total
-        return round(new / elapsed_s) if elapsed_s > 0 else 0
+
+_SECOND_NS = 10**9
+_PERIOD_NS = _SECOND_NS  # of reports
+_SHORTEST_NS = 50_000_000  # of a throughput that is told
+_LAST_LINES_S = 1.0
 
 
 class Runner(ABC):
@@ -192,8 +229,97 @@ class Runner(ABC):
             )
 
 
-async def at_least(seconds: float, work: Awaitable[None]) -> None:
+class Meter:
+    """Bytes so far, over processes that each begin at 0."""
+
+    def __init__(self) -> None:
+        self._before = self._now = self._reported = 0
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return self._before + self._now
+
+    def now(self, process_bytes: int) -> None:
+        """Note what the present process has done so far; less than before is no news."""
+        self._now = max(self._now, process_bytes)
+
+    def next_process(self) -> None:
+        """Begin with another process."""
+        self._before, self._now = self.total, 0
+
+    def per_second(self, elapsed_s: float) -> int:
+        """Return the bytes a second since it was asked the last time, `elapsed_s` seconds ago."""
+        new, self._reported = self.total - self._reported, self.total
+        return round(new / elapsed_s) if elapsed_s > 0 else 0
+
+
+async def last_at_least(seconds: float, work: Awaitable[None]) -> None:
     """Do `work` and take at least `seconds` over it, so that a loop with nothing to do does not spin."""
     until_s = time.monotonic() + seconds
     await work
     await asyncio.sleep(max(until_s - time.monotonic(), 0))
+
+
+class LineProgress:
+    """Reads the bytes so far from the lines that `form` is found in: by its groups `bytes` and `unit`.
+
+    `each`: a line tells of its own bytes alone.
+    """
+
+    def __init__(self, form: re.Pattern[str], each: bool = False) -> None:
+        self._form, self._each, self._sum = form, each, 0
+
+    def read(self, line: Line) -> int | None:
+        """Return the bytes so far, None where the line does not say it."""
+        found = self._form.search(line.text)
+        if not found or found["bytes"] is None:
+            return None
+        amount = amount_bytes(found["bytes"], found.groupdict().get("unit"))
+        if amount is None or not self._each:
+            return amount
+        self._sum += amount
+        return self._sum
+
+
+_MOST_BYTES = 1 << 62
+_UNIT = re.compile(r"([KMGTP])?(i?)(B|bytes?)?", re.IGNORECASE | re.ASCII)
+
+
+def amount_bytes(number: str, unit: str | None = None) -> int | None:
+    """Return the bytes of `1,024`, or of `1.5` with the unit `GiB`; None where it is no such amount.
+
+    K, M, G, T and P, alone or as KiB, are powers of 1024; kB, MB and so on are powers of 1000.
+    """
+    found = _UNIT.fullmatch((unit or "").strip())
+    try:
+        value = float(number.replace(",", "").replace("_", ""))
+    except ValueError:
+        return None
+    if not found or not 0 <= value < _MOST_BYTES:
+        return None
+    base = 1000 if found[1] and found[3] and not found[2] else 1024
+    power = "KMGTP".index(found[1].upper()) + 1 if found[1] else 0
+    amount = round(value * base**power)
+    return amount if amount < _MOST_BYTES else None
+
+
+_PLACE = re.compile(r"(?<![\w@])@(own|clone)(?!\w)")
+Word = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$"), AfterValidator(no_reference)]
+Words = Annotated[tuple[Word, ...], Field(min_length=1)]
+
+
+def needs_folder(words: Sequence[str]) -> bool:
+    """Return whether `@clone`, the folder of the disk under test, stands in `words`."""
+    return any(found[1] == "clone" for word in words for found in _PLACE.finditer(word))
+
+
+def has_no_placeholder(word: str) -> bool:
+    """Return whether nothing of the lab stands in `word`."""
+    return _PLACE.search(word) is None
+
+
+def fill_words(words: Sequence[str], label: str, folder: str = "") -> list[str]:
+    """Return `words` with the saturator's own name, `plimsoll-LABEL`, for `@own`, `folder` for `@clone`."""
+    named = {"own": own_name(label), "clone": folder}
+    return [_PLACE.sub(lambda found: named[found[1]], word) for word in words]

@@ -2,34 +2,72 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol
 
+from pydantic import Field
+
+from plimsoll.common.units import Size
 from plimsoll.lab.machine import Line, Machine
-from plimsoll.lab.saturators.pace_command import counted, paced, paced_total, ram_file
-from plimsoll.lab.saturators.runner import Meter, OnEvent, Runner, at_least
+from plimsoll.lab.saturators.saturator import Meter, OnEvent, Runner, SaturatorSettings, last_at_least
 from plimsoll.lab.saturators.sinks import (
     LocalSink,
     NullSink,
     RamDiskSink,
     RemoteSink,
-    StreamSettings,
+    Sink,
     at_receiver,
+    copied_bytes,
+    copy_to_sink_command,
+    count_received_command,
+    ram_file,
 )
 
-_BUSY_TIMES = 5
-_SEND_S = 600.0  # for a command during a send: a busy pool answers late
 
-# Not straight to /dev/null: OpenZFS 2.1 refuses that on Linux 6 (tests/fixtures/openzfs/2.1.11).
-# Its status is that of the command $@, not of what reads it.
-_AWAY = """{ { "$@" 3>&-; echo $? >&3; } | cat >/dev/null; } 3>&1 | {
-    read -r status
-    exit "${status:-1}"
-}"""
+@dataclass(frozen=True)
+class Rhythm:
+    """When to send, and what: all of a snapshot each time, or what is new in it.
+
+    `every_s`: seconds from the start of a round to the start of the next, if it is over by then.
+    `keep`: snapshots that stay after a round, on both ends; an increment needs 1 to begin from.
+    """
+
+    incremental: bool
+    every_s: float
+    keep: int
+
+    @property
+    def rounds(self) -> int:
+        """Sends until every kind of command was run: the oldest snapshot goes once there are too many."""
+        return self.keep + 1
 
 
-def thrown_away(command: Sequence[str]) -> list[str]:
-    """Return `command` with its output read and thrown away. Pure."""
-    return ["sh", "-c", _AWAY, "sh", *command]
+class StreamSettings(SaturatorSettings):
+    """The settings of all that send snapshots."""
+
+    sink: Sink = Field(NullSink(), description="Where the stream goes.")
+    rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
+        None, description="Limit for the stream, in bytes a second. Default: none."
+    )
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """When to send, and what."""
+        return Rhythm(incremental=False, every_s=0, keep=0)
+
+
+class SendSettings(StreamSettings):
+    """The settings that `zfs send` and `btrfs send` share."""
+
+    mode: Literal["full", "incremental"] = Field(
+        "full",
+        description="`full`, or `incremental`: one full send, then only the changes since the last one.",
+    )
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """Again and again; a round of a quiet dataset takes a second, so that it does not spin."""
+        return super().rhythm if self.mode == "full" else Rhythm(incremental=True, every_s=1, keep=1)
 
 
 class SnapshotCommands(Protocol):
@@ -51,7 +89,7 @@ class SnapshotCommands(Protocol):
     def name(self, number: int) -> str: ...  # noqa: D102
 
 
-class SenderFigures(Protocol):
+class SenderProgress(Protocol):
     """Reads the bytes that a sender itself reports."""
 
     estimate_bytes: int  # of the whole stream, as announced before it; 0 where it was not
@@ -59,10 +97,20 @@ class SenderFigures(Protocol):
     def read(self, line: Line) -> int | None: ...  # noqa: D102
 
 
+_BUSY_TIMES = 5
+_SEND_S = 600.0  # for a command during a send: a busy pool answers late
+# Not straight to /dev/null: OpenZFS 2.1 refuses that on Linux 6 (tests/fixtures/openzfs/2.1.11).
+# Its status is that of the command $@, not of what reads it.
+_AWAY = """{ { "$@" 3>&-; echo $? >&3; } | cat >/dev/null; } 3>&1 | {
+    read -r status
+    exit "${status:-1}"
+}"""
+
+
 class SendLoop(Runner):
     """A Saturator that sends."""
 
-    figures: Callable[[], SenderFigures] | None = None  # None: the sender prints none, so the copier counts
+    figures: Callable[[], SenderProgress] | None = None  # None: the sender prints none, so the copier counts
     received: Meter | None = None  # what a remote sink took, where that is to be told too
 
     def __init__(
@@ -82,7 +130,7 @@ class SendLoop(Runner):
         await self._clean()
 
     async def _once(self) -> None:
-        await at_least(self.settings.rhythm.every_s, self._round())
+        await last_at_least(self.settings.rhythm.every_s, self._round())
 
     async def _round(self) -> None:
         rhythm = self.settings.rhythm
@@ -108,13 +156,13 @@ class SendLoop(Runner):
         if self.figures and isinstance(sink, NullSink) and not self.settings.rate_bytes_per_s:
             # No copier that counts: as little as possible is between the disks and the sink.
             spoken = self.figures()
-            await self._follow(thrown_away(command), spoken.read, lambda: spoken.estimate_bytes)
+            await self._follow(discard_command(command), spoken.read, lambda: spoken.estimate_bytes)
             return
         rate, receive = self.settings.rate_bytes_per_s, source.receive()
         if self.received and receive and isinstance(sink, RemoteSink):
-            receive = counted(receive)
+            receive = count_received_command(receive)
         try:
-            await self._follow(paced(command, sink, rate, self.label, receive), self._copied)
+            await self._follow(copy_to_sink_command(command, sink, rate, self.label, receive), self._copied)
         finally:
             if self.received:
                 self.received.next_process()
@@ -122,10 +170,10 @@ class SendLoop(Runner):
     def _copied(self, line: Line) -> int | None:
         """Return the bytes that the copier counted; 0 for the sender's figures, which are no error."""
         if line.stream == "out":
-            if self.received and (arrived := paced_total(line.text, "received")) is not None:
+            if self.received and (arrived := copied_bytes(line.text, "received")) is not None:
                 self.received.now(arrived)
                 return 0
-            return paced_total(line.text)
+            return copied_bytes(line.text)
         is_figure = self.figures is not None and self.figures().read(line) is not None
         return 0 if is_figure else None
 
@@ -167,3 +215,8 @@ class SendLoop(Runner):
                 return
             await asyncio.sleep(self.retry_s)
         await self.machine.run(source.destroy(name), timeout_s=_SEND_S)
+
+
+def discard_command(command: Sequence[str]) -> list[str]:
+    """Return `command` with its output read and thrown away. Pure."""
+    return ["sh", "-c", _AWAY, "sh", *command]
