@@ -1,4 +1,4 @@
-"""`events.jsonl`: what happened when, during a run."""
+"""`events.jsonl`: what happened when, during a run, and the measures that it holds."""
 
 import json
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 from plimsoll.common.errors import DamagedFileError
 from plimsoll.common.files import read_regular_lines
+from plimsoll.common.hostile import is_figure
 
 _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of the file, and of a line
 _MOST_EVENTS = 1_000_000  # half a GB of memory; a run of many measures has some 100,000
@@ -197,3 +198,34 @@ def parsed_event(line: bytes) -> Event | None:
         return None
     further = {key: value[key] for key in value if key not in ("t_ns", "event", "phase")}
     return Event(int(t_ns), name, phase if isinstance(phase, str) else None, further)
+
+
+class Measures:
+    """Collects values by name, as they are measured: `values` and `units` by name."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[float]] = {}
+        self.units: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> "Measures":
+        """Collect what `events` hold; an event that is no measure, or a damaged one, is left out."""
+        found = cls()
+        for event in events:
+            name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
+            if event.name != "measure" or not is_figure(value):
+                continue
+            if isinstance(name, str) and isinstance(unit, str):
+                try:
+                    found.add(name, value, unit)
+                except ValueError:
+                    continue
+        return found
+
+    def add(self, name: str, value: float, unit: str) -> None:
+        """Add one value. Raises ValueError for what is no figure, and for a second unit under one name."""
+        if not is_figure(value):
+            raise ValueError(f"measure {name}: {value} is no figure")
+        if self.units.setdefault(name, unit) != unit:
+            raise ValueError(f"measure {name}: {unit} after {self.units[name]}")
+        self.values.setdefault(name, []).append(float(value))

@@ -20,9 +20,9 @@ from pydantic import Field
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
-from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.events import CREATED, REMOVED, RUN_NAME, read_events
 from plimsoll.rundir.names import EVENTS_FILE, SHARDS_FOLDER
+from plimsoll.rundir.read import read_facts
 from plimsoll.scenarios.running.client import (
     Reply,
     SiteClient,

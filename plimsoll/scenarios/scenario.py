@@ -8,8 +8,8 @@ import click
 
 from plimsoll.analysis.statistics.outcome import outcome_lines
 from plimsoll.common.progress import LiveFigures, is_shown, metrics_params, progress_bar
-from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import SUMMARY_FILE
+from plimsoll.rundir.read import read_json
 from plimsoll.scenarios import MODULES, Scenario, find_scenario, list_scenarios
 from plimsoll.scenarios.running.settings import cautions, click_options, validate_options
 

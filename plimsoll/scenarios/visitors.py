@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.facts import RunFacts
 from plimsoll.scenarios.k6.build import k6_program
 from plimsoll.scenarios.k6.run import Job, Progress, Say, k6_hosts, run_k6
 from plimsoll.scenarios.running.access import ACCESS_FILES, read_access, script_access

@@ -20,8 +20,7 @@ from plimsoll import __version__
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.files import open_replacement
 from plimsoll.common.hostile import is_figure
-from plimsoll.rundir.directory import is_killed, read_facts
-from plimsoll.rundir.jsonfile import read_json
+from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.names import (
     EXPERIMENT_FILE,
     FACTS_FILE,
@@ -30,7 +29,7 @@ from plimsoll.rundir.names import (
     REQUESTS_FILE,
     SUMMARY_FILE,
 )
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.read import is_killed, read_facts, read_json
 from plimsoll.serve.documents import HEAD_BYTES, recognised
 from plimsoll.serve.inside import lies_inside, opened_inside
 from plimsoll.serve.items import Contents, Document, ExperimentItem, HistoryItem, Item, RunItem, key_of

@@ -12,11 +12,11 @@ from plimsoll.analysis.statistics.failures import timeout_us
 from plimsoll.common.hostile import printable
 from plimsoll.lab.experiment.status.running import EVENTS_FILE as LAB_EVENTS_FILE
 from plimsoll.lab.experiment.status.tail import Tail
-from plimsoll.rundir.directory import read_facts
 from plimsoll.rundir.events import Event, Span, parsed_event, spans
+from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE, REQUESTS_FILE
-from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.read import read_facts
+from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from plimsoll.serve.hostnow import HostLine, HostNow
 from plimsoll.serve.inside import lies_inside
 from plimsoll.serve.seconds import KEPT_S, Point, Seconds

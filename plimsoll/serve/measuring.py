@@ -13,8 +13,8 @@ from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.runs import number_runs
 from plimsoll.analysis.statistics.run import RunFigures, measure
 from plimsoll.common.errors import DamagedFileError
-from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.names import READ
+from plimsoll.rundir.read import RunDirectory
 from plimsoll.serve.inside import lies_inside
 
 _MOST_RUNS, _MOST_REPORTS = 12, 3  # a report is some 5 MB

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from plimsoll.analysis.statistics.failures import counted_us, failed
 from plimsoll.analysis.statistics.times import NEVER_US
 from plimsoll.lab.experiment.status.latencies import BINS, NEVER_BIN, bin_of, p999_bin, upper_us
-from plimsoll.rundir.requestfile import QUEUED, WARMUP, Records
+from plimsoll.rundir.records import QUEUED, WARMUP, Records
 
 KEPT_S = 600  # seconds that are shown
 TAIL_S = 60  # each p99.9 is of the requests that ended in so many seconds

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.statistics.summary import summarise
-from plimsoll.rundir.requestfile import RECORD, WARMUP, Records
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.records import RECORD, WARMUP, Records
+from plimsoll.rundir.write import RunWriter
 
 BEFORE_S, DURING_S, AFTER_S = 20.0, 40.0, 20.0
 DISK = "like a rotating disk: 120 operations/s, 150 MB/s"

@@ -2,7 +2,7 @@
 
 from plimsoll.analysis.evidence.run import Observation, Observer
 from plimsoll.analysis.statistics.run import RunStatistics, measure
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 
 
 def measured_and_observed(run: RunDirectory, compared: bool = False) -> tuple[RunStatistics, Observation]:

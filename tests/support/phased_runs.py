@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from plimsoll.analysis.statistics.summary import summarise
-from plimsoll.rundir.requestfile import RECORD
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.records import RECORD
+from plimsoll.rundir.write import RunWriter
 from tests.support.experiment import rewrite
 
 BEFORE_S, DURING_S, AFTER_S = 30, 60, 30

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll import scenarios as registry
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT
 from tests.support.sitestack import PASSWORD
 from tests.support.waiting import LONGEST_S, eventually

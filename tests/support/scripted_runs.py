@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.statistics.summary import summarise
-from plimsoll.rundir.requestfile import RECORD
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.records import RECORD
+from plimsoll.rundir.write import RunWriter
 from tests.support.experiment import rewrite
 
 PHASES = (

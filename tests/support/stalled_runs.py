@@ -8,7 +8,7 @@ import numpy as np
 
 from plimsoll.analysis.report.runs import group_by_scenario, number_runs
 from plimsoll.analysis.report.sections.slow_windows import SlowWindows, find_slow_windows
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.measured import measured_and_observed
 from tests.support.rundir import records, write_run
 from tests.support.stalled_hosts import World

@@ -19,10 +19,9 @@ from plimsoll.analysis.statistics.sample import PERCENTILES, Sample, rank
 from plimsoll.analysis.statistics.times import Microseconds, Times, narrow
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import is_figure
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.events import Event, Saturation, saturation
-from plimsoll.rundir.measures import Measures
-from plimsoll.rundir.requestfile import QUEUED, SENT_TO_LOGIN, WARMUP, Records
+from plimsoll.rundir.events import Event, Measures, Saturation, saturation
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import QUEUED, SENT_TO_LOGIN, WARMUP, Records
 
 WHOLE = "whole"
 _LATEST_MS = 0xFFFF_FFFF  # 49 days

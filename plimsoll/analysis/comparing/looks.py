@@ -11,7 +11,7 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.files import read_regular, replace_json
 from plimsoll.common.units import significant
-from plimsoll.rundir.discovery import is_run
+from plimsoll.rundir.find import is_run
 
 LOOKS_FILE = "looks.json"
 FORMAT = 1

@@ -13,7 +13,7 @@ from plimsoll.analysis.comparing.sides import UnreadableRun
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.order import Order, RunPlace, order_of
 from plimsoll.common.units import counted
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.facts import RunFacts
 
 _MOST_NAMED = 3
 _LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms

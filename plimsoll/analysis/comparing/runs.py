@@ -8,9 +8,9 @@ from typing import Any
 from plimsoll.analysis.comparing.levels import Levels, Progress, levels_of
 from plimsoll.analysis.evidence.load import load_facts
 from plimsoll.analysis.evidence.run import JUDGED, Observation, Observer, RunEvidence
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.discovery import name_of
 from plimsoll.rundir.events import Saturation, saturation
+from plimsoll.rundir.find import relative_name
+from plimsoll.rundir.read import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ComparedRun:
     @property
     def name(self) -> str:
         """Its directory's name, which alone tells two runs of one backend apart."""
-        return name_of(self.directory.path)
+        return relative_name(self.directory.path)
 
     @property
     def scenario(self) -> str:

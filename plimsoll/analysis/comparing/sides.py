@@ -6,10 +6,10 @@ from pathlib import Path
 
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.directory import RunDirectory, read_facts
-from plimsoll.rundir.discovery import is_run, runs_folder, runs_in
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.find import find_runs, is_run, runs_folder
 from plimsoll.rundir.names import RUNS_FOLDER
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.read import RunDirectory, read_facts
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _directories(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         read_facts(path)  # says what is wrong with it
-    found = runs_in(runs_folder(path, damaged=True), damaged=True)
+    found = find_runs(runs_folder(path, damaged=True), damaged=True)
     if not found:
         raise RunDirectoryError(
             f"{path}: is no run directory and holds none; give a run directory, a folder of them, or an "

@@ -29,8 +29,8 @@ from plimsoll.analysis.statistics.standardised import (
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.requestfile import WARMUP
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import WARMUP
 
 LEAST_DAYS = 14  # a side, for a verdict: each day of the week twice
 SHOWN = ("p50", "p90", "p99", "p99.9")

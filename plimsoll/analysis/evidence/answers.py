@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.failures import TOO_MANY, failed
-from plimsoll.rundir.requestfile import WARMUP, Records
+from plimsoll.rundir.records import WARMUP, Records
 
 # What a request came to: 0 without a whole response, else the class of its status; 6 is "too many requests".
 FAILED, REFUSED = 0, 6

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plimsoll.rundir.runfacts import Storage
+from plimsoll.rundir.facts import Storage
 
 _Number = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
 _Truth = Annotated[bool, Field(strict=True)]

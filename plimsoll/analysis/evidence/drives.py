@@ -6,7 +6,7 @@ from plimsoll.analysis.evidence.drive_facts import Disk, disks_of
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import RunEvidence
 from plimsoll.common.units import counted, listed
-from plimsoll.rundir.runfacts import Storage
+from plimsoll.rundir.facts import Storage
 
 _WORN_PERCENT = 100
 _TEMPERATURE = "temperature"

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import RunEvidence
-from plimsoll.rundir.discovery import place_of
-from plimsoll.rundir.together import ran_together
+from plimsoll.rundir.facts import ran_together
+from plimsoll.rundir.find import run_group
 
 _SLACK = timedelta(seconds=1)
 
@@ -58,4 +58,4 @@ def _one_run(one: RunEvidence, other: RunEvidence) -> bool:
 
 
 def _path(run: RunEvidence) -> str:
-    return f"{place_of(run.directory.path).parent.name}/{run.name}"
+    return f"{run_group(run.directory.path).parent.name}/{run.name}"

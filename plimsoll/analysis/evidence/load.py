@@ -6,7 +6,7 @@ from typing import Any
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import RunEvidence
 from plimsoll.common.differences import differing
-from plimsoll.rundir.runfacts import Together
+from plimsoll.rundir.facts import Together
 
 _OF_THE_PLACE = {"target", "connect_to", "backend", "repeat", "user", "imported_from"}
 _VERSIONS = "version"  # the ends of the keys that may matter, but need not

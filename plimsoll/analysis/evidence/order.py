@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
 from plimsoll.analysis.evidence.finding import FindingKind
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.facts import RunFacts
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.units import listed, significant
-from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import spans
 from plimsoll.rundir.hostfile import Column, read_samples
 from plimsoll.rundir.names import HOST_FILE
+from plimsoll.rundir.read import RunDirectory
 
 FULL_PERCENT = 80.0
 _COLUMN = re.compile(r"poolstate\.(.+)_(scrub_count|resilver_count|trim_count|full_percent)", re.DOTALL)

@@ -11,13 +11,12 @@ from plimsoll.analysis.statistics.lateness import is_late
 from plimsoll.analysis.statistics.sample import P999, PERCENTILES
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.discovery import name_of
+from plimsoll.rundir.check import RecordSum, Silence
 from plimsoll.rundir.events import Saturation, saturation
+from plimsoll.rundir.find import relative_name
 from plimsoll.rundir.hostfile import Column
-from plimsoll.rundir.recordsum import RecordSum
-from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD, Records
-from plimsoll.rundir.silence import Silence
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import HEADER_BYTES, RECORD, Records
 
 JUDGED = tuple(name for name, parts in PERCENTILES.items() if parts <= P999)  # no gate can limit those above
 _UNREAD_FRACTION = 0.01
@@ -92,7 +91,7 @@ class RunEvidence:
     @cached_property
     def name(self) -> str:
         """Its directory's name, which alone tells two runs of one backend apart (hostile)."""
-        return name_of(self.directory.path)
+        return relative_name(self.directory.path)
 
     @property
     def scenario(self) -> str:

@@ -7,7 +7,7 @@ from plimsoll.analysis.evidence.drive_facts import summed_up
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import RunEvidence
 from plimsoll.common.units import listed
-from plimsoll.rundir.runfacts import Storage, TunedValue
+from plimsoll.rundir.facts import Storage, TunedValue
 
 _COLD = ("cold", "default")  # by default caches are emptied too, as far as that touches nobody else's
 _OF_ONE = re.compile(r"(disks|datasets)\.(.+)\.([a-z0-9_]+)")

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.failures import failed
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.requestfile import CLIENT_QUEUED, HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
 
 _LINE_BITS = 48
 

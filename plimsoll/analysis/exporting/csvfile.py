@@ -8,7 +8,7 @@ from typing import Any
 from plimsoll.analysis.exporting.columns import COLUMNS, ColumnValues, columns
 from plimsoll.analysis.exporting.format import Format, by_blocks
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 
 _ROWS = 1 << 14
 # What a spreadsheet takes for the beginning of a formula, also in full width.

@@ -9,7 +9,7 @@ from plimsoll.analysis.exporting.outfile import check
 from plimsoll.common.files import STDOUT, open_output
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 
 Progress = Callable[[int, int], None]
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.exporting.format import Format, by_blocks
 from plimsoll.analysis.exporting.histogram import LARGEST, encoded, highest, slots
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.requestfile import WARMUP, Records
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import WARMUP, Records
 
 TAGS = ("response", "service")
 _SLOTS = int(slots(np.array([LARGEST]))[0]) + 1

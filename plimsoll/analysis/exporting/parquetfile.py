@@ -8,8 +8,8 @@ import numpy as np
 from plimsoll.analysis.exporting.columns import COLUMNS, ColumnValues, columns
 from plimsoll.analysis.exporting.format import Advance, Format, Writer
 from plimsoll.common.errors import SettingsError
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.requestfile import RECORD
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import RECORD
 
 _REMEDY = (
     "Parquet needs pyarrow (55 MB), which is not installed: .venv/bin/pip install 'pyarrow>=18' in the "

@@ -15,9 +15,9 @@ from plimsoll.analysis.statistics.figures import TimeFigures
 from plimsoll.analysis.statistics.routes import RouteFigures
 from plimsoll.analysis.statistics.run import Progress, RunStatistics, measure
 from plimsoll.analysis.statistics.sample import Sample
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.discovery import name_of
-from plimsoll.rundir.summary import MeasureSummary
+from plimsoll.rundir.facts import MeasureSummary
+from plimsoll.rundir.find import relative_name
+from plimsoll.rundir.read import RunDirectory
 
 # 1-2-5 from a half to a hundred: fine where pages are answered, coarse where nobody waits any more.
 BOUNDS_S = (
@@ -30,7 +30,7 @@ _TIMES = {"response": "due to last byte", "service": "start to last byte"}
 def prometheus_text(run: RunDirectory, progress: Progress = lambda _: None) -> tuple[int, str]:
     """Return how many requests of `run` count, and the text. Raises NoRequestsError where none does."""
     figures = measure(run, progress)
-    labels = {"run": name_of(run.path), "scenario": run.facts.scenario}
+    labels = {"run": relative_name(run.path), "scenario": run.facts.scenario}
     if run.facts.backend:
         labels["backend"] = run.facts.backend
     if run.facts.repeat is not None:

@@ -17,10 +17,10 @@ from plimsoll.analysis.importing.product import (
 from plimsoll.analysis.statistics.lateness import is_late
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
-from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import MISSING_FILE
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import Request
+from plimsoll.rundir.write import RunWriter
 
 _MOST_EVENTS = 10_000  # of one measure, of failed checks, of missing files: events.jsonl is read whole
 _MOST_VALUES = 1_000_000  # of one measure: they are kept in memory until the end

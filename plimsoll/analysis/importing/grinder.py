@@ -18,11 +18,10 @@ from plimsoll.analysis.importing.result import ImportResult
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
-from plimsoll.rundir.errorkinds import error_number
-from plimsoll.rundir.folders import directory_name, new_directory, point_latest
-from plimsoll.rundir.requestfile import RECORD, REUSED, Records
-from plimsoll.rundir.runfacts import GeneratorHost, Program, RunFacts, RunTarget
-from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.rundir.facts import GeneratorHost, Program, RunFacts, RunTarget
+from plimsoll.rundir.find import directory_name, new_directory, point_latest
+from plimsoll.rundir.records import RECORD, REUSED, Records, error_number
+from plimsoll.rundir.write import RunWriter, Status
 
 _MS_NS, _MS_US, _LARGEST_US = 1_000_000, 1000, 0xFFFF_FFFF
 _MOST_REMEMBERED = 10_000

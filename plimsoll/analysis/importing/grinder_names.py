@@ -14,8 +14,8 @@ from pathlib import Path
 from plimsoll.analysis.importing.lines import CutOffError, ImportingError, lines_of
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE, ROUTES_FILE
+from plimsoll.rundir.read import read_json
 
 _LONGEST = 48
 _TAIL_BYTES, _HEAD_LINES = 1 << 20, 50

@@ -10,9 +10,9 @@ from plimsoll.analysis.importing.k6_sample import NS
 from plimsoll.analysis.importing.lines import ImportingError, ending_of, lines_of
 from plimsoll.analysis.importing.result import ImportResult
 from plimsoll.analysis.statistics.summary import summarise
-from plimsoll.rundir.folders import directory_name, new_directory, point_latest
-from plimsoll.rundir.runfacts import GeneratorHost, Program, RunFacts, RunTarget
-from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.rundir.facts import GeneratorHost, Program, RunFacts, RunTarget
+from plimsoll.rundir.find import directory_name, new_directory, point_latest
+from plimsoll.rundir.write import RunWriter, Status
 
 REMEDY = "raise the executor's maxVUs, or lower its rate"
 

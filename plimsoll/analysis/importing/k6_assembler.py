@@ -20,7 +20,7 @@ from plimsoll.analysis.importing.product import (
     MeasureValue,
     Product,
 )
-from plimsoll.rundir.request import Request
+from plimsoll.rundir.records import Request
 
 DIAL_TIMEOUT_S = 30.0  # k6's own, which no option changes
 _MOST_WAITING = 100_000

@@ -11,7 +11,7 @@ from typing import IO
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.units import counted
-from plimsoll.rundir.writer import Status
+from plimsoll.rundir.write import Status
 
 LONGEST_BYTES = 1 << 20
 MOST_FILES = 0xFFFF  # a client's number has so much room for the file that it is from

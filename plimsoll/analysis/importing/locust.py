@@ -14,10 +14,10 @@ from plimsoll.analysis.importing.result import ImportResult
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
-from plimsoll.rundir.folders import directory_name, new_directory, point_latest
-from plimsoll.rundir.requestfile import Records
-from plimsoll.rundir.runfacts import GeneratorHost, Program, RunFacts, RunTarget
-from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.rundir.facts import GeneratorHost, Program, RunFacts, RunTarget
+from plimsoll.rundir.find import directory_name, new_directory, point_latest
+from plimsoll.rundir.records import Records
+from plimsoll.rundir.write import RunWriter, Status
 
 _MOST_NAMED = 20
 

@@ -14,7 +14,7 @@ from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import ABSENT, count, plain_ms
-from plimsoll.rundir.folders import directory_name, new_directory
+from plimsoll.rundir.find import directory_name, new_directory
 
 _LISTENER = Path(__file__).with_name("locust_listener.py")
 _SAYS = (

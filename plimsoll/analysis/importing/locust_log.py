@@ -10,8 +10,7 @@ import numpy as np
 from plimsoll.analysis.importing.kinds import kind_of
 from plimsoll.analysis.importing.lines import CutOffError, ImportingError, lines_of
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.errorkinds import error_number
-from plimsoll.rundir.requestfile import RECORD, Records
+from plimsoll.rundir.records import RECORD, Records, error_number
 
 _BLOCK_RECORDS = 1 << 14
 _MOST_NAMED = 10

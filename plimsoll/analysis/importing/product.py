@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from plimsoll.rundir.request import Request
+from plimsoll.rundir.records import Request
 
 
 @dataclass(frozen=True)

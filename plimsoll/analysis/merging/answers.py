@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.merging.shard import ShardRun
 from plimsoll.common.units import counted
-from plimsoll.rundir.requestfile import WARMUP
+from plimsoll.rundir.records import WARMUP
 
 # As the replay counts for one run (docs/run-format.md, not_as_logged).
 _LEAST, _PART, _MOST_KINDS = 20, 10, 3

@@ -7,8 +7,8 @@ from plimsoll.analysis.merging.shard import ShardRun
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.recordcheck import check_records
-from plimsoll.rundir.runfacts import Shard
+from plimsoll.rundir.check import check_records
+from plimsoll.rundir.facts import Shard
 
 _Of = Callable[[ShardRun], object]
 

@@ -8,7 +8,7 @@ from typing import Literal
 from plimsoll.analysis.merging.shard import ShardRun
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import milliseconds
-from plimsoll.rundir.runfacts import Remark, Shard
+from plimsoll.rundir.facts import MergeFinding, Shard
 
 _MICROSECOND = timedelta(microseconds=1)
 _SLACK = timedelta(milliseconds=100)  # between the start that was given and the clock when it had come
@@ -25,7 +25,7 @@ class Clocks:
     placed_by: Literal["start_at", "started_at"]
     offsets_ns: list[int]
     error_ms: float | None
-    says: list[Remark]
+    says: list[MergeFinding]
 
 
 def clocks_of(shards: Sequence[ShardRun]) -> Clocks:
@@ -49,14 +49,14 @@ def clocks_of(shards: Sequence[ShardRun]) -> Clocks:
     return Clocks(first, "started_at", offsets_ns, error_ms, [*_apart(shards, known, len(starts) > 1), *says])
 
 
-def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool) -> list[Remark]:
+def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool) -> list[MergeFinding]:
     """Say how far apart shards began that had no start in common; `differ`: each was given another."""
     if len(shards) < 2 or not started:
         return []
     apart = _ms(max(started) - min(started))
     if differ:
         return [
-            Remark(
+            MergeFinding(
                 level=Severity.BAD,
                 text="The instances did not all get the same start (start_at), so they did not replay "
                 f"together: their starts differ by {apart}, and they are placed by their own clocks.",
@@ -64,23 +64,25 @@ def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool
         ]
     if shards[0].facts.shard:
         return [
-            Remark(
+            MergeFinding(
                 level=Severity.WARN,
                 text=f"The instances got no common start: their starts differ by {apart} by their "
                 "own clocks, by which they are placed.",
             )
         ]
     return [
-        Remark(
+        MergeFinding(
             level=Severity.NOTE,
             text=f"The shards began within {apart} by their own clocks, and are placed by them.",
         )
     ]
 
 
-def _late(shards: Sequence[ShardRun], started: Sequence[datetime | None], shared: datetime) -> list[Remark]:
+def _late(
+    shards: Sequence[ShardRun], started: Sequence[datetime | None], shared: datetime
+) -> list[MergeFinding]:
     return [
-        Remark(
+        MergeFinding(
             level=Severity.WARN,
             text=f"{one.name[:1].upper()}{one.name[1:]} noted its start {_ms(abs(instant - shared))} "
             f"{'after' if instant > shared else 'before'} the one that all share.",
@@ -90,7 +92,7 @@ def _late(shards: Sequence[ShardRun], started: Sequence[datetime | None], shared
     ]
 
 
-def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[Remark]]:
+def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[MergeFinding]]:
     """Return the sum of the two largest errors, and what is said of the instances' clocks."""
     instances = [one.facts.shard for one in shards if one.facts.shard]
     if len(instances) < 2:
@@ -101,18 +103,18 @@ def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[Remark
     says = []
     if wrong:
         text = f"{_clocks(wrong)} not synchronised: by how much {_it(wrong)} wrong nobody knows."
-        says.append(Remark(level=Severity.WARN, text=text))
+        says.append(MergeFinding(level=Severity.WARN, text=text))
     if unknown:
         text = (
             f"{_clocks(unknown)} of unknown quality: the system says nothing of how far {_it(unknown)} off."
         )
-        says.append(Remark(level=Severity.WARN, text=text))
+        says.append(MergeFinding(level=Severity.WARN, text=text))
     errors_ms = sorted(error for one in instances if (error := _error_ms(one)) is not None)
     if wrong or unknown:
         return None, says
     error_ms = round(sum(errors_ms[-2:]), 6)
     text = f"The instances' clocks may differ by up to {milliseconds(error_ms)}."
-    return error_ms, [Remark(level=Severity.NOTE, text=text)]
+    return error_ms, [MergeFinding(level=Severity.NOTE, text=text)]
 
 
 def _error_ms(one: Shard) -> float | None:

@@ -12,10 +12,9 @@ from plimsoll.analysis.statistics.outcome import outcome_lines
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import count, plain_ms
-from plimsoll.rundir.jsonfile import read_json
+from plimsoll.rundir.facts import Instance, LimitVerdict, RunFacts
 from plimsoll.rundir.names import SUMMARY_FILE
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.summary import Instance, LimitVerdict
+from plimsoll.rundir.read import read_json
 
 _HEAD = f"{'instance':<34} {'status':<11} {'sent':>11} {'unsent':>11} {'lag p99.9 ms':>12} {'p99.9 ms':>11}"
 

@@ -8,7 +8,7 @@ from typing import Literal
 from plimsoll.analysis.merging.shard import ShardRun
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import count, counted
-from plimsoll.rundir.runfacts import Remark, Shard
+from plimsoll.rundir.facts import MergeFinding, Shard
 
 Status = Literal["complete", "interrupted", "failed"]
 # Reasons of the engine's own: what it skips so was in the schedule, and so is in `planned`.
@@ -75,7 +75,7 @@ def unsent(endings: Sequence[Ending]) -> int | None:
     return total
 
 
-def remarks(endings: Sequence[Ending]) -> Iterator[Remark]:
+def remarks(endings: Sequence[Ending]) -> Iterator[MergeFinding]:
     """Yield what is not known of the counts, or contradicts itself."""
     silent = [
         each.index + 1
@@ -85,7 +85,7 @@ def remarks(endings: Sequence[Ending]) -> Iterator[Remark]:
     if silent:
         names = _list([str(number) for number in silent])
         which = f"instance{'s' if len(silent) > 1 else ''} {names}"
-        yield Remark(
+        yield MergeFinding(
             level=Severity.NOTE,
             text=f"What {which} skipped is not known: the counts of what was skipped are the others'.",
         )
@@ -95,7 +95,7 @@ def remarks(endings: Sequence[Ending]) -> Iterator[Remark]:
         sent, left = _sent(each.shard), each.shard.counts.unsent or 0
         by_engine = _by_engine(each.shard)
         if sent + by_engine + left != each.planned:
-            yield Remark(
+            yield MergeFinding(
                 level=Severity.WARN,
                 text=f"The counts of {each.name} do not add up: {sent:,} sent, {by_engine:,} skipped and "
                 f"{left:,} unsent of {each.planned:,} planned.",

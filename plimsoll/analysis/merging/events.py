@@ -6,7 +6,7 @@ from contextlib import suppress
 from plimsoll.analysis.merging.shard import ShardRun
 from plimsoll.rundir.events import Event, read_events
 from plimsoll.rundir.names import EVENTS_FILE
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.write import RunWriter
 
 _OF_EACH = "run"  # the shard's own start and stop
 _OF_ALL = "warm-up"  # every instance says so; it is one instant of the run

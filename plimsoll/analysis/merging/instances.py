@@ -11,8 +11,8 @@ from plimsoll.analysis.statistics.lateness import is_late
 from plimsoll.analysis.statistics.sample import Sample
 from plimsoll.analysis.statistics.times import Microseconds, Times, narrow
 from plimsoll.common.units import significant
-from plimsoll.rundir.requestfile import QUEUED, WARMUP, RequestFile
-from plimsoll.rundir.summary import Instance, InstanceTimes
+from plimsoll.rundir.facts import Instance, InstanceTimes
+from plimsoll.rundir.records import QUEUED, WARMUP, RequestFile
 
 # As the programs that generate load judge themselves (docs/run-format.md, generator_limited).
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from plimsoll.analysis.statistics.sample import PERCENTILES, fewest
 from plimsoll.common.units import counted
-from plimsoll.rundir.summary import LimitVerdict
+from plimsoll.rundir.facts import LimitVerdict
 
 _UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "us": 0.001, "µs": 0.001, "ns": 1e-6}
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from plimsoll.analysis.merging.shard import ShardRun
-from plimsoll.rundir.requestfile import MEMBER, SENT_TO_LOGIN, WARMUP
-from plimsoll.rundir.summary import MemberCounts
+from plimsoll.rundir.facts import MemberCounts
+from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP
 
 
 def members_of(shards: Sequence[ShardRun]) -> MemberCounts | None:

@@ -23,12 +23,11 @@ from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import gravest_first
 from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable, redact
-from plimsoll.rundir.errorkinds import error_number
-from plimsoll.rundir.jsonfile import read_json
+from plimsoll.rundir.facts import Merged, MergeFinding, RunFacts
 from plimsoll.rundir.names import REJECTS_FILE, SUMMARY_FILE
-from plimsoll.rundir.requestfile import Records
-from plimsoll.rundir.runfacts import Merged, Remark, RunFacts
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.read import read_json
+from plimsoll.rundir.records import Records, error_number
+from plimsoll.rundir.write import RunWriter
 
 Progress = Callable[[int, int], None]
 
@@ -184,7 +183,7 @@ def _complete(
     )
 
 
-def _says(clocks: Clocks, endings: Sequence[Ending]) -> list[Remark]:
+def _says(clocks: Clocks, endings: Sequence[Ending]) -> list[MergeFinding]:
     said = [*clocks.says, *ending.remarks(endings)]
     harmless = [one.model_copy(update={"text": _harmless(one.text)}) for one in said]
     return gravest_first(harmless)

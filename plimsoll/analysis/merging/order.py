@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.rundir.requestfile import RECORD, Records
+from plimsoll.rundir.records import RECORD, Records
 
 _Instants = NDArray[np.int64]
 _ALL = 1 << 18  # records that all shards together hold at a time: some 140 MB with what sorting them takes

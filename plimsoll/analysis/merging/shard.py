@@ -6,12 +6,11 @@ from functools import cached_property
 from pathlib import Path
 
 from plimsoll.common.errors import NoRequestsError, RunDirectoryError
-from plimsoll.rundir.directory import RunDirectory, is_killed, read_facts, read_summary
-from plimsoll.rundir.discovery import runs_in
-from plimsoll.rundir.recordsum import records_sha256
-from plimsoll.rundir.requestfile import RequestFile
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.summary import RequestCounts, Summary
+from plimsoll.rundir.check import records_sha256
+from plimsoll.rundir.facts import RequestCounts, RunFacts, Summary
+from plimsoll.rundir.find import find_runs
+from plimsoll.rundir.read import RunDirectory, is_killed, read_facts, read_summary
+from plimsoll.rundir.records import RequestFile
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def open_shards(paths: Sequence[Path], now_s: float | None = None) -> list[Shard
 def _found(paths: Sequence[Path]) -> list[Path]:
     found = []
     for path in paths:
-        found += [one for one in runs_in(path) if not _is_merged(one)] or [path]
+        found += [one for one in find_runs(path) if not _is_merged(one)] or [path]
     return found
 
 

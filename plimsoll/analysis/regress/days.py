@@ -32,7 +32,7 @@ from plimsoll.analysis.statistics.served import Served, unpacked
 from plimsoll.analysis.statistics.standarddays import DayFigures, Reference, ServedDay
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import significant
-from plimsoll.rundir.runfacts import ExperimentRun, Load, RunFacts, Storage
+from plimsoll.rundir.facts import ExperimentRun, Load, RunFacts, Storage
 
 VERSION = 1  # of how days are figured; another figures all anew
 REFERENCE_DAYS = 28  # each day of the week four times

@@ -34,10 +34,9 @@ from plimsoll.analysis.statistics.localhours import time_zone
 from plimsoll.analysis.statistics.served import HOUR_NS, Served, alike, hours_of, packed, unpacked
 from plimsoll.common.errors import NoRequestsError, OutputError, RunDirectoryError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.directory import RunDirectory, read_facts
-from plimsoll.rundir.discovery import is_run, place_of, runs_in, subfolders
 from plimsoll.rundir.events import saturation
-from plimsoll.rundir.jsonfile import read_json
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.find import find_runs, is_run, run_group, subfolders
 from plimsoll.rundir.names import (
     EVENTS_FILE,
     EXPERIMENT_FILE,
@@ -46,8 +45,8 @@ from plimsoll.rundir.names import (
     RUNS_FOLDER,
     SUMMARY_FILE,
 )
-from plimsoll.rundir.requestfile import WARMUP, Records
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.read import RunDirectory, read_facts, read_json
+from plimsoll.rundir.records import WARMUP, Records
 
 _STAMP = re.compile(r"(\d{8}T\d{6})Z$")
 _GONE = ".pruned"
@@ -188,7 +187,7 @@ def night_of(path: Path, facts: RunFacts) -> NightFacts:
     """
     if facts.started_at is None:
         raise RunDirectoryError(f"{path}: does not say when it began, so it has no place in a history")
-    runs = place_of(path).parent
+    runs = run_group(path).parent
     folder = runs.parent if runs.name == RUNS_FOLDER else None
     experiment, planned = (facts.experiment.name, facts.experiment.of) if facts.experiment else ("", None)
     began = instant(facts.started_at)
@@ -209,21 +208,21 @@ def night_of(path: Path, facts: RunFacts) -> NightFacts:
 def _folders(path: Path) -> Iterator[tuple[Path, list[Path]]]:
     """Yield the folders that `path` stands for, each with its run directories."""
     if is_run(path):
-        yield place_of(path).parent, [path]
+        yield run_group(path).parent, [path]
         return
     if not path.is_dir():
         read_facts(path)  # says what is wrong with it
     found = False
     if _is_experiment(path):
         found = True
-        yield path, runs_in(path / RUNS_FOLDER)
-    elif inside := runs_in(path):
+        yield path, find_runs(path / RUNS_FOLDER)
+    elif inside := find_runs(path):
         found = True
         yield path, inside
     for one in subfolders(path):
         if one.name not in (RUNS_FOLDER, "attempts") and _is_experiment(one):
             found = True
-            yield one, runs_in(one / RUNS_FOLDER)
+            yield one, find_runs(one / RUNS_FOLDER)
     if not found:
         raise RunDirectoryError(
             f"{path}: is no run directory and holds none; give run directories, folders of them, or "
@@ -232,7 +231,7 @@ def _folders(path: Path) -> Iterator[tuple[Path, list[Path]]]:
 
 
 def _is_experiment(path: Path) -> bool:
-    return (path / EXPERIMENT_FILE).is_file() or bool(runs_in(path / RUNS_FOLDER))
+    return (path / EXPERIMENT_FILE).is_file() or bool(find_runs(path / RUNS_FOLDER))
 
 
 def _lab(folder: Path) -> NightFacts | None:

@@ -17,7 +17,7 @@ from plimsoll.analysis.evidence.run import Observation
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted
 from plimsoll.rundir.events import Event
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.facts import RunFacts
 
 _TAILS = ("p99.9", "p99")
 PERCENTILES = (*_TAILS, "p50")  # of which one becomes a series; beside them measures that are times

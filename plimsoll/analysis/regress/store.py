@@ -30,11 +30,11 @@ from plimsoll.analysis.regress.nights import (
 )
 from plimsoll.analysis.regress.schema import open_database, transaction
 from plimsoll.common.errors import Severity
-from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event
+from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.names import REQUESTS_FILE
-from plimsoll.rundir.requestfile import RequestFile
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import RequestFile
 
 _LAST_RUNS = 100
 _CHANGE = (

@@ -23,7 +23,8 @@ from plimsoll.common.errors import RunDirectoryError, Severity, gravest_first
 from plimsoll.common.files import read_regular_lines
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted, listed, milliseconds, significant
-from plimsoll.rundir.discovery import is_run, is_together, subfolders
+from plimsoll.rundir.facts import ran_together
+from plimsoll.rundir.find import is_group_folder, is_run, subfolders
 from plimsoll.rundir.names import (
     EVENTS_FILE,
     EXPERIMENT_FILE,
@@ -32,7 +33,6 @@ from plimsoll.rundir.names import (
     REQUESTS_FILE,
     RUNS_FOLDER,
 )
-from plimsoll.rundir.together import ran_together
 
 _MOST_KEYS, _MOST_NAMED = 5, 8
 _OF_ALL = (  # said of the comparison too
@@ -246,7 +246,7 @@ def find_lost_runs(folder: Path) -> list[str]:
     found = []
     try:
         for path in (path for path in subfolders(folder) if not is_run(path)):
-            if is_together(path):
+            if is_group_folder(path):
                 found += find_lost_runs(path)
             elif (path / REQUESTS_FILE).exists() or (path / EVENTS_FILE).exists():
                 found.append(f"{path}: run.json is missing, without which nothing of the run is known")

@@ -87,8 +87,7 @@ from plimsoll.analysis.statistics.against_log import HeldRun
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
-from plimsoll.rundir.cells import FsyncCell, MatrixCell
-from plimsoll.rundir.rounds import VolumeRound
+from plimsoll.rundir.volumes import FsyncCell, MatrixCell, VolumeRound
 
 _NO_CELLS = Cells([], [])
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from plimsoll.analysis.evidence.poolwork import is_pool_work
 from plimsoll.analysis.report.host_rows import GROUPS, INTENT, VDEVS, WAITS, WORK, Depth, HostRow, HostSubject
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.hostfile import HostSamples, read_samples
 from plimsoll.rundir.names import HOST_FILE
+from plimsoll.rundir.read import RunDirectory
 
 _GIB, _MB = float(1 << 30), 1e6
 _ARC = HostSubject(

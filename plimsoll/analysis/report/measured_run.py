@@ -24,9 +24,8 @@ from plimsoll.analysis.statistics.run import RunFigures
 from plimsoll.analysis.statistics.sample import rank
 from plimsoll.common.hostile import is_figure, plotly_text
 from plimsoll.common.units import counted
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.events import Event, Saturation, Span, saturation, spans
-from plimsoll.rundir.measures import Measures
+from plimsoll.rundir.events import Event, Measures, Saturation, Span, saturation, spans
+from plimsoll.rundir.read import RunDirectory
 
 _MS: Mapping[str, str] = {}
 _P75 = 750_000  # parts in a million

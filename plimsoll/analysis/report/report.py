@@ -20,7 +20,7 @@ from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import counted
-from plimsoll.rundir.discovery import OpenedRuns, is_run, is_together, open_runs, place_of, runs_folder
+from plimsoll.rundir.find import OpenedRuns, is_group_folder, is_run, open_runs, run_group, runs_folder
 from plimsoll.rundir.names import FACTS_FILE, REPORT_FILE, ROUNDS_FILE, RUNS_FOLDER
 
 Progress = Callable[[int, int], None]
@@ -175,8 +175,8 @@ def find_inputs(paths: Sequence[Path]) -> ReportInputs:
 
 
 def _lying_in(path: Path, named: str) -> list[Path]:
-    if is_run(path) or is_together(path):  # only its experiment's folder may hold any
-        folder = (place_of(path) if is_run(path) else path.absolute()).parent
+    if is_run(path) or is_group_folder(path):  # only its experiment's folder may hold any
+        folder = (run_group(path) if is_run(path) else path.absolute()).parent
         return _files(folder.parent, named) if folder.name == RUNS_FOLDER else []
     folder = path.absolute()
     return _files(folder, named) + (_files(folder.parent, named) if folder.name == RUNS_FOLDER else [])

@@ -14,7 +14,7 @@ from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.sample import P999, fewest
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.units import counted, milliseconds, seconds, share, significant
-from plimsoll.rundir.runfacts import Companion, Together
+from plimsoll.rundir.facts import Companion, Together
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4

@@ -19,8 +19,8 @@ from plimsoll.analysis.statistics.run import RunFigures
 from plimsoll.analysis.statistics.sample import P99, P999, PERCENTILES, Sample
 from plimsoll.analysis.statistics.times import Times
 from plimsoll.common.units import counted, share
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.discovery import name_of
+from plimsoll.rundir.find import relative_name
+from plimsoll.rundir.read import RunDirectory
 
 MANY, FEW = 8, 5  # beyond the first, figures show so many at once
 _RANKS = ("p99.9", "p99", "p50", "max")
@@ -368,7 +368,7 @@ def _backend_json(each: BackendFigures) -> dict[str, object]:
         "repeats": [
             {
                 "name": repeat.run.name,
-                "directory": name_of(repeat.run.directory.path),
+                "directory": relative_name(repeat.run.directory.path),
                 "repeat": repeat.run.directory.facts.repeat,
                 "phases": {name: figures.as_json() for name, figures in repeat.phases.items()},
                 "windows": [window.as_json() for window in repeat.windows],

@@ -13,8 +13,8 @@ from plimsoll.analysis.page.section import Row, Table
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import count, counted
-from plimsoll.rundir.jsonfile import read_json
-from plimsoll.rundir.runfacts import RunTarget
+from plimsoll.rundir.facts import RunTarget
+from plimsoll.rundir.read import read_json
 
 RESULT = "same.json"
 _FRESH = timedelta(days=7)

@@ -17,9 +17,9 @@ from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
 from plimsoll.analysis.statistics.sample import PERCENTILES, Sample
 from plimsoll.analysis.statistics.times import FailedTimes, Microseconds
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.requestfile import WARMUP
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import WARMUP
 
 QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 APART = 2.0  # a quantile that differs by more than this factor is spoken of

@@ -13,7 +13,7 @@ from plimsoll.analysis.statistics.routes import RouteTotals
 from plimsoll.analysis.statistics.sample import Sample
 from plimsoll.analysis.statistics.timeline import Timeline
 from plimsoll.analysis.statistics.times import FailedTimes, Microseconds, Times, narrow
-from plimsoll.rundir.requestfile import CLIENT_QUEUED, QUEUED, SENT_TO_LOGIN, TIMEOUT, WARMUP, Records
+from plimsoll.rundir.records import CLIENT_QUEUED, QUEUED, SENT_TO_LOGIN, TIMEOUT, WARMUP, Records
 
 
 class Collection:

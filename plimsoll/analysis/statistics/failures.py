@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.times import NEVER_US, Microseconds
-from plimsoll.rundir.requestfile import Records
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.records import Records
 
 CLIENT_ERROR, TOO_MANY, SERVER_ERROR = 400, 429, 500
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from plimsoll.analysis.statistics.sample import PERCENTILES, rank
-from plimsoll.rundir.measures import Measures
+from plimsoll.rundir.events import Measures
 
 _SHOWN = ("p50", "p90", "p99")
 

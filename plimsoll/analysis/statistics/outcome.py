@@ -11,9 +11,8 @@ from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, count, plain_ms, significant
-from plimsoll.rundir.directory import RunDirectory, read_facts
-from plimsoll.rundir.events import MISSING_FILE, PHASES_UNKNOWN, phases_unknown, saturation
-from plimsoll.rundir.measures import Measures
+from plimsoll.rundir.events import MISSING_FILE, PHASES_UNKNOWN, Measures, phases_unknown, saturation
+from plimsoll.rundir.read import RunDirectory, read_facts
 
 _MOST_ROWS = 5
 _NARROW, _WIDE = 34, 60  # letters of a name

@@ -15,9 +15,9 @@ from plimsoll.analysis.statistics.sample import P999, OrderStatistics, Sample
 from plimsoll.analysis.statistics.timeline import Timeline
 from plimsoll.analysis.statistics.windows import Window, Windows, make_windows, minutes_of
 from plimsoll.common.errors import NoRequestsError
-from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import saturation
-from plimsoll.rundir.requestfile import Records
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import Records
 
 Progress = Callable[[int], None]
 

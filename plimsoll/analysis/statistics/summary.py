@@ -6,15 +6,15 @@ from plimsoll.analysis.statistics.measures import summaries
 from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.units import hours_minutes
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.fields import FORMAT
-from plimsoll.rundir.measures import Measures
-from plimsoll.rundir.writer import Unsent
+from plimsoll.rundir.events import Measures
+from plimsoll.rundir.facts import RUN_FORMAT
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.write import UnsentCounts
 
 _TIMES = ("response", "service", "lag", "ttfb")
 
 
-def summarise(directory: Path, measures: Measures, unsent: Unsent) -> dict[str, object]:
+def summarise(directory: Path, measures: Measures, unsent: UnsentCounts) -> dict[str, object]:
     """Return what `summary.json` of `directory` says; figures that cannot be given are None."""
     try:
         run = measure(RunDirectory.open(directory))
@@ -22,7 +22,7 @@ def summarise(directory: Path, measures: Measures, unsent: Unsent) -> dict[str, 
         run = None
     sent = run.requests + run.warmup if run else 0
     return {
-        "format": FORMAT,
+        "format": RUN_FORMAT,
         "requests": {
             "total": sent + sum(unsent.skipped.values()) + unsent.unsent,
             "sent": sent,

@@ -14,8 +14,8 @@ from plimsoll.lab.experiment.phases import RunClock, until_begun
 from plimsoll.lab.experiment.together.beginning import BEGIN_FILE
 from plimsoll.lab.experiment.together.lasting import BEGIN_APART_S
 from plimsoll.lab.machine import Machine, Process
-from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE
+from plimsoll.rundir.read import read_json
 
 _BEGIN_S = 600.0  # until a scenario has begun: the first that needs k6 builds it
 _STOP_S = 60.0  # for a scenario to end in good order once asked to

@@ -12,9 +12,9 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.settings import Phases
 from plimsoll.lab.saturators.saturator import Saturator
-from plimsoll.rundir.discovery import runs_in
-from plimsoll.rundir.jsonfile import read_json
+from plimsoll.rundir.find import find_runs
 from plimsoll.rundir.names import FACTS_FILE
+from plimsoll.rundir.read import read_json
 
 _LOOK_S = 0.02
 
@@ -77,7 +77,7 @@ class Events:
 
 def begun(attempt: Path) -> tuple[Path, datetime] | None:
     """Return the run directory below `attempt` and its `started_at`, None where it is not begun yet."""
-    for run in runs_in(attempt):
+    for run in find_runs(attempt):
         try:
             started_at = read_json(run / FACTS_FILE).get("started_at")
             return run, datetime.fromisoformat(started_at).astimezone(UTC)

@@ -24,7 +24,7 @@ from plimsoll.lab.experiment.transcript import RecordedMachine
 from plimsoll.lab.fileio.precondition import fio
 from plimsoll.lab.fileio.precondition.filling import Filling, check_size, filling_bytes, numbers
 from plimsoll.lab.machine import Machine
-from plimsoll.rundir.rounds import VolumeRound, last_filling
+from plimsoll.rundir.volumes import VolumeRound, last_filling
 
 Say = Callable[[str], None]
 

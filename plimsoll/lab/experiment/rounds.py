@@ -7,7 +7,7 @@ from typing import Any
 from plimsoll.lab.experiment.files import append_line, read_lines
 from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
 from plimsoll.lab.fileio.precondition.steady import steadiness
-from plimsoll.rundir.rounds import VolumeRound, round_of
+from plimsoll.rundir.volumes import VolumeRound, round_of
 
 
 def read_rounds(path: Path) -> list[VolumeRound]:

@@ -32,9 +32,9 @@ from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.tuning import Plan
 from plimsoll.lab.tuning.own_disk import in_words
-from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
-from plimsoll.rundir.rounds import last_filling
+from plimsoll.rundir.read import read_json
+from plimsoll.rundir.volumes import last_filling
 
 Say = Callable[[str], None]
 

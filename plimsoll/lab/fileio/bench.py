@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from plimsoll.lab.machine import Done
-from plimsoll.rundir.cells import AnyCell
+from plimsoll.rundir.volumes import AnyCell
 
 SLOWEST_BYTES_PER_S = 1 << 20  # the slowest that files may be written
 

@@ -3,7 +3,7 @@
 from plimsoll.lab.fileio.histogram import p999
 from plimsoll.lab.fileio.output import Output
 from plimsoll.lab.fileio.settings import BLOCK_BYTES, FileioSettings, MatrixCase
-from plimsoll.rundir.cells import MatrixCell
+from plimsoll.rundir.volumes import MatrixCell
 
 
 def cell_of(settings: FileioSettings, case: MatrixCase, output: Output) -> MatrixCell:

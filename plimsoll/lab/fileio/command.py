@@ -16,7 +16,7 @@ from plimsoll.lab.fileio.options import settings_of
 from plimsoll.lab.fileio.settings import THREADS, FileioSettings
 from plimsoll.lab.fileio.table import table
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.rundir.cells import AnyCell
+from plimsoll.rundir.volumes import AnyCell
 
 
 @click.command()

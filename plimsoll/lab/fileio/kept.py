@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 
 from plimsoll.common.errors import OutputError
-from plimsoll.rundir.cells import AnyCell, cell_in
+from plimsoll.rundir.volumes import AnyCell, cell_in
 
 _LARGEST_BYTES = 64 << 20
 

@@ -14,7 +14,7 @@ from plimsoll.lab.fileio.output import FileioError
 from plimsoll.lab.fileio.settings import FileioSettings, Matrix, MatrixCase
 from plimsoll.lab.fileio.sysbench import Sysbench
 from plimsoll.lab.machine import Machine
-from plimsoll.rundir.cells import AnyCell, FsyncCase
+from plimsoll.rundir.volumes import AnyCell, FsyncCase
 
 _NOT_FOUND = 127  # what env ends with
 _END_S = 600.0  # for a run beyond its time: the last fsync of a slow disk

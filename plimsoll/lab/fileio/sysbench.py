@@ -5,7 +5,7 @@ from plimsoll.lab.fileio.cell import cell_of
 from plimsoll.lab.fileio.output import parse_output
 from plimsoll.lab.fileio.settings import BLOCK_BYTES, FILES, FileioSettings, MatrixCase
 from plimsoll.lab.machine import Done
-from plimsoll.rundir.cells import MatrixCell
+from plimsoll.rundir.volumes import MatrixCell
 
 _OWN = "plimsoll-fileio"
 

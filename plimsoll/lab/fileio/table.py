@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import count, decimal, size_text
-from plimsoll.rundir.cells import AnyCell, Figure, FsyncCell, MatrixCell
+from plimsoll.rundir.volumes import AnyCell, Figure, FsyncCell, MatrixCell
 
 COLUMNS = (
     "Volume",

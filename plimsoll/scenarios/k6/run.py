@@ -30,10 +30,10 @@ from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import redact
 from plimsoll.rundir.events import RUN_NAME
-from plimsoll.rundir.folders import point_latest
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.find import point_latest
 from plimsoll.rundir.names import K6_LOG_FILE, K6_SUMMARY_FILE
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.rundir.write import RunWriter, Status
 from plimsoll.scenarios.running.access import hide_secrets
 from plimsoll.scenarios.running.settings import origin
 

@@ -22,7 +22,7 @@ from locust.runners import STATE_MISSING, LocalRunner, MasterRunner, WorkerNode,
 from plimsoll.analysis.merging.merge import merge
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.folders import point_latest
+from plimsoll.rundir.find import point_latest
 from plimsoll.rundir.names import FACTS_FILE, SHARDS_FOLDER
 from plimsoll.scenarios.running.client import SentRequest, SiteClient, StepFailedError
 from plimsoll.scenarios.running.clonelist import require_ready

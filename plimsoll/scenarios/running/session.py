@@ -22,11 +22,10 @@ from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import OutputError
 from plimsoll.common.hostile import redact_command
 from plimsoll.rundir.events import ITERATION_FAILED, RUN_NAME
-from plimsoll.rundir.folders import directory_name, new_directory
-from plimsoll.rundir.load import digest_of, load_of
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.runfacts import Load, Program, RunFacts, RunTarget
-from plimsoll.rundir.writer import RunWriter, Status
+from plimsoll.rundir.facts import Load, Program, RunFacts, RunTarget, sha256_hex
+from plimsoll.rundir.find import directory_name, new_directory
+from plimsoll.rundir.records import Request
+from plimsoll.rundir.write import RunWriter, Status
 from plimsoll.scenarios.running.client import SentRequest, StepFailedError
 from plimsoll.scenarios.running.settings import (
     BEGIN_VARIABLE,
@@ -304,11 +303,11 @@ def load_of_scenario(scenario: str, settings: ScenarioSettings, versions: dict[s
         if isinstance(value, Path):
             shaping[name] = _content(value)
         elif name in _SECRET and value is not None:
-            shaping[name] = digest_of(str(value).encode())
+            shaping[name] = sha256_hex(str(value).encode())
     if isinstance(settings, IteratedSettings):
         shaping["iterations"] = settings.planned
     programs = {f"{name}_version": version for name, version in versions.items()}
-    return load_of(
+    return Load.of(
         {"program": "scenario", "program_version": __version__, "scenario": scenario} | programs | shaping
     )
 

@@ -23,7 +23,7 @@ from plimsoll.common.files import write_error
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.events import PROBES
 from plimsoll.rundir.names import PROBES_FILE
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.write import RunWriter
 from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure, find_failure
 from plimsoll.scenarios.running.settings import IdleKeys, ScenarioSettings, origin
 

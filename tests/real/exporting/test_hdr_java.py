@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.exporting.export import export
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.maven import jars
 from tests.support.paths import ROOT
 from tests.support.programs import need

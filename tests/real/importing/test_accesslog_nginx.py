@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.requestfile import Records
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import Records
 from tests.support.programs import NGINX, Nginx, free_port, open_to_all
 from tests.support.waiting import LONGEST_S
 

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.analysis.importing.grinder import import_grinder
 from plimsoll.analysis.statistics.run import measure
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.grindertable import its_own_table
 from tests.support.maven import jars
 from tests.support.paths import ROOT

@@ -15,7 +15,7 @@ from PIL import Image
 from plimsoll.lab.clones.golden import Golden, SiteSettings
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
-from plimsoll.rundir.discovery import runs_in
+from plimsoll.rundir.find import find_runs
 from tests.support.cutoff import cut_off
 from tests.support.disks import clear, run
 from tests.support.leftovers import left, left_in
@@ -116,7 +116,7 @@ def results(lab_yml: Path, begun: None, planned: list[tuple[bool, list[str]]]) -
 
 
 def test_every_scenario_is_run_on_every_backend(results: Path) -> None:
-    runs = [json.loads((path / "run.json").read_text()) for path in runs_in(results / "runs")]
+    runs = [json.loads((path / "run.json").read_text()) for path in find_runs(results / "runs")]
     assert {run["status"] for run in runs} == {"complete"}
     members = {f"rush-hour/{member}" for member in ("replay", "save-article", "upload-images")}
     scenarios = {"replay", "visitors", *members}

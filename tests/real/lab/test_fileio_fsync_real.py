@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.rundir.cells import Engine
+from plimsoll.rundir.volumes import Engine
 from tests.support.paths import ROOT
 from tests.support.programs import need
 from tests.support.waiting import LONGEST_S, wait_for

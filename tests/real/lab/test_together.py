@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.rundir.discovery import name_of, runs_in
-from plimsoll.rundir.requestfile import HEADER_BYTES
+from plimsoll.rundir.find import find_runs, relative_name
+from plimsoll.rundir.records import HEADER_BYTES
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need, open_to_all
 from tests.support.waiting import LONGEST_S, wait_for
@@ -79,7 +79,7 @@ def test_each_member_is_a_run_of_its_own_that_knows_the_others(lab_yml: Path) ->
     done = plimsoll("run", lab_yml, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["finished"] == ["0001-rush--one--1", "0002-until-done--one--1"]
-    runs = {name_of(run): run for run in runs_in(folder(lab_yml) / "runs")}
+    runs = {relative_name(run): run for run in find_runs(folder(lab_yml) / "runs")}
     assert list(runs) == [
         "0001-rush--one--1/download",
         "0001-rush--one--1/replay",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plimsoll.rundir.requestfile import HEADER_BYTES
+from plimsoll.rundir.records import HEADER_BYTES
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, Nginx, need
 from tests.support.waiting import LONGEST_S, wait_for

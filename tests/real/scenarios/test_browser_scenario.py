@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from plimsoll.scenarios.browser import chromium_program
 from plimsoll.scenarios.k6.build import k6_program
 from tests.support.paths import ROOT

@@ -14,7 +14,7 @@ from threading import Thread
 import pytest
 import requests
 
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import REPLAY, free_port, need
 from tests.support.scenario import ended, interrupt, ran, started
 from tests.support.waiting import LONGEST_S, wait_for

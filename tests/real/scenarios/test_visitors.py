@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT
 from tests.support.programs import NGINX, Nginx, free_port, open_to_all
 from tests.support.sitestack import Site

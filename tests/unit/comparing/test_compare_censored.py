@@ -11,7 +11,7 @@ from plimsoll.analysis.comparing.metrics.metric import CensoredError, NoFigureEr
 from plimsoll.analysis.comparing.metrics.registry import metric_of
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import runs_of, write_both, write_comparable
 from tests.support.rundir import records
 

@@ -11,7 +11,7 @@ from plimsoll.analysis.evidence.drive_facts import disks_of, summed_up
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.report.report import make_report
 from plimsoll.common.errors import Severity
-from plimsoll.rundir.runfacts import Storage
+from plimsoll.rundir.facts import Storage
 from tests.support.comparable import change, judged, runs_of, write_both
 from tests.unit.report.test_comparison import text_of
 

@@ -20,7 +20,7 @@ from plimsoll.analysis.comparing.stalls import excluded_share, far_worse, worst_
 from plimsoll.analysis.statistics.sample import P999
 from plimsoll.analysis.statistics.student import cdf, quantile
 from plimsoll.cli import main
-from plimsoll.rundir.requestfile import Records
+from plimsoll.rundir.records import Records
 from tests.support.comparable import change, instant, runs_of, write_both
 from tests.support.rundir import records, write_run
 

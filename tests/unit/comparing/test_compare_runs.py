@@ -11,7 +11,7 @@ from plimsoll.analysis.comparing.comparison import compare
 from plimsoll.analysis.comparing.gates import Gate
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import PlimsollError
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import (
     REQUESTS,
     change,

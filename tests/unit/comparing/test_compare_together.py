@@ -11,7 +11,7 @@ from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.regress.intake import select_runs
 from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.signoff.evidence import scenarios_table
-from plimsoll.rundir.discovery import name_of, open_runs, place_of, runs_in
+from plimsoll.rundir.find import find_runs, open_runs, relative_name, run_group
 from tests.support.comparable import STEADY, instant, write_comparable
 
 MEMBERS = ("replay", "upload-images", "download")
@@ -65,12 +65,12 @@ def compared(folder: Path, gates: Path | None = None) -> Comparison:
 
 def test_a_folder_of_runs_together_stands_for_them_wherever_it_is_found(tmp_path: Path) -> None:
     runs = write_together(tmp_path, repeats=1) / "runs"
-    names = [name_of(run) for run in runs_in(runs)]
+    names = [relative_name(run) for run in find_runs(runs)]
     assert names == [f"{run}/{m}" for run in sorted(p.name for p in runs.iterdir()) for m in sorted(MEMBERS)]
     one = runs / "0001-rush--sata--1"
-    assert [run.name for run in runs_in(one)] == sorted(MEMBERS), "the folder itself"
-    assert place_of(one / "replay") == one.resolve()
-    assert name_of(one) == "0001-rush--sata--1", "a run that is no member has its directory's name"
+    assert [run.name for run in find_runs(one)] == sorted(MEMBERS), "the folder itself"
+    assert run_group(one / "replay") == one.resolve()
+    assert relative_name(one) == "0001-rush--sata--1", "a run that is no member has its directory's name"
     assert len(open_runs([runs, one, one / "replay"]).runs) == 6, "each once"
 
 

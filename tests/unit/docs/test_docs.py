@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.analysis.statistics.sample import P999
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT
 from tests.support.rundir import traffic, write_run
 

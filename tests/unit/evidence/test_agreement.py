@@ -7,7 +7,7 @@ import pytest
 from plimsoll.analysis.evidence.agreement import side_findings
 from plimsoll.analysis.evidence.answers import RouteAnswers
 from plimsoll.analysis.evidence.run import Observation, RunEvidence
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import runs_of, write_both
 
 IMAGE, PROGRESS = "POST async-upload.php", "HEAD image"

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.recordsum import records_sha256
+from plimsoll.rundir.check import records_sha256
+from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import REQUESTS, change, instant, runs_of, write_both, write_comparable
 from tests.support.rundir import records
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from plimsoll.analysis.exporting.columns import COLUMNS
 from plimsoll.analysis.exporting.formats import FORMATS
 from plimsoll.analysis.exporting.prometheus import prometheus_text
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import DOCS
 from tests.support.rundir import traffic, write_run
 

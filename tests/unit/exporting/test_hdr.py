@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plimsoll.analysis.exporting.export import export
 from plimsoll.analysis.exporting.hdrlog import hdr_blocks
 from plimsoll.analysis.exporting.histogram import LARGEST, encoded, highest, slots
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
 from tests.support.rundir import records, traffic, write_run
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from plimsoll.analysis.exporting.exposition import Gauges, text
 from plimsoll.analysis.exporting.prometheus import prometheus_text
 from plimsoll.analysis.statistics.run import measure
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, traffic, write_run
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plimsoll.analysis.exporting.columns import COLUMNS
 from plimsoll.analysis.exporting.csvfile import cell
 from plimsoll.analysis.exporting.export import export
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
 from tests.support.rundir import COLUMNS as RECORD
 from tests.support.rundir import records, traffic, write_run

@@ -8,7 +8,7 @@ from plimsoll.analysis.comparing.levels import WHOLE, levels_of
 from plimsoll.analysis.regress.intake import add_runs, select_readable
 from plimsoll.analysis.regress.nights import ExperimentHistory, NightSeries, build_series
 from plimsoll.analysis.regress.store import open_history
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.nights import LAB, write_night
 
 

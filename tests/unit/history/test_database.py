@@ -20,7 +20,7 @@ from plimsoll.analysis.regress.nights import identity_of
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from plimsoll.analysis.regress.store import open_history
 from plimsoll.common.errors import HistoryError
-from plimsoll.rundir.directory import read_facts
+from plimsoll.rundir.read import read_facts
 from tests.support.comparable import change
 from tests.support.nights import FIRST, folder_of, regress, write_night
 

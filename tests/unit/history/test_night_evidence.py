@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
+from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.comparable import change
 from tests.support.nights import folder_of, regress, write_night
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from plimsoll.analysis.importing.accesslog_command import _words, accesslog
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import REPLAY, need
 
 FORMAT = '%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T'

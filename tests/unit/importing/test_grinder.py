@@ -15,7 +15,7 @@ from plimsoll.analysis.importing.grinder import import_grinder
 from plimsoll.analysis.importing.result import ImportResult
 from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.grindertable import its_own_table
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from plimsoll.analysis.importing.k6 import import_file
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
 
 K6 = FIXTURES / "k6"

@@ -20,7 +20,7 @@ from plimsoll.analysis.importing.product import (
     MeasureValue,
     Product,
 )
-from plimsoll.rundir.request import Request
+from plimsoll.rundir.records import Request
 
 NS = 1_000_000_000
 T0 = 1_795_228_600 * NS

@@ -23,7 +23,7 @@ from plimsoll.analysis.importing.locust import import_locust
 from plimsoll.analysis.importing.locust_log import LocustLog, route_name
 from plimsoll.analysis.importing.locust_tables import read_tables
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT
 
 LOCUST = ROOT / "tests" / "fixtures" / "locust"

@@ -21,7 +21,7 @@ from plimsoll.lab.fileio.output import FileioError, parse_output
 from plimsoll.lab.fileio.settings import TESTS, THREADS, FileioSettings, MatrixCase
 from plimsoll.lab.fileio.sysbench import Sysbench
 from plimsoll.lab.fileio.table import COLUMNS, FSYNC_COLUMNS, row, table
-from plimsoll.rundir.cells import FsyncCell, MatrixCell
+from plimsoll.rundir.volumes import FsyncCell, MatrixCell
 from tests.support.paths import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures" / "fileio"

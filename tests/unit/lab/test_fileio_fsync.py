@@ -24,7 +24,7 @@ from plimsoll.lab.fileio.options import settings_of
 from plimsoll.lab.fileio.output import FileioError, parse_output
 from plimsoll.lab.fileio.settings import MatrixCase
 from plimsoll.lab.fileio.table import FSYNC_COLUMNS, fsync_row, table
-from plimsoll.rundir.cells import FsyncCase, FsyncCell
+from plimsoll.rundir.volumes import FsyncCase, FsyncCell
 from tests.support.paths import ROOT
 from tests.support.scripted_bench import Answer, bench_machine
 from tests.support.scripted_machine import ScriptedMachine

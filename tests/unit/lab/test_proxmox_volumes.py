@@ -18,7 +18,7 @@ from plimsoll.lab.experiment.settings import Backend
 from plimsoll.lab.facts import read_facts
 from plimsoll.lab.proxmox.storages import KINDS, dataset_of, folder_of, is_of_node, storage_facts
 from plimsoll.lab.proxmox.volumes import volumes_of
-from plimsoll.rundir.runfacts import Storage
+from plimsoll.rundir.facts import Storage
 from tests.support.fakemachine import FakeMachine
 from tests.support.proxmox_guest import Vm
 from tests.support.proxmox_server import SECRET, TOKEN_ID, ProxmoxServer, proxmox_server

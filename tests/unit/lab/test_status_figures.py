@@ -16,8 +16,7 @@ from plimsoll.lab.experiment.status.running import RunningRun
 from plimsoll.lab.experiment.status.stretches import OVER, Stretch
 from plimsoll.lab.experiment.status.tail import Tail
 from plimsoll.lab.experiment.status.text import load_text
-from plimsoll.rundir.requestfile import RECORD, WARMUP, Records
-from plimsoll.rundir.requestwriter import header
+from plimsoll.rundir.records import RECORD, WARMUP, Records, header
 
 EDGES_S = (1.0, 5.0)
 

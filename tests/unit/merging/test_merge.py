@@ -15,10 +15,10 @@ from plimsoll.analysis.statistics.run import measure
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import Request
+from plimsoll.rundir.write import RunWriter
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from plimsoll.analysis.merging.merge import merge
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.load import load_of
-from plimsoll.rundir.recordsum import records_sha256
-from plimsoll.rundir.requestfile import RequestFile
+from plimsoll.rundir.check import records_sha256
+from plimsoll.rundir.facts import Load
+from plimsoll.rundir.records import RequestFile
 from tests.support.rundir import records, run_facts, write_run
 from tests.support.sharded import OF, all_of_them, instance, shard_facts
 
@@ -81,9 +81,9 @@ LOADS: list[tuple[str, dict[str, Any] | None, int]] = [
 def test_instances_of_another_load_are_refused(
     tmp_path: Path, why: str, settings: dict[str, Any] | None, code: int
 ) -> None:
-    load = load_of({"timeout_s": 30.0, "include": []}).model_dump()
+    load = Load.of({"timeout_s": 30.0, "include": []}).model_dump()
     all_of_them(tmp_path, load=load)
-    instance(tmp_path / "1", 1, load=None if settings is None else load_of(settings).model_dump())
+    instance(tmp_path / "1", 1, load=None if settings is None else Load.of(settings).model_dump())
     result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "merged")])
     assert result.exit_code == code, why
     if code:

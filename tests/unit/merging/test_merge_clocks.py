@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.merging.merge import merge
-from plimsoll.rundir.runfacts import Merged
+from plimsoll.rundir.facts import Merged
 from tests.support.rundir import records, write_run
 from tests.support.sharded import START, instance
 

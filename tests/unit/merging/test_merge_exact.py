@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from plimsoll.analysis.merging.merge import merge
 from plimsoll.analysis.statistics.run import measure
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import ERRORS, records
 from tests.support.sharded import OF, instance
 

@@ -18,9 +18,9 @@ from plimsoll.analysis.merging.order import in_order
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError
-from plimsoll.rundir.requestfile import RECORD, RequestFile
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.records import RECORD, RequestFile
+from plimsoll.rundir.write import RunWriter
 from tests.support.paths import ROOT
 from tests.support.rundir import header, records, write_run
 from tests.support.sharded import OF, all_of_them, instance

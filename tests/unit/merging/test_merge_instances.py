@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from plimsoll.analysis.merging.merge import merge
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.summary import Summary
+from plimsoll.rundir.facts import Summary
+from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records
 from tests.support.sharded import OF, all_of_them, instance
 

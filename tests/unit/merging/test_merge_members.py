@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.merging.merge import merge
-from plimsoll.rundir.requestfile import MEMBER, SENT_TO_LOGIN, WARMUP
+from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP
 from tests.support.rundir import records
 from tests.support.sharded import OF, instance
 

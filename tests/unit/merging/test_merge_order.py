@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from plimsoll.analysis.merging.order import done_ns, in_order, window_of
-from plimsoll.rundir.requestfile import RECORD, Records
+from plimsoll.rundir.records import RECORD, Records
 
 
 def stream(done: list[int], number: int, blocks_of: int) -> Iterator[Records]:

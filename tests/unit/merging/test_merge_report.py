@@ -10,7 +10,7 @@ from plimsoll.analysis.comparing.runs import compared_run
 from plimsoll.analysis.evidence.run import unfit
 from plimsoll.analysis.merging.merge import merge
 from plimsoll.cli import main
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
 from tests.support.sharded import all_of_them, instance
 

@@ -15,7 +15,7 @@ from plimsoll.analysis.report.sections.against_log import (
 )
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import write_both
 from tests.support.rundir import records, write_run
 from tests.support.signing_off import BACKENDS, gates, run

@@ -16,9 +16,9 @@ from plimsoll.analysis.report.sections.headline import (
 )
 from plimsoll.analysis.statistics.outcome import outcome_lines
 from plimsoll.analysis.statistics.summary import summarise
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.records import Request
+from plimsoll.rundir.write import RunWriter
 from tests.support.scripted_runs import add_events
 
 VERSIONS = {"event": "upgrade", "phase": "offer", "from_version": "6.1.9", "to_version": "6.8.12", "t_ns": 1}

@@ -15,7 +15,7 @@ from plimsoll.analysis.report.contents import render_report
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.hostile import plotly_text, printable, script_json
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.measured import measured_and_observed
 from tests.support.rundir import records, traffic, write_run
 

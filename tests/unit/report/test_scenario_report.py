@@ -8,7 +8,7 @@ from plimsoll.analysis.report.comparison_cautions import control_cautions
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.statistics.run import measure
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.rundir.discovery import is_run, runs_folder, runs_in
+from plimsoll.rundir.find import find_runs, is_run, runs_folder
 
 FOUND = [
     ("a folder of runs, by name", ["b/run.json", "a/run.json"], ["a", "b"]),
@@ -25,19 +25,19 @@ def _fill(folder: Path, files: list[str]) -> Path:
 
 @pytest.mark.parametrize(("why", "files", "names"), FOUND)
 def test_the_runs_in_a_folder(tmp_path: Path, why: str, files: list[str], names: list[str]) -> None:
-    assert [run.name for run in runs_in(_fill(tmp_path, files))] == names, why
+    assert [run.name for run in find_runs(_fill(tmp_path, files))] == names, why
 
 
 def test_a_link_leads_to_a_run_that_is_there_already(tmp_path: Path) -> None:
     _fill(tmp_path, ["a/run.json"])
     (tmp_path / "latest").symlink_to("a")
-    assert [run.name for run in runs_in(tmp_path)] == ["a"]
+    assert [run.name for run in find_runs(tmp_path)] == ["a"]
     assert is_run(tmp_path / "latest")
 
 
 def test_damaged_runs_are_found_where_they_are_asked_for(tmp_path: Path) -> None:
     _fill(tmp_path, ["a/requests.npy", "b/run.json", "c/events.jsonl"])
-    assert [run.name for run in runs_in(tmp_path, damaged=True)] == ["a", "b"]
+    assert [run.name for run in find_runs(tmp_path, damaged=True)] == ["a", "b"]
 
 
 def test_an_experiment_keeps_its_runs_in_a_folder(tmp_path: Path) -> None:
@@ -48,5 +48,5 @@ def test_an_experiment_keeps_its_runs_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_place_without_runs_has_none(tmp_path: Path) -> None:
-    assert runs_in(tmp_path) == []
-    assert runs_in(tmp_path / "nowhere") == []
+    assert find_runs(tmp_path) == []
+    assert find_runs(tmp_path / "nowhere") == []

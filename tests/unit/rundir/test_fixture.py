@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.common.units import hours_minutes
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
 
 RUN = FIXTURES / "run-go"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.recordcheck import check_records
-from plimsoll.rundir.requestfile import BLOCK_RECORDS, WARMUP
+from plimsoll.rundir.check import check_records
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import BLOCK_RECORDS, WARMUP
 from tests.support.rundir import header, records, write_run
 
 TABLE = records(1000, client=1)

@@ -23,7 +23,7 @@ from plimsoll.common.errors import (
     PlimsollError,
     RunDirectoryError,
 )
-from plimsoll.rundir.directory import KILLED_AFTER_S, RunDirectory
+from plimsoll.rundir.read import KILLED_AFTER_S, RunDirectory
 from tests.support.rundir import COLUMNS, header, records, run_facts, write_run
 
 

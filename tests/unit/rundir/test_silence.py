@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from plimsoll.rundir.errorkinds import error_number
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.requestfile import RECORD
-from plimsoll.rundir.requestwriter import packed
-from plimsoll.rundir.silence import Silence
+from plimsoll.rundir.check import Silence
+from plimsoll.rundir.records import RECORD, Request, error_number, packed
 
 
 def requests(

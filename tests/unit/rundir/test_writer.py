@@ -14,13 +14,12 @@ import pytest
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import OutputError
-from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import spans
-from plimsoll.rundir.folders import directory_name, new_directory, point_latest
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
-from plimsoll.rundir.runfacts import Program, RunFacts, RunTarget
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.facts import Program, RunFacts, RunTarget
+from plimsoll.rundir.find import directory_name, new_directory, point_latest
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import HEADER_BYTES, RECORD, Request
+from plimsoll.rundir.write import RunWriter
 from tests.support.paths import FIXTURES, ROOT
 
 FACTS = RunFacts(
@@ -177,7 +176,7 @@ FILL = """
 import resource, signal, sys
 from pathlib import Path
 from plimsoll.common.errors import OutputError
-from plimsoll.rundir.request import Request
+from plimsoll.rundir.records import Request
 from tests.unit.rundir.test_writer import write
 
 run = write(Path(sys.argv[1]))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.rundir.directory import RunDirectory, read_facts
+from plimsoll.rundir.read import RunDirectory, read_facts
 from plimsoll.scenarios.running.settings import BEGIN_VARIABLE
 from tests.support.paths import ROOT
 

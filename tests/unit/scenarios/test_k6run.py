@@ -10,9 +10,9 @@ from plimsoll.analysis.importing.k6_assembler import K6Assembler
 from plimsoll.analysis.importing.k6_reader import K6Reader
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.writer import RunWriter
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.records import Request
+from plimsoll.rundir.write import RunWriter
 from plimsoll.scenarios.k6.run import (
     Job,
     Samples,

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from plimsoll.analysis.signoff import make
 from plimsoll.analysis.signoff.page import signoff_page
-from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD
+from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.comparable import change, runs_of, separated, write_both, write_comparable
 from tests.support.signing_off import BACKENDS, GATES, gates, run, signed_off
 from tests.unit.comparing.test_compare_command import hostile_sides

@@ -11,8 +11,8 @@ from plimsoll.analysis.statistics.interval import upper_bound_ms
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.analysis.statistics.sample import P99, P999, Sample
 from plimsoll.analysis.statistics.times import NEVER_US, Times
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.runfacts import Load, RunFacts
+from plimsoll.rundir.facts import Load, RunFacts
+from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
 
 RULE = [

@@ -12,7 +12,7 @@ from plimsoll.analysis.statistics.routes import RouteFigures
 from plimsoll.analysis.statistics.run import figures_of, measure
 from plimsoll.analysis.statistics.times import NEVER_US, FailedTimes
 from plimsoll.common.errors import NoRequestsError
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
 
 TIME = st.integers(0, 2**32 - 1)

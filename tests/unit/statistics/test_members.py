@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll.analysis.comparing.levels import levels_of
 from plimsoll.analysis.statistics.run import measure
-from plimsoll.rundir.directory import RunDirectory
-from plimsoll.rundir.requestfile import MEMBER, SENT_TO_LOGIN
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN
 from tests.support.rundir import records, write_run
 
 ROWS = [

@@ -17,8 +17,8 @@ from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.runs import ScenarioFigures, group_by_scenario, number_runs, scenario_figures
 from plimsoll.analysis.statistics.phases import PHASES, PhaseSlices
 from plimsoll.analysis.statistics.phasewindows import line_of, make_phase_windows
-from plimsoll.rundir.directory import RunDirectory
 from plimsoll.rundir.events import Event, saturation
+from plimsoll.rundir.read import RunDirectory
 from tests.support.experiment import (
     AFTER_S,
     BEFORE_S,

@@ -21,7 +21,7 @@ from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import at_least, counted, milliseconds, significant
 from plimsoll.rundir.events import PHASE
-from plimsoll.rundir.runfacts import REPLAY
+from plimsoll.rundir.facts import REPLAY
 
 _MOST_STEPS, _MOST_MEASURES = 10, 6
 _MOST_PHASES = 16

@@ -10,7 +10,7 @@ from plimsoll.analysis.statistics.against_log import QUANTILES, Held, HeldRun, L
 from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, plain_ms, significant
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.rundir.read import RunDirectory
 
 _MOST_ROUTES = 5
 

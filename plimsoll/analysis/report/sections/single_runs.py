@@ -25,8 +25,7 @@ from plimsoll.common.units import (
     share,
     significant,
 )
-from plimsoll.rundir.runfacts import Clients, ClockState, ExperimentRun, LogPauses, Sender, Storage
-from plimsoll.rundir.summary import Instance
+from plimsoll.rundir.facts import Clients, ClockState, ExperimentRun, Instance, LogPauses, Sender, Storage
 
 MOST_IN_ONE_TABLE = 12  # runs; more are folded by backend
 _MOST_SAYING = 4  # runs that say the same, each by itself

@@ -24,8 +24,17 @@ from plimsoll.common.units import (
     significant,
     size_text,
 )
-from plimsoll.rundir.cells import AnyCell, Figure, FsyncCase, FsyncCell, MatrixCell, cell_in
-from plimsoll.rundir.rounds import VolumeRound, last_filling, round_of
+from plimsoll.rundir.volumes import (
+    AnyCell,
+    Figure,
+    FsyncCase,
+    FsyncCell,
+    MatrixCell,
+    VolumeRound,
+    cell_in,
+    last_filling,
+    round_of,
+)
 
 # Where a clone lies is called after its backend; and that a disk is emulated is said of its clone again.
 _WHERE = ("clone.folder", "clone.name", "clone.emulated")

@@ -15,7 +15,7 @@ from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.status.course import Part, Spent
 from plimsoll.lab.fileio.matrix import Cells, written_bytes
-from plimsoll.rundir.cells import FsyncCase
+from plimsoll.rundir.volumes import FsyncCase
 
 # Rough: a small site on a disk that is not slow.
 MAKE_S, BEFORE_S, AFTER_S, REMOVE_S = 40.0, 12.0, 3.0, 5.0

@@ -12,10 +12,10 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.experiment.status.latencies import Latencies
 from plimsoll.lab.experiment.status.model import LoadFigures
 from plimsoll.lab.experiment.status.tail import Tail
-from plimsoll.rundir.directory import read_facts
+from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.names import REQUESTS_FILE
-from plimsoll.rundir.requestfile import WARMUP, Records
-from plimsoll.rundir.runfacts import RunFacts
+from plimsoll.rundir.read import read_facts
+from plimsoll.rundir.records import WARMUP, Records
 
 _OVER_S = 10  # seconds that requests a second are a mean of
 _FLUSHED_S = 1  # writers hand records over once a second

@@ -9,7 +9,7 @@ from plimsoll.lab.experiment.status.forecast import Plan
 from plimsoll.lab.experiment.status.model import PreconditionedVolumes
 from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
 from plimsoll.lab.fileio.precondition.steady import WINDOW
-from plimsoll.rundir.rounds import VolumeRound, last_filling
+from plimsoll.rundir.volumes import VolumeRound, last_filling
 
 FILL_BYTES_PER_S = 200e6  # a guess
 _ROUND_S = 1.0  # besides the time that is measured

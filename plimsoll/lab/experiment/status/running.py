@@ -10,7 +10,7 @@ from plimsoll.lab.experiment.status.disturbance import Disks, Saturation
 from plimsoll.lab.experiment.status.load import Load
 from plimsoll.lab.experiment.status.model import Doing, LoadFigures
 from plimsoll.lab.experiment.status.stretches import OVER, Stretch, stretch_at
-from plimsoll.rundir.discovery import is_run, subfolders
+from plimsoll.rundir.find import is_run, subfolders
 from plimsoll.rundir.names import HOST_FILE
 
 EVENTS_FILE = "lab-events.jsonl"  # of the lab, beside the run directories of an attempt

@@ -8,7 +8,7 @@ import numpy as np
 
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.files import open_regular
-from plimsoll.rundir.requestfile import HEADER_BYTES, RECORD, Records
+from plimsoll.rundir.records import HEADER_BYTES, RECORD, Records
 
 _BLOCK_BYTES = RECORD.itemsize << 14  # 1.1 MB
 _MOST_LINES_BYTES = 8 << 20  # at a look

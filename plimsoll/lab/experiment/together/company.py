@@ -7,8 +7,8 @@ from typing import Any
 from plimsoll.common.files import replace_json, write_error
 from plimsoll.lab.experiment.load import LoadPart
 from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.rundir.jsonfile import read_json
 from plimsoll.rundir.names import FACTS_FILE, TOGETHER_FILE
+from plimsoll.rundir.read import read_json
 
 
 def company(run: PlannedRun, part: LoadPart, parts: list[LoadPart]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.fileio.fsync.output import FioOutput
 from plimsoll.lab.fileio.output import FileioError
-from plimsoll.rundir.cells import FsyncCase, FsyncCell
+from plimsoll.rundir.volumes import FsyncCase, FsyncCell
 
 
 def fsync_cell(volume: str, case: FsyncCase, output: FioOutput) -> FsyncCell:

@@ -5,7 +5,7 @@ from plimsoll.lab.fileio.fsync.cell import fsync_cell
 from plimsoll.lab.fileio.fsync.output import parse_fio
 from plimsoll.lab.fileio.fsync.settings import FsyncSettings, lays_out, most_s
 from plimsoll.lab.machine import Done
-from plimsoll.rundir.cells import FsyncCase, FsyncCell
+from plimsoll.rundir.volumes import FsyncCase, FsyncCell
 
 _OWN = "plimsoll-fsync"
 _NAME = "plimsoll"  # of the job: its files are plimsoll.0.0, plimsoll.1.0, …

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from plimsoll.lab.fileio.fio_json import of_job
 from plimsoll.lab.fileio.output import FileioError
-from plimsoll.rundir.cells import Figure
+from plimsoll.rundir.volumes import Figure
 
 Figures = dict[Figure, float | None]
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from plimsoll.common.units import Size, listed, size_text
 from plimsoll.lab.fileio.settings import OnVolume, once
 from plimsoll.lab.names import StrictModel
-from plimsoll.rundir.cells import Call, Engine, FsyncCase, Preset, WritingTest
+from plimsoll.rundir.volumes import Call, Engine, FsyncCase, Preset, WritingTest
 
 THREADS = (1, 8)
 BLOCK_SIZES = (4 << 10, 16 << 10)

@@ -1,10 +1,12 @@
-"""`requests.npy`: one record a request, read in blocks so that a run of any length fits in memory."""
+"""`requests.npy`: one record a request, read in blocks so that any run fits in memory, and appended to."""
 
 import ast
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.common.errors import DamagedFileError, NoRequestsError, RunDirectoryError
-from plimsoll.common.files import open_regular
+from plimsoll.common.files import open_regular, write_error
 
 HEADER_BYTES = 512
 RECORD = np.dtype(
@@ -43,6 +45,74 @@ _LARGEST_BODY_BYTES = 1 << 40  # the sum of eight million is a number of 64 bits
 _FIGURES_BYTES = 20  # of memory that a run's figures take for each request
 
 Records = NDArray[np.void]
+
+
+# The error kinds of `errors.json`: those of a replay first, in its order, then those of scripted steps.
+_TRANSPORT = (
+    "none",
+    "connect_refused",
+    "connect_failed",
+    "tls_failed",
+    "timeout",
+    "reset",
+    "closed_early",
+    "bad_response",
+    "write_failed",
+    "h2_refused",
+    "aborted",
+    "other",
+)
+_SCRIPTED = (
+    "http_error",
+    "check_failed",
+    "login_failed",
+    "no_permission",
+    "nonce_expired",
+    "upload_refused",
+    "upgrade_locked",
+    "upgrade_failed",
+    "wrong_version",
+    "php_fatal",
+    "backend_dead",
+    "out_of_disk",
+)
+ERROR_KINDS = _TRANSPORT + _SCRIPTED
+_NUMBERS = {name: number for number, name in enumerate(ERROR_KINDS)}
+
+
+def error_number(name: str) -> int:
+    """Return the number of error kind `name` in column `error`; that of `other` for one that is unknown."""
+    return _NUMBERS.get(name, _NUMBERS["other"])
+
+
+@dataclass(frozen=True)
+class Request:
+    """One record of `requests.npy` with names in place of numbers; docs/run-format.md has the columns.
+
+    `due_ns` counts from the start of the run; `total_us` and `ttfb_us` (0: no byte came) from the request's
+    own start. `iteration` (from 1; 0: not part of one) goes into column `line`. `warmup` marks what is in no
+    figure: also what sets a scenario up, and what cleans up after it.
+    """
+
+    due_ns: int
+    total_us: int
+    route: str
+    status: int = 0
+    bytes: int = 0
+    ttfb_us: int = 0
+    error: str = "none"
+    iteration: int = 0
+    client: int = 0
+    lag_us: int = 0
+    dns_us: int = 0
+    connect_us: int = 0
+    tls_us: int = 0
+    reused: bool = False
+    http2: bool = False
+    tls: bool = False
+    warmup: bool = False
+    logged_bytes: int = -1
+    logged_status: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,3 +223,103 @@ def _difference(dtype: np.dtype[Any]) -> str:
         if dtype[name] != RECORD[name]:
             return f"column {name} has type {dtype[name].str} instead of {RECORD[name].str}"
     return "its columns stand in another order"
+
+
+_LARGEST_US = 0xFFFF_FFFF
+_FLUSH_S = 1.0
+
+
+def header(count: int) -> bytes:
+    """Return the 512 bytes before the records: NumPy format 1.0, padded with spaces (docs/run-format.md)."""
+    fields = ", ".join(f"('{name}', '{RECORD[name].str}')" for name in RECORD.names or ())
+    text = f"{{'descr': [{fields}], 'fortran_order': False, 'shape': ({count:20d},), }}"
+    length = HEADER_BYTES - 10
+    start = b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little")
+    return start + text.encode("ascii").ljust(length - 1) + b"\n"
+
+
+class RequestWriter:
+    """Takes records and hands them to the operating system, at once or once a second.
+
+    `at_once` suits scripted scenarios, whose rates are low and whose pauses are long.
+    """
+
+    def __init__(self, path: Path, at_once: bool) -> None:
+        self._path = path
+        self._every_s = 0.0 if at_once else _FLUSH_S
+        self._waiting = bytearray()
+        self._sum = sha256()
+        self._flushed_s = time.monotonic()
+        self.count = 0
+        try:
+            self._file = path.open("xb", buffering=0)
+            self._file.write(header(0))
+        except OSError as error:
+            raise write_error(path, error) from None
+
+    def add(self, request: Request, route: int) -> None:
+        """Append one record; `route` is its number in `routes.json`. Raises OutputError."""
+        self._waiting += packed(request, route)
+        self.count += 1
+        if time.monotonic() - self._flushed_s >= self._every_s:
+            self.flush()
+
+    def extend(self, records: Records) -> None:
+        """Append many records, shape (n,), a block at a time."""
+        for start in range(0, len(records), BLOCK_RECORDS):
+            block = records[start : start + BLOCK_RECORDS]
+            self._waiting += block.tobytes()
+            self.count += len(block)
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over what waits, then put the count into the header."""
+        try:
+            while self._waiting:
+                written = self._file.write(self._waiting)
+                self._sum.update(self._waiting[:written])
+                del self._waiting[:written]
+            os.pwrite(self._file.fileno(), header(self.count), 0)
+        except OSError as error:
+            raise write_error(self._path, error) from None
+        self._flushed_s = time.monotonic()
+
+    @property
+    def records_sha256(self) -> str:
+        """The SHA-256 of all records that were written, in hexadecimal: `summary.json` keeps it."""
+        return self._sum.hexdigest()
+
+    def close(self) -> None:
+        """Flush and close."""
+        if not self._file.closed:
+            try:
+                self.flush()
+            finally:
+                self._file.close()
+
+
+def packed(request: Request, route: int) -> bytes:
+    """Return the 68 bytes of one record."""
+    flags = REUSED * request.reused + HTTP2 * request.http2 + TLS * request.tls + WARMUP * request.warmup
+    times_us = (
+        request.lag_us,
+        request.dns_us,
+        request.connect_us,
+        request.tls_us,
+        request.ttfb_us,
+        request.total_us,
+    )
+    record = (
+        request.due_ns,
+        *(min(max(time_us, 0), _LARGEST_US) for time_us in times_us),
+        request.bytes,
+        request.logged_bytes,
+        request.iteration,
+        request.client & 0xFFFF_FFFF,
+        route,
+        request.status if 0 <= request.status <= 0xFFFF else 0,
+        request.logged_status,
+        error_number(request.error),
+        flags,
+    )
+    return np.array(record, dtype=RECORD).tobytes()

@@ -1,16 +1,77 @@
-"""Watches for a target that answers no more: a run whose target died is not complete. Pure.
+"""What records show by themselves: their sum, whether summary.json is of them, whether the target died."""
 
-From its last answer to the end of the run nothing came, though requests were sent. `bin/replay` judges the
-same way (replay/record/silence.go).
-"""
-
+import hashlib
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
-from plimsoll.rundir.errorkinds import NAMES
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.requestfile import Records
+from plimsoll.common.units import counted
+from plimsoll.rundir.facts import Summary
+from plimsoll.rundir.records import ERROR_KINDS, WARMUP, Records, Request, RequestFile
+
+
+class RecordSum:
+    """Sums the records of a run, block by block, in the order in which they stand."""
+
+    def __init__(self) -> None:
+        self._sum = hashlib.sha256()
+
+    def add(self, block: Records) -> None:
+        """Take the next block of whole records."""
+        self._sum.update(block.view(np.uint8).data)
+
+    def hexdigest(self) -> str:
+        """Return the SHA-256 of all that was taken, in hexadecimal."""
+        return self._sum.hexdigest()
+
+
+def records_sha256(requests: RequestFile) -> str:
+    """Return the SHA-256 (hexadecimal) of all whole records without the header. Raises RunDirectoryError."""
+    found = RecordSum()
+    for block in requests.blocks():
+        found.add(block)
+    return found.hexdigest()
+
+
+_SHOWN_DIGITS = 12
+
+
+def check_records(
+    requests: RequestFile, summary: Summary | None, progress: Callable[[int], None] = lambda _: None
+) -> str | None:
+    """Return how `requests.npy` contradicts `summary.json`; None where it does not, or no sum was written.
+
+    Where records are missing it is None, too: then it is another's to say what is known. Every record is read
+    once; `progress` is called with the number of those that were read since its last call. Raises
+    RunDirectoryError where they cannot be.
+    """
+    if summary is None or summary.records_sha256 is None:
+        return None
+    if summary.requests.sent not in (None, requests.count):
+        return None
+    records, warmup, errors = RecordSum(), 0, 0
+    for block in requests.blocks():
+        records.add(block)
+        warm = (block["flags"] & WARMUP) != 0
+        warmup += int(np.count_nonzero(warm))
+        errors += int(np.count_nonzero(block["error"][~warm]))
+        progress(len(block))
+    found, noted = records.hexdigest(), summary.records_sha256
+    if found != noted:
+        return (
+            "the records in requests.npy are not those that summary.json was written of (SHA-256 "
+            f"{found[:_SHOWN_DIGITS]}… where it says {noted[:_SHOWN_DIGITS]}…)"
+        )
+    for name, says, holds in (
+        ("of the warm-up", summary.requests.warmup, warmup),
+        ("with an error", summary.requests.errors, errors),
+        ("without an error", summary.requests.ok, requests.count - warmup - errors),
+    ):
+        if says is not None and says != holds:
+            return f"summary.json counts {counted(says, 'request')} {name}, and requests.npy holds {holds:,}"
+    return None
+
 
 # A silence says something when so many requests were sent in it, and it lasted so long.
 _FEWEST = 10
@@ -20,7 +81,12 @@ _TIMES = ("due_ns", "lag_us", "total_us")
 
 
 class Silence:
-    """Takes all requests of a run in the order in which they were done, or nearly so."""
+    """Watches for a target that answers no more: a run whose target died is not complete.
+
+    From its last answer to the end of the run nothing came, though requests were sent. Takes all requests of
+    a run in the order in which they were done, or nearly so. `bin/replay` judges the same way
+    (replay/record/silence.go).
+    """
 
     def __init__(self) -> None:
         self._answered, self._since_ns, self._end_ns = False, 0, 0
@@ -55,7 +121,7 @@ class Silence:
             self._take_answer(int(done_ns[answered].max()))
         sent_since = start_ns[after:] >= self._since_ns
         for number, count in enumerate(np.bincount(records["error"][after:][sent_since]).tolist()):
-            self._take_failures(NAMES[number] if number < len(NAMES) else "other", count)
+            self._take_failures(ERROR_KINDS[number] if number < len(ERROR_KINDS) else "other", count)
 
     def _take_answer(self, done_ns: int) -> None:
         if not self._answered or done_ns > self._since_ns:

@@ -2,9 +2,10 @@
 
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +15,9 @@ from typing import Literal, Self
 from plimsoll.common.errors import OutputError
 from plimsoll.common.files import replace_json, write_error
 from plimsoll.common.hostile import printable, redact
-from plimsoll.rundir.errorkinds import NAMES
-from plimsoll.rundir.measures import Measures
+from plimsoll.rundir.check import Silence
+from plimsoll.rundir.events import Measures
+from plimsoll.rundir.facts import OPTIONAL_KEYS, GeneratorHost, RunFacts
 from plimsoll.rundir.names import (
     ERRORS_FILE,
     EVENTS_FILE,
@@ -24,13 +26,7 @@ from plimsoll.rundir.names import (
     ROUTES_FILE,
     SUMMARY_FILE,
 )
-from plimsoll.rundir.request import Request
-from plimsoll.rundir.requestfile import RECORD, Records
-from plimsoll.rundir.requestwriter import RequestWriter
-from plimsoll.rundir.reserve import Reserve
-from plimsoll.rundir.runfacts import OPTIONAL_KEYS, RunFacts
-from plimsoll.rundir.silence import Silence
-from plimsoll.rundir.thishost import this_host
+from plimsoll.rundir.records import ERROR_KINDS, RECORD, Records, Request, RequestWriter
 
 Status = Literal["complete", "interrupted", "failed"]
 _LONGEST_DETAIL = 300
@@ -39,7 +35,7 @@ _OTHER_ROUTE = "other"
 
 
 @dataclass
-class Unsent:
+class UnsentCounts:
     """Requests that were not sent, which no record shows: skipped ones by reason, and the rest."""
 
     skipped: dict[str, int] = field(default_factory=dict)
@@ -47,7 +43,7 @@ class Unsent:
 
 
 # Returns what `summary.json` of a run directory says; it is computed from the records above this package.
-Summarise = Callable[[Path, Measures, Unsent], dict[str, object]]
+_Summarise = Callable[[Path, Measures, UnsentCounts], dict[str, object]]
 
 
 class RunWriter:
@@ -61,7 +57,7 @@ class RunWriter:
     record_type = RECORD
 
     def __init__(
-        self, directory: Path, facts: RunFacts, summarise: Summarise, *, at_once: bool = True
+        self, directory: Path, facts: RunFacts, summarise: _Summarise, *, at_once: bool = True
     ) -> None:
         """Write the first `run.json` into `directory`, which is made where it is missing.
 
@@ -79,7 +75,7 @@ class RunWriter:
                 "host": this_host() if facts.host.hostname is None else facts.host,
             }
         )
-        self.measures, self.unsent, self._routes = Measures(), Unsent(), RouteNames()
+        self.measures, self.unsent, self._routes = Measures(), UnsentCounts(), _RouteNames()
         self.failed_steps, self._silence = 0, Silence()
         self._finished = False
         self._broken: str | None = None  # why the run cannot be written to its end
@@ -88,10 +84,10 @@ class RunWriter:
             self._events = (directory / EVENTS_FILE).open("ab", buffering=0)
         except OSError as error:
             raise write_error(directory, error) from None
-        self._reserve = Reserve(directory)
+        self._reserve = _Reserve(directory)
         self._write_facts()
         replace_json(directory / ROUTES_FILE, [])
-        replace_json(directory / ERRORS_FILE, list(NAMES))
+        replace_json(directory / ERRORS_FILE, list(ERROR_KINDS))
         self._records = RequestWriter(directory / REQUESTS_FILE, at_once)
         self.event("run", phase="start", t_ns=0)
 
@@ -241,7 +237,7 @@ class RunWriter:
         replace_json(self.directory / FACTS_FILE, kept)
 
 
-class RouteNames:
+class _RouteNames:
     """The names of `routes.json`, numbered as they appear; after 64, every further one is `other`."""
 
     def __init__(self) -> None:
@@ -259,3 +255,52 @@ class RouteNames:
         self._numbers[name] = len(self.names)
         self.names.append(name)
         return self._numbers[name], True
+
+
+_RESERVE = ".reserve"
+_RESERVE_BYTES = 64 << 10  # of the last run.json and of summary.json
+
+
+class _Reserve:
+    """A file in the run directory that holds the room, until `release`. See docs/run-format.md."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take the room. Raises OutputError where there is none."""
+        self._path = directory / _RESERVE
+        try:
+            self._path.write_bytes(
+                os.urandom(_RESERVE_BYTES)
+            )  # zeros take no room where the file system compresses
+        except OSError as error:
+            self.release()
+            raise write_error(self._path, error) from None
+
+    def release(self) -> None:
+        """Give the room up. May be called twice."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+
+def this_host() -> GeneratorHost:
+    """Read the facts of this machine; what cannot be read is None."""
+    memory_kib = _field("/proc/meminfo", "MemTotal").partition(" ")[0]
+    return GeneratorHost(
+        hostname=platform.node() or None,
+        kernel=platform.release() or None,
+        cpu=_field("/proc/cpuinfo", "model name") or None,
+        cpus=os.cpu_count(),
+        memory_bytes=int(memory_kib) * 1024 if memory_kib.isdigit() else None,
+    )
+
+
+def _field(path: str, name: str) -> str:
+    """Return the value of the first `name : value` line of `path`; empty if there is none."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""

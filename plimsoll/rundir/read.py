@@ -1,11 +1,12 @@
 """One run directory, opened and checked: `analysis` and `lab` read runs through it."""
 
 import json
+import platform
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,13 +16,12 @@ from plimsoll.common.errors import (
     NoRequestsError,
     RunDirectoryError,
 )
-from plimsoll.common.files import check_regular
-from plimsoll.common.hostile import printable
+from plimsoll.common.files import check_regular, read_regular
+from plimsoll.common.hostile import LARGEST_FIGURE, printable
 from plimsoll.common.units import counted
 from plimsoll.common.validation import sentence_of
 from plimsoll.rundir.events import Event, read_events
-from plimsoll.rundir.fields import FORMAT
-from plimsoll.rundir.jsonfile import read_json
+from plimsoll.rundir.facts import RUN_FORMAT, RunFacts, Summary
 from plimsoll.rundir.names import (
     ERRORS_FILE,
     EVENTS_FILE,
@@ -31,10 +31,7 @@ from plimsoll.rundir.names import (
     ROUTES_FILE,
     SUMMARY_FILE,
 )
-from plimsoll.rundir.requestfile import RequestFile
-from plimsoll.rundir.runfacts import RunFacts
-from plimsoll.rundir.summary import Summary
-from plimsoll.rundir.thishost import is_alive
+from plimsoll.rundir.records import RequestFile
 
 # The writer flushes once a second, so a file that has been still for this long has no writer any more. It
 # counts where nobody can know whether the process lives.
@@ -141,9 +138,34 @@ def is_killed(path: Path, facts: RunFacts, now_s: float | None = None) -> bool:
         return False
     if facts.status != "running":
         return False
-    alive = is_alive(facts)
+    alive = _is_alive(facts)
     idle_s = (time.time() if now_s is None else now_s) - written_s
     return idle_s > KILLED_AFTER_S if alive is None else not alive
+
+
+def _is_alive(run: RunFacts) -> bool | None:
+    """Return whether the process that writes `run` lives, also where it is paused.
+
+    None where nobody here can know: it is of another machine or of another PID namespace, or not named.
+    """
+    process = run.process
+    try:
+        if process is None or run.host.hostname != platform.node():
+            return None
+        if process.namespace != Path("/proc/self/ns/pid").stat().st_ino:
+            return None
+        if process.boot != Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip():
+            return False
+    except OSError:
+        return None
+    try:
+        stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except OSError:  # /proc hides the processes of others
+        return None
+    fields = stat.rpartition(")")[2].split()  # from the third on
+    return fields[0] not in "ZX" and int(fields[19]) == process.start
 
 
 def _requests(path: Path, facts: RunFacts, summary: Summary | None, killed: bool) -> RequestFile:
@@ -173,10 +195,10 @@ def _model(path: Path, model: type[_Model]) -> _Model | None:
     if not isinstance(value, dict):
         raise DamagedFileError(f"{path}: holds no JSON object")
     version = value.get("format")
-    if version != FORMAT or isinstance(version, bool):
+    if version != RUN_FORMAT or isinstance(version, bool):
         shown = printable(json.dumps(version), 40)
         raise FormatVersionError(
-            f"{path}: is of format {shown}; this version of plimsoll reads format {FORMAT}: "
+            f"{path}: is of format {shown}; this version of plimsoll reads format {RUN_FORMAT}: "
             "use the version that wrote it, or run again"
         )
     try:
@@ -193,3 +215,44 @@ def _names(path: Path) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise DamagedFileError(f"{path}: holds no list of names")
     return value
+
+
+# The JSON files of a run directory: regular, bounded, and every number in them a figure.
+_LARGEST_BYTES = 16 << 20  # of a file; in memory that may be twenty times as much
+_LARGEST_SUM = LARGEST_FIGURE * 1e15  # of more measures than any run takes
+_LONGEST_DIGITS = 20  # 64 bits: counts of bytes, identities of pools
+
+
+def read_json(path: Path) -> Any:
+    """Return what the JSON file `path` holds, or None if it is absent. Raises RunDirectoryError."""
+    try:
+        text = read_regular(path, _LARGEST_BYTES).decode("utf-8", errors="replace")
+        value = json.loads(text, parse_int=_whole)
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError):
+        raise DamagedFileError(f"{path}: is no JSON; it was cut off or written by something else") from None
+    if key := _no_figure(value):
+        raise DamagedFileError(
+            f"{path}: {printable(key)}: is no figure (NaN, infinite, or beyond all measure): put back the "
+            "file that the run wrote, or leave the run out"
+        )
+    return value
+
+
+def _whole(text: str) -> float:
+    return int(text) if len(text) <= _LONGEST_DIGITS else float(text)
+
+
+def _no_figure(value: Any) -> str | None:
+    """Return the key of a number that nothing can be computed with, None where there is none. Pure."""
+    left = [("", value)]
+    while left:
+        key, one = left.pop()
+        if isinstance(one, float) and not abs(one) <= _LARGEST_SUM:  # neither is NaN
+            return key or "the number"
+        if isinstance(one, dict):
+            left += [(f"{key}.{name}" if key else name, inner) for name, inner in one.items()]
+        elif isinstance(one, list):
+            left += [(f"{key}.{place}" if key else str(place), inner) for place, inner in enumerate(one)]
+    return None

@@ -1,18 +1,20 @@
-"""Run directories below a path: the one rule by which every command finds them.
+"""Where run directories lie: found below a path, or made in the results folder, beside `latest`.
 
-A run directory stands for itself, a folder for the run directories in it (one level deep, by name), and an
-experiment's folder for those in its `runs`. Runs that loaded one clone together lie in a folder of their own,
-which stands for them wherever it is found. Links, such as `latest`, are left out: they lead to what is there
-already. So is what is hidden.
+One rule, by which every command finds them: a run directory stands for itself, a folder for the run
+directories in it (one level deep, by name), and an experiment's folder for those in its `runs`. Runs that
+loaded one clone together lie in a folder of their own, which stands for them wherever it is found. Links,
+such as `latest`, are left out: they lead to what is there already. So is what is hidden.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from plimsoll.common.errors import RunDirectoryError
-from plimsoll.rundir.directory import RunDirectory
+from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.rundir.names import FACTS_FILE, REQUESTS_FILE, RUNS_FOLDER, TOGETHER_FILE
+from plimsoll.rundir.read import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def open_runs(paths: Sequence[Path]) -> OpenedRuns:
     named: set[Path] = set()
     unreadable: list[str] = []
     for path in paths:
-        inside = runs_in(path)
+        inside = find_runs(path)
         if not inside:
             named.add(path)
             opened.setdefault(path.resolve(), RunDirectory.open(path))
@@ -54,7 +56,7 @@ def is_run(path: Path) -> bool:
     return _holds(path, FACTS_FILE)
 
 
-def runs_in(folder: Path, *, damaged: bool = False) -> list[Path]:
+def find_runs(folder: Path, *, damaged: bool = False) -> list[Path]:
     """Return the run directories in `folder`, by name; none where it is one itself, or no folder.
 
     With `damaged` also those that hold records and have lost `run.json`. Raises RunDirectoryError where the
@@ -66,32 +68,32 @@ def runs_in(folder: Path, *, damaged: bool = False) -> list[Path]:
     for path in subfolders(folder):
         if is_run(path) or (damaged and _holds(path, REQUESTS_FILE)):
             found.append(path)
-        elif is_together(path):
-            found += runs_in(path, damaged=damaged)
+        elif is_group_folder(path):
+            found += find_runs(path, damaged=damaged)
     return found
 
 
-def is_together(path: Path) -> bool:
+def is_group_folder(path: Path) -> bool:
     """Return whether `path` is the folder of runs that loaded one clone together."""
     return _holds(path, TOGETHER_FILE)
 
 
-def place_of(run: Path) -> Path:
+def run_group(run: Path) -> Path:
     """Return what holds the run directory `run` among others: itself, or the folder of those with it."""
     run = run.resolve()
-    return run.parent if is_together(run.parent) else run
+    return run.parent if is_group_folder(run.parent) else run
 
 
-def name_of(run: Path) -> str:
+def relative_name(run: Path) -> str:
     """Return the name of the run directory `run`, which alone tells two runs of one backend apart."""
     run = run.resolve()
-    return f"{run.parent.name}/{run.name}" if is_together(run.parent) else run.name
+    return f"{run.parent.name}/{run.name}" if is_group_folder(run.parent) else run.name
 
 
 def runs_folder(path: Path, *, damaged: bool = False) -> Path:
     """Return where the runs of `path` lie: the `runs` of an experiment's folder, else `path` itself."""
     inside = path / RUNS_FOLDER
-    return inside if not is_run(path) and runs_in(inside, damaged=damaged) else path
+    return inside if not is_run(path) and find_runs(inside, damaged=damaged) else path
 
 
 def subfolders(folder: Path) -> list[Path]:
@@ -108,3 +110,37 @@ def _holds(path: Path, name: str) -> bool:
         return (path / name).exists()
     except OSError:  # what is in a folder that may not be entered is said when it is opened
         return False
+
+
+def directory_name(now: datetime, scenario: str) -> str:
+    """Return a name that sorts by time, as `bin/replay` gives: `20261121T080910Z-save-article`. Pure."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{scenario}"
+
+
+def new_directory(results: Path, name: str) -> Path:
+    """Make `results/name`, with a number behind it where that exists, and return it. Raises OutputError."""
+    for number in range(1, 1000):
+        path = results / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise OutputError(
+                f"{path}: cannot be made: {error.strerror}; choose another folder with --out"
+            ) from None
+        return path
+    raise OutputError(f"{results}: is full of runs of this second; choose another folder with --out")
+
+
+def point_latest(directory: Path) -> None:
+    """Make `latest` beside `directory` a link to it, by rename, so that it always points somewhere."""
+    link = directory.parent / "latest"
+    hidden = directory.parent / f".latest-{os.getpid()}"
+    try:
+        hidden.unlink(missing_ok=True)
+        hidden.symlink_to(directory.name)
+        hidden.replace(link)
+    except OSError as error:
+        hidden.unlink(missing_ok=True)
+        raise OutputError(f"{link}: cannot be made to point at the run: {error.strerror}") from None

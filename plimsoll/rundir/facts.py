@@ -1,11 +1,55 @@
-"""The contents of `run.json`, checked."""
+"""The facts of a run, checked: what its run.json and its summary.json hold.
 
+Unknown keys are fine; wrong types are not.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    model_validator,
+)
 
 from plimsoll.common.errors import Severity
-from plimsoll.rundir.fields import FORMAT, UNKNOWN_IS_FINE, Count, Format, Instant, Seconds
+
+RUN_FORMAT = 1
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+
+
+def _is_format(value: object) -> object:
+    if value != RUN_FORMAT or isinstance(value, bool):
+        raise ValueError(f"must be {RUN_FORMAT}")
+    return value
+
+
+def _instant(value: datetime | None) -> str | None:
+    """Instants are in UTC with six decimals (docs/run-format.md)."""
+    return None if value is None else f"{value:%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def _utc(value: datetime | None) -> datetime | None:
+    if value is None:
+        return None
+    if not _FIRST_YEAR <= value.year <= _LAST_YEAR:
+        raise ValueError(f"is in the year {value.year}, when no run was")
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+Format = Annotated[int, BeforeValidator(_is_format)]
+Instant = Annotated[datetime | None, AfterValidator(_utc), PlainSerializer(_instant)]
+Count = Annotated[int, Field(ge=0, le=1 << 62)]
+Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+IGNORE_UNKNOWN = ConfigDict(extra="ignore", frozen=True)  # of every object
+
 
 FROM_LOG = "accesslog"  # the program of a run that was imported from an access log
 REPLAY = "replay"  # a scenario, and the program of its runs
@@ -13,7 +57,7 @@ _CONTROL = "download"  # should take as long whatever the storage is
 
 
 class _Model(BaseModel):
-    model_config = UNKNOWN_IS_FINE
+    model_config = IGNORE_UNKNOWN
 
 
 class RunTarget(_Model):
@@ -250,8 +294,16 @@ class Load(_Model):
     digest: str
     settings: dict[str, Any] = {}
 
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Load":
+        """Return the load of `settings`: plain JSON, in which secrets stand as their digests. Pure."""
+        text = json.dumps(
+            settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+        return cls(digest=sha256_hex(text.encode("utf-8", errors="replace")), settings=dict(settings))
 
-class Remark(_Model):
+
+class MergeFinding(_Model):
     """A sentence about a merged run."""
 
     level: Severity
@@ -268,13 +320,13 @@ class Merged(_Model):
     of: list[str]
     placed_by: Literal["start_at", "started_at"]
     clock_error_ms: float | None = None
-    says: list[Remark] = []
+    says: list[MergeFinding] = []
 
 
 class RunFacts(_Model):
     """`run.json`: what was run, on what, by what, and how it ended."""
 
-    format: Format = FORMAT
+    format: Format = RUN_FORMAT
     scenario: Annotated[str, Field(min_length=1)]
     status: Literal["running", "complete", "interrupted", "failed"] = "running"
     backend: str | None = None
@@ -335,7 +387,138 @@ class RunFacts(_Model):
         return float(found) if known else 1.0  # type: ignore[arg-type]
 
 
-# What the lab writes into run.json after a run: absent where no lab was.
-LAB_KEYS = ("experiment", "factors", "storage", "phases", "together")
 # What is absent from run.json, rather than null, where it has no meaning.
-OPTIONAL_KEYS = (*LAB_KEYS, "clients", "process", "sender", "load", "log_pauses", "shard", "limits", "merged")
+OPTIONAL_KEYS = (
+    "experiment",
+    "factors",
+    "storage",
+    "phases",
+    "together",
+    "clients",
+    "process",
+    "sender",
+    "load",
+    "log_pauses",
+    "shard",
+    "limits",
+    "merged",
+)
+
+
+class RequestCounts(_Model):
+    """`summary.json`'s `requests`: also those that were never sent, which no record shows.
+
+    `total` and `unsent` are None in a merged run where nobody knows what an instance had left to send.
+    """
+
+    total: Count | None = None
+    sent: Count | None = None
+    ok: Count | None = None
+    errors: Count | None = None
+    warmup: Count | None = None
+    skipped: dict[str, Count] = {}
+    unsent: Count | None = 0
+    retried: Count = 0
+    client_queued: Count = 0
+
+
+class MeasureSummary(_Model):
+    """A figure that is no single request, over the run; absent figures are None."""
+
+    unit: str
+    count: Count = 0
+    sum: float | None = None
+    mean: float | None = None
+    min: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class InstanceTimes(_Model):
+    """Exact order statistics of one instance, in milliseconds; None of too few requests."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    p50: float | None = None
+    p99: float | None = None
+    p999: float | None = Field(default=None, alias="p99.9")
+    max: float | None = None
+
+
+class Instance(_Model):
+    """One instance of a merged run, or one of its shards that is none; None is what is not known.
+
+    `status` is `complete`, `interrupted`, `failed`, `killed`, `running` (when it was merged), `truncated`
+    (records that it wrote are gone) or `missing` (its run directory was not given).
+    """
+
+    name: str
+    index: int | None = None
+    segment: str | None = None
+    directory: str | None = None
+    host: str | None = None
+    status: str
+    sent: Count | None = None
+    planned: Count | None = None
+    unsent: Count | None = None
+    errors: Count | None = None
+    generator_limited: bool = False
+    lag_ms: InstanceTimes = InstanceTimes()
+    response_ms: InstanceTimes = InstanceTimes()
+    started_at: Instant = None
+    clock: ClockState | None = None
+
+
+class MemberCounts(_Model):
+    """What clients sent that were logged in, without the warm-up; None is what nobody knows."""
+
+    clients: Count | None = None
+    accounts: Count | None = None
+    requests: Count = 0
+    sent_to_login: Count = 0
+
+
+class LimitVerdict(_Model):
+    """What became of a limit that the run was to keep, and why (hostile)."""
+
+    limit: str
+    outcome: Literal["kept", "exceeded", "not judged"]
+    says: str
+
+
+class Summary(_Model):
+    """`summary.json`: only what cannot be computed again from the records.
+
+    `records_sha256` is the SHA-256 (hexadecimal) of all whole records of `requests.npy` without its header;
+    None in runs of programs that did not write it yet.
+    """
+
+    format: Format
+    records_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    requests: RequestCounts = RequestCounts()
+    duration_s: Seconds | None = None
+    measures: dict[str, MeasureSummary] = {}
+    unqueued_ms: InstanceTimes | None = None
+    members: MemberCounts | None = None
+    limits: list[LimitVerdict] = []
+    not_as_logged: str = ""
+    instances: list[Instance] = []
+
+
+def sha256_hex(text: bytes) -> str:
+    """Return the SHA-256 of `text` in hexadecimal."""
+    return sha256(text).hexdigest()
+
+
+def ran_together(one: RunFacts, other: RunFacts) -> bool:
+    """Return whether both are members of one run, so that it was meant that they overlap."""
+    first, second = one.together, other.together
+    if first is None or second is None:
+        return False
+    return (one.experiment, one.backend, first.run) == (
+        other.experiment,
+        other.backend,
+        second.run,
+    ) and first.member != second.member
