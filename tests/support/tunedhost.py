@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from plimsoll.lab.machine import Done
-from plimsoll.lab.tuning import journal
-from plimsoll.lab.tuning.journal import JournalPlace
+from plimsoll.lab.tuning import apply
+from plimsoll.lab.tuning.apply import JournalPlace
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import ARCSTATS, HUGEPAGE, SCHEDULER
 
@@ -32,23 +32,23 @@ class TunedHost(FakeMachine):
         timeout_s: float = 60.0,
         check: bool = True,
     ) -> Done:
-        if command[:2] != ["sh", "-c"] or command[2] not in vars(journal).values():
+        if command[:2] != ["sh", "-c"] or command[2] not in vars(apply).values():
             return await super().run(command, stdin=stdin, timeout_s=timeout_s, check=check)
         line, path = tuple(command), command[4]
         self.ran.append(line)
         if self.refuses(line, stdin):
             return Done(line, 1, "", "Read-only file system")
         match command[2]:
-            case journal._WRITE if path in self.files:
+            case apply._WRITE if path in self.files:
                 return Done(line, 73, "", "")
-            case journal._WRITE:
+            case apply._WRITE:
                 assert stdin is not None
                 self.files[path] = stdin.decode()
-            case journal._READ:
+            case apply._READ:
                 return Done(line, 0, self.files[path], "") if path in self.files else Done(line, 74, "", "")
-            case journal._REMOVE:
+            case apply._REMOVE:
                 self.files.pop(path, None)
-            case journal._LIST:
+            case apply._LIST:
                 names = [one.removeprefix(f"{path}/") for one in self.files if one.startswith(f"{path}/")]
                 return Done(line, 0, "".join(f"{name}\n" for name in names) or "*.json\n", "")
         return Done(line, 0, "", "")

@@ -1,4 +1,4 @@
-"""The facts of drives in run.json (lab/facts/model.py writes them): checked, since they are hostile."""
+"""The facts of drives in run.json (lab/facts/smart.py writes them): checked, since they are hostile."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any

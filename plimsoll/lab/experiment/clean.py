@@ -14,7 +14,7 @@ from plimsoll.lab.experiment.settings import Backend, Lab
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace, put_back
-from plimsoll.lab.tuning.journal import journals_on
+from plimsoll.lab.tuning.apply import journals_on
 
 Say = Callable[[str], None]
 

@@ -24,11 +24,11 @@ from plimsoll.lab.fileio.matrix import commands
 from plimsoll.lab.names import Label
 from plimsoll.lab.saturators import find_saturator_kind, make_saturator
 from plimsoll.lab.steps.step import Command, Step, shown
-from plimsoll.lab.tuning import Plan as TuningSteps
 from plimsoll.lab.tuning import Tuning
-from plimsoll.lab.tuning.apply import planned as planned_tuning
-from plimsoll.lab.tuning.own_disk import resolved, still_to_be_made, tuned_in_runs, without
-from plimsoll.lab.tuning.values import SettingCommand
+from plimsoll.lab.tuning import TuningPlan as TuningSteps
+from plimsoll.lab.tuning.apply import plan_for_host as planned_tuning
+from plimsoll.lab.tuning.keys import SettingCommand
+from plimsoll.lab.tuning.plan import drop_own, resolve_own, still_to_be_made, tuned_in_runs
 
 ATTEMPT = "${attempt}"  # the folder of a run that is being done
 
@@ -171,8 +171,8 @@ def _by_name(rig: Rig, tuning: Tuning) -> Tuning:
     """Return what of `tuning` can be looked at before the disk is made."""
     place = rig.place
     if place is None or rig.makes_disk:
-        return without(tuning)
-    return resolved(tuning, place.devices, place.dataset, {})
+        return drop_own(tuning)
+    return resolve_own(tuning, place.devices, place.dataset, {})
 
 
 def _of_own_disk(rig: Rig) -> list[SettingCommand]:

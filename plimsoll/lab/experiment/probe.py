@@ -28,9 +28,9 @@ from plimsoll.lab.names import PARTS, Label
 from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
 from plimsoll.lab.steps.runner import answer_of
 from plimsoll.lab.steps.step import Command, Look, Serve, is_device, is_file
-from plimsoll.lab.tuning.apply import left_tuned
-from plimsoll.lab.tuning.apply import planned as planned_tuning
-from plimsoll.lab.tuning.own_disk import resolved, without
+from plimsoll.lab.tuning.apply import find_left_tuned
+from plimsoll.lab.tuning.apply import plan_for_host as planned_tuning
+from plimsoll.lab.tuning.plan import drop_own, resolve_own
 
 _EVERYWHERE = {"env", "sh", "rm", "cat", "tee", "mkdir", "printf"}
 _FREE = '[ ! -e "$1" ] || flock -n "$1" true || { cat "$1.by" >&2; exit 1; }'
@@ -76,7 +76,7 @@ async def _in_use(machine: Machine) -> list[str]:
     look = Look("another experiment uses this machine: wait until it ends", ("sh", "-c", _FREE, "sh", PATH))
     if busy := await _seen(machine, [look]):
         return [f"{machine.name}: {what}" for what in busy]
-    return [f"{machine.name}: {what}" for what in await left_tuned(machine)]
+    return [f"{machine.name}: {what}" for what in await find_left_tuned(machine)]
 
 
 async def _backends(among: Sequence[Variant], machine: Machine, uses: VolumeUses, found: Findings) -> None:
@@ -230,11 +230,11 @@ async def _tuning(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
     if place is not None and rig.makes_disk:  # whose device and pool are not there yet
         pool = Label(lab.name).of(backend.name)
         datasets = {name: one for name, one in tuning.datasets.items() if name.partition("/")[0] != pool}
-        tuning = without(tuning.model_copy(update={"datasets": datasets}))
+        tuning = drop_own(tuning.model_copy(update={"datasets": datasets}))
     elif place is not None:
         # Datasets of a clone, which are not there yet, will have the properties that the one above them has.
         above = [place.dataset] if place.dataset else []
-        tuning = resolved(tuning, place.devices, place.dataset, dict.fromkeys(PARTS, above))
+        tuning = resolve_own(tuning, place.devices, place.dataset, dict.fromkeys(PARTS, above))
     try:
         await planned_tuning(rig.machine, tuning)
     except LabError as error:

@@ -23,8 +23,8 @@ from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
 from plimsoll.lab.saturators.saturator import SaturatorSettings
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains, Step, fill
-from plimsoll.lab.tuning import JournalPlace, Plan, Tuning, apply, put_back
-from plimsoll.lab.tuning.own_disk import resolved
+from plimsoll.lab.tuning import JournalPlace, Tuning, TuningPlan, apply_tuning, put_back
+from plimsoll.lab.tuning.plan import resolve_own
 
 _PAUSES_S = (1.0, 3.0, 10.0, 20.0)  # before each new attempt: whatever uses it may be about to end
 
@@ -108,7 +108,7 @@ class Rig:
     def tuning(self, of_clone: bool) -> Tuning:
         """Return its tuning, with the names of its own disk, and `of_clone` those of the clone's datasets."""
         place, parts = self.place, self.clone.data().parts if of_clone else {}
-        return resolved(self.backend.tuning, self.devices, place.dataset if place else None, parts)
+        return resolve_own(self.backend.tuning, self.devices, place.dataset if place else None, parts)
 
     def wear(self, variant: str) -> None:
         """Take the settings of a variant for what comes next: disk and clone stay what they are."""
@@ -153,7 +153,7 @@ class Rig:
         await self.do([self.limit()])
 
     @contextlib.asynccontextmanager
-    async def tuned(self, journal: JournalPlace, of_clone: bool = True) -> AsyncIterator[Plan]:
+    async def tuned(self, journal: JournalPlace, of_clone: bool = True) -> AsyncIterator[TuningPlan]:
         """Tune the host within the block, as given; what a crash left in `journal` is put back first.
 
         `of_clone`: also the clone's own datasets, which are created with what holds for what is written.
@@ -161,7 +161,7 @@ class Rig:
         machine = RecordedMachine(self.machine, self.tell, changes_settings)
         await put_back(machine, journal)
         try:
-            yield await apply(machine, self.tuning(of_clone), journal)
+            yield await apply_tuning(machine, self.tuning(of_clone), journal)
         finally:
             await put_back(machine, journal)
 

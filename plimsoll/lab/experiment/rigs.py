@@ -14,7 +14,7 @@ from plimsoll.lab.fileio.volume import VolumeFiles
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.observers import ProbePlace
-from plimsoll.lab.tuning.own_disk import created_with
+from plimsoll.lab.tuning.plan import created_with
 
 
 class Machines:

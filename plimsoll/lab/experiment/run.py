@@ -24,14 +24,14 @@ from plimsoll.lab.experiment.rounds import precondition_facts, read_rounds
 from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario
 from plimsoll.lab.experiment.together.company import company, gathered
 from plimsoll.lab.experiment.transcript import RecordedMachine
-from plimsoll.lab.facts import read_again, read_facts
+from plimsoll.lab.facts import read_facts, read_facts_after
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.observers import HostCsv, place, sampler_of
 from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.steps.step import Command
-from plimsoll.lab.tuning import Plan
-from plimsoll.lab.tuning.own_disk import in_words
+from plimsoll.lab.tuning import TuningPlan
+from plimsoll.lab.tuning.plan import label_parts
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
 from plimsoll.rundir.read import read_json
 from plimsoll.rundir.volumes import last_filling
@@ -100,7 +100,7 @@ class RigRun:
             finally:
                 stop.set()
                 await observing
-        facts = await read_again(rig.machine, facts)
+        facts = await read_facts_after(rig.machine, facts)
         for part in parts:
             place(attempt / HOST_FILE, part.directory, part.clock.start_ns - observed_from_ns)
             later_ns = clock.start_ns - part.clock.start_ns
@@ -187,7 +187,9 @@ class RigRun:
         goal = {} if self._lab.goal_ms is None else {"goal_ms": self._lab.goal_ms}
         return goal | ({"levels": self._variant.of} if self._variant.of else {})
 
-    def _complete(self, part: LoadPart, parts: list[LoadPart], facts: dict[str, Any], tuning: Plan) -> None:
+    def _complete(
+        self, part: LoadPart, parts: list[LoadPart], facts: dict[str, Any], tuning: TuningPlan
+    ) -> None:
         """Write to run.json what the lab knows of the run."""
         path = part.directory / FACTS_FILE
         where, captured = self._rig.place, self._rig.runner.captured
@@ -209,7 +211,7 @@ class RigRun:
                     "emulated": where.emulated if where else None,
                     "clone": {**self._rig.clone.describe(), **accelerator, **self._seen.description},
                     "facts": facts,
-                    "tuning": [asdict(value) for value in in_words(tuning.asked, part_of)],
+                    "tuning": [asdict(value) for value in label_parts(tuning.asked, part_of)],
                     **cache_facts(self._lab, self._rig.backend, where, name),
                     **precondition_facts(rounds),
                 },

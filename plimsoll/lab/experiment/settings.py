@@ -31,7 +31,7 @@ from plimsoll.lab.names import Folder, Label, LabName, StrictModel
 from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.saturators import AnySaturator
 from plimsoll.lab.tuning import Tuning
-from plimsoll.lab.tuning.own_disk import problems as own_disk_problems
+from plimsoll.lab.tuning.plan import problems as own_disk_problems
 
 MANUAL = "docs/lab.md"
 LOCAL = "local"

@@ -9,7 +9,48 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from plimsoll.lab.facts.model import DriveFacts, DriveReading
+from pydantic import BaseModel, ConfigDict
+
+
+class Facts(BaseModel):
+    """The base of all facts."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class DriveReading(Facts):
+    """What a drive said of its health at one instant. Counters are of its whole life.
+
+    `warnings`: NVMe's critical warnings, or the attributes of SATA that failed. `over_warning_min`,
+    `over_critical_min`: minutes over its own limits of temperature. `throttles`: how often it slowed itself.
+    """
+
+    passed: bool | None = None
+    warnings: tuple[str, ...] = ()
+    temperature_c: int | None = None
+    media_errors: int | None = None
+    reallocated_sectors: int | None = None
+    pending_sectors: int | None = None
+    over_warning_min: int | None = None
+    over_critical_min: int | None = None
+    throttles: int | None = None
+
+
+class DriveFacts(Facts):
+    """A drive by its own account (SMART), before a run and after it.
+
+    `wear_percent`: how much of its rated life is used. `power_loss_protection`: None where it cannot be told.
+    """
+
+    protocol: str | None = None
+    firmware: str | None = None
+    wear_percent: int | None = None
+    spare_percent: int | None = None
+    power_loss_protection: bool | None = None
+    warning_temperature_c: int | None = None
+    before: DriveReading | None = None
+    after: DriveReading | None = None
+
 
 _LARGEST = 1 << 63
 _TEXT = {

@@ -1,31 +1,76 @@
-"""Applies a tuning to a host and puts it back, through a journal, so that a crash can be undone."""
+"""A tuning applied to a host and put back, through a journal, so that a crash can be undone.
 
+The journal says what everything was, down to the disk before anything is changed. It lies on the machine that
+is tuned, in one folder for all experiments, so that the next one there finds it.
+"""
+
+import json
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
+from pydantic import ValidationError
+
+from plimsoll.common.validation import sentence_of
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.machine import Machine
-from plimsoll.lab.names import is_own
-from plimsoll.lab.tuning.current import absent, has_pool, read_current
-from plimsoll.lab.tuning.errors import TuningError
-from plimsoll.lab.tuning.journal import JournalPlace, journals_on, read_journal, remove_journal, write_journal
-from plimsoll.lab.tuning.plan import Plan, plan, touched
-from plimsoll.lab.tuning.settings import Tuning
-from plimsoll.lab.tuning.values import PropertyValue, SettingCommand, Value
+from plimsoll.lab.facts import facts
+from plimsoll.lab.machine import Done, Machine
+from plimsoll.lab.names import StrictModel, is_own
+from plimsoll.lab.observers import arcstats
+from plimsoll.lab.observers.files import BUSY_S, read_files
+from plimsoll.lab.tuning.keys import PropertyValue, SettingCommand, Tuning, Value, ZfsValue
+from plimsoll.lab.tuning.plan import TuningError, TuningPlan, plan_tuning, touched_values
+
+FOLDER = "/var/lib/plimsoll/tuning"  # whatever `work` is: others must find it
+_NAME = re.compile(r"plimsoll-[a-z0-9-]{1,60}")
+# $1 is the file. It comes into being whole; who writes it has the machine to itself (lab/experiment/lock.py).
+_WRITE = """if [ -e "$1" ]; then exit 73; fi
+mkdir -p -- "${1%/*}" && cat >"$1.new" && { sync -- "$1.new" 2>/dev/null || sync; } || exit 1
+mv -- "$1.new" "$1" || exit 1
+sync -- "${1%/*}" 2>/dev/null || sync"""
+_READ = '[ -e "$1" ] || [ -L "$1" ] || exit 74; exec cat -- "$1"'
+_REMOVE = 'rm -f -- "$1" || exit; [ ! -d "${1%/*}" ] || sync -- "${1%/*}" 2>/dev/null || sync'
+_LIST = '[ -e "$1" ] || exit 0; cd -- "$1" && for file in *.json; do printf "%s\\n" "$file"; done'
+_THERE, _ABSENT = 73, 74
+# While it runs, OpenZFS does not take back the 0 that means its default: what it came to is kept instead.
+_DEFAULTED = {"zfs_arc_min": "c_min", "zfs_arc_max": "c_max"}
 
 
-async def planned(machine: Machine, tuning: Tuning) -> Plan:
+@dataclass(frozen=True)
+class JournalPlace:
+    """Where a tuning's journal lies on its machine: `label` names the file, `by` whose tuning it is."""
+
+    label: str
+    by: str = ""
+
+    @property
+    def path(self) -> str:
+        """The file, by the same path on each machine."""
+        return f"{FOLDER}/{self.label}.json"
+
+
+class TuningJournal(StrictModel):
+    """The values to put back, in this order, and who changed them. Every name is checked when it is read."""
+
+    format: Literal[1] = 1
+    by: str
+    put_back: tuple[Value, ...]
+
+
+async def plan_for_host(machine: Machine, tuning: Tuning) -> TuningPlan:
     """Return the plan that `apply` would carry out on this host now. Raises TuningError, MachineError."""
-    current = await read_current(machine, touched(tuning))
-    return plan(current, tuning, await absent(machine, tuning))
+    current = await read_current(machine, touched_values(tuning))
+    return plan_tuning(current, tuning, await find_absent(machine, tuning))
 
 
-async def apply(machine: Machine, tuning: Tuning, journal: JournalPlace) -> Plan:
+async def apply_tuning(machine: Machine, tuning: Tuning, journal: JournalPlace) -> TuningPlan:
     """Apply `tuning`, having written to `journal` what `put_back` needs. Returns what was done.
 
     Where one setting is refused, all are put back. Raises TuningError, MachineError.
     """
-    todo = await planned(machine, tuning)
+    todo = await plan_for_host(machine, tuning)
     if not todo.apply:
         return todo
     await write_journal(machine, journal, todo.put_back)
@@ -89,7 +134,7 @@ async def put_back_all(machine: Machine, say: Callable[[str], None]) -> None:
             await put_back(machine, place)
 
 
-async def left_tuned(machine: Machine) -> list[str]:
+async def find_left_tuned(machine: Machine) -> list[str]:
     """Return what a crash left tuned on `machine`, whoever's, and what `put_back_all` would come to.
 
     One sentence each. Looks only. Raises MachineError.
@@ -137,3 +182,123 @@ def _by_hand(step: SettingCommand) -> str:
 async def _set(machine: Machine, value: Value) -> None:
     step = value.step
     await machine.run(step.command, stdin=None if step.stdin is None else step.stdin.encode())
+
+
+async def write_journal(machine: Machine, place: JournalPlace, put_back: Sequence[Value]) -> None:
+    """Write the journal, down to the disk. Raises TuningError, also where there is one already."""
+    journal = TuningJournal(by=place.by, put_back=tuple(put_back))
+    text = json.dumps(journal.model_dump(mode="json"), indent=1) + "\n"
+    done = await _done(machine, _WRITE, place.path, text.encode())
+    if done.status == _THERE:
+        raise TuningError(
+            f"{place.path}: an earlier tuning was not put back; put it back before you apply another"
+        )
+    if done.status:
+        raise TuningError(f"{place.path}: cannot be written: {done.err.strip()}; nothing was tuned")
+
+
+async def read_journal(machine: Machine, place: JournalPlace) -> TuningJournal | None:
+    """Return the journal, None where there is none. Raises TuningError if it is no journal."""
+    done = await _done(machine, _READ, place.path)
+    if done.status == _ABSENT:
+        return None
+    if done.status:
+        raise TuningError(f"{place.path}: cannot be read: {done.err.strip()}")
+    return parse_journal(place.path, done.out)
+
+
+def parse_journal(path: str, text: str) -> TuningJournal:
+    """Return the journal that `text` is. Raises TuningError if it is none. Pure."""
+    try:
+        return TuningJournal.model_validate_json(text)
+    except ValidationError as error:
+        raise TuningError(
+            f"{path}: is not a tuning journal ({sentence_of(error)}); nothing was put back: compare the "
+            "host by hand, then remove the file"
+        ) from None
+
+
+async def remove_journal(machine: Machine, place: JournalPlace) -> None:
+    """Remove it: everything in it was put back. Raises TuningError."""
+    done = await _done(machine, _REMOVE, place.path)
+    if done.status:
+        raise TuningError(f"{place.path}: cannot be removed: {done.err.strip()}; remove it by hand")
+
+
+async def journals_on(machine: Machine) -> list[JournalPlace]:
+    """Return the journals that lie on `machine`, whoever wrote them. Raises TuningError."""
+    done = await _done(machine, _LIST, FOLDER)
+    if done.status:
+        raise TuningError(f"{machine.name}: {FOLDER}: cannot be listed: {done.err.strip()}")
+    names = [line.removesuffix(".json") for line in done.out.splitlines()]
+    return [JournalPlace(name) for name in names if _NAME.fullmatch(name)]
+
+
+async def _done(machine: Machine, script: str, path: str, stdin: bytes | None = None) -> Done:
+    """Run `script` with `path`; raises TuningError where the machine cannot be asked."""
+    try:
+        return await machine.run(["sh", "-c", script, "sh", path], stdin=stdin, check=False)
+    except MachineError as error:
+        raise TuningError(f"{path}: {error}") from None
+
+
+def get_command(dataset: str) -> list[str]:
+    """Return the command that prints all properties with exact values. Pure.
+
+    All, since zfs-fuse refuses a list with one that it does not know, such as `sync`.
+    """
+    return ["zfs", "get", "-H", "-p", "-o", "name,property,value,source", "all", dataset]
+
+
+async def read_current(machine: Machine, values: Sequence[Value]) -> dict[str, Value]:
+    """Return, by key, what each of `values` is now; what the host has not is missing. Raises MachineError."""
+    files = [value for value in values if not isinstance(value, PropertyValue)]
+    *texts, arc = await read_files(machine, [*(value.path for value in files), arcstats.PATHS[0]], BUSY_S)
+    found = {value.key: file_value(value, text, arc) for value, text in zip(files, texts, strict=True)}
+    properties = [value for value in values if isinstance(value, PropertyValue)]
+    for dataset in dict.fromkeys(value.dataset for value in properties):
+        asked = [value for value in properties if value.dataset == dataset]
+        done = await machine.run(get_command(dataset), check=False)
+        rows = facts.parse_properties(done.out).get(dataset, {})
+        found |= {value.key: property_value(value, rows) for value in asked}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def file_value(value: Value, text: str | None, arc: str | None) -> Value | None:
+    """Return `value` as its file's `text` has it; `arc` is arcstats. None where it is no such value. Pure."""
+    word = facts.parse_chosen(text)
+    if isinstance(value, ZfsValue) and word == "0" and value.name in _DEFAULTED:
+        size = arcstats.parse(arc or "").get(_DEFAULTED[value.name])
+        word = None if size is None else str(int(size))
+    return _with(value, {"value": word})
+
+
+def property_value(value: PropertyValue, rows: Mapping[str, tuple[str, str]]) -> Value | None:
+    """Return `value` as `zfs get` printed it; None where the dataset has no such property. Pure."""
+    word, source = rows.get(value.name, ("-", "-"))
+    kinds = {"local": "local", "received": "received", "default": "inherited", "inherited": "inherited"}
+    kind = kinds.get(source.split(" ")[0])
+    return None if word == "-" or kind is None else _with(value, {"value": word, "source": kind})
+
+
+async def find_absent(machine: Machine, tuning: Tuning) -> frozenset[str]:
+    """Return the disks and datasets of `tuning` that this host does not have."""
+    looks = {name: ["test", "-e", f"/sys/block/{name}"] for name in tuning.disks}
+    looks |= {name: ["zfs", "list", "-H", "-o", "name", name] for name in tuning.datasets}
+    return frozenset([name for name, look in looks.items() if (await machine.run(look, check=False)).status])
+
+
+async def has_pool(machine: Machine, dataset: str) -> bool:
+    """Return whether the pool of `dataset` is imported."""
+    try:
+        done = await machine.run(["zpool", "list", "-H", "-o", "name", dataset.split("/")[0]], check=False)
+    except MachineError:
+        return False
+    return done.status == 0
+
+
+def _with(value: Value, update: Mapping[str, object]) -> Value | None:
+    try:
+        return type(value).model_validate({**value.model_dump(), **update})
+    except ValidationError:
+        return None

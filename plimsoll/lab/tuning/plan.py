@@ -1,21 +1,34 @@
-"""Plans the values to set, and those that put the host back. Pure."""
+"""Which values to set, and which to put back. Pure.
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+`@disk` are the devices and the dataset of the backend's own disk; `@database` and `@web` are parts of its
+clone, which are on datasets of their own where a tuning names them (names.storage.PARTS).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel
 
-from plimsoll.lab.tuning.errors import TuningError
-from plimsoll.lab.tuning.settings import SCHEDULERS_OWN, Tuning
-from plimsoll.lab.tuning.values import (
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.names import OWN_DISK, PARTS
+from plimsoll.lab.tuning.keys import (
+    AT_ONCE,
+    SCHEDULERS_OWN,
     HugepageValue,
     PropertyValue,
     QueueValue,
     SettingCommand,
+    Tuning,
     Value,
     VmValue,
     ZfsValue,
 )
+
+
+class TuningError(LabError):
+    """The tuning cannot be applied to this host, or not all of it could be put back."""
+
 
 # A new scheduler starts with its own, whatever was set before; so they are set after it.
 _RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec", *SCHEDULERS_OWN)
@@ -38,7 +51,7 @@ class TunedValue:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TuningPlan:
     """Values to set, in this order, and values to put back, in this order.
 
     `asked` are all that the tuning names, also those that the host had already, for the run's record.
@@ -59,10 +72,10 @@ class Plan:
         return tuple(value.step for value in self.put_back)
 
 
-Current = Mapping[str, Value]  # by key; a key that the host lacks is missing
+_Current = Mapping[str, Value]  # by key; a key that the host lacks is missing
 
 
-def wanted(tuning: Tuning) -> list[Value]:
+def asked_values(tuning: Tuning) -> list[Value]:
     """Return the values that `tuning` asks for, in the order in which they can be set."""
     values: list[Value] = []
     for device, disk in tuning.disks.items():
@@ -80,25 +93,25 @@ def wanted(tuning: Tuning) -> list[Value]:
     return values
 
 
-def touched(tuning: Tuning) -> list[Value]:
+def touched_values(tuning: Tuning) -> list[Value]:
     """Return `wanted`, and what changes along with it, which must be known to put it back.
 
     The values of the latter mean nothing.
     """
-    values = {value.key: value for value in wanted(tuning)}
+    values = {value.key: value for value in asked_values(tuning)}
     for value in list(values.values()):
         for side_effect in _side_effects(value):
             values.setdefault(side_effect.key, side_effect)
     return list(values.values())
 
 
-def plan(current: Current, tuning: Tuning, absent: frozenset[str] = frozenset()) -> Plan:
+def plan_tuning(current: _Current, tuning: Tuning, absent: frozenset[str] = frozenset()) -> TuningPlan:
     """Return the plan that takes a host from the values `current` (of `touched`) to `tuning`, and back.
 
     What is so already is left alone. `absent` are disks and datasets that are not there at all. Raises
     TuningError naming all that this host has not.
     """
-    values = wanted(tuning)
+    values = asked_values(tuning)
     comes = [value for value in values if value.key not in current and _comes(value, current, values)]
     lacking = [value for value in values if value.key not in current and value not in comes]
     if lacking:
@@ -131,10 +144,10 @@ def plan(current: Current, tuning: Tuning, absent: frozenset[str] = frozenset())
     back = _without_zero_twins(before)
     was = {key: value.value for key, value in current.items()}
     asked = tuple(TunedValue(value.key, was.get(value.key, "-"), value.value) for value in values)
-    return Plan(tuple(_in_order(apply, grows)), tuple(_in_order(back, not grows)), asked)
+    return TuningPlan(tuple(_in_order(apply, grows)), tuple(_in_order(back, not grows)), asked)
 
 
-def _comes(value: Value, current: Current, values: Iterable[Value]) -> bool:
+def _comes(value: Value, current: _Current, values: Iterable[Value]) -> bool:
     """Return whether `value` belongs to a scheduler that is chosen before it."""
     return (
         isinstance(value, QueueValue)
@@ -200,7 +213,7 @@ def _without_zero_twins(before: Mapping[str, Value]) -> Iterable[Value]:
         yield value
 
 
-def _arc_grows(apply: Iterable[Value], current: Current) -> bool:
+def _arc_grows(apply: Iterable[Value], current: _Current) -> bool:
     return any(value.key == _ARC_MAX and int(value.value) > int(current[_ARC_MAX].value) for value in apply)
 
 
@@ -212,3 +225,111 @@ def _in_order(values: Iterable[Value], most_first: bool) -> list[Value]:
     for place, value in zip(places, reversed(limits) if most_first else limits, strict=True):
         ordered[place] = value
     return ordered
+
+
+Parts = Mapping[str, Sequence[str]]  # the datasets that a part is on, by its word
+
+
+def resolve_own(tuning: Tuning, devices: Sequence[str], dataset: str | None, parts: Parts) -> Tuning:
+    """Return `tuning` with the disk's `devices` and `dataset` in place of `@disk`, and those of `parts`.
+
+    What is said of a device or dataset by its name counts more. A part that is not in `parts` is left out:
+    before the clone is made, it is on no dataset.
+    """
+    disks, datasets = dict(tuning.disks), dict(tuning.datasets)
+    own, ours = disks.pop(OWN_DISK, None), datasets.pop(OWN_DISK, None)
+    of_parts = [(parts.get(part, ()), datasets.pop(part, None)) for part in PARTS]
+    for device in devices if own else ():
+        disks[device] = _over(own, disks.get(device))
+    for names, said in [((dataset,) if dataset else (), ours), *of_parts]:
+        for name in names if said else ():
+            datasets[name] = _over(said, datasets.get(name))
+    return tuning.model_copy(update={"disks": disks, "datasets": datasets})
+
+
+def drop_own(tuning: Tuning) -> Tuning:
+    """Return `tuning` without what is said of `@disk` and of parts."""
+    return resolve_own(tuning, (), None, {})
+
+
+def still_to_be_made(tuning: Tuning, devices: Sequence[str], dataset: str | None) -> list[SettingCommand]:
+    """Return the commands that tune `@disk`, for a plan: `devices` may be `${…}` that a step captures."""
+    own, ours = tuning.disks.get(OWN_DISK), tuning.datasets.get(OWN_DISK)
+    steps = [
+        QueueValue.model_construct(device=device, name=name, value=value).step
+        for device in (devices if own else ())
+        for name, value in set_values(own)
+    ]
+    return steps + [
+        PropertyValue(dataset=dataset, name=name, value=value).step
+        for name, value in (set_values(ours) if ours and dataset else ())
+    ]
+
+
+def created_with(tuning: Tuning) -> dict[str, dict[str, str]]:
+    """Return the parts that `tuning` names, and the properties that the datasets of each are created with.
+
+    What holds at once is left to each run, since runs may differ in it and yet share the clone.
+    """
+    return {
+        part: {name: value for name, value in set_values(tuning.datasets[part]) if name not in AT_ONCE}
+        for part in PARTS
+        if part in tuning.datasets
+    }
+
+
+def tuned_in_runs(tuning: Tuning, parts: Parts) -> list[SettingCommand]:
+    """Return the commands that tune `parts` before a run, for a plan: what they were not created with."""
+    return [
+        PropertyValue(dataset=dataset, name=name, value=value).step
+        for part, datasets in parts.items()
+        for dataset in datasets
+        for name, value in set_values(tuning.datasets.get(part))
+        if name in AT_ONCE
+    ]
+
+
+def label_parts(asked: Sequence[TunedValue], part_of: Mapping[str, str]) -> list[TunedValue]:
+    """Return `asked` with the word for a part in place of each of its datasets, for a run's record."""
+    found: dict[tuple[str, str], TunedValue] = {}
+    for value in asked:
+        kind, _, rest = value.key.partition(".")
+        dataset, _, name = rest.rpartition(".")
+        if kind == "datasets" and dataset in part_of:
+            value = replace(value, key=f"{kind}.{part_of[dataset]}.{name}")
+        found.setdefault((value.key, value.was), value)
+    return list(found.values())
+
+
+def problems(
+    tuning: Tuning, has_devices: bool, has_dataset: bool, has_parts: bool
+) -> list[tuple[tuple[str, str], str]]:
+    """Return what is wrong with `@disk` and parts: at which key, and what.
+
+    The disk has such things or not; `has_parts`: the clone can put parts on datasets of their own.
+    """
+    found = []
+    if OWN_DISK in tuning.disks and not has_devices:
+        found.append((("disks", OWN_DISK), "no device of its disk is known: name them in disk.devices"))
+    if OWN_DISK in tuning.datasets and not has_dataset:
+        found.append((("datasets", OWN_DISK), "its disk has no dataset: only ZFS has one (disk.dataset)"))
+    for part in (part for part in PARTS if part in tuning.datasets):
+        if not has_parts:
+            what = (
+                "only a clone of the driver compose has it on a dataset of its own: name the dataset instead"
+            )
+        elif not has_dataset:
+            what = (
+                "its disk has no dataset: put the clone on ZFS (disk.dataset, or filesystem: zfs), or leave "
+                "it out"
+            )
+        else:
+            continue
+        found.append((("datasets", part), what))
+    return found
+
+
+def _over(own: Any, named: Any) -> Any:
+    if named is None:
+        return own
+    return own.model_copy(update=named.model_dump(exclude_none=True))

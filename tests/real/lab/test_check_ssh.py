@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from plimsoll.cli import main
 from plimsoll.lab.experiment import lock, probe
-from plimsoll.lab.tuning import journal
+from plimsoll.lab.tuning import apply
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
 from tests.support.sshd import Sshd
@@ -38,7 +38,7 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
     need(REPLAY)
     monkeypatch.setattr(probe, "PATH", str(tmp_path / "lab.lock"))
     monkeypatch.setattr(lock, "PATH", str(tmp_path / "lab.lock"))
-    monkeypatch.setattr(journal, "FOLDER", str(tmp_path / "tuning"))
+    monkeypatch.setattr(apply, "FOLDER", str(tmp_path / "tuning"))
     server = Sshd(tmp_path)
     yield server
     server.stop()

@@ -13,7 +13,7 @@ import pytest
 
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.tuning import JournalPlace, put_back
-from plimsoll.lab.tuning.settings import SCHEDULERS_OWN
+from plimsoll.lab.tuning.keys import SCHEDULERS_OWN
 from tests.support.paths import ROOT
 from tests.support.programs import need
 from tests.support.waiting import LONGEST_S

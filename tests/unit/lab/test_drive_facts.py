@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.lab.facts import read_again, read_facts, smart
-from plimsoll.lab.facts.model import DriveReading
-from plimsoll.lab.facts.parse import volume
-from plimsoll.lab.facts.read import disk_paths
+from plimsoll.lab.facts import read_facts, read_facts_after, smart
+from plimsoll.lab.facts.facts import disk_paths, parse_volume
+from plimsoll.lab.facts.smart import DriveReading
 from tests.support.fakemachine import FakeMachine
 from tests.support.paths import ROOT
 
@@ -159,7 +158,7 @@ VOLUMES = [
 
 @pytest.mark.parametrize(("text", "found"), [row[1:] for row in VOLUMES], ids=[row[0] for row in VOLUMES])
 def test_whether_a_file_system_discards(text: str, found: tuple[str, bool] | None) -> None:
-    read = volume(text)
+    read = parse_volume(text)
     assert (read and (read.type, read.discard)) == found
 
 
@@ -180,7 +179,7 @@ def test_drives_are_read_before_a_run_and_after_it() -> None:
     machine.answers["smartctl --json=o --all /dev/nvme0n1"] = json.dumps(
         _changed(CONSUMER_NVME, media_errors=2)
     )
-    facts = asyncio.run(read_again(machine, facts))
+    facts = asyncio.run(read_facts_after(machine, facts))
     nvme, virtual = facts.disks
     assert nvme.drive is not None
     assert nvme.drive.before is not None
@@ -196,7 +195,7 @@ def test_drives_are_read_before_a_run_and_after_it() -> None:
 def test_a_drive_that_went_away_during_a_run_has_no_second_reading() -> None:
     machine = FakeMachine(answers={"smartctl": json.dumps(PUBLISHED[WORN_SATA])})
     facts = asyncio.run(read_facts(machine, ["sda"]))
-    facts = asyncio.run(read_again(FakeMachine(), facts))
+    facts = asyncio.run(read_facts_after(FakeMachine(), facts))
     [disk] = facts.disks
     assert disk.drive is not None
     assert isinstance(disk.drive.before, DriveReading)

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.differences import Difference, difference_of
-from plimsoll.lab.facts import parse, read_facts
-from plimsoll.lab.facts.model import DatasetFacts, DiskFacts, HostFacts, PoolFacts
-from plimsoll.lab.facts.read import disk_paths
+from plimsoll.lab.facts import facts, read_facts
+from plimsoll.lab.facts.facts import DatasetFacts, DiskFacts, HostFacts, PoolFacts, disk_paths
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import (
     ARCSTATS,
@@ -37,7 +36,7 @@ CHOSEN = [
 
 @pytest.mark.parametrize(("text", "word"), [row[1:] for row in CHOSEN], ids=[row[0] for row in CHOSEN])
 def test_which_of_several_words_is_chosen(text: str | None, word: str | None) -> None:
-    assert parse.chosen(text) == word
+    assert facts.parse_chosen(text) == word
 
 
 LAYOUTS = [
@@ -57,7 +56,7 @@ LAYOUTS = [
     ("status", "layout", "devices"), [row[1:] for row in LAYOUTS], ids=[row[0] for row in LAYOUTS]
 )
 def test_how_a_pool_is_built(status: str, layout: tuple[str, ...], devices: int) -> None:
-    found = parse.pool_layout(status)
+    found = facts.pool_layout(status)
     assert found[0] == layout
     assert len(found[1]) == devices
 
@@ -184,12 +183,19 @@ def test_a_difference_has_both_sides() -> None:
 @given(st.binary())
 def test_no_bytes_crash_a_parser(data: bytes) -> None:
     text = data.decode("utf-8", "backslashreplace")
-    for read in (parse.line, parse.whole, parse.chosen, parse.cpu_model, parse.cpu_count, parse.ratio):
+    for read in (
+        facts.parse_line,
+        facts.parse_whole,
+        facts.parse_chosen,
+        facts.cpu_model,
+        facts.cpu_count,
+        facts.parse_ratio,
+    ):
         read(text)
-    parse.properties(text)
-    parse.pool_property(text, "ashift")
-    parse.pool_layout(text)
-    parse.pool_layout(f"NAME STATE\n{text}")
+    facts.parse_properties(text)
+    facts.pool_property(text, "ashift")
+    facts.pool_layout(text)
+    facts.pool_layout(f"NAME STATE\n{text}")
 
 
 @given(
@@ -198,6 +204,6 @@ def test_no_bytes_crash_a_parser(data: bytes) -> None:
     )
 )
 def test_no_order_of_lines_crashes_the_layout(lines: list[str]) -> None:
-    layout, devices = parse.pool_layout("\n".join(["\tNAME STATE", *lines]))
+    layout, devices = facts.pool_layout("\n".join(["\tNAME STATE", *lines]))
     assert len(layout) <= len(lines)
     assert len(devices) <= len(lines)

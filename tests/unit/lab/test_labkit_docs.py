@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from plimsoll.lab.observers import OBSERVERS, ObserverSettings
 from plimsoll.lab.observers.settings import FsyncProbeSettings, MariadbSettings, PhpSettings
 from plimsoll.lab.tuning import Tuning
-from plimsoll.lab.tuning.settings import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
+from plimsoll.lab.tuning.keys import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
 from tests.support.paths import DOCS
 
 NAMES = [observer.name for observer in OBSERVERS]

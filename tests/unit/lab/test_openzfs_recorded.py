@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.facts import parse
+from plimsoll.lab.facts import facts
 from plimsoll.lab.observers import arcstats, zpool
 from plimsoll.lab.saturators.scrub import SCAN, percent_done
 from plimsoll.lab.saturators.send import discard_command
@@ -88,7 +88,7 @@ def test_the_cache_s_figures_are_there_by_the_names_that_columns_use(recorded: P
     ],
 )
 def test_the_layout_of_a_pool_is_read(recorded: Path, name: str, layout: tuple[str, ...]) -> None:
-    assert parse.pool_layout(text(recorded, name))[0] == layout
+    assert facts.pool_layout(text(recorded, name))[0] == layout
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,6 @@ def test_a_scan_that_is_under_way_is_seen(recorded: Path, name: str, under_way: 
 
 def test_properties_are_read(recorded: Path) -> None:
     rows = {line.split("\t")[1]: line.split("\t")[2] for line in text(recorded, "zfs-get").splitlines()}
-    assert {*parse.PROPERTIES} <= set(rows)
-    assert parse.ratio(rows["compressratio"]) is not None
-    assert f"zfs-kmod-{parse.line(text(recorded, 'version-file'))}\n" in text(recorded, "zfs-version")
+    assert {*facts.PROPERTIES} <= set(rows)
+    assert facts.parse_ratio(rows["compressratio"]) is not None
+    assert f"zfs-kmod-{facts.parse_line(text(recorded, 'version-file'))}\n" in text(recorded, "zfs-version")

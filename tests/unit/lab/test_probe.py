@@ -16,7 +16,7 @@ from plimsoll.lab.experiment.probe_here import flag_problems, reading_words
 from plimsoll.lab.experiment.replay_options import ReplayOptions
 from plimsoll.lab.experiment.scenario_kinds import logs_in
 from plimsoll.lab.machine import Done, LocalMachine
-from plimsoll.lab.tuning import journal
+from plimsoll.lab.tuning import apply
 from plimsoll.scenarios import list_scenarios
 from tests.support.paths import ROOT
 
@@ -127,7 +127,7 @@ def test_what_is_the_same_for_many_variants_is_asked_and_told_once(
 
 
 def test_a_journal_of_a_killed_experiment_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "FOLDER", str(tmp_path / "tuning"))
+    monkeypatch.setattr(apply, "FOLDER", str(tmp_path / "tuning"))
     monkeypatch.setattr(probe, "PATH", str(tmp_path / "nobody's.lock"))
     (tmp_path / "tuning").mkdir()
     swappiness = {"kind": "vm", "name": "swappiness", "value": "60"}

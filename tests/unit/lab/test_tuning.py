@@ -8,19 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from plimsoll.lab.tuning import Tuning, TuningError, plan
-from plimsoll.lab.tuning.apply import planned
-from plimsoll.lab.tuning.own_disk import (
+from plimsoll.lab.tuning import Tuning
+from plimsoll.lab.tuning.apply import plan_for_host
+from plimsoll.lab.tuning.keys import SCHEDULERS_OWN, PropertyValue, QueueValue, Value
+from plimsoll.lab.tuning.plan import (
+    TunedValue,
+    TuningError,
+    asked_values,
     created_with,
-    in_words,
-    resolved,
+    drop_own,
+    label_parts,
+    plan_tuning,
+    resolve_own,
     still_to_be_made,
+    touched_values,
     tuned_in_runs,
-    without,
 )
-from plimsoll.lab.tuning.plan import TunedValue, touched, wanted
-from plimsoll.lab.tuning.settings import SCHEDULERS_OWN
-from plimsoll.lab.tuning.values import PropertyValue, QueueValue, Value
 from tests.support.tunedhost import host_to_tune
 
 BACK = [
@@ -128,7 +131,7 @@ PLANS = [
 def test_what_is_set_and_what_is_put_back(
     given_: dict[str, object], set_: list[str], back: list[str]
 ) -> None:
-    found = asyncio.run(planned(host_to_tune(), Tuning.model_validate(given_)))
+    found = asyncio.run(plan_for_host(host_to_tune(), Tuning.model_validate(given_)))
     assert [f"{value.key}={value.value}" for value in found.apply] == set_
     assert [f"{value.key}={value.value}" for value in found.put_back] == back
 
@@ -179,7 +182,7 @@ def test_a_property_that_is_right_by_inheriting_what_changes_is_set() -> None:
             PropertyValue(dataset="tank/db", name="sync", value="standard", source="inherited"),
         )
     }
-    found = plan(now, tuning)
+    found = plan_tuning(now, tuning)
     assert [step.command[-1] for step in found.apply_steps] == ["tank", "tank/db"]
     assert found.put_back_steps[1].command == ("zfs", "inherit", "sync", "tank/db")
 
@@ -189,7 +192,7 @@ def test_all_that_a_host_has_not_is_said_at_once() -> None:
         {"disks": {"sdz": {"nr_requests": 1}}, "datasets": {"tank/site": {"logbias": "latency"}}}
     )
     with pytest.raises(TuningError) as caught:
-        asyncio.run(planned(host_to_tune(), tuning))
+        asyncio.run(plan_for_host(host_to_tune(), tuning))
     assert str(caught.value).splitlines() == [
         "disks.sdz: this host has no disk sdz: lsblk -d names those that there are",
         "datasets.tank/site.logbias: this host has no such setting; leave it out",
@@ -252,8 +255,8 @@ def test_no_name_leads_out_of_its_folder(name: str) -> None:
 
 def test_what_changes_along_is_read_too() -> None:
     tuning = Tuning.model_validate({"disks": {"sda": {"scheduler": "none"}}, "vm": {"dirty_ratio": 5}})
-    assert [value.key for value in wanted(tuning)] == ["disks.sda.scheduler", "vm.dirty_ratio"]
-    assert {value.key for value in touched(tuning)} == {
+    assert [value.key for value in asked_values(tuning)] == ["disks.sda.scheduler", "vm.dirty_ratio"]
+    assert {value.key for value in touched_values(tuning)} == {
         *("disks.sda.scheduler", "disks.sda.nr_requests", "disks.sda.wbt_lat_usec"),
         *(f"disks.sda.{name}" for name in SCHEDULERS_OWN),
         *("vm.dirty_ratio", "vm.dirty_bytes"),
@@ -285,7 +288,7 @@ def test_what_is_missing_is_called_by_what_it_is(
     what: str, tuning: dict[str, object], said: list[str]
 ) -> None:
     with pytest.raises(TuningError) as caught:
-        asyncio.run(planned(host_to_tune(), Tuning.model_validate(tuning)))
+        asyncio.run(plan_for_host(host_to_tune(), Tuning.model_validate(tuning)))
     lines = str(caught.value).splitlines()
     assert len(lines) == len(said), what
     assert all(line.startswith(part) for line, part in zip(lines, said, strict=True)), lines
@@ -298,15 +301,15 @@ def test_the_own_disk_gets_its_names() -> None:
             "datasets": {"@disk": {"recordsize": "16K"}},
         }
     )
-    found = resolved(tuning, ["sda", "sdb"], "tank/lab", {})
-    assert [f"{value.key}={value.value}" for value in wanted(found)] == [
+    found = resolve_own(tuning, ["sda", "sdb"], "tank/lab", {})
+    assert [f"{value.key}={value.value}" for value in asked_values(found)] == [
         "disks.sda.nr_requests=8",
         "disks.sda.nomerges=1",
         "disks.sdb.nr_requests=4",
         "disks.sdb.nomerges=1",
         "datasets.tank/lab.recordsize=16384",
     ]
-    assert [value.key for value in wanted(without(tuning))] == ["disks.sda.nr_requests"]
+    assert [value.key for value in asked_values(drop_own(tuning))] == ["disks.sda.nr_requests"]
 
 
 def test_a_disk_that_is_not_made_is_shown_as_what_it_will_be() -> None:
@@ -335,8 +338,8 @@ def test_parts_of_a_clone_are_created_with_what_is_kept_and_tuned_in_runs_with_w
         "@database": {"compression": "lz4", "recordsize": "16384"},
         "@web": {"recordsize": "1048576"},
     }
-    before = resolved(tuning, [], "tank", {})
-    assert [value.key for value in wanted(before)] == [
+    before = resolve_own(tuning, [], "tank", {})
+    assert [value.key for value in asked_values(before)] == [
         "datasets.tank/x/static.recordsize",
         "datasets.tank.atime",
     ], "while the clone is made, none of its datasets is there to be tuned"
@@ -345,7 +348,9 @@ def test_parts_of_a_clone_are_created_with_what_is_kept_and_tuned_in_runs_with_w
         ("sync=disabled", "tank/x/wordpress"),
         ("sync=disabled", "tank/x/static"),
     ]
-    found = [f"{value.key}={value.value}" for value in wanted(resolved(tuning, [], "tank", DATASETS))]
+    found = [
+        f"{value.key}={value.value}" for value in asked_values(resolve_own(tuning, [], "tank", DATASETS))
+    ]
     assert set(found) == {
         "datasets.tank.atime=off",
         "datasets.tank/x/mysql.compression=lz4",
@@ -359,8 +364,8 @@ def test_parts_of_a_clone_are_created_with_what_is_kept_and_tuned_in_runs_with_w
     assert created_with(Tuning.model_validate({"datasets": {"@web": {}}})) == {"@web": {}}, (
         "a dataset, untuned"
     )
-    assert wanted(without(tuning)) == wanted(
-        without(Tuning.model_validate({"datasets": {"tank/x/static": said["tank/x/static"]}}))
+    assert asked_values(drop_own(tuning)) == asked_values(
+        drop_own(Tuning.model_validate({"datasets": {"tank/x/static": said["tank/x/static"]}}))
     )
 
 
@@ -373,7 +378,7 @@ def test_a_record_says_parts_by_their_word_once() -> None:
         TunedValue("datasets.tank/x/wordpress.recordsize", "65536", "65536"),
         TunedValue("datasets.tank/x/static.recordsize", "65536", "65536"),
     ]
-    assert in_words(asked, part_of) == [
+    assert label_parts(asked, part_of) == [
         *asked[:2],
         TunedValue("datasets.@database.logbias", "latency", "throughput"),
         TunedValue("datasets.@web.recordsize", "65536", "65536"),

@@ -9,17 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.tuning import JournalPlace, Tuning, TuningError, apply, put_back, put_back_all
-from plimsoll.lab.tuning.apply import planned
-from plimsoll.lab.tuning.journal import (
+from plimsoll.lab.tuning import JournalPlace, Tuning, apply_tuning, put_back, put_back_all
+from plimsoll.lab.tuning.apply import (
     TuningJournal,
     journals_on,
     parse_journal,
+    plan_for_host,
     read_journal,
     remove_journal,
     write_journal,
 )
-from plimsoll.lab.tuning.values import PropertyValue, VmValue, ZfsValue
+from plimsoll.lab.tuning.keys import PropertyValue, VmValue, ZfsValue
+from plimsoll.lab.tuning.plan import TuningError
 from tests.support.tunedhost import PARAMETERS, PLACE, QUEUE, TunedHost, host_to_tune
 
 FULL = {
@@ -34,7 +35,7 @@ FULL = {
 def test_a_tuning_is_applied_and_put_back() -> None:
     async def run() -> tuple[TunedHost, list[str], list[str]]:
         host = host_to_tune()
-        await apply(host, Tuning.model_validate(FULL), PLACE)
+        await apply_tuning(host, Tuning.model_validate(FULL), PLACE)
         applied = host.changes
         host.ran.clear()
         await put_back(host, PLACE)
@@ -73,13 +74,13 @@ def test_the_journal_is_there_before_anything_changes_and_no_second_one_replaces
         return False
 
     host.refuses = look
-    asyncio.run(apply(host, Tuning.model_validate(FULL), PLACE))
+    asyncio.run(apply_tuning(host, Tuning.model_validate(FULL), PLACE))
     assert seen
     assert all(seen)
     kept = host.files[PLACE.path]
     other = Tuning.model_validate({"vm": {"swappiness": 1}})
     with pytest.raises(TuningError, match="an earlier tuning was not put back"):
-        asyncio.run(apply(host, other, PLACE))
+        asyncio.run(apply_tuning(host, other, PLACE))
     assert host.files[PLACE.path] == kept
     assert host.files["/proc/sys/vm/swappiness"] == "60\n"
 
@@ -90,7 +91,7 @@ def test_a_setting_that_is_refused_puts_all_back() -> None:
     with pytest.raises(
         TuningError, match=r"^transparent_hugepage: cannot be set to never, so nothing was changed"
     ):
-        asyncio.run(apply(host, Tuning.model_validate(FULL), PLACE))
+        asyncio.run(apply_tuning(host, Tuning.model_validate(FULL), PLACE))
     assert host.files[f"{QUEUE}/scheduler"] == "mq-deadline\n"
     assert PLACE.path not in host.files
 
@@ -98,7 +99,7 @@ def test_a_setting_that_is_refused_puts_all_back() -> None:
 def test_a_crash_at_any_step_can_be_undone() -> None:
     """The journal alone is enough, wherever the program died."""
     tuning = Tuning.model_validate(FULL)
-    whole = asyncio.run(planned(host_to_tune(), tuning))
+    whole = asyncio.run(plan_for_host(host_to_tune(), tuning))
     for died_after in range(len(whole.apply) + 1):
         host = host_to_tune()
         before = dict(host.files)
@@ -113,7 +114,7 @@ def test_a_crash_at_any_step_can_be_undone() -> None:
 
 def test_what_went_away_is_no_problem_and_what_fails_keeps_the_journal() -> None:
     host = host_to_tune()
-    asyncio.run(apply(host, Tuning.model_validate(FULL), PLACE))
+    asyncio.run(apply_tuning(host, Tuning.model_validate(FULL), PLACE))
     del host.files[f"{QUEUE}/scheduler"], host.files[f"{QUEUE}/read_ahead_kb"]
     host.refuses = lambda command, stdin: stdin == b"madvise\n"
     with pytest.raises(TuningError) as caught:
@@ -130,7 +131,7 @@ def test_what_went_away_is_no_problem_and_what_fails_keeps_the_journal() -> None
 
 def test_whoever_uses_the_machine_next_finds_a_tuning_and_says_whose_it_was() -> None:
     host, said = host_to_tune(), list[str]()
-    asyncio.run(apply(host, Tuning.model_validate({"vm": {"swappiness": 1}}), PLACE))
+    asyncio.run(apply_tuning(host, Tuning.model_validate({"vm": {"swappiness": 1}}), PLACE))
     host.files["/var/lib/plimsoll/tuning/notes.json"] = "somebody's own"
     asyncio.run(put_back_all(host, said.append))
     assert said == [
@@ -205,21 +206,21 @@ def test_a_journal_that_cannot_be_written_leaves_all_as_it_was() -> None:
     host = host_to_tune()
     host.refuses = lambda command, stdin: command[-1] == PLACE.path and stdin is not None
     with pytest.raises(TuningError, match="Read-only file system; nothing was tuned"):
-        asyncio.run(apply(host, Tuning.model_validate(FULL), PLACE))
+        asyncio.run(apply_tuning(host, Tuning.model_validate(FULL), PLACE))
     assert host.changes == []
 
 
 def test_nothing_is_done_where_nothing_is_wanted() -> None:
     host = host_to_tune()
     before = dict(host.files)
-    asyncio.run(apply(host, Tuning(), PLACE))
+    asyncio.run(apply_tuning(host, Tuning(), PLACE))
     assert host.changes == []
     assert host.files == before
 
 
 def test_what_was_asked_for_is_told_with_what_was_there_also_where_nothing_changes() -> None:
     tuning = Tuning.model_validate({"vm": {"swappiness": 60, "dirty_bytes": "64M"}})
-    done = asyncio.run(apply(host_to_tune(), tuning, PLACE))
+    done = asyncio.run(apply_tuning(host_to_tune(), tuning, PLACE))
     assert [(value.key, value.was, value.set) for value in done.asked] == [
         ("vm.swappiness", "60", "60"),
         ("vm.dirty_bytes", "0", "67108864"),
@@ -228,7 +229,7 @@ def test_what_was_asked_for_is_told_with_what_was_there_also_where_nothing_chang
 
 def test_the_journal_on_a_real_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very scripts, by a real shell: written whole, once, listed, read, removed."""
-    monkeypatch.setattr("plimsoll.lab.tuning.journal.FOLDER", str(tmp_path / "tuning"))
+    monkeypatch.setattr("plimsoll.lab.tuning.apply.FOLDER", str(tmp_path / "tuning"))
     value = VmValue(name="swappiness", value="60")
 
     async def run() -> None:

@@ -8,7 +8,7 @@ from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.experiment.factors.settings import EVERY, Value
 from plimsoll.lab.experiment.together.members import full_name
 from plimsoll.lab.names import OWN_DISK, PARTS
-from plimsoll.lab.tuning.settings import AT_ONCE
+from plimsoll.lab.tuning.keys import AT_ONCE
 
 if TYPE_CHECKING:
     from plimsoll.lab.experiment.settings import Backend

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from plimsoll.lab.clones.registry import DRIVERS
 from plimsoll.lab.hosts import Name
 from plimsoll.lab.names import StrictModel
-from plimsoll.lab.tuning.settings import DatasetTuning, DiskTuning, Tuning, VmTuning, ZfsTuning
+from plimsoll.lab.tuning.keys import DatasetTuning, DiskTuning, Tuning, VmTuning, ZfsTuning
 
 BACKEND = "backend"  # the factor that there is without saying so
 EVERY = "*"  # in a key: each disk, or each dataset, of the backend
