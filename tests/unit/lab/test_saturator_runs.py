@@ -147,8 +147,8 @@ def test_the_last_throughput_is_over_the_time_since_the_line_before_it() -> None
 
 
 def test_reports_that_are_overdue_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.lab.saturators.make_saturator._PERIOD_NS", 20_000_000)
-    monkeypatch.setattr("plimsoll.lab.saturators.make_saturator._SHORTEST_NS", 5_000_000)
+    monkeypatch.setattr("plimsoll.lab.saturators.saturator._PERIOD_NS", 20_000_000)
+    monkeypatch.setattr("plimsoll.lab.saturators.saturator._SHORTEST_NS", 5_000_000)
     reported_ns: list[int] = []
 
     def note(event: dict[str, Any]) -> None:
