@@ -125,7 +125,8 @@ def _owner(module: str, names: list[str]) -> str:
 def _docstring(name: str) -> str:
     """Return the first paragraph of a package's or module's docstring."""
     place = ROOT / name.replace(".", "/")
-    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    module = place.with_suffix(".py")  # a folder beside it is what Python left of a former package
+    path = module if module.is_file() else place / "__init__.py"
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return " ".join(text.partition("\n\n")[0].split())
 
