@@ -7,7 +7,7 @@ from pydantic import Field
 
 from plimsoll.common.validation import Location
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
-from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
+from plimsoll.lab.fileio.precondition import PreconditionSettings
 from plimsoll.lab.names import LabName, explained_in
 
 if TYPE_CHECKING:

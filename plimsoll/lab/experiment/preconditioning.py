@@ -21,8 +21,8 @@ from plimsoll.lab.experiment.rig import Rig, StepGroup
 from plimsoll.lab.experiment.rounds import is_over, judged, keep, read_rounds
 from plimsoll.lab.experiment.settings import Backend, Lab
 from plimsoll.lab.experiment.transcript import RecordedMachine
-from plimsoll.lab.fileio.precondition import fio
-from plimsoll.lab.fileio.precondition.filling import Filling, check_size, filling_bytes, numbers
+from plimsoll.lab.fileio import precondition
+from plimsoll.lab.fileio.precondition import Filling, check_size, filling_bytes, numbers
 from plimsoll.lab.machine import Machine
 from plimsoll.rundir.volumes import VolumeRound, last_filling
 
@@ -82,7 +82,7 @@ class Preconditioning:
         while not is_over(rounds, wanted):
             number = rounds[-1].round + 1
             self._step(rig, "round", f"round {number} of at most {wanted.most_rounds}")
-            command = fio.overwrite(filling.folder, rounds[0].bytes, filling.direct, wanted)
+            command = precondition.overwrite(filling.folder, rounds[0].bytes, filling.direct, wanted)
             found = await _ran(machine, command, wanted.round_s + _END_S)
             said = {"p999_ms": found.p999_ms, **judged(rounds, found.iops)}
             one = self._line(rig, wanted, rounds[0].filling, number, found, iops=found.iops, **said)
@@ -103,14 +103,22 @@ class Preconditioning:
         self._say(f"{rig.name}: filling its volume to {wanted.fill_percent} %: {size_bytes >> 20} MiB ...")
         self._step(rig, "filling", f"filling the volume to {wanted.fill_percent} %")
         machine = RecordedMachine(rig.machine, rig.tell)
-        found = await _ran(machine, fio.fill(filling.folder, size_bytes, filling.direct), wanted.longest_s)
+        found = await _ran(
+            machine, precondition.fill(filling.folder, size_bytes, filling.direct), wanted.longest_s
+        )
         one = self._line(rig, wanted, uuid.uuid4().hex, 0, found)
         keep(self._folder.rounds, one)
         await rig.do([StepGroup("note the filling", (filling.mark(one.filling),))])
         return one
 
     def _line(
-        self, rig: Rig, wanted: Precondition, filling: str, number: int, found: fio.Written, **more: Any
+        self,
+        rig: Rig,
+        wanted: Precondition,
+        filling: str,
+        number: int,
+        found: precondition.Written,
+        **more: Any,
     ) -> VolumeRound:
         return VolumeRound(
             volume=rig.name,
@@ -150,12 +158,12 @@ def planned_words(filling: Filling, wanted: Precondition) -> tuple[list[str], li
     """Return the commands of the filling and of a round, of a size that only the run will know. Pure."""
     size: Any = "${filling_bytes}"
     return (
-        fio.fill(filling.folder, size, filling.direct),
-        fio.overwrite(filling.folder, size, filling.direct, wanted),
+        precondition.fill(filling.folder, size, filling.direct),
+        precondition.overwrite(filling.folder, size, filling.direct, wanted),
     )
 
 
-async def _ran(machine: Machine, command: list[str], longest_s: float) -> fio.Written:
+async def _ran(machine: Machine, command: list[str], longest_s: float) -> precondition.Written:
     begun_s = time.monotonic()
     done = await machine.run(command, timeout_s=longest_s, check=False)
     if done.status == 127:
@@ -166,7 +174,7 @@ async def _ran(machine: Machine, command: list[str], longest_s: float) -> fio.Wr
         )
         raise LabError(f"{machine.name}: fio ended with status {done.status}: {why or 'it gave no reason'}")
     # What counts against longest_s is all of the time: fio does not count the fsync at the end.
-    return replace(fio.written(done.out), seconds=round(time.monotonic() - begun_s, 3))
+    return replace(precondition.written(done.out), seconds=round(time.monotonic() - begun_s, 3))
 
 
 async def _numbers(machine: Machine, command: list[str]) -> list[int]:

@@ -9,7 +9,7 @@ from plimsoll.common.units import listed
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.rig import Rig, StepGroup
-from plimsoll.lab.fileio.precondition.filling import numbers
+from plimsoll.lab.fileio.precondition import numbers
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Room
 

@@ -14,7 +14,7 @@ from plimsoll.lab.disks.registry import kind_of
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.settings import Backend, Lab
 from plimsoll.lab.experiment.transcript import RecordedMachine, changes_settings
-from plimsoll.lab.fileio.precondition.filling import Filling
+from plimsoll.lab.fileio.precondition import Filling
 from plimsoll.lab.fileio.volume import VolumeFiles
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import Probed, ProbePlace

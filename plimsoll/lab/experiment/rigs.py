@@ -9,7 +9,7 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.rig import OnStep, Rig, Saturated
 from plimsoll.lab.experiment.settings import LOCAL, Backend, Lab
-from plimsoll.lab.fileio.precondition.filling import Filling
+from plimsoll.lab.fileio.precondition import Filling
 from plimsoll.lab.fileio.volume import VolumeFiles
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.lab.experiment.files import append_line, read_lines
-from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
-from plimsoll.lab.fileio.precondition.steady import steadiness
+from plimsoll.lab.fileio.precondition import PreconditionSettings, steadiness
 from plimsoll.rundir.volumes import VolumeRound, round_of
 
 

@@ -24,7 +24,7 @@ from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.volume_choice import left_out
-from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
+from plimsoll.lab.fileio.precondition import PreconditionSettings
 from plimsoll.rundir.volumes import VolumeRound, last_filling
 from tests.support.paths import DOCS
 from tests.support.scripted_machine import ScriptedMachine

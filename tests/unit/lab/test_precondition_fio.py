@@ -5,10 +5,8 @@ import json
 import pytest
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.fileio.precondition import fio
-from plimsoll.lab.fileio.precondition.filling import check_size, filling_bytes
-from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
-from plimsoll.lab.fileio.precondition.steady import steadiness
+from plimsoll.lab.fileio import precondition
+from plimsoll.lab.fileio.precondition import PreconditionSettings, check_size, filling_bytes, steadiness
 
 GIB = 1 << 30
 
@@ -70,9 +68,9 @@ def answer(iops: float = 1000.0, io_bytes: int = 64 << 20, error: int = 0) -> st
 
 
 def test_what_fio_prints_is_read_also_after_its_notes() -> None:
-    wanted = fio.Written(64 << 20, 60.001, 1000.0, 3.91, 12.346)
-    assert fio.written(answer()) == wanted
-    assert fio.written("fio: this platform does not support {x}\n" + answer()) == wanted
+    wanted = precondition.Written(64 << 20, 60.001, 1000.0, 3.91, 12.346)
+    assert precondition.written(answer()) == wanted
+    assert precondition.written("fio: this platform does not support {x}\n" + answer()) == wanted
 
 
 DAMAGED = [
@@ -88,16 +86,16 @@ DAMAGED = [
 @pytest.mark.parametrize("output", [row[1] for row in DAMAGED], ids=[row[0] for row in DAMAGED])
 def test_what_is_no_result_of_fio_is_told(output: str) -> None:
     with pytest.raises(LabError, match="cannot parse what fio prints"):
-        fio.written(output)
+        precondition.written(output)
 
 
 def test_an_error_within_fio_is_one() -> None:
     with pytest.raises(LabError, match="fio ended with error 28"):
-        fio.written(answer(error=28))
+        precondition.written(answer(error=28))
 
 
 def test_no_path_is_told_to_fio_and_a_round_makes_no_file() -> None:
-    words = fio.overwrite("/a:b", GIB, True, PreconditionSettings())
+    words = precondition.overwrite("/a:b", GIB, True, PreconditionSettings())
     assert words[:3] == ["env", "--chdir=/a:b", "fio"]
     assert "--filename=data" in words and "--allow_file_create=0" in words
-    assert "--direct=0" in fio.fill("/a", GIB, False)
+    assert "--direct=0" in precondition.fill("/a", GIB, False)

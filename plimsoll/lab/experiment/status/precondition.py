@@ -7,8 +7,7 @@ from plimsoll.lab.experiment.rounds import is_over
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.status.forecast import Plan
 from plimsoll.lab.experiment.status.model import PreconditionedVolumes
-from plimsoll.lab.fileio.precondition.settings import PreconditionSettings
-from plimsoll.lab.fileio.precondition.steady import WINDOW
+from plimsoll.lab.fileio.precondition import WINDOW, PreconditionSettings
 from plimsoll.rundir.volumes import VolumeRound, last_filling
 
 FILL_BYTES_PER_S = 200e6  # a guess
