@@ -13,9 +13,9 @@ import pytest
 
 from plimsoll.lab.clones.containers import containers
 from plimsoll.lab.clones.sitedata import SiteData
+from plimsoll.lab.disks import make_disk
 from plimsoll.lab.disks.disk import Disk
-from plimsoll.lab.disks.emulated_settings import EmulatedDisk
-from plimsoll.lab.disks.registry import disk
+from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.steps.runner import StepRunner
@@ -52,7 +52,7 @@ def emulated(filesystem: str, work: Path, size: str = "512M", **limits: Any) -> 
     settings = EmulatedDisk.model_validate(
         {"kind": "emulated", "filesystem": filesystem, "size_bytes": size, **limits}
     )
-    return disk(settings, LABEL, filesystem, str(work))
+    return make_disk(settings, LABEL, filesystem, str(work))
 
 
 @asynccontextmanager

@@ -10,9 +10,8 @@ from pydantic import Field
 
 from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
 from plimsoll.lab.clones.registry import DRIVERS
-from plimsoll.lab.disks.disk import DiskKind, DiskSettings
-from plimsoll.lab.disks.place import DataLocation, Place
-from plimsoll.lab.disks.registry import DISKS
+from plimsoll.lab.disks import DISKS
+from plimsoll.lab.disks.disk import DataLocation, DiskKind, DiskSettings, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.counters import Reading, gauge
 from plimsoll.lab.observers.observer import file_observer

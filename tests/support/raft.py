@@ -10,7 +10,7 @@ from pydantic import Field
 
 from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
 from plimsoll.lab.clones.registry import DRIVERS
-from plimsoll.lab.disks.place import DataLocation, Place
+from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Remains, Serve, Step
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from plimsoll.lab.clones.golden import Golden, SiteSettings
-from plimsoll.lab.disks.place import DataLocation, Place
+from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.runner import Api

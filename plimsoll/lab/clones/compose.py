@@ -11,9 +11,8 @@ from plimsoll.lab.clones.containers import containers
 from plimsoll.lab.clones.golden import FREE_PORT, Golden
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.clones.sitescripts import site_down, site_up
-from plimsoll.lab.disks.disk import PlainFolder
+from plimsoll.lab.disks.disk import DataLocation, Place, PlainFolder
 from plimsoll.lab.disks.limits import join_containers
-from plimsoll.lab.disks.place import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import explained_in
 from plimsoll.lab.steps.step import Command, Look, Remains, Serve, Step, fill, is_file, port_is_free

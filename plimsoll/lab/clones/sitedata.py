@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from plimsoll.lab.disks.place import DataLocation, Place
+from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import DATABASE, WEB
 from plimsoll.lab.steps.step import Command, Remains, Room, Step

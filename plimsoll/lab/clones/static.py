@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Remains, Serve, Step, no_reference
 from plimsoll.scenarios.running.settings import BaseUrl, HostPort

@@ -1,23 +1,100 @@
 """Disk `emulated`, made of a file: a loop device, slowed down if wanted, with a file system or a pool on it.
 
 A limited disk is a loop device on a loop device. The lower one has the limits; what waits for it is seen
-at the upper one, so that the kernel counts that disk's delays as it counts those of any other.
+at the upper one, so that the kernel counts that disk's delays as it counts those of any other. A pool is of
+the kernel's ZFS where the machine has it, else of Debian's zfs-fuse.
 """
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from plimsoll.lab.disks import zfs
-from plimsoll.lab.disks.discovery import find
-from plimsoll.lab.disks.disk import DiskKind
-from plimsoll.lab.disks.emulated_settings import DiskSpeed, EmulatedDisk
-from plimsoll.lab.disks.folder import COLD
-from plimsoll.lab.disks.limits import CAN_LIMIT, find_group, set_limits
-from plimsoll.lab.disks.place import Place
-from plimsoll.lab.disks.removal import MARK, destroy_pool, detach, end_shared, remove_files, unmount
+from pydantic import Field, model_validator
+
+from plimsoll.common.units import Size, significant
+from plimsoll.lab.disks.caches import COLD
+from plimsoll.lab.disks.disk import DiskKind, DiskSettings, Place
+from plimsoll.lab.disks.limits import CAN_LIMIT, DiskSpeed, find_group, set_limits
+from plimsoll.lab.disks.removal import (
+    MARK,
+    UNMOUNT_COPIES,
+    destroy_pool,
+    detach,
+    end_shared,
+    find_disk,
+    remove_files,
+    unmount,
+)
 from plimsoll.lab.machine import Machine
+from plimsoll.lab.names import Compression, RecordSize
 from plimsoll.lab.steps.step import Command, Look, Remains, Room, Step
 
+_SMALLEST_BYTES = 512 << 20  # XFS wants 300 MiB
 _MOST_S = 600.0
+# Links $2 to the device $1, or to the partition that the kernel's ZFS made of it.
+LINK = r"""ln -sfn "$(test -e "$1p1" && echo "$1p1" || echo "$1")" "$2" """
+
+LIKE = {
+    "rotating": DiskSpeed(bytes_per_s=120_000_000, operations_per_s=200),
+    "sata-ssd": DiskSpeed(bytes_per_s=500_000_000, operations_per_s=20_000),
+    "nvme-ssd": DiskSpeed(),
+}
+
+
+class EmulatedDisk(DiskSettings):
+    """A disk made of a file: a loop device with limits, and a file system or pool on it."""
+
+    kind: Literal["emulated"] = Field(description="`emulated`: a slow disk made from a file.")
+    filesystem: Literal["ext4", "xfs", "btrfs", "zfs"] = Field(
+        description="File system: ext4, xfs, btrfs or zfs."
+    )
+    size_bytes: Annotated[Size, Field(ge=_SMALLEST_BYTES)] = Field(
+        description="Size of the disk: 8G. Its file grows as the disk fills up."
+    )
+    like: Literal["rotating", "sata-ssd", "nvme-ssd"] | None = Field(
+        None, description="Kind of disk whose limits apply: rotating, sata-ssd, or nvme-ssd, which has none."
+    )
+    bytes_per_s: Annotated[Size, Field(ge=1 << 16)] | None = Field(
+        None,
+        description="Your own limit in bytes a second, for reads and writes each: 50M. Not together "
+        "with like.",
+    )
+    operations_per_s: int | None = Field(
+        None,
+        ge=10,
+        le=10_000_000,
+        description="Your own limit in operations a second, for reads and writes each: 400. Not together "
+        "with like.",
+    )
+    recordsize: RecordSize | None = Field(None, description="zfs: size of a file's largest block: 16K.")
+    compression: Compression | None = Field(None, description="zfs: lz4, gzip, off, …; zfs-fuse has no lz4.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "EmulatedDisk":
+        if self.filesystem != "zfs" and (self.recordsize or self.compression):
+            raise ValueError("recordsize and compression: only zfs has these; leave them out")
+        if self.like and (self.bytes_per_s or self.operations_per_s):
+            raise ValueError("like and limits of your own: give one or the other")
+        return self
+
+    @property
+    def limits(self) -> DiskSpeed:
+        """The limits of this disk: its own, or those of the disk that it is `like`."""
+        own = DiskSpeed(bytes_per_s=self.bytes_per_s, operations_per_s=self.operations_per_s)
+        return LIKE[self.like] if self.like else own
+
+    @property
+    def words(self) -> str:
+        """A description of the emulated disk, for the report."""
+        parts = [f"{self.filesystem} on a loop device"]
+        if self.limits.bytes_per_s:
+            parts.append(f"{significant(self.limits.bytes_per_s / 1e6)} MB/s")
+        if self.limits.operations_per_s:
+            parts.append(f"{self.limits.operations_per_s} operations/s")
+        return ", ".join([*parts, *([] if self.limits else ["no limit"])]) + (
+            f" (like {self.like})" if self.like else ""
+        )
+
+
 _MKFS = {
     # Nothing is left to be written in the background, while something is measured.
     "ext4": ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
@@ -51,7 +128,7 @@ class Emulated:
             devices=("${disk_device}",),
             emulated=self.settings.words,
             size_bytes=self.settings.size_bytes,
-            cold=(COLD[0], *(zfs.import_anew(self.name, self.folder) if is_zfs else ()), COLD[1]),
+            cold=(COLD[0], *(import_anew(self.name, self.folder) if is_zfs else ()), COLD[1]),
             limit=tuple(self.limit()),
             unlimit=(set_limits(DiskSpeed(), "${disk_number}", "lift the disk's limits"),) if limits else (),
             group="${disk_group}" if limits else None,
@@ -60,7 +137,7 @@ class Emulated:
     def create(self) -> list[Step]:
         """Make the file, the loop device, the file system, and mount it. It is fast as yet."""
         is_zfs = self.settings.filesystem == "zfs"
-        make = zfs.make_pool(self.settings, self.name, self.folder) if is_zfs else self._make_filesystem()
+        make = make_pool(self.settings, self.name, self.folder) if is_zfs else self._make_filesystem()
         return [
             *self._make_file(),
             *([find_group(self.settings.filesystem)] if self.settings.limits else []),
@@ -78,7 +155,7 @@ class Emulated:
             set_limits(self.settings.limits, "${disk_number}", f"make the disk slow: {self.settings.words}"),
         ]
         if self.settings.filesystem == "zfs":
-            words = ("sh", "-c", zfs.JOIN_DAEMON, "sh", self._daemon, "${disk_group}")
+            words = ("sh", "-c", JOIN_DAEMON, "sh", self._daemon, "${disk_group}")
             steps.append(Command("put zfs-fuse under these limits if it serves the pool", words))
         return steps
 
@@ -100,14 +177,14 @@ class Emulated:
 
     async def find(self, machine: Machine) -> list[Remains]:
         """Look for the pool, mounts, loop devices, files and the daemon."""
-        return await find(machine, self.name, self.backend, self.work)
+        return await find_disk(machine, self.name, self.backend, self.work)
 
     @property
     def _daemon(self) -> str:
         return f"{self.work}/zfs-fuse.pid"
 
     def _start_daemon(self) -> Command:
-        words = ("sh", "-c", zfs.START_DAEMON, "sh", self._daemon)
+        words = ("sh", "-c", START_DAEMON, "sh", self._daemon)
         return Command("see that ZFS runs: the kernel's, or zfs-fuse", words)
 
     def _make_file(self) -> list[Step]:
@@ -162,7 +239,7 @@ def _name_of(device: str) -> Command:
 def _looks(settings: EmulatedDisk, _work: str) -> list[Look]:
     found = [Look("disk: this machine has no loop devices", ("test", "-e", "/dev/loop-control"))]
     if settings.filesystem == "zfs":
-        found.append(Look("disk.filesystem: there is no ZFS", ("sh", "-c", zfs.IS_THERE)))
+        found.append(Look("disk.filesystem: there is no ZFS", ("sh", "-c", IS_THERE)))
     if settings.limits:
         words = ("sh", "-c", CAN_LIMIT, "sh", settings.filesystem, "/proc/mounts")
         found.append(Look("disk: cannot be made slow", words))
@@ -175,3 +252,69 @@ EMULATED = DiskKind(
     lambda settings, label, backend, work: Emulated(settings, label.of(backend), backend, work),
     looks=_looks,
 )
+
+# $1: the file of zfs-fuse's process number; it marks that process as the lab's.
+START_DAEMON = r"""[ -d /sys/module/zfs ] || modprobe -q zfs 2>/dev/null || :
+zpool list >/dev/null 2>&1 && exit
+command -v zfs-fuse >/dev/null || {
+    echo "this machine has neither the kernel's ZFS nor zfs-fuse: apt install zfs-fuse" >&2
+    exit 1
+}
+runs() { ps -C zfs-fuse -o stat= | grep -qv '^Z'; }
+for _ in $(seq 50); do
+    runs || setsid zfs-fuse --pidfile "$1" </dev/null >/dev/null 2>&1
+    zpool list >/dev/null 2>&1 && exit
+    sleep 0.2
+done
+echo "zfs-fuse does not answer: is the kernel's module fuse loaded?" >&2
+exit 1"""
+
+# Ends well where ZFS runs, or could be started.
+IS_THERE = """[ -d /sys/module/zfs ] || modprobe -nq zfs 2>/dev/null || command -v zfs-fuse >/dev/null || {
+    echo "this machine has neither the kernel's ZFS nor zfs-fuse: apt install zfs-fuse" >&2
+    exit 1
+}"""
+
+# $1: that file; $2: the group with the limits. One that is not the lab's is not moved. One that was killed
+# counts no more, although it may wait for init to take notice (Z).
+JOIN_DAEMON = r"""daemon=$(ps -C zfs-fuse -o pid= -o stat= | awk '$2 !~ /^Z/ { print $1 }')
+[ -n "$daemon" ] || exit 0
+! grep -qx "$daemon" "$2/cgroup.procs" || exit 0
+[ "$(cat "$1" 2>/dev/null)" = "$daemon" ] || {
+    echo "zfs-fuse already runs in another control group: stop it, so that the lab can start its own" >&2
+    exit 1
+}
+echo "$daemon" >"$2/cgroup.procs" """
+
+
+def make_pool(settings: EmulatedDisk, pool: str, folder: str) -> list[Step]:
+    """Return the steps that make the pool on `${disk_loop}`, with the dataset `site` at `folder`/mnt."""
+    properties = [
+        *(["-o", f"recordsize={settings.recordsize}"] if settings.recordsize else []),
+        *(["-o", f"compression={settings.compression}"] if settings.compression else []),
+    ]
+    make = ("zpool", "create", "-o", "cachefile=none", "-O", "mountpoint=none", pool, "${disk_loop}")
+    dataset = ("zfs", "create", "-o", f"mountpoint={folder}/mnt", *properties, f"{pool}/site")
+    return [
+        Command("make the pool", make, timeout_s=_MOST_S),
+        Command(
+            "link the device, so that an import finds it",
+            ("sh", "-c", LINK, "sh", "${disk_loop}", f"{folder}/dev/disk"),
+        ),
+        Command("make the dataset", dataset, timeout_s=_MOST_S),
+    ]
+
+
+def import_anew(pool: str, folder: str) -> list[Step]:
+    """Return the steps that empty ZFS's cache: the pool is exported and imported."""
+    away = ("sh", "-c", _EXPORT, "sh", f"{folder}/mnt", pool)
+    again = ("zpool", "import", "-d", f"{folder}/dev", "-o", "cachefile=none", pool)
+    return [
+        Command("export the pool, which empties its cache", away, timeout_s=_MOST_S, until_s=20),
+        Command("import it", again, timeout_s=_MOST_S),
+    ]
+
+
+# $1: the mount point; $2: the pool.
+_EXPORT = f"""{UNMOUNT_COPIES}
+zpool export "$2" """

@@ -4,17 +4,11 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.lab.disks import arc
-from plimsoll.lab.disks.disk import DiskKind, DiskSettings, PlainFolder
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.caches import COLD, find_lowered_limits
+from plimsoll.lab.disks.disk import DiskKind, DiskSettings, Place, PlainFolder
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import DatasetName, DeviceName
 from plimsoll.lab.steps.step import Command, Look, Remains, Step, is_dataset, is_device, is_folder
-
-COLD = (
-    Command("write everything out", ("sync",), timeout_s=600),
-    Command("drop the page cache", ("tee", "/proc/sys/vm/drop_caches"), stdin="3\n", timeout_s=600),
-)
 
 
 class FolderDisk(DiskSettings):
@@ -74,7 +68,7 @@ class ExistingFolder:
 
     async def find(self, machine: Machine) -> list[Remains]:
         """Find nothing but what `cache: cold` changes meanwhile: the lab made none of it."""
-        return await arc.find(machine, self._backend) if self._settings.dataset else []
+        return await find_lowered_limits(machine, self._backend) if self._settings.dataset else []
 
 
 _IS_MOUNTED = """[ "$(zfs get mountpoint "$1" | awk 'NR == 2 { print $3 }')" = "$2" ] || {

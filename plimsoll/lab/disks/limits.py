@@ -1,4 +1,4 @@
-"""Limits of an emulated disk: a control group's, of cgroup v1 or v2, for one block device. Pure.
+"""Limits of an emulated disk: a control group's, of cgroup v1 or v2, for one block device.
 
 Under v1 the limits are those of the root group: it alone has what the kernel writes back and a journal's
 threads, and limits of v1 are not inherited. What works on the disk from other groups (containers) is moved
@@ -8,8 +8,24 @@ a group of the lab's own.
 
 from collections.abc import Sequence
 
-from plimsoll.lab.disks.emulated_settings import DiskSpeed
+from plimsoll.lab.machine import Done, Machine, Process
+from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.step import Command
+
+# Runs a command in the group $1.
+JOIN = 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"'
+
+
+class DiskSpeed(StrictModel):
+    """The limits of a disk, for reads and for writes each; None is no limit."""
+
+    bytes_per_s: int | None = None
+    operations_per_s: int | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether there is any limit."""
+        return self.bytes_per_s is not None or self.operations_per_s is not None
+
 
 # Prints the group. $1: `zfs` where the kernel's own threads would have to be limited; $2: where the control
 # groups are mounted, as /proc/mounts says it.
@@ -71,9 +87,6 @@ for container in $(docker ps -q --filter "$2"); do
     done
 done"""
 
-# Runs a command in the group $1.
-JOIN = 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"'
-
 
 def find_group(filesystem: str) -> Command:
     """Return the step that finds the group that has the limits, and captures it as `disk_group`."""
@@ -93,6 +106,39 @@ def join_containers(group: str, label: str) -> Command:
     return Command("put its containers under the disk's limits", words)
 
 
-def joined(group: str, command: Sequence[str]) -> list[str]:
+def run_in_group(group: str, command: Sequence[str]) -> list[str]:
     """Return `command` run under the limits of `group`."""
     return ["sh", "-c", JOIN, "sh", group, *command]
+
+
+class LimitedMachine:
+    """A Machine whose commands join a control group before they begin."""
+
+    def __init__(self, machine: Machine, group: str) -> None:
+        """`group`: a place's, filled in."""
+        self._machine, self._group = machine, group
+        self.name = machine.name
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        check: bool = True,
+    ) -> Done:
+        """See Machine."""
+        return await self._machine.run(
+            run_in_group(self._group, command), stdin=stdin, timeout_s=timeout_s, check=check
+        )
+
+    async def start(self, command: Sequence[str]) -> Process:
+        """See Machine."""
+        return await self._machine.start(run_in_group(self._group, command))
+
+    async def read_text(self, path: str) -> str:
+        """See Machine."""
+        return await self._machine.read_text(path)
+
+    async def close(self) -> None:
+        """Leave the machine open: it is somebody else's."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.common.validation import Location
 from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.disks.caches import with_caches
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 
 if TYPE_CHECKING:
     from plimsoll.lab.experiment.settings import Backend, Lab

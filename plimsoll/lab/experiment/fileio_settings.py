@@ -7,7 +7,7 @@ from pydantic import Field
 
 from plimsoll.common.units import size_text
 from plimsoll.common.validation import Location
-from plimsoll.lab.disks.emulated_settings import EmulatedDisk
+from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix
 from plimsoll.lab.fileio.matrix import Cells

@@ -10,8 +10,8 @@ from plimsoll.common.programs import project
 from plimsoll.common.units import listed
 from plimsoll.lab.clones.clone import Surroundings
 from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.disks import find_disk_kind as disk_kind
 from plimsoll.lab.disks.caches import can_be_cold
-from plimsoll.lab.disks.registry import kind_of as disk_kind
 from plimsoll.lab.errors import LabError, MachineError, last_words
 from plimsoll.lab.experiment.asked_once import AskedOnce
 from plimsoll.lab.experiment.factors.variants import Variant, variants

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from plimsoll.lab.clones.clone import Clone, CloneKit, Seen
 from plimsoll.lab.clones.registry import driver_of
-from plimsoll.lab.disks.disk import Disk
-from plimsoll.lab.disks.limited_machine import LimitedMachine
-from plimsoll.lab.disks.place import Place
-from plimsoll.lab.disks.registry import kind_of
+from plimsoll.lab.disks import find_disk_kind
+from plimsoll.lab.disks.disk import Disk, Place
+from plimsoll.lab.disks.limits import LimitedMachine
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.settings import Backend, Lab
 from plimsoll.lab.experiment.transcript import RecordedMachine, changes_settings
@@ -96,7 +95,7 @@ class Rig:
     @property
     def makes_disk(self) -> bool:
         """True if the lab makes the disk, whose device has no name before."""
-        return self.backend.disk is not None and kind_of(self.backend.disk).is_made
+        return self.backend.disk is not None and find_disk_kind(self.backend.disk).is_made
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from plimsoll.common.programs import project
 from plimsoll.lab.clones.clone import Surroundings
 from plimsoll.lab.clones.registry import clone_of, driver_of
+from plimsoll.lab.disks import make_disk
 from plimsoll.lab.disks.caches import with_caches
-from plimsoll.lab.disks.registry import disk
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.rig import OnStep, Rig, Saturated
@@ -42,7 +42,7 @@ class Machines:
 async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) -> Rig:
     """Return the rig of `backend`; looks at what a clone is made of, changes nothing. Raises LabError."""
     label = Label(lab.name)
-    storage = disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
+    storage = make_disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
     place = storage.place() if storage else None
     try:
         name, parts = label.of(backend.name), created_with(backend.tuning)

@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 from plimsoll.common.validation import Location, read_model
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.registry import AnyClone, driver_of
+from plimsoll.lab.disks import AnyDisk, make_disk
+from plimsoll.lab.disks import find_disk_kind as disk_kind
 from plimsoll.lab.disks.caches import CacheState
-from plimsoll.lab.disks.registry import AnyDisk, disk
-from plimsoll.lab.disks.registry import kind_of as disk_kind
 from plimsoll.lab.experiment.caches import cache_problems
 from plimsoll.lab.experiment.factors.problems import factor_problems
 from plimsoll.lab.experiment.factors.settings import Factor, Value
@@ -297,7 +297,7 @@ def _disk_problems(backend: Backend) -> Iterator[tuple[Location, str]]:
             yield ("disk",), f"must be left out: {driver.name} puts the clone on no disk"
         elif disk_kind(said).is_made:
             yield ("disk",), f"must be a folder: {driver.name} is on a disk that exists"
-    place = disk(said, Label("any"), "any").place() if said else None
+    place = make_disk(said, Label("any"), "any").place() if said else None
     has = (bool(place and place.devices), bool(place and place.dataset), driver.has_parts)
     own = own_disk_problems(backend.tuning, *has)
     yield from ((("tuning", *where), what) for where, what in own)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.fileio.fsync.settings import FsyncMatrix, FsyncSettings
 from plimsoll.lab.fileio.settings import FileioSettings, Matrix
 from plimsoll.lab.machine import Machine

@@ -1,15 +1,15 @@
-"""Carries calls out: makes requests again where that helps, and waits for the tasks that they start."""
+"""Proxmox's API: calls carried out, repeated where that helps, and their tasks waited for."""
 
 import asyncio
 import contextlib
+import ipaddress
+import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from plimsoll.lab.proxmox.connection import ApiConnection
-from plimsoll.lab.proxmox.errors import ApiError, FaultKind, failed
-from plimsoll.lab.proxmox.guest import guest_address
-from plimsoll.lab.proxmox.task import Task, succeeded, task
+from plimsoll.lab.proxmox.connection import ApiConnection, ApiError, FaultKind, failed
 from plimsoll.lab.steps.step import Call
 
 NEXT_ID = "/cluster/nextid"
@@ -18,6 +18,28 @@ _LOG_LINES = 3
 _STOP_S = 60.0
 _ADDRESSES = ("/agent/network-get-interfaces", "/interfaces")
 _STOPS = ("/status/stop", "/status/shutdown")
+
+_UPID = re.compile(
+    r"UPID:(?P<node>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:[0-9A-Fa-f]{8}:"
+    r"(?P<kind>[^:\s/]+):(?P<id>[^:\s/]*):(?P<user>[^:\s/]+):"
+)
+_NOT_OUTWARD = re.compile(r"lo\d*|docker\d*|(?:br-|veth|virbr|cni|tun|tap).*")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task by its UPID: `UPID:node:pid:pstart:starttime:type:id:user:`."""
+
+    upid: str
+    node: str
+    kind: str
+    id: str
+    user: str
+
+    @property
+    def path(self) -> str:
+        """Its path in the API."""
+        return f"/nodes/{self.node}/tasks/{self.upid}"
 
 
 class ProxmoxApi:
@@ -194,3 +216,42 @@ class ProxmoxApi:
 
     def _where(self, call: Call) -> str:
         return f"{self._connection.api}: {call.says}"
+
+
+def task(answer: Any) -> Task | None:
+    """Return the task that `answer` names, None where it names none."""
+    found = _UPID.fullmatch(answer) if isinstance(answer, str) else None
+    return Task(answer, found["node"], found["kind"], found["id"], found["user"]) if found else None
+
+
+def succeeded(exit_status: str) -> bool:
+    """Return whether a task that ended did what it was for; warnings are no failure."""
+    return exit_status == "OK" or exit_status.startswith("WARNINGS")
+
+
+def guest_address(answer: Any) -> str | None:
+    """Return the address that the guest is reached at, in brackets where it is IPv6; None where it has none.
+
+    `answer` is the agent's of a virtual machine, or the node's for a container: a list, in which older nodes
+    have one `inet` and `inet6` with their prefixes. IPv4 goes before IPv6; loopback, link-local, and the
+    interfaces of containers inside do not count.
+    """
+    found: list[str] = []
+    for interface in _list({"result": answer} if isinstance(answer, list) else answer, "result"):
+        if _NOT_OUTWARD.fullmatch(str(interface.get("name", ""))):
+            continue
+        older = [{"ip-address": str(interface.get(key, "")).partition("/")[0]} for key in ("inet", "inet6")]
+        for row in _list(interface, "ip-addresses") or older:
+            try:
+                address = ipaddress.ip_address(str(row.get("ip-address", "")))
+            except ValueError:
+                continue
+            if address.is_loopback or address.is_link_local or address.is_unspecified:
+                continue
+            found.append(str(address) if address.version == 4 else f"[{address}]")
+    return min(found, key=lambda text: text.startswith("["), default=None)
+
+
+def _list(holder: Any, key: str) -> list[dict[str, Any]]:
+    rows = holder.get(key) if isinstance(holder, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

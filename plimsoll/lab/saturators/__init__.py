@@ -6,7 +6,7 @@ One more is one more file beside this one, and one more line here, in the order 
 import pkgutil
 from typing import Annotated, Any
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import OneOf, checked_label
 from plimsoll.lab.saturators.saturator import OnEvent, Saturator, SaturatorKind, SaturatorSettings

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Folder, checked_folder, is_own_snapshot, own_name, snapshot_name
 from plimsoll.lab.saturators.saturator import CLONE, OnEvent, SaturatorKind

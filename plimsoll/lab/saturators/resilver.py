@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, PrivateAttr
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.disks.removal import MARK, MIRROR
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import is_own

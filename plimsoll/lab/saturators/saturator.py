@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import StrictModel, explained_in, own_name

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import PoolName
 from plimsoll.lab.saturators.saturator import (

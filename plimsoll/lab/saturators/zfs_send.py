@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, PrivateAttr
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import DatasetName, checked_dataset, is_own_snapshot, own_name, snapshot_name
 from plimsoll.lab.saturators.saturator import CLONE, OnEvent, SaturatorKind

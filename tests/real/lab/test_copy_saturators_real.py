@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
 from plimsoll.lab.saturators.saturator import Runner

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.disks.limits import joined
+from plimsoll.lab.disks.limits import run_in_group
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import (
@@ -117,7 +117,7 @@ def test_others_are_as_slow_once_they_joined_the_group(work: Path) -> None:
         other.mkdir()
         try:
             wanted = write(f"{place.folder}/file", "oflag=direct")
-            inside = seconds(joined(str(other), joined(group, wanted)))
+            inside = seconds(run_in_group(str(other), run_in_group(group, wanted)))
         finally:
             other.rmdir()
             await runner.do(made.destroy())

@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.lab.clones.libvirt.driver import Libvirt
 from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from plimsoll.lab.disks.disk import Disk
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation, Disk
 from plimsoll.lab.disks.removal import MIRROR
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
@@ -217,7 +216,7 @@ def test_what_is_new_goes_to_another_pool(
 CHILD = """
 import asyncio, sys
 from pydantic import TypeAdapter
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aimed, saturator
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.lab.disks.caches import CacheState, with_caches
-from plimsoll.lab.disks.folder import COLD
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.caches import COLD, CacheState, with_caches
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.leftovers import left, left_in

@@ -19,7 +19,7 @@ import pytest
 
 from plimsoll.lab.clones.qemu.driver import Qemu
 from plimsoll.lab.clones.qemu.settings import QemuSettings
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains
@@ -286,7 +286,7 @@ from plimsoll.lab.clones.qemu.driver import Qemu
 from plimsoll.lab.clones.qemu.settings import QemuSettings
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 
 clone = Qemu(QemuSettings.model_validate_json(sys.argv[1]), sys.argv[2], Place(sys.argv[3]))
 runner = StepRunner(LocalMachine(), on_step=lambda step: print(step.says, flush=True))

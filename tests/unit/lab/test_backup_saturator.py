@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from plimsoll.lab.clones.proxmox.driver import Proxmox
 from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
 from plimsoll.lab.saturators.backup import BACKUP, command, own_snapshots, own_stored, reader, release_command

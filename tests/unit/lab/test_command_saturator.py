@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
 from plimsoll.lab.saturators import aim_saturator, any_command, find_saturator_kind, make_saturator
 from plimsoll.lab.saturators.saturator import LineProgress, Runner, fill_words

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from plimsoll.lab.clones.compose import Compose, ComposeSettings
 from plimsoll.lab.clones.golden import Golden, SiteSettings
 from plimsoll.lab.clones.sitescripts import site_down, site_up
-from plimsoll.lab.disks.emulated_settings import EmulatedDisk
+from plimsoll.lab.disks import make_disk
+from plimsoll.lab.disks.disk import Place
+from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.disks.folder import FolderDisk
-from plimsoll.lab.disks.place import Place
-from plimsoll.lab.disks.registry import disk
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.names import Label
 from plimsoll.lab.steps.step import Command, Serve, Step, filled
@@ -33,7 +33,7 @@ def place_of(filesystem: str) -> Place:
     settings = EmulatedDisk.model_validate(
         {"kind": "emulated", "filesystem": filesystem, "size_bytes": "8G", "like": "rotating"}
     )
-    return disk(settings, LABEL, "hdd", WORK).place()
+    return make_disk(settings, LABEL, "hdd", WORK).place()
 
 
 def clone_on(place: Place, golden: Golden = GOLDEN, **settings: Any) -> Compose:
@@ -99,7 +99,7 @@ def test_data_that_no_run_changed_stay() -> None:
 
 def test_a_real_disk_has_no_limits() -> None:
     settings = FolderDisk.model_validate({"kind": "folder", "path": "/tank/lab", "dataset": "tank/lab"})
-    clone = clone_on(disk(settings, LABEL, "hdd").place())
+    clone = clone_on(make_disk(settings, LABEL, "hdd").place())
     assert not [step for step in says(clone.reset(restore=True)) if "slow" in step or "limits" in step]
     data = clone.data()
     assert (data.folder, data.dataset, data.subvolume) == ("/tank/lab", "tank/lab/plimsoll-bench--hdd", None)
@@ -137,7 +137,7 @@ def test_nothing_stands_for_what_no_step_before_captured(filesystem: str) -> Non
     settings = EmulatedDisk.model_validate(
         {"kind": "emulated", "filesystem": filesystem, "size_bytes": "8G", "like": "sata-ssd"}
     )
-    made = disk(settings, LABEL, "hdd", WORK)
+    made = make_disk(settings, LABEL, "hdd", WORK)
     clone = clone_on(made.place())
     known: dict[str, str] = {}
     life = [

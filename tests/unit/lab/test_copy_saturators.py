@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, database_dump, make_saturator, rsync
 from plimsoll.lab.saturators.saturator import LineProgress, amount_bytes

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from plimsoll.lab.disks.limited_machine import LimitedMachine
-from plimsoll.lab.disks.limits import FIND_GROUP, SET_LIMITS, joined
-from plimsoll.lab.disks.registry import AnyDisk, disk
-from plimsoll.lab.disks.zfs import START_DAEMON
+from plimsoll.lab.disks import AnyDisk, make_disk
+from plimsoll.lab.disks.emulated import START_DAEMON
+from plimsoll.lab.disks.limits import FIND_GROUP, SET_LIMITS, LimitedMachine, run_in_group
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.steps.step import Command, Room, Step, filled, shown
@@ -73,7 +72,7 @@ def test_settings_are_refused(settings: dict[str, Any], problem: str, says: str)
 
 def steps_of(settings: dict[str, Any]) -> list[Step]:
     """All that is ever done to a disk, in order."""
-    made = disk(SETTINGS.validate_python(settings), Label("bench"), "hdd", "/var/lib/plimsoll")
+    made = make_disk(SETTINGS.validate_python(settings), Label("bench"), "hdd", "/var/lib/plimsoll")
     place = made.place()
     return [*made.create(), *place.cold, *place.limit, *place.unlimit, *made.destroy()]
 
@@ -87,7 +86,7 @@ def test_nothing_stands_for_what_no_step_before_captured(filesystem: str, like: 
         if isinstance(step, Command) and step.capture:
             known[step.capture] = "x"
     settings = SETTINGS.validate_python({**SLOW, "filesystem": filesystem, "like": like})
-    place = disk(settings, Label("bench"), "hdd").place()
+    place = make_disk(settings, Label("bench"), "hdd").place()
     wanted = re.findall(r"\$\{(\w+)\}", f"{place.group} {' '.join(place.devices)}")
     assert set(wanted) <= set(known)
 
@@ -101,7 +100,7 @@ def plain(steps: list[Step]) -> list[str]:
 
 
 def test_a_slow_disk_is_two_loop_devices_and_is_fast_until_it_is_limited() -> None:
-    made = disk(SETTINGS.validate_python(SLOW), Label("bench"), "hdd")
+    made = make_disk(SETTINGS.validate_python(SLOW), Label("bench"), "hdd")
     own = "/var/lib/plimsoll/plimsoll-bench--hdd"
     assert plain(made.create()) == [
         "mkdir -p -- /var/lib/plimsoll",
@@ -130,7 +129,7 @@ def test_a_slow_disk_is_two_loop_devices_and_is_fast_until_it_is_limited() -> No
 
 
 def test_a_disk_without_limits_needs_no_control_group_and_one_loop_device() -> None:
-    made = disk(SETTINGS.validate_python(FAST), Label("bench"), "nvme")
+    made = make_disk(SETTINGS.validate_python(FAST), Label("bench"), "nvme")
     lines = plain(made.create())
     assert not any("group" in line for line in lines)
     assert sum("losetup --find" in line for line in lines) == 1
@@ -138,7 +137,7 @@ def test_a_disk_without_limits_needs_no_control_group_and_one_loop_device() -> N
 
 
 def test_a_pool_is_made_of_the_loop_device_and_forgotten_by_a_machine_that_boots() -> None:
-    made = disk(
+    made = make_disk(
         SETTINGS.validate_python({**ZFS, "recordsize": "16K", "compression": "gzip"}), Label("b"), "z"
     )
     lines = plain(made.create())
@@ -151,7 +150,7 @@ def test_a_pool_is_made_of_the_loop_device_and_forgotten_by_a_machine_that_boots
 
 
 def test_a_folder_is_looked_at_and_never_changed() -> None:
-    made = disk(SETTINGS.validate_python({**FOLDER, "dataset": "tank/lab"}), Label("b"), "z")
+    made = make_disk(SETTINGS.validate_python({**FOLDER, "dataset": "tank/lab"}), Label("b"), "z")
     assert plain(made.create()) == ["test -d /tank/lab", "[see that the dataset is mounted there]"]
     assert (made.limit(), made.destroy(), made.place().unlimit) == ([], [], ())
     assert plain(list(made.place().cold))[0] == "sync"
@@ -237,10 +236,10 @@ def test_a_machine_without_such_groups_is_told_what_to_do(groups: Groups) -> Non
 
 
 def test_what_is_joined_is_in_the_group_before_it_begins(tmp_path: Path) -> None:
-    words = joined(str(tmp_path), ["cat", str(tmp_path / "cgroup.procs")])
+    words = run_in_group(str(tmp_path), ["cat", str(tmp_path / "cgroup.procs")])
     done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
     assert done.stdout == "0\n", "which is itself, to the kernel"
-    missing = joined(str(tmp_path / "none"), ["touch", str(tmp_path / "ran")])
+    missing = run_in_group(str(tmp_path / "none"), ["touch", str(tmp_path / "ran")])
     assert subprocess.run(missing, capture_output=True, timeout=20, check=False).returncode
     assert not (tmp_path / "ran").exists(), "a command outside the limits would be no measurement"
 

@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.disks.discovery import Loop, find, is_on, orphaned_mounts, own_loops, own_mounts
-from plimsoll.lab.disks.removal import remove_files
+from plimsoll.lab.disks.removal import (
+    Loop,
+    find_disk,
+    is_on,
+    orphaned_mounts,
+    own_loops,
+    own_mounts,
+    remove_files,
+)
 from plimsoll.lab.machine import Done, LocalMachine
 from tests.support.fakemachine import FakeMachine
 
@@ -122,7 +129,7 @@ def found(answers: dict[str, str], mounts: str = "") -> list[str]:
         {"/proc/self/mounts": mounts},
         {"realpath": "/var/lib/plimsoll\n", "losetup": losetup(), **answers},
     )
-    return [one.what for one in asyncio.run(find(machine, NAME, "hdd", "/var/lib/plimsoll"))]
+    return [one.what for one in asyncio.run(find_disk(machine, NAME, "hdd", "/var/lib/plimsoll"))]
 
 
 def test_all_of_it_is_found_in_the_order_of_removal() -> None:
@@ -211,7 +218,9 @@ def test_a_real_machine_is_only_looked_at(tmp_path: Path) -> None:
     async def look() -> list[str]:
         machine = LocalMachine()
         try:
-            both = [await find(machine, name, "x", str(tmp_path)) for name in (NAME, "plimsoll-bench--ssd")]
+            both = [
+                await find_disk(machine, name, "x", str(tmp_path)) for name in (NAME, "plimsoll-bench--ssd")
+            ]
         finally:
             await machine.close()
         return [one.what for one in both[0] + both[1]]

@@ -6,9 +6,9 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 
 from plimsoll.lab.clones.compose import ComposeSettings
+from plimsoll.lab.disks import DISKS, AnyDisk
 from plimsoll.lab.disks.disk import DiskSettings
-from plimsoll.lab.disks.emulated_settings import LIKE
-from plimsoll.lab.disks.registry import DISKS, AnyDisk
+from plimsoll.lab.disks.emulated import LIKE
 from tests.support.paths import DOCS
 
 TEXT = (DOCS / "disks.md").read_text(encoding="utf-8")

@@ -14,9 +14,9 @@ import yaml
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
-from plimsoll.lab.disks import arc
+from plimsoll.lab.disks import caches as arc
+from plimsoll.lab.disks import make_disk
 from plimsoll.lab.disks.caches import CacheState, can_be_cold, with_caches
-from plimsoll.lab.disks.registry import disk
 from plimsoll.lab.experiment.caches import cache_facts
 from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
 from plimsoll.lab.names import Label
@@ -73,7 +73,7 @@ def test_the_steps_of_each_state_are_those_in_run_json(
     lab = lab_of(cache, (at, {"driver": "compose"}))
     backend = lab.backends[0]
     assert backend.disk
-    place = disk(backend.disk, Label("lab"), "b0", lab.work).place()
+    place = make_disk(backend.disk, Label("lab"), "b0", lab.work).place()
     assert cache_facts(lab, backend, place, "plimsoll-lab--b0") == {"cache": {"state": state, "how": how}}
     assert [step.says for step in with_caches(cache, place, "plimsoll-lab--b0").cold] == how
 
@@ -111,7 +111,7 @@ def test_lab_check_looks_whether_a_cache_that_others_share_can_be_emptied() -> N
     for name, at in (("pool", POOL), ("own", OWN_POOL), ("ext4", EXT4)):
         backend = lab_of("cold", (at, {"driver": "compose"})).backends[0]
         assert backend.disk
-        looked[name] = can_be_cold(disk(backend.disk, Label("lab"), "b0", "/w").place(), "b0")
+        looked[name] = can_be_cold(make_disk(backend.disk, Label("lab"), "b0", "/w").place(), "b0")
     assert looked["own"] == looked["ext4"] == []
     assert [look.problem for look in looked["pool"]] == ["cache: cold cannot be brought about on b0"]
 
@@ -200,7 +200,7 @@ def test_killed_the_limits_it_found_are_put_back(tmp_path: Path, was: tuple[str,
 def test_lab_clean_finds_lowered_limits_on_a_pool_that_exists() -> None:
     settings = lab_of("cold", (POOL, {"driver": "compose"})).backends[0].disk
     assert settings
-    pool = disk(settings, Label("lab"), "b0", "/w")
+    pool = make_disk(settings, Label("lab"), "b0", "/w")
     there = asyncio.run(pool.find(ScriptedMachine()))
     assert [(one.what, one.backend) for one in there] == [("lowered limits of ZFS's cache (ARC)", "b0")]
     assert asyncio.run(pool.find(ScriptedMachine(lambda _: (1, "", "")))) == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from plimsoll.common.validation import parse_model
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.disks.removal import remove_files
 from plimsoll.lab.experiment.clean import clean
 from plimsoll.lab.experiment.rigs import rig_of

@@ -12,7 +12,7 @@ from plimsoll.lab.clones.proxmox.driver import Proxmox
 from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.proxmox import ProxmoxApi, connect
-from plimsoll.lab.proxmox.guest import guest_address
+from plimsoll.lab.proxmox.api import guest_address
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Call, Serve
 from tests.support.fakemachine import FakeMachine

@@ -13,9 +13,8 @@ import pytest
 
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.proxmox import ApiSettings, ProxmoxApi, connect
-from plimsoll.lab.proxmox.guest import guest_address
-from plimsoll.lab.proxmox.task import task
-from plimsoll.lab.proxmox.token import token
+from plimsoll.lab.proxmox.api import guest_address, task
+from plimsoll.lab.proxmox.connection import token
 from plimsoll.lab.steps.step import Call
 from tests.support.proxmox_guest import Vm
 from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server

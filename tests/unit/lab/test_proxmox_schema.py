@@ -17,7 +17,7 @@ from plimsoll.lab.clones.proxmox.look import look
 from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.proxmox import ProxmoxApi, connect
-from plimsoll.lab.proxmox.storages import KINDS
+from plimsoll.lab.proxmox.volumes import KINDS
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Call, Serve
 from tests.support.fakemachine import FakeMachine

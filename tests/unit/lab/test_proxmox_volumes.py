@@ -16,8 +16,7 @@ from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
 from plimsoll.lab.experiment.rig import Rig
 from plimsoll.lab.experiment.settings import Backend
 from plimsoll.lab.facts import read_facts
-from plimsoll.lab.proxmox.storages import KINDS, dataset_of, folder_of, is_of_node, storage_facts
-from plimsoll.lab.proxmox.volumes import volumes_of
+from plimsoll.lab.proxmox.volumes import KINDS, dataset_of, folder_of, is_of_node, storage_facts, volumes_of
 from plimsoll.rundir.facts import Storage
 from tests.support.fakemachine import FakeMachine
 from tests.support.proxmox_guest import Vm

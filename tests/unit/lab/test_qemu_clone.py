@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from plimsoll.lab.clones.qemu.driver import Qemu, mac
 from plimsoll.lab.clones.qemu.settings import QemuSettings
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.steps.step import Command, Serve, Step, shown
 from tests.support.paths import DOCS, ROOT
 

@@ -13,7 +13,7 @@ import pytest
 from plimsoll.lab.clones.qemu import scripts as qemu_scripts
 from plimsoll.lab.clones.qemu.driver import Qemu
 from plimsoll.lab.clones.qemu.settings import QemuSettings
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner

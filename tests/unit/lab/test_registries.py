@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from plimsoll.lab.clones.registry import DRIVERS
-from plimsoll.lab.disks.registry import DISKS
+from plimsoll.lab.disks import DISKS
 from plimsoll.lab.observers import OBSERVERS
 from plimsoll.lab.saturators import SATURATORS
 from tests.support.paths import ROOT

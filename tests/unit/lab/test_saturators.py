@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.names import checked_label, is_own_snapshot, snapshot_name
 from plimsoll.lab.saturators import SATURATORS, AnySaturator, aim_saturator, fio, make_saturator
 from plimsoll.lab.saturators.backup import RepositorySink, StorageSink

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Line
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator

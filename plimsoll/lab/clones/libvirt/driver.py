@@ -9,7 +9,7 @@ from plimsoll.lab.clones.clone import CloneKit, Driver, Surroundings, Target
 from plimsoll.lab.clones.libvirt import scripts
 from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
 from plimsoll.lab.clones.libvirt.xml import NAMESPACE, Base, clone_xml, read_base
-from plimsoll.lab.disks.place import DataLocation, Place
+from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Remains, Room, Step

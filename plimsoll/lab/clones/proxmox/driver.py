@@ -8,7 +8,7 @@ from plimsoll.lab.clones.clone import CloneKit, Driver, Seen, Surroundings, Targ
 from plimsoll.lab.clones.proxmox.guests import GUESTS
 from plimsoll.lab.clones.proxmox.look import look
 from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
-from plimsoll.lab.disks.place import DataLocation
+from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.proxmox import ProxmoxApi, connect

@@ -8,8 +8,7 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import checked_dataset
 from plimsoll.lab.proxmox import ProxmoxApi
-from plimsoll.lab.proxmox.storages import dataset_of, folder_of, is_of_node, storage_facts
-from plimsoll.lab.proxmox.volumes import volumes_of
+from plimsoll.lab.proxmox.volumes import dataset_of, folder_of, is_of_node, storage_facts, volumes_of
 from plimsoll.lab.steps.step import Call
 
 

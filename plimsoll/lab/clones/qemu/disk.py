@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from plimsoll.lab.clones.qemu import scripts
 from plimsoll.lab.clones.qemu.settings import QemuSettings
 from plimsoll.lab.clones.sitedata import SiteData
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Remains, Room, Step
 

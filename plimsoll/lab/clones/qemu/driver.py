@@ -9,8 +9,8 @@ from plimsoll.lab.clones.golden import FREE_PORT
 from plimsoll.lab.clones.qemu import scripts
 from plimsoll.lab.clones.qemu.disk import QemuDisk
 from plimsoll.lab.clones.qemu.settings import QemuSettings
-from plimsoll.lab.disks.limits import joined
-from plimsoll.lab.disks.place import DataLocation, Place
+from plimsoll.lab.disks.disk import DataLocation, Place
+from plimsoll.lab.disks.limits import run_in_group
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Look, Remains, Serve, Step, by_step, fill, port_is_free
 
@@ -35,7 +35,7 @@ class Qemu:
     def reset(self, restore: bool) -> list[Step]:
         """Start it with cold caches, and with `restore` on a disk as it was; then its disk is made slow."""
         said, place, folder = self._settings, self._place, self._disk.folder
-        start = joined(place.group, self._command()) if place.group else self._command()
+        start = run_in_group(place.group, self._command()) if place.group else self._command()
         probe = ("python3", "-c", FREE_PORT, said.address)
         free = not said.port and not said.bridge
         return [

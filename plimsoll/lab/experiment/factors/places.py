@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.lab.clones.registry import driver_of
-from plimsoll.lab.disks.emulated_settings import EmulatedDisk
+from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.experiment.factors.settings import EVERY, Value
 from plimsoll.lab.experiment.together.members import full_name
