@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.lab.clones.containers import containers
+from plimsoll.lab.clones.golden import containers
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.disks import make_disk
 from plimsoll.lab.disks.disk import Disk

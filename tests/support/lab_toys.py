@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from plimsoll.lab.clones import DRIVERS
 from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
-from plimsoll.lab.clones.registry import DRIVERS
 from plimsoll.lab.disks import DISKS
 from plimsoll.lab.disks.disk import DataLocation, DiskKind, DiskSettings, Place
 from plimsoll.lab.machine import Machine

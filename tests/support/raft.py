@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from plimsoll.lab.clones import DRIVERS
 from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
-from plimsoll.lab.clones.registry import DRIVERS
 from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Remains, Serve, Step

@@ -1,1 +1,33 @@
-"""Drivers that clone the site, one a file: static, compose, qemu, libvirt, proxmox."""
+"""The drivers that clone a site. One more is a file beside this one, and a line here."""
+
+from typing import Annotated, Any
+
+from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings
+from plimsoll.lab.clones.compose import COMPOSE
+from plimsoll.lab.clones.libvirt.driver import LIBVIRT
+from plimsoll.lab.clones.proxmox import PROXMOX
+from plimsoll.lab.clones.qemu.driver import QEMU
+from plimsoll.lab.clones.static import STATIC
+from plimsoll.lab.names import OneOf
+
+DRIVERS: list[Driver[Any]] = [
+    STATIC,
+    COMPOSE,
+    QEMU,
+    LIBVIRT,
+    PROXMOX,
+]
+AnyClone = Annotated[CloneSettings, OneOf("driver", lambda: (driver.settings for driver in DRIVERS))]
+
+
+def driver_of(settings: CloneSettings) -> Driver[Any]:
+    """Return the entry that `settings` belong to."""
+    return next(driver for driver in DRIVERS if driver.name == settings.driver)
+
+
+async def clone_of(settings: CloneSettings, around: Surroundings) -> CloneKit:
+    """Return the clone. Looks at what it is made of; changes nothing.
+
+    Raises LabError, and ValueError where the place cannot hold such a clone.
+    """
+    return await driver_of(settings).make(settings, around)

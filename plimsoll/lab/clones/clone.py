@@ -1,15 +1,27 @@
-"""A clone, the site on one backend, and what a driver is made of: a line in `registry` each."""
+"""A clone and its driver, as every driver has to have them: verbs as steps, settings, the site's address."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from plimsoll.common.validation import problems_of
 from plimsoll.lab.clones.golden import Golden, SiteSettings
 from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.runner import Api
-from plimsoll.lab.steps.step import Command, Look, Remains, Step
+from plimsoll.lab.steps.step import Command, Look, Remains, Serve, Step, fill, no_reference
+from plimsoll.scenarios.running.settings import BaseUrl, HostPort
+
+ADDRESS = "${address}"
+_ANY = "192.0.2.1"  # stands for the address while the rest is checked
+
+StopTimeout = Annotated[
+    int,
+    Field(ge=0, le=3600, description="Seconds to wait for the guest to shut down before it is switched off."),
+]
 
 
 @dataclass(frozen=True)
@@ -153,3 +165,56 @@ class Driver(Generic[Settings]):
     at_start: frozenset[str] = frozenset()
     has_parts: bool = False
     has_files: bool = False
+
+
+def _with_address(kind: Any) -> Callable[[str], str]:
+    adapter = TypeAdapter[str](kind)
+
+    def check(value: str) -> str:
+        before, address, after = value.partition(ADDRESS)
+        no_reference(before + after)
+        if address and (not before.endswith("//") if before else not after.startswith(":")):
+            raise ValueError(
+                "must have ${address} in place of the host: http://${address}:8080, ${address}:80"
+            )
+        try:
+            checked = adapter.validate_python(value.replace(ADDRESS, _ANY) if address else value)
+        except ValidationError as error:
+            raise ValueError(problems_of(error)[0].text) from None
+        return f"{before}{ADDRESS}{checked.removeprefix(before + _ANY)}" if address else checked
+
+    return check
+
+
+TargetUrl = Annotated[str, AfterValidator(_with_address(BaseUrl))]
+TargetHost = Annotated[str, AfterValidator(_with_address(HostPort))]
+
+
+def needs_address(url: str, connect_to: str | None) -> bool:
+    """Return whether the machine has to be asked for its address."""
+    return ADDRESS in url or ADDRESS in (connect_to or "")
+
+
+def target(url: str, connect_to: str | None, captured: Mapping[str, str]) -> Target:
+    """Return the target with its address. Raises KeyError where that is not known yet."""
+    return Target(fill(url, captured), None if connect_to is None else fill(connect_to, captured))
+
+
+def serves(url: str, connect_to: str | None, timeout_s: float) -> Serve:
+    """Return the step that waits for the site."""
+    return Serve("see that the site serves", url, connect_to, timeout_s)
+
+
+class GuestSettings(CloneSettings):
+    """The settings of every driver whose clones are guests with an address of their own."""
+
+    connect_to: TargetHost | None = Field(
+        None,
+        description="HOST:PORT to connect to instead; ${address}:80 if the site has its own name.",
+    )
+    start_timeout_s: float = Field(
+        300.0,
+        gt=0,
+        description="Seconds to wait for each step of a start: booting, getting an address, serving.",
+    )
+    stop_timeout_s: StopTimeout = 60

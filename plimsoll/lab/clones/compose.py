@@ -7,10 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
-from plimsoll.lab.clones.containers import containers
-from plimsoll.lab.clones.golden import FREE_PORT, Golden
+from plimsoll.lab.clones.golden import FREE_PORT, Golden, containers, site_down, site_up
 from plimsoll.lab.clones.sitedata import SiteData
-from plimsoll.lab.clones.sitescripts import site_down, site_up
 from plimsoll.lab.disks.disk import DataLocation, Place, PlainFolder
 from plimsoll.lab.disks.limits import join_containers
 from plimsoll.lab.machine import Machine

@@ -1,13 +1,13 @@
-"""The site that all clones are copies of: filled once on each machine, and kept between experiments."""
+"""The site that all clones are copies of: filled by site/up, its containers found by their labels."""
 
 import hashlib
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from plimsoll.lab.clones.containers import containers
-from plimsoll.lab.clones.sitescripts import site_down, site_up
 from plimsoll.lab.disks.disk import PlainFolder
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
@@ -17,6 +17,9 @@ _OF_THE_FILLING = {"size", "seed", "upgrade_zip"}  # a filled folder has them al
 _ABOUT_BYTES = {"small": 1_400_000_000, "medium": 5_500_000_000}  # docs/site.md; large goes by the memory
 _OF_MEMORY = 1.25
 _FILL_S = 4 * 3600.0  # includes building the image; a large site is larger than memory
+_DOWN_S = 300.0
+_LABELS = ("plimsoll.site", "plimsoll.backend")
+_PROJECT = "com.docker.compose.project"
 
 
 class SiteSettings(StrictModel):
@@ -146,3 +149,77 @@ FREE_PORT = """import socket, sys
 with socket.socket() as probe:
     probe.bind((sys.argv[1], 0))
     print(probe.getsockname()[1])"""
+
+# Empty means unset, so the caller's own environment never shows through.
+_KNOWN = (
+    *("SITE_NAME", "BACKEND_DIR", "SITE_PORT", "SITE_BIND", "SITE_SIZE", "SITE_SEED", "SITE_EDITOR"),
+    *("SITE_LARGE_GIB", "SITE_WAIT_S", "SITE_CONFIG", "WP_UPGRADE_ZIP", "DB_BUFFER_POOL", "PHP_CHILDREN"),
+    *("VARNISH_STORAGE", "KEEP", "IMAGES"),
+)
+
+
+def site_up(
+    project: str, name: str, folder: str, settings: Mapping[str, str], says: str, timeout_s: float
+) -> Command:
+    """Return the step that starts the site called `name` on `folder`, and fills a new folder."""
+    return _called(
+        f"{project}/site/up", {"SITE_NAME": name, "BACKEND_DIR": folder, **settings}, says, timeout_s
+    )
+
+
+def site_down(project: str, name: str, folder: str, says: str, keep: bool = True) -> Command:
+    """Return the step that ends it, whether it runs or not; its data stay with `keep`."""
+    settings = {"SITE_NAME": name, "BACKEND_DIR": folder, "KEEP": "1" if keep else ""}
+    return _called(f"{project}/site/down", settings, says, _DOWN_S)
+
+
+def _called(script: str, settings: Mapping[str, str], says: str, timeout_s: float) -> Command:
+    assigned = [f"{key}={settings.get(key, '')}" for key in _KNOWN if settings.get(key)]
+    unset = [word for key in _KNOWN if not settings.get(key) for word in ("-u", key)]
+    return Command(says, ("env", *unset, *assigned, script), timeout_s=timeout_s)
+
+
+# Lists again: a container that somebody removed meanwhile is no failure.
+_REMOVE = {
+    "container": 'docker ps -aq --no-trunc --filter "id=$1" | xargs -r docker rm -f -v',
+    "network": 'docker network ls -q --no-trunc --filter "id=$1" | xargs -r docker network rm',
+}
+
+
+async def containers(machine: Machine, name: str, folder: str, backend: str) -> list[Remains]:
+    """Return the remains of the site called `name` on `folder`; on another folder it is somebody else's.
+
+    Raises MachineError where Docker is installed and does not answer.
+    """
+    if (await machine.run(["sh", "-c", "command -v docker"], check=False)).status:
+        return []
+    real = (await machine.run(["realpath", "-m", "--", folder])).out.removesuffix("\n")
+    shown = "\t".join(["{{.ID}}", "{{.Names}}", *(f'{{{{.Label "{label}"}}}}' for label in _LABELS)])
+    filtered = ["--filter", f"label={_LABELS[0]}={name}"]
+    listed = await machine.run(["docker", "ps", "-a", "--no-trunc", *filtered, "--format", shown])
+    rows = [line.split("\t") for line in listed.out.splitlines()]
+    rows = [row for row in rows if len(row) == 4 and row[2] == name]
+    found = [
+        Remains(f"the container {row[1]}", backend, (_removal("container", row[0]),))
+        for row in rows
+        if row[3] == real
+    ]
+    if len(found) < len(rows):
+        return found
+    shown = f'{{{{.ID}}}}\t{{{{.Name}}}}\t{{{{.Label "{_PROJECT}"}}}}'
+    filtered = ["--filter", f"label={_PROJECT}={name}"]
+    listed = await machine.run(["docker", "network", "ls", "--no-trunc", *filtered, "--format", shown])
+    rows = [line.split("\t") for line in listed.out.splitlines()]
+    return [
+        *found,
+        *(
+            Remains(f"the network {row[1]}", backend, (_removal("network", row[0]),))
+            for row in rows
+            if len(row) == 3 and row[2] == name
+        ),
+    ]
+
+
+def _removal(kind: str, id_: str) -> Command:
+    words = ("sh", "-c", _REMOVE[kind], "sh", id_)
+    return Command(f"remove the {kind} {shlex.quote(id_[:12])}", words, timeout_s=180)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.common.validation import Location
-from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.disks.caches import with_caches
 from plimsoll.lab.disks.disk import Place
 

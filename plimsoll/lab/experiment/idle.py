@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from plimsoll.common.validation import Location
-from plimsoll.lab.clones.address import needs_address
+from plimsoll.lab.clones.clone import needs_address
 from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario
 from plimsoll.lab.experiment.settings import Lab
 

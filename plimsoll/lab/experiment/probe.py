@@ -8,8 +8,8 @@ from typing import Any
 
 from plimsoll.common.programs import project
 from plimsoll.common.units import listed
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.clones.clone import Surroundings
-from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.disks import find_disk_kind as disk_kind
 from plimsoll.lab.disks.caches import can_be_cold
 from plimsoll.lab.errors import LabError, MachineError, last_words

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plimsoll.common.errors import PlimsollError, did_you_mean
 from plimsoll.common.programs import missing_replay, own_program, replay_program
-from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.errors import last_words
 from plimsoll.lab.experiment.replay_options import REPLAY, ReplayOptions
 from plimsoll.lab.experiment.scenario_kinds import logs_in

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plimsoll.common.units import listed
-from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.rig import Rig, StepGroup
 from plimsoll.lab.fileio.precondition import numbers

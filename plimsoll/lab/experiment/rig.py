@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.clones.clone import Clone, CloneKit, Seen
-from plimsoll.lab.clones.registry import driver_of
 from plimsoll.lab.disks import find_disk_kind
 from plimsoll.lab.disks.disk import Disk, Place
 from plimsoll.lab.disks.limits import LimitedMachine

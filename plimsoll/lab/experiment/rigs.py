@@ -1,8 +1,8 @@
 """From lab.yml to rigs: the machines, disks and clones of its backends."""
 
 from plimsoll.common.programs import project
+from plimsoll.lab.clones import clone_of, driver_of
 from plimsoll.lab.clones.clone import Surroundings
-from plimsoll.lab.clones.registry import clone_of, driver_of
 from plimsoll.lab.disks import make_disk
 from plimsoll.lab.disks.caches import with_caches
 from plimsoll.lab.errors import LabError

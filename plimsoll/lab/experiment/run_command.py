@@ -16,7 +16,7 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.notify import channel_options
 from plimsoll.common.progress import LiveFigures, is_shown, metrics_options, progress_option
 from plimsoll.common.units import counted
-from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.experiment.checked import read_checked
 from plimsoll.lab.experiment.experiment import Experiment, ExperimentOutcome, planned, run_experiment
 from plimsoll.lab.experiment.extension import alone, changes, extended_runs

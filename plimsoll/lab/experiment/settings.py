@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from plimsoll.common.validation import Location, read_model
+from plimsoll.lab.clones import AnyClone, driver_of
 from plimsoll.lab.clones.golden import SiteSettings
-from plimsoll.lab.clones.registry import AnyClone, driver_of
 from plimsoll.lab.disks import AnyDisk, make_disk
 from plimsoll.lab.disks import find_disk_kind as disk_kind
 from plimsoll.lab.disks.caches import CacheState

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plimsoll.common.validation import Location
-from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.experiment.factors.settings import BACKEND
 from plimsoll.lab.experiment.factors.variants import rigs_in
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from plimsoll.lab.clones.proxmox.driver import Proxmox
-from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from plimsoll.lab.clones.proxmox import Proxmox, ProxmoxSettings
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator

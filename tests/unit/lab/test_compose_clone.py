@@ -11,8 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from plimsoll.lab.clones.compose import Compose, ComposeSettings
-from plimsoll.lab.clones.golden import Golden, SiteSettings
-from plimsoll.lab.clones.sitescripts import site_down, site_up
+from plimsoll.lab.clones.golden import Golden, SiteSettings, site_down, site_up
 from plimsoll.lab.disks import make_disk
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.disks.emulated import EmulatedDisk

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.lab.clones.proxmox.driver import Proxmox
-from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from plimsoll.lab.clones.proxmox import Proxmox, ProxmoxSettings
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.proxmox import ProxmoxApi, connect
 from plimsoll.lab.proxmox.api import guest_address

@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.lab.clones.proxmox.driver import Proxmox
-from plimsoll.lab.clones.proxmox.guests import GUESTS, GuestName
-from plimsoll.lab.clones.proxmox.look import look
-from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from plimsoll.lab.clones.proxmox import GUESTS, GuestName, Proxmox, ProxmoxSettings, look
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.proxmox import ProxmoxApi, connect
 from plimsoll.lab.proxmox.volumes import KINDS

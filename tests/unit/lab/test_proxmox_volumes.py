@@ -11,8 +11,7 @@ from plimsoll.analysis.evidence.storage import described
 from plimsoll.common.differences import differing
 from plimsoll.lab.clones.clone import Surroundings
 from plimsoll.lab.clones.golden import SiteSettings
-from plimsoll.lab.clones.proxmox.driver import PROXMOX
-from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from plimsoll.lab.clones.proxmox import PROXMOX, ProxmoxSettings
 from plimsoll.lab.experiment.rig import Rig
 from plimsoll.lab.experiment.settings import Backend
 from plimsoll.lab.facts import read_facts

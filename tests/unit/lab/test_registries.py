@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from plimsoll.lab.clones.registry import DRIVERS
+from plimsoll.lab.clones import DRIVERS
 from plimsoll.lab.disks import DISKS
 from plimsoll.lab.observers import OBSERVERS
 from plimsoll.lab.saturators import SATURATORS

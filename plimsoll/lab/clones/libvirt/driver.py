@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from plimsoll.lab.clones.address import needs_address, serves, target
-from plimsoll.lab.clones.clone import CloneKit, Driver, Surroundings, Target
+from plimsoll.lab.clones.clone import CloneKit, Driver, Surroundings, Target, needs_address, serves, target
 from plimsoll.lab.clones.libvirt import scripts
 from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
 from plimsoll.lab.clones.libvirt.xml import NAMESPACE, Base, clone_xml, read_base

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from plimsoll.lab.clones.address import TargetUrl
-from plimsoll.lab.clones.guest import GuestSettings
+from plimsoll.lab.clones.clone import GuestSettings, TargetUrl
 from plimsoll.lab.names import explained_in
 
 _DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]{0,99}")

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from plimsoll.common.units import Size
-from plimsoll.lab.clones.clone import CloneSettings
-from plimsoll.lab.clones.guest import StopTimeout
+from plimsoll.lab.clones.clone import CloneSettings, StopTimeout
 from plimsoll.lab.names import Folder, explained_in
 from plimsoll.lab.steps.step import no_reference
 from plimsoll.scenarios.running.settings import BaseUrl, HostPort

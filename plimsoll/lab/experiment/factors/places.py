@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.experiment.factors.settings import EVERY, Value

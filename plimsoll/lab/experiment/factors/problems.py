@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from plimsoll.common.validation import Location, problems_of
-from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.experiment.factors.levels import label_of
 from plimsoll.lab.experiment.factors.places import needs_own_clone
 from plimsoll.lab.experiment.factors.settings import BACKEND, EVERY, SHORT, Factor

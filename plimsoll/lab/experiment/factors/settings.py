@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from plimsoll.lab.clones.registry import DRIVERS
+from plimsoll.lab.clones import DRIVERS
 from plimsoll.lab.hosts import Name
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.tuning.keys import DatasetTuning, DiskTuning, Tuning, VmTuning, ZfsTuning

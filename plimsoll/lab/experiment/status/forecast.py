@@ -8,7 +8,7 @@ evenly.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plimsoll.lab.clones.registry import driver_of
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.experiment.experiment import planned
 from plimsoll.lab.experiment.factors.variants import Variant, variants
 from plimsoll.lab.experiment.order import PlannedRun

@@ -1,23 +1,184 @@
-"""Driver `proxmox`: a clone of a virtual machine or a container, made and removed through Proxmox's API."""
+"""Driver `proxmox`: a clone of a guest of Proxmox VE, on one of its storages, by the API."""
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from plimsoll.lab.clones.address import needs_address, serves, target
-from plimsoll.lab.clones.clone import CloneKit, Driver, Seen, Surroundings, Target
-from plimsoll.lab.clones.proxmox.guests import GUESTS
-from plimsoll.lab.clones.proxmox.look import look
-from plimsoll.lab.clones.proxmox.settings import ProxmoxSettings
+from pydantic import AfterValidator, Field, model_validator
+
+from plimsoll.lab.clones.clone import (
+    CloneKit,
+    Driver,
+    GuestSettings,
+    Seen,
+    StopTimeout,
+    Surroundings,
+    Target,
+    TargetUrl,
+    needs_address,
+    serves,
+    target,
+)
 from plimsoll.lab.disks.disk import DataLocation
-from plimsoll.lab.errors import LabError
+from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.proxmox import ProxmoxApi, connect
+from plimsoll.lab.names import StrictModel, checked_dataset, explained_in
+from plimsoll.lab.proxmox import ApiSettings, ProxmoxApi, connect
 from plimsoll.lab.proxmox.api import NEXT_ID
+from plimsoll.lab.proxmox.volumes import dataset_of, folder_of, is_of_node, storage_facts, volumes_of
 from plimsoll.lab.steps.step import Call, Remains, Step
 
+_DISK = re.compile(r"(?:scsi(?:[12]?\d|30)|virtio(?:\d|1[0-5])|sata[0-5]|ide[0-3])")
+_RANGE = re.compile(r"([1-9]\d{2,8})-([1-9]\d{2,8})")
+GuestName = Literal["vm", "container"]
 _PRISTINE = "pristine"  # the snapshot of the clone as it was made
 _SHORT_S = 120.0  # for tasks that move no data
 _CAPTURED = "${vmid}"
+
+
+def _named(what: str, form: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not re.fullmatch(form, value):
+            raise ValueError(f"must be {what}")
+        return value
+
+    return check
+
+
+def _disk(value: str) -> str:
+    if not _DISK.fullmatch(value):
+        raise ValueError("must be a disk of the template, such as scsi0 or virtio1")
+    return value
+
+
+def _range(value: str) -> str:
+    found = _RANGE.fullmatch(value)
+    if not found or not int(found[1]) <= int(found[2]) < int(found[1]) + 10_000:
+        raise ValueError("must be two numbers from 100 up, at most 10000 apart, such as 9000-9099")
+    return value
+
+
+_NODE = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+Node = Annotated[str, AfterValidator(_named("a node's name, such as pve1", _NODE))]
+
+Storage = Annotated[
+    str,
+    AfterValidator(_named("a storage's name, such as local-zfs", r"[A-Za-z][A-Za-z0-9._-]{0,98}[A-Za-z0-9]")),
+]
+
+Pool = Annotated[
+    str,
+    AfterValidator(_named("a resource pool's name, such as lab", r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+){0,2}")),
+]
+DiskKey = Annotated[str, AfterValidator(_disk)]
+
+
+class DiskLimits(StrictModel):
+    """Limits of one disk of the clone. Proxmox's own words: `mbps` is MB a second, `iops` operations."""
+
+    mbps_rd: float | None = Field(None, ge=1, description="Limit for reads, in MB a second.")
+    mbps_wr: float | None = Field(None, ge=1, description="Limit for writes, in MB a second.")
+    iops_rd: int | None = Field(None, ge=10, description="Limit for reads, in operations a second.")
+    iops_wr: int | None = Field(None, ge=10, description="Limit for writes, in operations a second.")
+
+    def words(self) -> str:
+        """Return the text added to the disk's line of the configuration."""
+        return "".join(f",{key}={value:g}" for key, value in self if value is not None)
+
+
+class ProxmoxSettings(GuestSettings, ApiSettings):
+    """A clone of a virtual machine or a container on Proxmox VE."""
+
+    model_config = explained_in("docs/proxmox.md")
+
+    driver: Literal["proxmox"] = Field(description="`proxmox`: a clone of a guest there.")
+    guest: GuestName = Field(
+        "vm", description="What is cloned: `vm`, a virtual machine, or `container`, a container (LXC)."
+    )
+    node: Node = Field(description="Node to run the clone on.")
+    template: int = Field(
+        ge=100, le=999_999_999, description="Number of the guest to clone, preferably a template."
+    )
+    template_node: Node | None = Field(None, description="Node that has the template. Default: node.")
+    full: bool = Field(
+        True, description="true copies the disks. false makes a linked clone on the template's storage."
+    )
+    storage: Storage | None = Field(
+        None, description="Storage under test, which the disks are copied to. Not for linked clones."
+    )
+    bwlimit: int | None = Field(None, ge=0, description="Limit for copying the disks, in KiB a second.")
+    pool: Pool | None = Field(None, description="Resource pool to put the clone into.")
+    vmid_range: Annotated[str, AfterValidator(_range)] | None = Field(
+        None, description="Range of numbers for the clone, FIRST-LAST. Default: the next free number."
+    )
+    limits: dict[DiskKey, DiskLimits] = Field(
+        {}, description="Limits for the disks of a virtual machine: {scsi0: {mbps_rd: 150}}."
+    )
+    restore: Literal["rollback", "clone"] = Field(
+        "rollback",
+        description="How to restore a changed site: roll back to a snapshot on the storage, or clone it "
+        "again.",
+    )
+    target: TargetUrl = Field(
+        "http://${address}",
+        description="Base URL of the site on the clone. ${address} stands for the address that the guest "
+        "agent reports, or the node for a container.",
+    )
+    clone_timeout_s: float = Field(3600.0, gt=0, description="Seconds to wait for the disks to be copied.")
+    stop_timeout_s: Annotated[StopTimeout, Field(ge=1)] = 120
+
+    @model_validator(mode="after")
+    def _fits(self) -> "ProxmoxSettings":
+        if self.full and self.storage is None:
+            raise ValueError("storage: is missing: name the storage to copy the disks to, or set full: false")
+        if not self.full and self.storage is not None:
+            raise ValueError(
+                "storage: a linked clone stays on its template's storage; leave storage out, or set full: "
+                "true"
+            )
+        if self.guest == "container" and self.limits:
+            raise ValueError("limits: Proxmox limits disks of virtual machines only; leave limits out")
+        if empty := [disk for disk, limits in self.limits.items() if not limits.words()]:
+            raise ValueError(f"limits: {', '.join(empty)}: sets no limit; name one, or leave the disk out")
+        return self
+
+
+@dataclass(frozen=True)
+class GuestKind:
+    """One kind of guest.
+
+    `called`: its name in sentences. `path`: its part of the API's paths, and its `type` in the API's lists.
+    `name`: the parameter, and the key of its configuration, that has its name. `clone_task`: the type of the
+    task that clones one. `address`: the path, below its own, that tells its addresses; `asks` says so.
+    """
+
+    called: str
+    path: str
+    name: str
+    clone_task: str
+    address: str
+    asks: str
+
+
+GUESTS: dict[GuestName, GuestKind] = {
+    "vm": GuestKind(
+        called="virtual machine",
+        path="qemu",
+        name="name",
+        clone_task="qmclone",
+        address="agent/network-get-interfaces",
+        asks="ask the guest agent for its address",
+    ),
+    "container": GuestKind(
+        called="container",
+        path="lxc",
+        name="hostname",
+        clone_task="vzclone",
+        address="interfaces",
+        asks="ask the node for its address",
+    ),
+}
 
 
 class Proxmox:
@@ -241,3 +402,56 @@ async def _kit(settings: ProxmoxSettings, around: Surroundings) -> CloneKit:
 
 
 PROXMOX = Driver("proxmox", ProxmoxSettings, _kit, needs_disk=False)
+
+
+async def look(api: ProxmoxApi, machine: Machine, node: str, path: str) -> Seen:
+    """Return what there is of the guest at `path` of the API, and its datasets, if `machine` is its node.
+
+    Raises LabError where the API does not answer.
+    """
+    config = await api.call(Call("read its disks", "GET", f"{path}/config")) or {}
+    rows = await api.call(Call("read the storages", "GET", "/storage")) or ()
+    storages = {str(row.get("storage")): row for row in rows if isinstance(row, dict)}
+    is_node = await _is_node(machine, node)
+    volumes, datasets = list[dict[str, Any]](), dict[str, None]()
+    for volume in volumes_of(config):
+        storage: Mapping[str, Any] = storages.get(volume.storage or "", {})
+        dataset = dataset_of(storage, volume.name or "")
+        there = is_node and is_of_node(storage)
+        if is_node and (folder := folder_of(storage)):
+            dataset = await _dataset_below(machine, folder)
+            there = dataset is not None
+        volumes.append({**volume.facts(), "on": storage_facts(storage), "dataset": dataset})
+        if there and dataset and _is_name(dataset):
+            datasets[dataset] = None
+    more = {"scsihw": config["scsihw"]} if "scsihw" in config else {}
+    return Seen({**more, "volumes": volumes}, tuple(datasets))
+
+
+async def _is_node(machine: Machine, node: str) -> bool:
+    """Return whether `machine` is the node itself, which is called after its host name."""
+    done = await machine.run(["uname", "-n"], check=False)
+    return done.status == 0 and done.out.strip().partition(".")[0] == node
+
+
+async def _dataset_below(machine: Machine, folder: str) -> str | None:
+    """Return the dataset that `folder` lies on; None where it is on another file system."""
+    try:
+        done = await machine.run(
+            ["findmnt", "-n", "-o", "FSTYPE,SOURCE", "-T", folder], check=False, timeout_s=10.0
+        )
+    except MachineError as error:
+        if not error.command:
+            raise
+        return None
+    kind, _, source = done.out.strip().partition(" ")
+    return source.strip() if done.status == 0 and kind == "zfs" else None
+
+
+def _is_name(dataset: str) -> bool:
+    """Return whether a dataset that the API named may become part of a command."""
+    try:
+        checked_dataset(dataset)
+    except ValueError:
+        return False
+    return True
