@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings
 from plimsoll.lab.clones.compose import COMPOSE
-from plimsoll.lab.clones.libvirt.driver import LIBVIRT
+from plimsoll.lab.clones.libvirt import LIBVIRT
 from plimsoll.lab.clones.proxmox import PROXMOX
-from plimsoll.lab.clones.qemu.driver import QEMU
+from plimsoll.lab.clones.qemu import QEMU
 from plimsoll.lab.clones.static import STATIC
 from plimsoll.lab.names import OneOf
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.clones.libvirt.driver import Libvirt
-from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
+from plimsoll.lab.clones.libvirt import Libvirt, LibvirtSettings
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.machine import LocalMachine

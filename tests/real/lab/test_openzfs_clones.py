@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from plimsoll.lab.clones.qemu.disk import QemuDisk
-from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.clones.qemu import QemuDisk, QemuSettings
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.hosts import HostSettings

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.clones.qemu.driver import Qemu
-from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.clones.qemu import Qemu, QemuSettings
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
@@ -282,8 +281,8 @@ def look_inside(ask: Callable[..., str]) -> None:
 # What a lab does with one backend, printing each step before it is done; it is killed at one of them.
 LIFE = """
 import asyncio, sys
-from plimsoll.lab.clones.qemu.driver import Qemu
-from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.clones.qemu import Qemu
+from plimsoll.lab.clones.qemu import QemuSettings
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.disks.disk import Place

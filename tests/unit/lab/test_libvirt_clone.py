@@ -9,9 +9,7 @@ import pytest
 from lxml import etree
 from pydantic import ValidationError
 
-from plimsoll.lab.clones.libvirt.driver import Libvirt
-from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
-from plimsoll.lab.clones.libvirt.xml import Base, clone_xml, mac_address, read_base
+from plimsoll.lab.clones.libvirt import Base, Libvirt, LibvirtSettings, clone_xml, mac_address, read_base
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import Done

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.clones.libvirt import scripts
+from plimsoll.lab.clones import libvirt as scripts
 from plimsoll.lab.steps.step import Command
 
 URI, NAME = "qemu:///system", "plimsoll-bench--hdd"
@@ -73,48 +73,48 @@ ADDRESSES = [
 @pytest.mark.parametrize(("why", "table", "found"), ADDRESSES)
 def test_the_address_is_read_out_of_its_table(state: Path, why: str, table: str, found: str | None) -> None:
     (state / "addresses").write_text(table)
-    done = run(state, scripts.address(URI, NAME, "lease", 0))
+    done = run(state, scripts.ask_address(URI, NAME, "lease", 0))
     assert (done.returncode == 0, done.stdout.strip() or None) == (found is not None, found), why
     assert found or "it has no address yet" in done.stderr
 
 
 def test_a_guest_that_listens_is_shut_down(state: Path) -> None:
-    assert run(state, scripts.stop(URI, NAME, 30)).returncode == 0
+    assert run(state, scripts.shut_down(URI, NAME, 30)).returncode == 0
     assert asked(state) == ["domstate", "shutdown", "domstate"]
 
 
 def test_a_guest_that_does_not_is_switched_off(state: Path) -> None:
     (state / "deaf").touch()
-    assert run(state, scripts.stop(URI, NAME, 1)).returncode == 0
+    assert run(state, scripts.shut_down(URI, NAME, 1)).returncode == 0
     assert asked(state)[-1] == "destroy"
 
 
 def test_a_guest_at_rest_is_let_be(state: Path) -> None:
     (state / "state").write_text("shut off\n")
-    assert run(state, scripts.stop(URI, NAME, 30)).returncode == 0
+    assert run(state, scripts.shut_down(URI, NAME, 30)).returncode == 0
     assert asked(state) == ["domstate"]
 
 
 def test_what_has_our_mark_is_removed_once(state: Path) -> None:
     for _ in range(2):
-        assert run(state, scripts.remove(URI, NAME)).returncode == 0
+        assert run(state, scripts.remove_domain(URI, NAME)).returncode == 0
     assert asked(state) == ["list", "metadata", "domstate", "destroy", "undefine", "list"]
 
 
 @pytest.mark.parametrize("mark", ["", f'<clone name="{NAME}x"/>', f'<clone name="x{NAME}"/>'])
 def test_what_has_not_is_left(state: Path, mark: str) -> None:
     (state / "mark").write_text(mark)
-    done = run(state, scripts.remove(URI, NAME))
+    done = run(state, scripts.remove_domain(URI, NAME))
     assert (done.returncode, "it does not have the lab's mark" in done.stderr) == (1, True)
     assert "undefine" not in asked(state)
 
 
 def test_a_name_that_is_nearly_ours_is_none(state: Path) -> None:
     (state / "names").write_text(f"{NAME}x\nx{NAME}\n{NAME.replace('-', '.')}\n")
-    assert run(state, scripts.remove(URI, NAME)).returncode == 0
+    assert run(state, scripts.remove_domain(URI, NAME)).returncode == 0
     assert asked(state) == ["list"]
 
 
 def test_without_libvirtd_nothing_is_said_to_be_removed(state: Path) -> None:
     (state / "down").touch()
-    assert run(state, scripts.remove(URI, NAME)).returncode == 1
+    assert run(state, scripts.remove_domain(URI, NAME)).returncode == 1

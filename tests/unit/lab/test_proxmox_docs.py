@@ -6,7 +6,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from plimsoll.lab.clones.libvirt.settings import LibvirtSettings
+from plimsoll.lab.clones.libvirt import LibvirtSettings
 from plimsoll.lab.clones.proxmox import DiskLimits, ProxmoxSettings
 from plimsoll.lab.experiment.settings import read_lab
 from tests.support.paths import DOCS, ROOT

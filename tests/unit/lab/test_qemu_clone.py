@@ -6,8 +6,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from plimsoll.lab.clones.qemu.driver import Qemu, mac
-from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.clones.qemu import Qemu, QemuSettings, mac
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.steps.step import Command, Serve, Step, shown
 from tests.support.paths import DOCS, ROOT

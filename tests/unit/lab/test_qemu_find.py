@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.clones.qemu import scripts as qemu_scripts
-from plimsoll.lab.clones.qemu.driver import Qemu
-from plimsoll.lab.clones.qemu.settings import QemuSettings
+from plimsoll.lab.clones import qemu as qemu_scripts
+from plimsoll.lab.clones.qemu import Qemu, QemuSettings
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine
@@ -102,10 +101,10 @@ def test_of_processes_only_qemu_with_exactly_our_name_is_found_and_ended(tmp_pat
 
             async def look() -> list[str]:
                 done = await machine.run(["sh", "-c", qemu_scripts.OURS, "sh", NAME])
-                return list(qemu_scripts.pids(done.out))
+                return list(qemu_scripts.read_pids(done.out))
 
             assert asyncio.run(look()) == [str(ours.pid)]
-            off = [qemu_scripts.off(NAME, str(tmp_path), 0)]
+            off = [qemu_scripts.switch_off(NAME, str(tmp_path), 0)]
             for _ in range(2):  # the second time there is nothing to do
                 reaper = asyncio.run(_do_and_reap(machine, off, ours))
                 assert reaper in (-15, -9)
@@ -140,6 +139,6 @@ def test_what_is_missing_is_said_with_the_remedy(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     if message == "zvols need" and Path("/dev/zfs").is_char_device():
         pytest.skip("this machine has the kernel's ZFS")
-    step = qemu_scripts.look(arguments[0].format(folder=tmp_path), arguments[1])
+    step = qemu_scripts.check_image(arguments[0].format(folder=tmp_path), arguments[1])
     with pytest.raises(MachineError, match=message):
         asyncio.run(StepRunner(LocalMachine()).do([step]))

@@ -1,1 +1,0 @@
-"""Driver `libvirt`: clones of a domain, by virsh."""

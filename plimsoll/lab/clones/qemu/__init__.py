@@ -1,1 +1,0 @@
-"""Driver `qemu`: virtual machines of an image, by QEMU alone."""
