@@ -20,7 +20,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from plimsoll.common.units import Size
-from plimsoll.lab.disks.place import Place
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.fileio.fio_json import of_job
 from plimsoll.lab.machine import Machine
