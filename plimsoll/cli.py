@@ -33,7 +33,7 @@ _COMMANDS = {
     "scenario": "plimsoll.scenarios.scenario:scenario",
     "schedule": "plimsoll.lab.schedule:schedule",
     "schema": "plimsoll.schema:schema",
-    "serve": "plimsoll.serve.command:serve",
+    "serve": "plimsoll.serve:serve",
     "signoff": "plimsoll.analysis.signoff.command:signoff",
 }
 

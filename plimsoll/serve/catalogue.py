@@ -1,18 +1,23 @@
-"""Looks through a results folder, cheaply: what did not change since the last look is not read again.
+"""What lies in a results folder: found, recognised, listed, opened. Names and texts in it are hostile.
 
-What a look found is kept in a file of the user's own, for the first look of the next server.
+What did not change since the last look is not read again. What a look found is kept in a file of the user's
+own, for the first look of the next server. No link is followed on the way to a file, and `..` leads nowhere.
 """
 
+import hashlib
+import html
 import os
+import re
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO, Literal
+from urllib.parse import urlencode
 
 from pydantic import TypeAdapter
 
@@ -21,29 +26,92 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.files import open_replacement
 from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.facts import RunFacts
-from plimsoll.rundir.names import (
-    EXPERIMENT_FILE,
-    FACTS_FILE,
-    JOURNAL_FILE,
-    READ,
-    REQUESTS_FILE,
-    SUMMARY_FILE,
-)
+from plimsoll.rundir.names import EXPERIMENT_FILE, FACTS_FILE, JOURNAL_FILE, READ, REQUESTS_FILE, SUMMARY_FILE
 from plimsoll.rundir.read import is_killed, read_facts, read_json
-from plimsoll.serve.documents import HEAD_BYTES, recognised
-from plimsoll.serve.inside import lies_inside, opened_inside
-from plimsoll.serve.items import Contents, Document, ExperimentItem, HistoryItem, Item, RunItem, key_of
 
 _FRESH_S = 1.0  # a look is worth this long
 _DEEPEST, _MOST_FOLDERS = 6, 20_000
 _BEGINNING_S = 60.0  # a run may take so long before its first record
 _HISTORY_HEAD = b"SQLite format 3\x00"
-
 _KEPT_S = 60.0  # while things change, the index is written once in so long
 _INDEX = f"1 of plimsoll {__version__}"  # raise the number where the same files make other items
 _INDEX_BYTES = 64 << 20
+HEAD_BYTES = 4096  # the title stands before the style sheet
+_TITLE = re.compile(rb"<title>([^<]{1,2000}) \xe2\x80\x93 Plimsoll</title>")
+_POLICY = b'<meta http-equiv="Content-Security-Policy"'
+_VERDICT = r"(PASS|FAIL|INCONCLUSIVE)"
+ON_A_PAGE = 100
+_LAST = float("inf")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 Stamp = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing at `place`, relative to the folder."""
+
+    place: PurePosixPath
+
+    @property
+    def key(self) -> str:
+        """Its key in addresses."""
+        return key_of(self.place)
+
+
+Kind = Literal["report", "comparison", "sign-off", "nights"]
+
+
+@dataclass(frozen=True)
+class Document(Item):
+    """A page that Plimsoll wrote, by its title; `verdict` as it stands there."""
+
+    kind: Kind
+    title: str
+    verdict: str | None
+    changed_at: datetime
+
+
+@dataclass(frozen=True)
+class HistoryItem(Item):
+    """A history of nights, as `plimsoll regress` keeps it."""
+
+
+@dataclass(frozen=True)
+class RunItem(Item):
+    """A run as run.json and summary.json tell of it. What nobody knows is None.
+
+    `damage` says why it cannot be read. `p999_censored`: the p99.9 is a failure's, at its time-out.
+    """
+
+    scenario: str = ""
+    backend: str | None = None
+    repeat: str | None = None
+    status: str = "unknown"
+    started_at: datetime | None = None
+    experiment: str | None = None
+    requests: int | None = None
+    failures: int | None = None
+    p50_ms: float | None = None
+    p999_ms: float | None = None
+    p999_censored: bool = False
+    generator_limited: bool = False
+    damage: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it: its backend and repeat, else its directory."""
+        if not self.backend:
+            return self.place.name
+        return f"{self.backend} #{self.repeat}" if self.repeat else self.backend
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The same wherever it lies: an experiment moves a run that has ended."""
+        return (self.scenario, self.backend, self.repeat, self.started_at)
+
+
 Known = dict[str, tuple[tuple[Stamp, ...], HistoryItem | RunItem | Document | None]]
 
 
@@ -57,6 +125,50 @@ class _Index:
 
 
 _INDICES = TypeAdapter(_Index)
+
+
+@dataclass(frozen=True)
+class ExperimentItem(Item):
+    """The folder of an experiment."""
+
+    name: str
+    changed_at: datetime
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that was found, each by its key. `left_out` says what was not looked at."""
+
+    runs: dict[str, RunItem] = field(default_factory=dict)
+    experiments: dict[str, ExperimentItem] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    histories: dict[str, HistoryItem] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+    def running(self) -> list[RunItem]:
+        """Return the runs that go on now, the last one that began first."""
+        return newest_first([run for run in self.runs.values() if run.status == "running"])
+
+    def inside(self, experiment: ExperimentItem) -> list[RunItem]:
+        """Return the runs of an experiment, in the order of their places."""
+        found = [run for run in self.runs.values() if run.place.is_relative_to(experiment.place)]
+        return sorted(found, key=lambda run: run.place)
+
+    def around(self, run: RunItem) -> ExperimentItem | None:
+        """Return the experiment in whose folder a run lies."""
+        return next(
+            (each for each in self.experiments.values() if run.place.is_relative_to(each.place)), None
+        )
+
+    def report_of(self, item: Item) -> Document | None:
+        """Return the report that lies in a run directory or an experiment's folder."""
+        found = self.documents.get(key_of(item.place / "report.html"))
+        return found if found and found.kind == "report" else None
+
+    def of_kind(self, kind: Kind) -> list[Document]:
+        """Return the documents of a kind, the last one that was written first."""
+        found = [each for each in self.documents.values() if each.kind == kind]
+        return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
 
 class Catalogue:
@@ -275,3 +387,143 @@ def _count(value: object) -> int | None:
 
 def _figure(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and is_figure(value) and value >= 0 else None
+
+
+def key_of(place: PurePosixPath) -> str:
+    """Return by what an address names the thing at `place` in the folder: the same as long as it lies there.
+
+    It is no path, so that nothing but what was found can be asked for.
+    """
+    return hashlib.sha256(str(place).encode("utf-8", "surrogateescape")).hexdigest()[:20]
+
+
+def newest_first(runs: list[RunItem]) -> list[RunItem]:
+    """Return runs by when they began, the last one first; those that never began at the end."""
+    return sorted(
+        runs,
+        key=lambda run: (run.started_at.timestamp() if run.started_at else 0.0, str(run.place)),
+        reverse=True,
+    )
+
+
+def recognised(head: bytes) -> tuple[Kind, str, str | None] | None:
+    """Return kind, title and verdict of a page by its first bytes; None of a page of somebody else."""
+    found = _TITLE.search(head)
+    if found is None or _POLICY not in head:
+        return None
+    title = html.unescape(found[1].decode("utf-8", errors="replace"))
+    if match := re.match(rf"Sign-off, {_VERDICT}: (.*)", title, re.DOTALL):
+        return "sign-off", match[2], match[1]
+    if match := re.fullmatch(r"([A-Z ]+): the nights", title):
+        return "nights", "The nights", match[1]
+    if match := re.match(rf"{_VERDICT}: (.*)", title, re.DOTALL):
+        return "comparison", match[2], match[1]
+    return "report", title, None
+
+
+FILTERS: dict[str, Callable[[RunItem], str | None]] = {
+    "scenario": lambda run: run.scenario,
+    "backend": lambda run: run.backend,
+    "status": lambda run: run.status,
+    "experiment": lambda run: run.experiment,
+}
+
+SORTS: dict[str, tuple[str, Callable[[RunItem], tuple[float | str, ...]]]] = {
+    "newest": ("newest first", lambda run: (-run.started_at.timestamp() if run.started_at else _LAST,)),
+    "oldest": ("oldest first", lambda run: (run.started_at.timestamp() if run.started_at else _LAST,)),
+    "slowest": ("highest p99.9 first", lambda run: (-run.p999_ms if run.p999_ms is not None else _LAST,)),
+    "fastest": ("lowest p99.9 first", lambda run: (_LAST if run.p999_ms is None else run.p999_ms,)),
+    "name": ("by name", lambda run: (run.name.casefold(), str(run.place))),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked for: words that all occur, values of filters, an order, a page from 1."""
+
+    words: str = ""
+    wanted: Mapping[str, str] = field(default_factory=dict)
+    order: str = "newest"
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Choice":
+        """Return what a query asks for; what it says otherwise is passed over."""
+        page = query.get("page", "1")
+        return cls(
+            words=query.get("q", "")[:200],
+            wanted={name: query[name] for name in FILTERS if query.get(name)},
+            order=query.get("order", "") if query.get("order") in SORTS else "newest",
+            page=int(page) if page.isascii() and page.isdigit() and 0 < len(page) < 6 else 1,
+        )
+
+    def query(self, page: int) -> str:
+        """Return the query of another page of the same choice."""
+        return urlencode({"q": self.words, **self.wanted, "order": self.order, "page": page})
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A page of the runs that were chosen: which page of how many, and how many runs in all."""
+
+    runs: Sequence[RunItem]
+    page: int
+    pages: int
+    total: int
+
+
+def chosen(runs: Sequence[RunItem], choice: Choice) -> Listed:
+    """Return the runs that are asked for."""
+    words = choice.words.casefold().split()
+    found = [
+        run
+        for run in runs
+        if all((FILTERS[name](run) or "") == value for name, value in choice.wanted.items())
+        and all(word in _text(run) for word in words)
+    ]
+    found.sort(key=SORTS[choice.order][1])
+    pages = max(-(-len(found) // ON_A_PAGE), 1)
+    page = min(max(choice.page, 1), pages)
+    return Listed(found[(page - 1) * ON_A_PAGE : page * ON_A_PAGE], page, pages, len(found))
+
+
+def values_of(runs: Sequence[RunItem]) -> dict[str, list[str]]:
+    """Return the values that each filter can have among `runs`."""
+    return {name: sorted({value for run in runs if (value := of(run))}) for name, of in FILTERS.items()}
+
+
+def _text(run: RunItem) -> str:
+    parts = (str(run.place), run.scenario, run.name, run.status, run.experiment or "")
+    return "\n".join(parts).casefold()
+
+
+class OutsideError(OSError):
+    """It is not in the folder, or no regular file."""
+
+
+@contextmanager
+def opened_inside(root: Path, place: PurePosixPath) -> Iterator[BinaryIO]:
+    """Open the regular file at `place` in the folder `root`, step by step. Raises OSError."""
+    if place.is_absolute() or not place.parts or ".." in place.parts:
+        raise OutsideError(f"{place}: is not in the folder")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in place.parts[:-1]:
+            inner = os.open(name, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        descriptor = os.open(place.parts[-1], _FILE, dir_fd=folder)
+    finally:
+        os.close(folder)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OutsideError(f"{place}: is no regular file")
+        yield file
+
+
+def lies_inside(root: Path, path: Path) -> bool:
+    """Return whether `path`, which need not exist, leads into `root` once all links are followed."""
+    try:
+        return path.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return False

@@ -1,22 +1,32 @@
-"""Who gets an answer: who means this server, asks from its own pages, and has its token if there is one."""
+"""Who gets an answer: who means this server, asks from its own pages, and has its token if there is one.
 
+The token is read from a file or the environment, never from a command line.
+"""
+
+import hashlib
+import hmac
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plimsoll.serve.address import is_own
-from plimsoll.serve.token import is_same, session_of
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.files import read_secret
+from plimsoll.common.hostile import printable
 
 COOKIE = "plimsoll-serve"
 LOGIN = "/login"
 _OPEN = (LOGIN, "/static/")  # without a token
 _READS = ("GET", "HEAD")
 _MOST_QUERY_BYTES = 8192
+VARIABLE = "PLIMSOLL_SERVE_TOKEN"
+_SHORTEST = 16  # characters: nobody guesses as many
 
 # Of what says nothing else. Pages have a policy of their own.
 HEADERS = {
@@ -121,3 +131,92 @@ def _cookies(values: list[str]) -> Mapping[str, str]:
         return {name: each.value for name, each in SimpleCookie("; ".join(values)).items()}
     except CookieError:
         return {}
+
+
+def read_token(file: Path | None, environment: Mapping[str, str]) -> str | None:
+    """Return the token that was given, None where none was. Raises SettingsError."""
+    where = VARIABLE if file is None else f"--token-file: {file}"
+    token = environment.get(VARIABLE, "").strip() if file is None else read_secret("--token-file", file)
+    if not token and file is None:
+        return None
+    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError(
+            f"{where}: must hold a token of {_SHORTEST} or more letters and digits; make one: "
+            "openssl rand -hex 24"
+        )
+    return token
+
+
+def session_of(token: str) -> str:
+    """Return what the browser keeps instead of the token: the same after a restart. Pure."""
+    return hmac.new(token.encode(), b"plimsoll serve", hashlib.sha256).hexdigest()
+
+
+def is_same(given: str, wanted: str) -> bool:
+    """Return whether two secrets are one, in a time that does not tell where they differ."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address and a port; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """True where only this machine comes to it."""
+        if self.host == "localhost":
+            return True
+        address = ip_of(self.host)
+        return address is not None and address.is_loopback
+
+    def url(self, port: int) -> str:
+        """Return what to open in a browser; an address that stands for all of them by this machine's own."""
+        address = ip_of(self.host)
+        host = "127.0.0.1" if address is not None and address.is_unspecified else self.host
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def parsed_address(text: str) -> Address:
+    """Return `HOST:PORT`, or `[IPv6]:PORT`. Raises SettingsError."""
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+        well = bool(host) and port is not None and parts.netloc == text and "@" not in text
+    except ValueError:
+        well, host, port = False, None, None
+    if not well or host is None or port is None:
+        raise SettingsError(
+            f"--listen: {printable(text)} is no address; give HOST:PORT, as in 127.0.0.1:8090"
+        )
+    return Address(host, port)
+
+
+def ip_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the IP address that `host` is, None of a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def host_of(netloc: str) -> str | None:
+    """Return the host, in lower case, of `HOST[:PORT]` in a header; None where it is none."""
+    try:
+        parts = urlsplit(f"//{netloc}")
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts.hostname if parts.netloc == netloc and "@" not in netloc else None
+
+
+def is_own(netloc: str, names: frozenset[str]) -> bool:
+    """Return whether a browser that says `Host: netloc` means this server, and not another one's name.
+
+    Where a stranger's name leads to this machine (DNS rebinding), its pages may read what is served under it.
+    An IP address has no such owner.
+    """
+    host = host_of(netloc)
+    return host is not None and (host == "localhost" or host in names or ip_of(host) is not None)

@@ -10,11 +10,19 @@ from pathlib import PurePosixPath as Place
 import pytest
 
 from plimsoll.analysis.report import make_report
-from plimsoll.serve.catalogue import Catalogue
-from plimsoll.serve.choice import Choice, chosen, values_of
-from plimsoll.serve.documents import recognised
-from plimsoll.serve.inside import OutsideError, lies_inside, opened_inside
-from plimsoll.serve.items import RunItem, key_of, newest_first
+from plimsoll.serve.catalogue import (
+    Catalogue,
+    Choice,
+    OutsideError,
+    RunItem,
+    chosen,
+    key_of,
+    lies_inside,
+    newest_first,
+    opened_inside,
+    recognised,
+    values_of,
+)
 from tests.support.rundir import records, write_run
 
 

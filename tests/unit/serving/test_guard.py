@@ -7,10 +7,8 @@ import pytest
 from starlette.datastructures import Headers
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.serve.address import parsed_address
 from plimsoll.serve.application import Application
-from plimsoll.serve.guard import COOKIE, refusal
-from plimsoll.serve.token import read_token, session_of
+from plimsoll.serve.guard import COOKIE, parsed_address, read_token, refusal, session_of
 from tests.support.asking import ask
 
 TOKEN = "0123456789" + "abcdef"

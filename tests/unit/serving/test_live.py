@@ -11,10 +11,17 @@ import pytest
 
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.serve.catalogue import Catalogue
-from plimsoll.serve.following import Following, Viewer
-from plimsoll.serve.growing import Growing, event_text
-from plimsoll.serve.hostnow import HostNow
-from plimsoll.serve.seconds import KEPT_S, TAIL_S, Point, Seconds
+from plimsoll.serve.live import (
+    KEPT_S,
+    TAIL_S,
+    Following,
+    Growing,
+    HostNow,
+    Point,
+    Seconds,
+    Viewer,
+    event_text,
+)
 from tests.support.rundir import header, records, traffic, write_run
 from tests.unit.report.test_page import HOSTILE
 
@@ -103,7 +110,7 @@ def _running(path: Path, table: np.ndarray, started_s: float = 20.0, **facts: An
 def test_a_run_is_read_as_it_grows_also_half_a_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plimsoll.serve.growing._AGAIN_S", 0.0)
+    monkeypatch.setattr("plimsoll.serve.live._AGAIN_S", 0.0)
     run = _running(tmp_path / "run", records(0))
     growing = Growing(tmp_path, run)
     assert growing.look().requests == 0
@@ -124,7 +131,7 @@ def test_a_run_is_read_as_it_grows_also_half_a_record(
 
 
 def test_of_a_long_run_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.serve.growing._BACK_RECORDS", 30)
+    monkeypatch.setattr("plimsoll.serve.live._BACK_RECORDS", 30)
     found = Growing(tmp_path, _running(tmp_path / "run", records(100))).look()
     assert (found.requests, found.failures, found.points[0].done) == (100, None, 30)
 
@@ -159,7 +166,7 @@ def test_a_browser_is_open_before_a_run_through_it_and_for_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plimsoll.serve.catalogue._FRESH_S", 0.0)
-    monkeypatch.setattr("plimsoll.serve.growing._AGAIN_S", 0.0)
+    monkeypatch.setattr("plimsoll.serve.live._AGAIN_S", 0.0)
     following, viewer = Following(Catalogue(tmp_path)), Viewer()
     assert following.look(viewer) == {"running": [], "begun": False, "last": None, "run": None}
 

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.report import make_report
 from plimsoll.serve.application import Application
-from plimsoll.serve.items import key_of
+from plimsoll.serve.catalogue import key_of
 from tests.support.asking import Answer, ask
 from tests.support.rundir import records, traffic, write_run
 from tests.unit.report.test_page import HOSTILE, hostile_run

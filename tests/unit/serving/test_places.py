@@ -8,8 +8,8 @@ import pytest
 from plimsoll.common.errors import HistoryError
 from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.serve.application import Application
-from plimsoll.serve.items import key_of
-from plimsoll.serve.nights import read_nights
+from plimsoll.serve.catalogue import key_of
+from plimsoll.serve.finished import read_nights
 from tests.support.asking import ask
 from tests.support.nights import regress, write_night
 from tests.support.rundir import records, write_run
