@@ -20,7 +20,7 @@ _COMMANDS = {
     "config": "plimsoll.common.config:config",
     "doctor": "plimsoll.doctor.command:doctor",
     "export": "plimsoll.analysis.exporting.command:export",
-    "fileio": "plimsoll.lab.fileio.command:fileio",
+    "fileio": "plimsoll.lab.fileio:fileio",
     "init": "plimsoll.init.command:init",
     "init-clone": "plimsoll.scenarios.init_clone:init_clone",
     "hosts": "plimsoll.lab.hosts:hosts",

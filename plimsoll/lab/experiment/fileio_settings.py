@@ -9,9 +9,9 @@ from plimsoll.common.units import size_text
 from plimsoll.common.validation import Location
 from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.experiment.volume_choice import VolumeChoice
-from plimsoll.lab.fileio.fsync.settings import FsyncMatrix
-from plimsoll.lab.fileio.matrix import Cells
-from plimsoll.lab.fileio.settings import Matrix
+from plimsoll.lab.fileio.fio import FsyncMatrix
+from plimsoll.lab.fileio.measure import Cells
+from plimsoll.lab.fileio.sysbench import Matrix
 from plimsoll.lab.names import LabName, explained_in
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from plimsoll.lab.experiment.status.course import Course
 from plimsoll.lab.experiment.status.forecast import Plan, left_s
 from plimsoll.lab.experiment.status.precondition import precondition_s
 from plimsoll.lab.experiment.volumes import after, before, measured_rigs
-from plimsoll.lab.fileio.matrix import commands
+from plimsoll.lab.fileio.measure import commands
 from plimsoll.lab.names import Label
 from plimsoll.lab.saturators import find_saturator_kind, make_saturator
 from plimsoll.lab.steps.step import Command, Step, shown

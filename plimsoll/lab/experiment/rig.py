@@ -13,8 +13,8 @@ from plimsoll.lab.disks.limits import LimitedMachine
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.settings import Backend, Lab
 from plimsoll.lab.experiment.transcript import RecordedMachine, changes_settings
+from plimsoll.lab.fileio.measure import VolumeFiles
 from plimsoll.lab.fileio.precondition import Filling
-from plimsoll.lab.fileio.volume import VolumeFiles
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import Probed, ProbePlace
 from plimsoll.lab.saturators import aim_saturator

@@ -9,8 +9,8 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.factors.variants import variants
 from plimsoll.lab.experiment.rig import OnStep, Rig, Saturated
 from plimsoll.lab.experiment.settings import LOCAL, Backend, Lab
+from plimsoll.lab.fileio.measure import VolumeFiles
 from plimsoll.lab.fileio.precondition import Filling
-from plimsoll.lab.fileio.volume import VolumeFiles
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.observers import ProbePlace

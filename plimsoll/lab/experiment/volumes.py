@@ -16,12 +16,17 @@ from plimsoll.lab.experiment.notices import Notices
 from plimsoll.lab.experiment.rig import Rig, StepGroup
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.transcript import RecordedMachine
-from plimsoll.lab.fileio.bench import only_looks
-from plimsoll.lab.fileio.kept import read_cells
-from plimsoll.lab.fileio.matrix import Cells, Settings, bench_of, cache_caution, run_matrix
-from plimsoll.lab.fileio.output import FileioError
-from plimsoll.lab.fileio.settings import FileioSettings
-from plimsoll.lab.fileio.volume import VolumeFiles
+from plimsoll.lab.fileio.bench import FileioError, only_looks
+from plimsoll.lab.fileio.measure import (
+    Cells,
+    Settings,
+    VolumeFiles,
+    bench_of,
+    cache_caution,
+    read_cells,
+    run_matrix,
+)
+from plimsoll.lab.fileio.sysbench import FileioSettings
 
 Say = Callable[[str], None]
 

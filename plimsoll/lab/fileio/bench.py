@@ -2,9 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
+from pydantic import AfterValidator, Field
+
+from plimsoll.lab.errors import LabError
 from plimsoll.lab.machine import Done
+from plimsoll.lab.names import StrictModel
 from plimsoll.rundir.volumes import AnyCell
 
 SLOWEST_BYTES_PER_S = 1 << 20  # the slowest that files may be written
@@ -73,3 +77,37 @@ class Bench(ABC, Generic[C]):
 def only_looks(command: Sequence[str]) -> bool:
     """Return whether a command of fileio, also of one that joins a control group first, changes nothing."""
     return not {"find", "df"}.isdisjoint(command)
+
+
+class FileioError(LabError):
+    """A cell could not be measured, or where it should be measured is not fit for it."""
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith("/") or "\0" in value:
+        raise ValueError("must be an absolute path, such as /srv/data")
+    return value
+
+
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+
+
+class OnVolume(StrictModel):
+    """The volume that is measured."""
+
+    directory: AbsolutePath = Field(description="Folder on the volume to be measured.")
+    volume: str = Field(
+        "", max_length=200, description="Name of the volume in the table. Default: the folder."
+    )
+
+    @property
+    def name(self) -> str:
+        """The volume's name in the table."""
+        return self.volume or self.directory
+
+
+def once(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return `value` if it names nothing twice. Raises ValueError."""
+    if len(set(value)) != len(value):
+        raise ValueError("must not name anything twice")
+    return value

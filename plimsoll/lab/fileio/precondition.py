@@ -22,7 +22,7 @@ from pydantic import Field
 from plimsoll.common.units import Size
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.fileio.fio_json import of_job
+from plimsoll.lab.fileio.fio import of_job
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.step import Command, Look, Remains

@@ -15,7 +15,7 @@ from tests.support.disks import clear, emulated, need_disks, run, slow_but
 from tests.support.paths import ROOT
 from tests.support.programs import need
 
-COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio.command import fileio; fileio()"]
+COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio import fileio; fileio()"]
 OPERATIONS_PER_S = 400
 KEEPING = """#!/bin/sh
 case " $* " in

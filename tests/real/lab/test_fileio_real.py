@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 from tests.support.programs import need
 from tests.support.waiting import LONGEST_S, wait_for
 
-COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio.command import fileio; fileio()"]
+COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio import fileio; fileio()"]
 SMALL = ["--file-size", "64M", "--threads", "2", "--no-progress"]
 
 

@@ -12,15 +12,20 @@ from hypothesis import strategies as st
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import parse_size, size_text
-from plimsoll.lab.fileio.cell import cell_of
-from plimsoll.lab.fileio.command import fileio
-from plimsoll.lab.fileio.histogram import Bucket, p999
-from plimsoll.lab.fileio.kept import append_cell, latest, read_cells
-from plimsoll.lab.fileio.options import settings_of
-from plimsoll.lab.fileio.output import FileioError, parse_output
-from plimsoll.lab.fileio.settings import TESTS, THREADS, FileioSettings, MatrixCase
-from plimsoll.lab.fileio.sysbench import Sysbench
-from plimsoll.lab.fileio.table import COLUMNS, FSYNC_COLUMNS, row, table
+from plimsoll.lab.fileio import fileio, settings_of
+from plimsoll.lab.fileio.bench import FileioError
+from plimsoll.lab.fileio.measure import COLUMNS, FSYNC_COLUMNS, append_cell, latest, read_cells, row, table
+from plimsoll.lab.fileio.sysbench import (
+    TESTS,
+    THREADS,
+    Bucket,
+    FileioSettings,
+    MatrixCase,
+    Sysbench,
+    cell_of,
+    p999,
+    parse_output,
+)
 from plimsoll.rundir.volumes import FsyncCell, MatrixCell
 from tests.support.paths import ROOT
 

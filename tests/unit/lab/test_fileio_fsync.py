@@ -13,17 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.lab.fileio.cell import cell_of
-from plimsoll.lab.fileio.fsync.cell import fsync_cell
-from plimsoll.lab.fileio.fsync.fio import Fio
-from plimsoll.lab.fileio.fsync.output import FIGURES, parse_fio
-from plimsoll.lab.fileio.fsync.settings import ETCD, FsyncSettings
-from plimsoll.lab.fileio.kept import append_cell, read_cells
-from plimsoll.lab.fileio.matrix import commands, run_matrix, written_bytes
-from plimsoll.lab.fileio.options import settings_of
-from plimsoll.lab.fileio.output import FileioError, parse_output
-from plimsoll.lab.fileio.settings import MatrixCase
-from plimsoll.lab.fileio.table import FSYNC_COLUMNS, fsync_row, table
+from plimsoll.lab.fileio import settings_of
+from plimsoll.lab.fileio.bench import FileioError
+from plimsoll.lab.fileio.fio import ETCD, FIGURES, Fio, FsyncSettings, fsync_cell, parse_fio
+from plimsoll.lab.fileio.measure import (
+    FSYNC_COLUMNS,
+    append_cell,
+    commands,
+    fsync_row,
+    read_cells,
+    run_matrix,
+    table,
+    written_bytes,
+)
+from plimsoll.lab.fileio.sysbench import MatrixCase, cell_of, parse_output
 from plimsoll.rundir.volumes import FsyncCase, FsyncCell
 from tests.support.paths import ROOT
 from tests.support.scripted_bench import Answer, bench_machine

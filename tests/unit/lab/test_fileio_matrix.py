@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from plimsoll.lab.errors import LabError, MachineError
-from plimsoll.lab.fileio.kept import read_cells
-from plimsoll.lab.fileio.matrix import cache_caution, run_matrix, space_problem
-from plimsoll.lab.fileio.output import FileioError
-from plimsoll.lab.fileio.settings import TESTS, FileioSettings
-from plimsoll.lab.fileio.sysbench import Sysbench
+from plimsoll.lab.fileio.bench import FileioError
+from plimsoll.lab.fileio.measure import cache_caution, read_cells, run_matrix, space_problem
+from plimsoll.lab.fileio.sysbench import TESTS, FileioSettings, Sysbench
 from tests.support.scripted_bench import Answer, bench_machine
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL, recorded

@@ -15,7 +15,7 @@ from plimsoll.lab.experiment.notify_settings import Notify
 from plimsoll.lab.experiment.replay_options import ReplayOptions
 from plimsoll.lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
 from plimsoll.lab.experiment.together.members import Member
-from plimsoll.lab.fileio.fsync.settings import FsyncMatrix
+from plimsoll.lab.fileio.fio import FsyncMatrix
 from tests.support.paths import DOCS
 
 TEXT = (DOCS / "lab.md").read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.volume_choice import left_out
 from plimsoll.lab.experiment.volumes import Volumes, lacking, measured_rigs
-from plimsoll.lab.fileio.matrix import commands, run_matrix, written_bytes
+from plimsoll.lab.fileio.measure import commands, run_matrix, written_bytes
 from plimsoll.lab.machine import Done, Machine
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine

@@ -12,11 +12,9 @@ from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder
 from plimsoll.lab.experiment.plan import lasts_s
 from plimsoll.lab.experiment.rig import Rig
 from plimsoll.lab.experiment.volumes import lacking
-from plimsoll.lab.fileio.fsync.cell import fsync_cell
-from plimsoll.lab.fileio.fsync.output import parse_fio
-from plimsoll.lab.fileio.fsync.settings import ETCD
-from plimsoll.lab.fileio.kept import append_cell
-from plimsoll.lab.fileio.settings import MatrixCase
+from plimsoll.lab.fileio.fio import ETCD, fsync_cell, parse_fio
+from plimsoll.lab.fileio.measure import append_cell
+from plimsoll.lab.fileio.sysbench import MatrixCase
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio_fsync import printed
 from tests.unit.lab.test_lab_fileio import TWO, Looked, lab_of, measured_on, write_cells

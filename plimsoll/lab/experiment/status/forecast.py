@@ -14,7 +14,7 @@ from plimsoll.lab.experiment.factors.variants import Variant, variants
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.settings import Lab
 from plimsoll.lab.experiment.status.course import Part, Spent
-from plimsoll.lab.fileio.matrix import Cells, written_bytes
+from plimsoll.lab.fileio.measure import Cells, written_bytes
 from plimsoll.rundir.volumes import FsyncCase
 
 # Rough: a small site on a disk that is not slow.
